@@ -208,12 +208,10 @@ def _series(members: list[tuple[Session, Run, HistoryPoint]], last: int | None) 
     members.sort(key=lambda member: member[2].wall_seconds)
     session, run, _ = members[-1]
     points = [point for *_, point in members][-last if last else None :]
-    points[1:] = [replace(point, changed=_changed(last, point)) for last, point in pairwise(points)]
+    for number, (before, after) in enumerate(pairwise(points), start=1):
+        changed = (row for row in environments(before.environment, after.environment) if row.differs)
+        points[number] = replace(after, changed=tuple(changed))
     return MeasurementHistory(run.plan, run.device_kind, _machine(session), tuple(points))
-
-
-def _changed(before: HistoryPoint, after: HistoryPoint) -> tuple[Difference[str], ...]:
-    return tuple(row for row in environments(before.environment, after.environment) if row.differs)
 
 
 def _point(path: Path, session: Session, run: Run, measure: str) -> HistoryPoint | str:

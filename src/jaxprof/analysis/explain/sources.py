@@ -336,20 +336,16 @@ def program_findings(session: Session, program: ProgramResult, name: str) -> Ite
 
 
 def _compilations_to_keep(program: ProgramResult, verify: str) -> Iterator[Finding]:
-    """Yield a finding if compilations are not kept and are most of what the program did."""
-    for remark in program.remarks:
-        seconds = _unclaimed(program, remark)
-        if remark.code == "cache_off" and seconds >= _CACHE_SHARE * program.work_seconds:
-            unclaimed = replace(remark, seconds=seconds, saves_seconds=seconds)
-            yield replace(with_share(program, unclaimed), verify=verify, run=program.run.id)
-
-
-def _unclaimed(program: ProgramResult, remark: Finding) -> float:
-    """Return the seconds of a remark about compilations that no finding covers."""
+    """Yield a finding if compilations that no other finding covers are not kept, and are most of what the program
+    did."""
     claimed = sum(
         finding.announced_seconds if finding.estimate else finding.seconds or 0.0 for finding in program.findings
     )
-    return max(0.0, (remark.seconds or 0.0) - claimed)
+    for remark in program.remarks:
+        seconds = max(0.0, (remark.seconds or 0.0) - claimed)
+        if remark.code == "cache_off" and seconds >= _CACHE_SHARE * program.work_seconds:
+            unclaimed = replace(remark, seconds=seconds, saves_seconds=seconds)
+            yield replace(with_share(program, unclaimed), verify=verify, run=program.run.id)
 
 
 def with_share(program: ProgramResult, finding: Finding) -> Finding:

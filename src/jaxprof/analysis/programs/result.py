@@ -209,12 +209,6 @@ def is_single(row: Compiled) -> bool:
     return row.op_by_op or (row.library and row.operations is not None and row.operations <= TINY_OPERATIONS)
 
 
-def seconds_by_place(lines: Iterable[LineTime]) -> dict[SourceLocation, float]:
-    """Return the time at each line of the source, over all calls on the line, longest first."""
-    by_place = totals((line.place, line.seconds) for line in lines)
-    return dict(sorted(by_place.items(), key=lambda item: -item[1]))
-
-
 class ProgramSums:
     """Spots and ledger of one program, each updated on access."""
 

@@ -14,7 +14,6 @@ from jaxprof.analysis.programs.functions import AGAIN, COSTLY_SECONDS, most_freq
 from jaxprof.analysis.programs.result import (
     TINY_OPERATIONS,
     is_single,
-    seconds_by_place,
 )
 from jaxprof.finding import Finding
 from jaxprof.grouping import totals
@@ -377,7 +376,8 @@ def slow_tracing(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         return
     share, traced = result.of_wall(took), _traced_library(result)
     claims.take(rows=rows)
-    lines = list(seconds_by_place(line for line in result.lines if line.state == "trace").items())[:_LINES_NAMED]
+    by_line = totals((line.place, line.seconds) for line in result.lines if line.state == "trace")
+    lines = sorted(by_line.items(), key=lambda item: -item[1])[:_LINES_NAMED]
     named = ", ".join(f"{where.short(result.directory)} {seconds(spent, 2)}" for where, spent in lines)
     slowest = max(
         result.functions, key=lambda function: sum(row.trace_seconds or 0.0 for row in function.rows), default=None

@@ -128,7 +128,9 @@ def callback_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]
     if not spots or not _is_large_part(result, spots) or not claims.worth(saves, _samples(spots)):
         return
     what = "compiled functions of the loop call Python on the host, and wait for it"
-    yield _of_lines(result, claims, "callback_in_loop", what, spots, saves, _called_back(spots))
+    most = _most_through(spots)
+    within = f", in {safe(most)}()" if most else ""
+    yield _of_lines(result, claims, "callback_in_loop", what, spots, saves, within)
 
 
 def repeated_fetch(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
@@ -473,13 +475,6 @@ def _calls_text(result: ProgramResult, spots: Sequence[Spot]) -> str:
     # parts of an expression that is already named add nothing
     whole = [call for call in ranked if not any(call != other and call in other for other in ranked)]
     return safe(shorten(", ".join(whole[:_LINES_NAMED]), 80)) if whole else "Python"
-
-
-def _called_back(spots: Sequence[Spot]) -> str:
-    """Return text such as `, in plot()` with the most expensive function that compiled code calls; empty if none was
-    seen."""
-    most = _most_through(spots)
-    return f", in {safe(most)}()" if most else ""
 
 
 def _span(result: ProgramResult, spots: Sequence[Spot]) -> str:
