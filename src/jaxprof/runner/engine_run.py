@@ -53,8 +53,8 @@ class EngineRun:
         self._max_silence_seconds = max_silence_seconds
         self._worked_seconds: float | None = None
         """Seconds it has worked on the run in earlier calls of `follow`; None while it starts up."""
-        self._timed_out = ""
-        """Why we ended the worker; empty if we did not."""
+        self._timed_out: RunFinished | None = None
+        """The end of the run if we ended the worker; else None."""
         self._let_go = let_go
         self._silence_reported = False
         self._end: Event | None = None
@@ -91,7 +91,7 @@ class EngineRun:
                     self._worked_seconds = began - now  # start-up is over; the engine starts its clock at this event
                 self._take(event)
             if last is not None:
-                return self._timed_out_end() if self._timed_out else replace(last, run=self.run)
+                return self._timed_out or replace(last, run=self.run)
             self._recorder.flush_when_due()
             if self.process.over:
                 return self._ended()
@@ -157,23 +157,19 @@ class EngineRun:
             return
         before = -START_UP_SECONDS if self._worked_seconds is None else self._worked_seconds
         if silent_seconds > self._max_silence_seconds:
-            self._timed_out = f"gave no sign of the run for {seconds(self._max_silence_seconds)}"
+            why = f"the worker gave no sign of the run for {seconds(self._max_silence_seconds)}"
+            advice = "Native code may hang while it holds the GIL; --max-silence sets the limit."
         elif self._max_seconds is not None and before + following_seconds > self._max_seconds + CAP_GRACE_SECONDS:
-            self._timed_out = f"did not stop at its hard cap of {seconds(self._max_seconds)}"
-        if self._timed_out:
-            self.process.kill()
-
-    def _timed_out_end(self) -> RunFinished:
-        return RunFinished(
-            run=self.run,
-            status="timed out",
-            error=f"the worker {self._timed_out}",
-            advice="Native code may hang while it holds the GIL; --max-seconds and --max-silence set the limits.",
-        )
+            why = f"a single step of the run exceeded its hard cap of {seconds(self._max_seconds)}"
+            advice = "Choose a smaller size, or a larger --max-seconds."
+        else:
+            return
+        self._timed_out = RunFinished(run=self.run, status="timed out", error=why, advice=advice)
+        self.process.kill()
 
     def _ended(self) -> RunFinished:
         if self._timed_out:
-            return self._timed_out_end()
+            return self._timed_out
         if self.process.cancelled:
             return RunFinished(run=self.run, status="cancelled", error="cancelled")
         ended = self.process.explain()

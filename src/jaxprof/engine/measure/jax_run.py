@@ -168,6 +168,11 @@ class Calls:
             return repeat(self.arguments, calls)
         return [self.fresh() for _ in range(calls)]
 
+    def once(self) -> None:
+        """Make one call, and wait for its result."""
+        (arguments,) = self.sets(1)
+        jax.block_until_ready(self.function(*arguments))
+
 
 @dataclass(frozen=True, slots=True)
 class RunOutput:
@@ -206,16 +211,10 @@ def attribute_jax(
         donates = bool(function.lower(*placed).donate_argnums)
         calls = Calls(function, placed, (lambda: arguments.fresh(device)) if donates else None)
         for _ in range(2):  # the first one compiles
-            (given,) = calls.sets(1)
             began = time.perf_counter()
-            jax.block_until_ready(function(*given))
+            calls.once()
             call_seconds = time.perf_counter() - began
-
-        def call() -> None:
-            (given,) = calls.sets(1)
-            jax.block_until_ready(function(*given))
-
-        capture_run(recorder, call, call_seconds, kind="attribution")
+        capture_run(recorder, calls.once, call_seconds, kind="attribution")
 
 
 def _measure(
@@ -273,11 +272,7 @@ def _capture(recorder: Reporter, calls: Calls, program: StagedProgram | None, ca
     """Capture under the profiler: some more calls, and for a compiled program one more cold compile."""
     from jaxprof.engine.measure.capture import capture_compile, capture_run
 
-    def call() -> None:
-        (arguments,) = calls.sets(1)
-        jax.block_until_ready(calls.function(*arguments))
-
-    capture_run(recorder, call, call_seconds)
+    capture_run(recorder, calls.once, call_seconds)
     if program is not None:
         stages: Any = program.jitted
         capture_compile(recorder, lambda: stages.trace(*calls.arguments).lower().compile(), program.compile_seconds)
