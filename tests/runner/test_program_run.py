@@ -108,7 +108,7 @@ def test_an_empty_call_is_timed_where_it_is_needed_once_the_program_has_ended(
     stage, monkeypatch, text, needed, answer, kept
 ):
     def timed(interpreter, request):
-        assert run.over
+        assert one.run.over
         assert (request.arrays, request.numbers) == (1, 0)
         if isinstance(answer, Exception):
             raise answer
@@ -118,8 +118,7 @@ def test_an_empty_call_is_timed_where_it_is_needed_once_the_program_has_ended(
     monkeypatch.setattr("jaxprof.runner.program_run.empty_call_seconds", timed)
     one = stage(text)
     one.begin()
-    run = one.run
-    one.end()
+    run = one.end()
     assert getattr(run.program.empty_call, "seconds", None) == kept
 
 
