@@ -18,7 +18,7 @@ from jaxprof.devices.inventory.placement import worker_environment
 from jaxprof.errors import JaxprofError, UsageError, WorkerError, unknown_name
 from jaxprof.runner.engine_process import describe, jax_devices
 from jaxprof.runner.interpreter import Interpreter
-from jaxprof.runner.planning import PlannedRun, PlanOptions, plan_runs
+from jaxprof.runner.planning import HOST, PlannedRun, PlanOptions, plan_runs
 from jaxprof.text import safe
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import WorkloadInfo, workload_info
@@ -26,7 +26,6 @@ from jaxprof.workloads.model import WorkloadInfo, workload_info
 if TYPE_CHECKING:
     from jaxprof.runner.rerun import Ask
 
-HOST = "cpu:0"
 _KINDS = ("gpu", "cuda", "rocm", "tpu", "metal")
 
 
