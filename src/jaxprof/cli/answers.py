@@ -7,7 +7,6 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
-import tempfile
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -149,6 +148,8 @@ def refuse_folder(out: Path) -> None:
 
 def report_location(writer: LogWriter, note: Callable[[str], None]) -> bool:
     """Print where the session is. If it could not be written there, save it in another folder and return False."""
+    import tempfile
+
     from jaxprof.session.log.state import url_of
 
     if writer.failure is None:
