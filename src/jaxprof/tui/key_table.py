@@ -102,7 +102,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("own", "plus", "own", "Add function", "Add a function of your own to measure: file.py:function", FIRST),
         Key("program", "m:x", "program", "Profile script", "Run and record a script of your own: train.py", FIRST),
         Key("compile_for", "m:B", "compile_for", "Compile for", "Estimate its kernels for a device that is not here"),
-        Key("compare", "c", "compare", "Compare", "Measure the marked two in turns, the first as A", FIRST),
+        Key("compare", "c", "compare", "Compare", "Measure two in turns, or compare two sessions", FIRST),
         Key("history", "m:H", "history", "History", "Results of this workload over the kept sessions"),
         Key("run", "r", "run", "Run", "Run the marked workloads, or this one", HIDDEN),
         Key("back", "escape", "back", "Back", "Clear the filter, or go back to the list", HIDDEN),
@@ -110,6 +110,7 @@ GROUPS: dict[str, KeyGroup] = {
     )),
     "own_code": KeyGroup("Start: your code", (
         Key("choose", "enter", "choose", "Choose", "Do what the line says"),
+        Key("mark", "space", "mark", "Mark", "Mark or unmark this session: two are compared", HIDDEN),
         Key("rename", "e", "screen.kept('rename')", "Rename", "Give this session another name"),
         Key("save_as", "m:E", "screen.kept('save_as')", "Save as", "Copy this session to another place"),
         Key("delete", "m:D", "screen.kept('delete')", "Delete", "Delete this session; asks first"),

@@ -460,6 +460,10 @@ class Profiler(Guarded, App[None]):
         """Show the history of a workload, or of all, over the saved sessions, above the current screen."""
         self.push_screen(made("results.compare_dialog", "HistoryDialog", self.library(), workload))
 
+    def compare_sessions(self, first: Path, second: Path) -> None:
+        """Show what differs between two sessions, above the current screen."""
+        self.push_screen(made("results.compare_dialog", "SessionsDialog", first, second))
+
     def open_job(self, folder: Path) -> None:
         """Go to the job whose processes have their sessions in `folder`."""
         self.job_folder, self.hlo_file, self.module_in_view = folder, None, None

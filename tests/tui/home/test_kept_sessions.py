@@ -198,3 +198,20 @@ async def test_a_job_is_one_row_which_is_opened_renamed_and_deleted_whole(kept, 
         await walk.until(lambda: len(kept_keys(walk)) == 3)
         assert not renamed.exists()
         assert all(path.exists() for path in kept)
+
+
+async def test_two_marked_sessions_are_compared_in_the_order_in_which_they_were_marked(shelf):
+    for name, median in (("old", 4e-3), ("new", 2e-3)):
+        keep_session(shelf, name, ("selu", "jit", "ok", median), age_seconds=100 if name == "new" else 200)
+    async with walking(SIZE) as walk:
+        rows = await listed(walk, 2)
+        await walk.press("c", "marked now: none")
+        await walk.press("down space up")
+        assert [path.stem for path in rows.marked] == ["old"]
+        await walk.press("space c", "old and new")
+        await walk.shows("first: ", "second: ")
+        await walk.press("escape", gone="old and new")
+        await walk.press("space")
+        assert [path.stem for path in rows.marked] == ["old"]
+        rows.move_to(rows.count - 1)
+        await walk.press("space", "marks a session here")

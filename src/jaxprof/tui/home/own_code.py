@@ -16,6 +16,7 @@ from textual.content import Content
 
 from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import key_of
+from jaxprof.tui.kit.drawing import mark
 from jaxprof.tui.kit.format import ago
 from jaxprof.tui.kit.table_columns import Span, TableColumn
 from jaxprof.tui.kit.table_view import TableView
@@ -51,6 +52,11 @@ class OwnRow:
     """Beginning of the program's source."""
     entry: Entry | None = None
     """The kept session or job that Enter opens."""
+
+    @property
+    def path(self) -> Path | None:
+        """Where the session or job is; None for another row."""
+        return self.entry.path if self.entry is not None else None
 
     @property
     def key(self) -> str:
@@ -161,20 +167,21 @@ class OwnCodeList(TableView[OwnRow], keys="own_code"):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
             (
-                TableColumn("", lambda row: row.verb, 4),
+                TableColumn("", lambda row: mark(True) if row.path in self.marked else row.verb, 4),
                 TableColumn("title", _title, 12, weight=1),
                 TableColumn("note", lambda row: row.note, 4, most=13, fits=True, right=True, style="$text-muted"),
             ),
             titles=False,
             id=id,
         )  # fmt: skip
+        self.marked: list[Path] = []
+        """The sessions to compare, in the order in which they were marked."""
         self.show(WAYS)
 
     def show(self, own_rows: Sequence[OwnRow]) -> None:
         """Show these rows. A cursor on the first row stays there; elsewhere it stays on its row."""
-        self.show_rows(
-            {row.entry.path if row.entry is not None else (row.action, row.title, row.form): row for row in own_rows}
-        )
+        self.show_rows({row.path or (row.action, row.title, row.form): row for row in own_rows})
+        self.marked = [path for path in self.marked if path in self.keys]
 
     def haystack(self, row: OwnRow) -> str:
         entry = row.entry
@@ -192,7 +199,21 @@ class OwnCodeList(TableView[OwnRow], keys="own_code"):
         """Hide what is about a session unless the cursor is on one."""
         if action == "copy_path":
             return self.entry is not None
+        if action == "mark":
+            return self.entry is not None and self.entry.job is None
         return super().check_action(action, parameters)
+
+    def why_not(self, action: str) -> str:
+        words = f"{key_of('own_code.mark')} marks a session here, of a program too once it has run, or a workload below"
+        return f"{words}; {key_of('home.compare')} compares two" if action == "mark" else ""
+
+    def toggle(self, path: Path) -> None:
+        """Mark or unmark a session."""
+        if path in self.marked:
+            self.marked.remove(path)
+        else:
+            self.marked.append(path)
+        self.redraw()
 
     def action_copy_path(self) -> None:
         if self.entry is not None:

@@ -48,7 +48,7 @@ LISTED = 40
 SETTLE_SECONDS = 0.06
 """Seconds that the cursor rests before the details of its row are shown: longer than the repeat of a held key."""
 EXAMPLE = "selu"
-_OF_A_WORKLOAD = frozenset({"edit", "preset", "compile_for", "compare", "run"})
+_OF_A_WORKLOAD = frozenset({"edit", "preset", "compile_for", "run"})
 """Actions on the workload under the cursor, or on the marked ones."""
 
 
@@ -298,6 +298,12 @@ class HomeScreen(SessionScreen, keys="home"):
 
     # -- messages of the lists ---------------------------------------------------------------------------------
 
+    @on(RowList.Marked, "#own-code")
+    def _session_marked(self, message: RowList.Marked) -> None:
+        if self.entry is not None:
+            self.query_one(OwnCodeList).toggle(self.entry.path)
+            self._show_marks()
+
     @on(RowList.Marked, "#workloads")
     def _workload_marked(self, message: RowList.Marked) -> None:
         self.choices.toggle(str(message.rows.key_at(message.index)))
@@ -377,16 +383,25 @@ class HomeScreen(SessionScreen, keys="home"):
         if action == "history":
             return self.entry is not None or not self._own_in_view
         if action == "compare":
-            return len(self.choices.marked) == 2
+            return len(self._to_compare) == 2
         return super().check_action(action, parameters)
 
     def why_not(self, action: str) -> str:
         if action != "compare":
             return ""
-        words = f"{key_of('home.compare')} compares two workloads that {key_of('workloads.mark')} has marked"
-        return f"{words}; marked now: {', '.join(self.choices.marked) or 'none'}"
+        marked = ", ".join(each.stem if isinstance(each, Path) else each for each in self._to_compare) or "none"
+        words = f"{key_of('home.compare')} compares two workloads, or two sessions, marked by"
+        return f"{words} {key_of('workloads.mark')}; marked now: {marked}"
+
+    @property
+    def _to_compare(self) -> list[str] | list[Path]:
+        """What is marked in the list that the cursor is in: sessions, or workloads."""
+        return self.query_one(OwnCodeList).marked if self._own_in_view else self.choices.marked
 
     def action_compare(self) -> None:
+        if self._own_in_view:
+            self.profiler.compare_sessions(*self.query_one(OwnCodeList).marked)
+            return
         infos = [self._infos[name] for name in self.choices.marked if name in self._infos]
         if len(infos) == 2:  # both are described
             self.profiler.start_comparison(self.choices.comparison(infos))

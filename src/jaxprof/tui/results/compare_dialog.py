@@ -1,7 +1,8 @@
-"""What differs between two runs of the session, and how a workload did over the kept sessions.
+"""What differs between two runs of the session, or two sessions, and how a workload did over the kept sessions.
 
-Two runs: the verdict, its basis, how the environments differ, then exact facts from the HLO of both. Over time: the
-text of `jaxprof compare --over-time`, a phase or an exact fact at a time. Threads read HLO and sessions.
+Two runs: the verdict, its basis, how the environments differ, then exact facts from the HLO of both. Two sessions: the
+text of `jaxprof compare`. Over time: that of `jaxprof compare --over-time`, a phase or an exact fact at a time. Threads
+read HLO and sessions.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from jaxprof.tui.kit.table_columns import table_lines
 from jaxprof.units import seconds
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jaxprof.analysis.session_difference import SessionDifference
     from jaxprof.errors import JaxprofError
     from jaxprof.session import Run, Session
@@ -175,40 +178,29 @@ def fact_lines(difference: SessionDifference, width: int) -> list[Content]:
     return lines
 
 
-# -- over time ------------------------------------------------------------------------------------------------
+# -- sessions -------------------------------------------------------------------------------------------------
 
 _MEASURES = (*PHASES_KEPT, *FACTS_KEPT)
 
 
-class HistoryDialog(TextDialog, keys="history"):
-    """Each measurement with its trend, and its points with what changed between them."""
+class ReportDialog(TextDialog):
+    """A text that a thread makes, as a command prints it."""
 
     CLASSES = "dialog report"
+    _text = ""
 
-    def __init__(self, library: Library, workload: str = "") -> None:
-        """`workload`: the one to show; empty for all."""
-        keys = f"{key_of('history.measure')} another phase, {key_of('reader.copy')} copies"
-        super().__init__(f"History of {workload or 'all workloads'}", keys=keys)
-        self._library, self._workload = library, workload
-        self._measure = "run"
-        self._text = ""
+    def make(self, waiting: str) -> None:
+        """Make the text in a thread; `waiting` is shown until then."""
+        self._take(waiting)
+        in_thread(self, self.report, "report", then=self._take, failed=self.refused)
 
-    def on_mount(self) -> None:
-        self.action_measure(0)
+    def report(self) -> str:
+        """Return the text. Reads files: for threads only."""
+        raise NotImplementedError
 
-    def action_measure(self, step: int) -> None:
-        self._measure = _MEASURES[(_MEASURES.index(self._measure) + step) % len(_MEASURES)]
-        self._take(f"Reading the sessions: {self._measure}…")
-        in_thread(self, self._read, "history", then=self._take, failed=self._refused)
-
-    def _read(self) -> str:
-        from jaxprof.report.history import history_text
-
-        return history_text(read_history(self._library.paths(), self._measure, self._workload))
-
-    def _refused(self, error: JaxprofError) -> None:
-        unmeasured = f"No kept session measured {self._workload}." if isinstance(error, UsageError) else str(error)
-        self._take(unmeasured)
+    def refused(self, error: JaxprofError) -> None:
+        """Show why there is no text."""
+        self._take(str(error))
 
     def _take(self, text: str) -> None:
         self._text = text
@@ -216,3 +208,50 @@ class HistoryDialog(TextDialog, keys="history"):
 
     def lines(self, width: int) -> list[Content]:
         return [drawn for line in safe_lines(self._text) for drawn in hang(Content(""), line, width)]
+
+
+class SessionsDialog(ReportDialog):
+    """What differs between two sessions."""
+
+    def __init__(self, first: Path, second: Path) -> None:
+        super().__init__(f"{first.stem} and {second.stem}")
+        self._paths = first, second
+
+    def on_mount(self) -> None:
+        self.make("Comparing the sessions…")
+
+    def report(self) -> str:
+        from jaxprof.analysis.session_difference import session_difference
+        from jaxprof.report.comparison import comparison_text
+        from jaxprof.session import Session
+        from jaxprof.session.log import load
+
+        first, second = (load(path, Session) for path in self._paths)
+        return comparison_text(session_difference(first, second))
+
+
+class HistoryDialog(ReportDialog, keys="history"):
+    """Each measurement with its trend, and its points with what changed between them."""
+
+    def __init__(self, library: Library, workload: str = "") -> None:
+        """`workload`: the one to show; empty for all."""
+        keys = f"{key_of('history.measure')} another phase, {key_of('reader.copy')} copies"
+        super().__init__(f"History of {workload or 'all workloads'}", keys=keys)
+        self._library, self._workload = library, workload
+        self._measure = "run"
+
+    def on_mount(self) -> None:
+        self.action_measure(0)
+
+    def action_measure(self, step: int) -> None:
+        self._measure = _MEASURES[(_MEASURES.index(self._measure) + step) % len(_MEASURES)]
+        self.make(f"Reading the sessions: {self._measure}…")
+
+    def report(self) -> str:
+        from jaxprof.report.history import history_text
+
+        return history_text(read_history(self._library.paths(), self._measure, self._workload))
+
+    def refused(self, error: JaxprofError) -> None:
+        unmeasured = isinstance(error, UsageError)
+        super().refused(UsageError(f"No kept session measured {self._workload}.") if unmeasured else error)
