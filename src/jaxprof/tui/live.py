@@ -148,7 +148,17 @@ class Live:
     def move_to(self, path: Path, done: Callable[[], object]) -> None:
         """Move the session to another file, continue writing there, and then call `done` on the UI thread. A failure
         arrives as `StorageFailed`."""
-        self._in_thread(lambda: self._move_to(path, done), "move")
+
+        def move(scheduler: Scheduler | ProgramScheduler) -> None:
+            try:
+                scheduler.move_to(path)
+            except StorageError as error:
+                self._post(StorageFailed(error))
+                return
+            self.path, self._storage_failure_reported = path, False
+            self._app.call_from_thread(done)
+
+        self._request(move)
 
     def close(self, reason: str = "finished") -> None:
         """End the children and close the log. Waits for both: not for the UI thread. `reason`: what ends the runs in
@@ -233,17 +243,6 @@ class Live:
         """Set whether the queue is driven. The caller holds the lock, so that the app receives the changes in order."""
         self.busy = busy
         self._post(LiveChanged(busy=busy))
-
-    def _move_to(self, path: Path, done: Callable[[], object]) -> None:
-        if self._scheduler is None:
-            return
-        try:
-            self._scheduler.move_to(path)
-        except StorageError as error:
-            self._post(StorageFailed(error))
-            return
-        self.path, self._storage_failure_reported = path, False
-        self._app.call_from_thread(done)
 
     def _post(self, message: Any) -> None:
         if self._app.is_running:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -114,25 +114,23 @@ def _read_here(program: str, texts: Texts) -> None:
     read_program(program, directory)
 
 
-_FIELDS: Mapping[str, tuple[str, str, Callable[[str, Texts], object]]] = {
-    "program": ("a program, such as train.py", "a file, or -m package.module", _read_here),
-    "arguments": (
-        "arguments, such as --epochs 1",
-        "as in a shell: quotes keep spaces",
-        lambda text, _: read_arguments(text),
-    ),
-    "directory": ("", "where it runs; empty: where jaxprof was started", lambda text, _: [read_directory(text)]),
-}
-"""Example, hint and parser for each field of `ScriptForm`."""
-
-
 def script_dialog(form: ScriptForm | None = None, question: str = "") -> FormDialog:
     """Return the dialog for a program: a file or a module, its arguments, its directory."""
     texts = form or ScriptForm()
     fields = {
-        name: FormField(name, getattr(texts, name), hint, read, example, patient=name == "program")
-        for name, (example, hint, read) in _FIELDS.items()
-    }
+        "program": FormField(
+            "program", texts.program, "a file, or -m package.module", _read_here, "a program, such as train.py",
+            patient=True,
+        ),
+        "arguments": FormField(
+            "arguments", texts.arguments, "as in a shell: quotes keep spaces", lambda text, _: read_arguments(text),
+            "arguments, such as --epochs 1",
+        ),
+        "directory": FormField(
+            "directory", texts.directory, "where it runs; empty: where jaxprof was started",
+            lambda text, _: [read_directory(text)],
+        ),
+    }  # fmt: skip
     recorded = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in texts.options)
     words = " ".join(filter(None, (question, f"It is recorded with {recorded}." if recorded else "")))
     return FormDialog("Profile a script", fields, "Run", "runs it", question=words)
