@@ -93,7 +93,6 @@ class HomeScreen(SessionScreen, keys="home"):
             yield DeviceList(self.profiler.devices, self.choices.devices, id="devices")
         with Horizontal(id="home-body"):
             with Vertical(id="home-left"):
-                yield FilterLine("own-code", "workloads")
                 with Vertical(id="own-box", classes="box") as box:
                     box.border_title = "Your code and sessions"
                     yield OwnCodeList(id="own-code")
@@ -332,7 +331,11 @@ class HomeScreen(SessionScreen, keys="home"):
 
     # -- keys --------------------------------------------------------------------------------------------------
 
-    def action_filter(self) -> None:
+    async def action_filter(self) -> None:
+        # Not before: the first screen is composed when none is on the stack yet, and there a Textual `Input` asks for
+        # the current one, which on Python 3.12 and later ends the app with an error.
+        if not self.query(FilterLine):
+            await self.query_one("#home-left").mount(FilterLine("own-code", "workloads"), before="#own-box")
         self.query_one(FilterLine).open()
 
     def on_filter_line_edited(self) -> None:
@@ -345,8 +348,8 @@ class HomeScreen(SessionScreen, keys="home"):
         (workloads if workloads.count else self.query_one(OwnCodeList)).focus()
 
     def action_back(self) -> None:
-        if (line := self.query_one(FilterLine)).value:
-            line.action_clear_filter()
+        if filtering := next((line for line in self.query(FilterLine) if line.value), None):
+            filtering.action_clear_filter()
         elif self._own_in_view or self.focused is self.query_one(WorkloadList):
             self.query_one(OwnCodeList).focus()
         else:
