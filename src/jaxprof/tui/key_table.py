@@ -245,7 +245,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("fit", "m:F", "browse('fit')", "Fit", "Zoom to the range, or to what the cursor is on"),
         Key("next_event", "m:.", "browse('event', 1)", "Next event", "Go to the next event of this lane"),
         Key("last_event", "m:comma", "browse('event', -1)", "Previous event", "Go to the previous event of this lane"),
-        Key("longest_idle", "m:I", "longest", "Longest idle", "Go to the longest idle period, then the next"),
+        Key("longest_idle", "m:I", "browse('longest')", "Longest idle", "Go to the longest idle period, then the next"),
         Key("up", "up k", "move(-1)", "Lane above", "Go to the lane above", HIDDEN),
         Key("down", "down j", "move(1)", "Lane below", "Go to the lane below", HIDDEN),
         Key("range", "space", "browse('mark')", "Range",

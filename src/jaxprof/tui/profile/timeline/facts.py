@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from functools import partial
 from itertools import zip_longest
 from operator import itemgetter
@@ -12,7 +13,7 @@ from textual.content import Content
 
 from jaxprof.analysis.lanes.kinds import COUNTER, KINDS, WORDS
 from jaxprof.analysis.profile import mean_step
-from jaxprof.events import StepTimes
+from jaxprof.events import StepParts, StepTimes
 from jaxprof.facts import Fact, at, column
 from jaxprof.report.renderers import Table
 from jaxprof.text import safe, shorten
@@ -118,13 +119,7 @@ def _quantity(value: float, unit: str) -> str:
     return scaled(value, "W") if unit == "watts" else f"{value:g} {safe(unit)}".strip()
 
 
-PARTS = {
-    "kernels": "kernels",
-    "transfers": "transfers",
-    "collectives_exposed": "collectives",
-    "launch_gaps": "launch gaps",
-    "idle": "idle",
-}
+PARTS = {part.name: part.name.removesuffix("_exposed").replace("_", " ") for part in fields(StepParts)}
 """Titles of the parts of a step, by their names in the events."""
 FOUND_BY = {
     "annotation": "found by their annotations",

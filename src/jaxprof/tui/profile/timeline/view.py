@@ -179,24 +179,21 @@ class TimelineView(RowList, keys="timeline"):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Hide the keys while there are no lanes."""
-        if action in ("browse", "longest"):
+        if action == "browse":
             return self.browse is not None
         return super().check_action(action, parameters)
 
     def action_browse(self, method: str, *arguments: int) -> None:
-        """Call a method of `browse` by its name."""
-        self.change(lambda browse: getattr(browse, method)(*arguments))
+        """Call a method of `browse` by its name, and say why it did nothing: only the jump to an idle time can fail."""
+        if self.browse is not None and getattr(self.browse, method)(*arguments) is False:
+            self.say("This lane has no idle period between its events.")
+        self.changed()
 
     def step_back(self) -> bool:
         """Undo the range, the zoom, or what was opened; return False if there is nothing to undo."""
         undone = self.browse is not None and self.browse.step_back()
         self.changed()
         return undone
-
-    def action_longest(self) -> None:
-        if self.browse is not None and not self.browse.longest():
-            self.say("This lane has no idle period between its events.")
-        self.changed()
 
     # -- mouse ------------------------------------------------------------------------------------------------
 
