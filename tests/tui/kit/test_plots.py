@@ -10,7 +10,6 @@ from jaxprof.stats.modes import two_modes
 from jaxprof.stats.summary import summarise
 from jaxprof.text import columns, safe
 from jaxprof.tui.kit.canvas import Scale, spanning
-from jaxprof.tui.kit.memory import size_plot
 from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, distribution, line_plot, seconds_tick, trend
 from jaxprof.tui.results.facts import PhaseRow, phase_bars
 from tui.session_tapes import HOSTILE, Tape
@@ -72,14 +71,6 @@ def test_a_picture_fills_its_room_and_is_as_wide_in_ascii(name):
         if name not in ("plot", "no points", "phases"):
             assert len(lines) == height
         assert all(columns(line) <= width for line in lines)
-
-
-def test_a_size_holds_until_the_next_one():
-    plot = size_plot(
-        [(0.0, 1 << 30), (9.0, 2 << 30), (10.0, 2 << 30)], None, Axis("time", seconds_tick), "alive", 60, 12
-    )
-    level = [sum(0x2800 < ord(character) < 0x2900 for character in line) for line in plot.plain.split("\n")]
-    assert max(level) > 0.8 * 60, "the size before the change, in one line"
 
 
 def test_pictures_are_as_they_were():

@@ -12,10 +12,11 @@ from jaxprof import events as e
 from jaxprof.analysis.memory import buffers_of
 from jaxprof.analysis.profile import device_steps, overview
 from jaxprof.session import Session
-from jaxprof.tui.kit.memory import BufferList, MemoryView
+from jaxprof.tui.kit.plots import Axis, seconds_tick
 from jaxprof.tui.kit.screen_bars import ModeBar
 from jaxprof.tui.kit.time_tree import TimeTree
 from jaxprof.tui.profile import screen
+from jaxprof.tui.profile.memory import BufferList, MemoryView, size_plot
 from jaxprof.tui.profile.overview import OverviewList, overview_facts
 from jaxprof.tui.profile.timeline.view import TimelineView
 from jaxprof.tui.profiler import place_of
@@ -254,6 +255,14 @@ async def test_the_tree_of_passes_and_the_buffers_that_are_alive_at_the_cursor(m
         ):  # fmt: skip
             await walk.press(keys)
             await listed(names)
+
+
+def test_a_size_holds_until_the_next_one():
+    plot = size_plot(
+        [(0.0, 1 << 30), (9.0, 2 << 30), (10.0, 2 << 30)], None, Axis("time", seconds_tick), "alive", 60, 12
+    )
+    level = [sum(0x2800 < ord(character) < 0x2900 for character in line) for line in plot.plain.split("\n")]
+    assert max(level) > 0.8 * 60, "the size before the change, in one line"
 
 
 async def test_what_has_no_data_says_why():

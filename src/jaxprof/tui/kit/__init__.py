@@ -4,8 +4,8 @@
   `captures` (views that several have, and the checks of a capture)
 - lists and tables: `row_list` (the base), `table_columns` (columns as data), `table_view` (tables and trees),
   `time_tree` (times inside times), `fact_list`, `filter`, `claims` (findings, with what proves them)
-- pictures: `drawing` (bars, marks, sparklines), `canvas` (dots and scales), `plots`, `memory`;
-  `picture` (the widgets that show them)
+- pictures: `drawing` (bars, marks, sparklines), `canvas` (dots and scales), `plots`; `picture` (the widgets that
+  show them)
 - texts: `format` (figures in words), `log_pane`, `python_source`
 - dialogs: `dialogs` (questions and forms), `script_dialog` (starts a program)
 - `program_summary`: a recorded program in a few lines

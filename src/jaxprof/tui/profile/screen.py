@@ -34,11 +34,11 @@ from jaxprof.tui.kit.captures import (
 )
 from jaxprof.tui.kit.dialogs import Choose, Option
 from jaxprof.tui.kit.guard import in_thread, on
-from jaxprof.tui.kit.memory import BufferList, MemoryView
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 from jaxprof.tui.profile.compile_pane import CompilePane
+from jaxprof.tui.profile.memory import BufferList, MemoryView
 from jaxprof.tui.profile.overview import OverviewList, overview_facts
 from jaxprof.tui.profile.timeline.pane import TimelinePane
 from jaxprof.units import UNKNOWN, bytes_, percent
