@@ -84,6 +84,6 @@ async def test_a_program_that_is_recorded_now_is_followed_and_one_that_has_ended
     entry = read_entry(path)
     assert (entry.live, entry.running) == (True, False), "its session is still held"
     (session, *ways) = own_programs([entry], shelf)
-    assert session.note == "being written"
+    assert session.note == "just now"
     assert (session.entry, ways) == (entry, [way for way in WAYS if way.action != TOUR])
     writer.close()

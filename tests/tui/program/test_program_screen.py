@@ -147,7 +147,7 @@ async def test_profile_and_hlo_lead_to_the_last_window():
 async def test_memory_has_the_live_arrays_of_a_program_without_a_capture():
     async with walking(MIDDLE) as walk:
         await walk.show(recorded.finished(), "program", "✓ exit code 0")
-        await walk.through("6 | #profile | has no capture | Live arrays over time | highest")
+        await walk.through("6 | #profile | has no capture | KiB of arrays over time | highest")
         program = program_result(walk.app.session, next(iter(walk.app.session.runs)))
         assert arrays_of(program)[-1] == (program.wall_seconds, program.arrays.counts[-1][2]), (
             "the last one until the end"

@@ -138,11 +138,11 @@ def _kept(entry: Entry) -> OwnRow:
     note = ago(entry.modified_seconds)
     if entry.problem:
         note = "unreadable"
-    elif entry.live:
-        note = "● running" if entry.running else "being written"
+    elif entry.running:
+        note = "● running"
     elif entry.job is not None and entry.complete and entry.job.missing:
         note = f"{entry.job.missing} missing"
-    elif entry.state != "complete":
+    elif entry.state != "complete" and not entry.live:  # whoever has run it may add to it
         note = entry.state
     return OwnRow(", ".join(entry.workloads) or entry.name, note, entry=entry)
 

@@ -172,7 +172,7 @@ class MemoryView(Guarded, Container, keys="memory"):
             (words, answer),
             lambda width: [line for text, style in styled for line in hang(Content(""), text, width, style)],
         )
-        self._plot("Live arrays over time", arrays, None, Axis("time", seconds_tick), "of arrays")
+        self._plot("Live arrays", arrays, None, Axis("time", seconds_tick), "of arrays")
         self.query_one("#buffer-box").display = False
 
     def show_picture(self, picture: MemoryPicture, measured: Content | None = None) -> None:
