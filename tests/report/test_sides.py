@@ -1,13 +1,15 @@
 """What is said of a measured comparison beside its verdict. The whole of it, in each form, is in `tests/net`."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 from folding import fold
 from jaxprof import events as e
 from jaxprof.analysis.ab import ab_result
+from jaxprof.analysis.difference import environments
 from jaxprof.analysis.session_difference import session_difference
 from jaxprof.facts import recorder
-from jaxprof.report.comparison import DIFFERENCE
+from jaxprof.report.comparison import DIFFERENCE, environment_table
 from jaxprof.report.json import to_dict
 from jaxprof.report.sides import basis_lines, more_launches_text, verdict_line
 from jaxprof.stats.comparison import compare
@@ -72,3 +74,21 @@ def test_the_kept_margin_is_the_one_that_counts():
     assert to_dict(wide)["runs"][1]["versus"]["verdict"] == "same"
     other = session_difference(narrow, narrow, run_before="r2", run_after="r1")
     assert recorder(DIFFERENCE)(other)["runs"][0]["side"] is None, "the other way round nothing was measured"
+
+
+def test_settings_that_only_one_side_has_differ_unless_the_other_has_no_jax():
+    def told(before, after):
+        table = environment_table(SimpleNamespace(environment=environments(before, after)))
+        return [row.code for row in table.rows], list(table.notes)
+
+    both = {"jax": "0.10.2", "numpy": "2.4.6"}
+    assert told(both, both | {"XLA_FLAGS": "--a"}) == (["XLA_FLAGS"], ["2 other entries are the same"])
+    without = {"numpy": "2.4.6"}
+    left_out = "one side reports no JAX, whose settings are left out"
+    assert told(without, both | {"jax_enable_x64": "False"}) == (
+        [],
+        [left_out, "the environments are the same (1 entry)"],
+    )
+    assert told(without, both | {"numpy": "2.5.0"}) == (["numpy"], [left_out])
+    assert told({}, {}) == ([], ["no run reports its environment"])
+    assert told({}, both) == ([], ["one side reports no environment"])

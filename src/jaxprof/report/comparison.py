@@ -46,7 +46,7 @@ from jaxprof.report.runs import parameters_text, problems
 from jaxprof.report.sides import KEPT, PLAN, SPEC, VERSUS, SideRow, ab_head, side_rows, verdict_line
 from jaxprof.session import Run, Session
 from jaxprof.text import safe
-from jaxprof.units import UNKNOWN, bytes_, growth, integer, scaled, seconds
+from jaxprof.units import UNKNOWN, bytes_, counted, growth, integer, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.functions import FunctionCompiles
@@ -372,16 +372,23 @@ def _differing(columns: Sequence[Fact[Any]], rows: Sequence[Any], what: str) -> 
 
 
 def environment_table(difference: SessionDifference) -> Table[Difference[str]]:
-    """Return the table of what differs between the environments."""
-    rows = [row for row in difference.environment if row.differs]
-    same = len(difference.environment) - len(rows)
-    if not difference.environment:
-        notes: tuple[str, ...] = ("no run reports its environment",)
-    elif rows:
-        notes = (f"{same} other entries are the same",) if same else ()
-    else:
-        notes = (f"the environments are the same ({same} entries)",)
-    return Table(ENVIRONMENT, rows, notes=notes)
+    """Return the table of what differs between the environments. A NumPy run has no JAX, and no settings of it that
+    could differ from those of the other side."""
+    versions = next((row for row in difference.environment if row.code == "jax"), None)
+    one_sided = versions is not None and None in (versions.before, versions.after)
+    compared = [
+        row for row in difference.environment if not one_sided or (row.before is not None and row.after is not None)
+    ]
+    rows = [row for row in compared if row.differs]
+    same = len(compared) - len(rows)
+    notes = ["one side reports no JAX, whose settings are left out"] if one_sided else []
+    if not compared:
+        notes = ["one side reports no environment" if difference.environment else "no run reports its environment"]
+    elif rows and same:
+        notes.append(f"{counted(same, 'other entry is', 'other entries are')} the same")
+    elif not rows:
+        notes.append(f"the environments are the same ({counted(same, 'entry', 'entries')})")
+    return Table(ENVIRONMENT, rows, notes=tuple(notes))
 
 
 def _notes(difference: SessionDifference) -> Iterator[str]:
