@@ -14,6 +14,7 @@ async def test_a_change_is_shown_between_its_points_and_phases_follow_each_other
         events = kept.run("r2", matmul, jax=jax, passed=number != 5, compile_seconds=(0.04, 0.05, 0.045))
         kept.keep(shelf, number, events)
     async with walking((120, 70)) as walk:
+        await walk.home()
         walk.app.show_history()
         await walk.shows("History of all workloads", "· jax 0.10.2 → 0.11.0", "session-012")
         await walk.press("] ] ]", "compile")
