@@ -64,6 +64,13 @@ def test_a_worker_that_waits_after_a_last_event_that_was_lost_is_ended():
     assert (ended.status, ended.error) == ("timed out", "the worker gave no sign of the run for 50.0 ms")
 
 
+def test_a_worker_that_does_not_come_to_its_run_is_not_said_to_have_exceeded_the_cap(monkeypatch):
+    monkeypatch.setattr("jaxprof.runner.engine_run.START_UP_SECONDS", 0.0)
+    monkeypatch.setattr("jaxprof.runner.engine_run.CAP_GRACE_SECONDS", 0.0)
+    ended = followed(Waiting(), max_seconds=0.05)
+    assert (ended.status, ended.error[:38]) == ("timed out", "the worker was still starting after 50")
+
+
 @pytest.mark.parametrize(
     ("last", "cancelled", "status"),
     [

@@ -125,7 +125,8 @@ def test_a_silent_engine_is_told(tmp_path, monkeypatch):
         lambda: stage.scheduler.close("interrupted"),
     )
     session = load(stage.path, Session)
-    assert [warning.code for warning in session.runs["r1"].warnings] == ["worker_silent"]
+    (warning,) = session.runs["r1"].warnings
+    assert (warning.code, warning.message) == ("worker_silent", "the worker has given no sign of the run for 0.2 s")
     assert session.closed.reason == "interrupted"
     assert session.runs["r1"].shown.error == "the session ended before this run did (interrupted)"
 

@@ -117,7 +117,7 @@ max_silence = partial(
     default=300.0,
     show_default=True,
     metavar="S",
-    help="End a process that sends no heartbeat for S seconds.",
+    help="End a process that gives no sign of its run for S seconds.",
 )
 out = partial(
     click.option,
@@ -209,7 +209,7 @@ def measuring(when: str = "") -> Callable[[Command], Command]:
             help=say("seconds of measuring in all, without --launches; half as much again for three launches."),
         ),
         max_seconds(help=say("hard cap of each process; by default --budget.")),
-        max_silence(help=say("end a process that sends no heartbeat for S seconds.")),
+        max_silence(help=say("end a process that gives no sign of its run for S seconds.")),
         seed(help=say("seed of the random inputs.")),
         out(help=say("where to write the session.")),
         force(),

@@ -15,7 +15,7 @@ from jaxprof.runner.session_recorder import BATCH_SECONDS, DeviceWatch, SessionR
 from jaxprof.units import seconds
 
 SILENCE_SECONDS = 15.0
-"""Report the worker as silent after this long without a heartbeat of the run (one a second)."""
+"""Report the worker as silent after this long without a sign of the run (a heartbeat a second)."""
 MAX_SILENCE_SECONDS = 300.0
 """End a worker that gives no sign of the run for this long: native code holds the interpreter's lock, the worker is
 stopped, or its report was lost because measured code closes or writes to descriptors that are not its own."""
@@ -146,7 +146,7 @@ class EngineRun:
             WarningRaised(
                 run=self.run,
                 code="worker_silent",
-                message=f"the worker has sent no heartbeat for {SILENCE_SECONDS:g} s",
+                message=f"the worker has given no sign of the run for {SILENCE_SECONDS:g} s",
                 advice="It may be stopped, or hang in native code: cancel the run to end it.",
             )
         )
@@ -159,11 +159,14 @@ class EngineRun:
         if silent_seconds > self._max_silence_seconds:
             why = f"the worker gave no sign of the run for {seconds(self._max_silence_seconds)}"
             advice = "Native code may hang while it holds the GIL; --max-silence sets the limit."
-        elif self._max_seconds is not None and before + following_seconds > self._max_seconds + CAP_GRACE_SECONDS:
+        elif self._max_seconds is None or before + following_seconds <= self._max_seconds + CAP_GRACE_SECONDS:
+            return
+        elif self._worked_seconds is None:
+            why = f"the worker was still starting after {seconds(following_seconds)}"
+            advice = "Its module may do much when it is imported; a larger --max-seconds gives it more time."
+        else:
             why = f"a single step of the run exceeded its hard cap of {seconds(self._max_seconds)}"
             advice = "Choose a smaller size, or a larger --max-seconds."
-        else:
-            return
         self._timed_out = RunFinished(run=self.run, status="timed out", error=why, advice=advice)
         self.process.kill()
 

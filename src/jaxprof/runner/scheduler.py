@@ -53,7 +53,7 @@ class Scheduler(RecordingScheduler):
         """Guards the queue, and `_current` with the children of its sides. The thread of `run` reads and closes the
         children without the lock; others only cancel or kill them, with the lock held."""
         self.max_silence_seconds = MAX_SILENCE_SECONDS
-        """How long an engine may send nothing, not even a heartbeat, before it is ended."""
+        """How long an engine may give no sign of its run before it is ended."""
         self._queue: deque[tuple[str, PlannedRun]] = deque()
         self._ids: dict[PlannedRun, str] = {}
         self._current: dict[str, Side] = {}

@@ -442,8 +442,9 @@ _OF_RUNS: Final = (
          "A larger --budget, or a smaller size."),
     _run("max_seconds_reached", "the hard cap was reached", "Later phases were not measured.",
          "A larger --max-seconds."),
-    _run("worker_silent", "a process stopped sending heartbeats", "It was ended after --max-silence.",
-         "Give a longer --max-silence, or a smaller size."),
+    _run("worker_silent", "a process gave no sign of its run for a while",
+         "It may hang in native code; one that stays silent is ended after --max-silence.",
+         "If it only needs longer, give a longer --max-silence, or a smaller size."),
     _run("dispatch-bound-call", "a call takes as long to start as to run",
          "On an accelerator the call returns before its work is done. Where returning takes most of a call, the host "
          "is what limits it.",

@@ -162,7 +162,8 @@ def _run_alone(
 
     if out is not None:
         refuse_folder(out)
-        if not force:
+        if force:
+            out.unlink(missing_ok=True)
+        else:
             refuse_existing(out)
-        out.unlink(missing_ok=True)
     return launch(out, program=program, interpreter=interpreter)
