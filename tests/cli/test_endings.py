@@ -13,6 +13,7 @@ from folding import fold
 from jaxprof.cli import answers, plain_script
 from jaxprof.cli.output import ExitCode
 from jaxprof.runner.interpreter import Interpreter
+from job_folders import job, loop
 
 INTERPRETER = Interpreter("/usr/bin/python3", None)
 
@@ -58,3 +59,9 @@ def test_the_conclusion_beside_a_program_fits_80_columns_with_our_name_before_it
     text = capsys.readouterr().err
     lines = text[text.index("jaxprof: costs most") :].splitlines()
     assert 76 <= max(map(len, lines)) <= 80
+
+
+def test_so_does_all_that_is_said_of_a_job(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    plain_script._report(job(Path("run.jaxprof.d"), loop(), loop(data=0.3), loop()), "text")
+    assert 76 <= max(map(len, capsys.readouterr().err.splitlines())) <= 80

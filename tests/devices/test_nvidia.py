@@ -17,6 +17,7 @@ from devices.making import (
     FakeNvml,
     NVMLError,
 )
+from jaxprof.devices.live import nvidia
 from jaxprof.devices.live.nvidia import Nvml, normal_pci_bus_id
 from tables import rows
 
@@ -138,6 +139,16 @@ def test_processes_are_told_with_name_and_user_once_each():
         {"pid": own, "name": me.name(), "user": me.username(), "memory_bytes": 3 * GIB},
         {"pid": 2**22 + 7, "name": None, "user": None, "memory_bytes": None},
     ]
+
+
+def test_a_process_is_asked_for_its_name_once_also_beside_those_of_another_gpu(monkeypatch):
+    asked = []
+    monkeypatch.setattr(nvidia, "_who", lambda pid: asked.append(pid) or ("python", "me"))
+    listed = [[SimpleNamespace(pid=pid, usedGpuMemory=GIB)] for pid in (7, 8)]
+    nvml = Nvml(FakeNvml(*(Chip(answers={"nvmlDeviceGetComputeRunningProcesses": each}) for each in listed)))
+    for index in (0, 1, 0, 1):
+        nvml.read((index, None), f"cuda:{index}")
+    assert asked == [7, 8]
 
 
 def test_pci_addresses_are_written_one_way():

@@ -226,10 +226,11 @@ def _report(folder: Path, form: str) -> None:
     if form == "json":
         print_job(job, form)
         return
-    for line in report_lines(summary(job)):
+    width = WIDTH - len(_NAME)
+    for line in report_lines(summary(job), width):
         note(line)
     note(f"job: {Library().name_of(folder)}")
-    for line in conclusion_lines(conclusion(explained_job(folder, job)), WIDTH - len(_NAME)):
+    for line in conclusion_lines(conclusion(explained_job(folder, job)), width):
         note(line)
 
 

@@ -178,7 +178,7 @@ def _print_text(modules: list[HloProgram], stage: str, target: str, *, short: bo
             raise UsageError(f"--stage {stage} prints one program", "Name one device with --for.")
         raise UsageError(f"{len(with_stage)} runs of {target} have {stage}", f"Choose one with --run: {named}.")
     for module in with_stage:
-        text = _without_links(name, module.stages.text(name))
+        text = _without_origins(name, module.stages.text(name))
         print_lines(safe_lines((short_text(text) if short else text).rstrip("\n")))
         if name == "hlo":
             _note_problems(module)
@@ -194,8 +194,8 @@ def _note_problems(module: HloProgram) -> None:
         note(f"line {problem.line}: {problem.message}")
 
 
-def _without_links(name: str, text: str) -> str:
-    """Return the text of a stage without source locations. JSON keeps them."""
+def _without_origins(name: str, text: str) -> str:
+    """Return the text of a stage without what says where its lines came from. JSON keeps that."""
     if name in ("hlo", "hlo_before"):
         return text
     from jaxprof.hlo.places import without_comments, without_locations

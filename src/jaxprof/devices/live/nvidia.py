@@ -68,8 +68,8 @@ class Nvml:
         self._module = module
         self._handles: dict[tuple[int, int | None], Any] = {}
         self._opened = False
-        self._who: dict[int, tuple[str | None, str | None]] = {}
-        """Name and user by pid, kept as long as the pid is listed."""
+        self._who: dict[tuple[int, int | None], dict[int, tuple[str | None, str | None]]] = {}
+        """Of each GPU, name and user by pid, kept as long as it lists the pid."""
         self.problem = ""
 
     def listing(self) -> NvidiaListing:
@@ -106,7 +106,7 @@ class Nvml:
             clock_hertz=_scaled(self._ask_of(chip, "nvmlDeviceGetClockInfo", _CLOCK_SM), 1e6),
             clock_limit_hertz=_scaled(self._ask_of(chip, "nvmlDeviceGetMaxClockInfo", _CLOCK_SM), 1e6),
             throttle_reasons=self._throttle_reasons(chip),
-            processes=self._described_processes(self._process_memory(handle)),
+            processes=self._described_processes(key, self._process_memory(handle)),
         )
 
     def close(self) -> None:
@@ -226,11 +226,14 @@ class Nvml:
                 used[pid] = max(used.get(pid) or 0, memory) if memory is not None else used.get(pid)
         return used
 
-    def _described_processes(self, memory_bytes: Mapping[int, int | None]) -> list[dict[str, Scalar | None]]:
-        """Return pid, name, user and memory_bytes of each process, the largest memory first."""
-        self._who = {pid: self._who.get(pid) or _who(pid) for pid in memory_bytes}
+    def _described_processes(
+        self, key: tuple[int, int | None], memory_bytes: Mapping[int, int | None]
+    ) -> list[dict[str, Scalar | None]]:
+        """Return pid, name, user and memory_bytes of each process of a GPU, the largest memory first."""
+        before = self._who.get(key, {})
+        who = self._who[key] = {pid: before.get(pid) or _who(pid) for pid in memory_bytes}
         return [
-            {"pid": pid, "name": self._who[pid][0], "user": self._who[pid][1], "memory_bytes": memory_bytes[pid]}
+            {"pid": pid, "name": who[pid][0], "user": who[pid][1], "memory_bytes": memory_bytes[pid]}
             for pid in sorted(memory_bytes, key=lambda pid: (-(memory_bytes[pid] or 0), pid))
         ]
 
