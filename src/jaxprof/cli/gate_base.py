@@ -116,5 +116,5 @@ def _repository(target: str) -> Repository:
     if is_workload(target):
         raise UsageError(f"{target} is built in and has no revisions")
     if not is_own(target) or is_ready(target):
-        raise UsageError(f"{target} is not a function of yours")
+        raise UsageError("only a function of yours has revisions to compare with")
     return repository_of(target)
