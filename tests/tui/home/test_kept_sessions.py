@@ -215,3 +215,35 @@ async def test_two_marked_sessions_are_compared_in_the_order_in_which_they_were_
         assert [path.stem for path in rows.marked] == ["old"]
         rows.move_to(rows.count - 1)
         await walk.press("space", "marks a session here")
+
+
+async def test_marks_stay_while_a_filter_hides_them_and_the_frame_in_view_says_what_is_compared(shelf, kept_job):
+    paths = [
+        keep_session(shelf, name, (name, "jit", "ok", 1e-3), age_seconds=age)
+        for name, age in (("relu", 100), ("gelu", 200))
+    ]
+    async with walking(SMALL) as walk:
+        rows = await listed(walk, 3)
+        for path in paths:
+            rows.post_message(rows.Marked(rows, rows.keys.index(path)))  # the cursor may have gone on by then
+        await walk.shows("2 marked · c compares")
+        await walk.press("tab", "2 marked", gone="c compares")
+        rows.focus()
+        await walk.shows("2 marked · c compares")
+
+        await walk.press("/ 'relu enter", "2 marked · 6 hidden")
+        walk.screen.list_sessions()
+        await walk.app.workers.wait_for_complete()
+        await walk.press("escape", gone="hidden")
+        assert rows.marked == paths
+
+        rows.focus()
+        rows.move_to_key(kept_job)
+        await walk.press("space", "a job is not compared")
+        assert rows.marked == paths
+        paths[1].unlink()
+        await walk.press("c", "there is no file")
+        await walk.press("escape")
+        walk.screen.list_sessions()
+        await walk.shows("1 marked")
+        assert rows.marked == paths[:1]

@@ -181,7 +181,8 @@ class OwnCodeList(TableView[OwnRow], keys="own_code"):
     def show(self, own_rows: Sequence[OwnRow]) -> None:
         """Show these rows. A cursor on the first row stays there; elsewhere it stays on its row."""
         self.show_rows({row.path or (row.action, row.title, row.form): row for row in own_rows})
-        self.marked = [path for path in self.marked if path in self.keys]
+        kept = {row.path for row in own_rows}
+        self.marked = [path for path in self.marked if path in kept]
 
     def haystack(self, row: OwnRow) -> str:
         entry = row.entry
@@ -204,16 +205,12 @@ class OwnCodeList(TableView[OwnRow], keys="own_code"):
         return super().check_action(action, parameters)
 
     def why_not(self, action: str) -> str:
+        if action != "mark":
+            return ""
+        if self.entry is not None:
+            return "a job is not compared; jaxprof compare compares the sessions of two processes"
         words = f"{key_of('own_code.mark')} marks a session here, of a program too once it has run, or a workload below"
-        return f"{words}; {key_of('home.compare')} compares two" if action == "mark" else ""
-
-    def toggle(self, path: Path) -> None:
-        """Mark or unmark a session."""
-        if path in self.marked:
-            self.marked.remove(path)
-        else:
-            self.marked.append(path)
-        self.redraw()
+        return f"{words}; {key_of('home.compare')} compares two"
 
     def action_copy_path(self) -> None:
         if self.entry is not None:

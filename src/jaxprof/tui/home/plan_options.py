@@ -57,13 +57,6 @@ class HomeOptions:
         """Return the options of one workload."""
         return self.by_workload.setdefault(workload, WorkloadOptions())
 
-    def toggle(self, workload: str) -> None:
-        """Mark or unmark a workload."""
-        if workload in self.marked:
-            self.marked.remove(workload)
-        else:
-            self.marked.append(workload)
-
     def toggle_device(self, device: str) -> None:
         """Add or remove a device; at least one remains."""
         if device not in self.devices:

@@ -27,7 +27,7 @@ from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import in_thread, on
 from jaxprof.tui.kit.picture import Lines, ScrollPane
-from jaxprof.tui.kit.row_list import RowList
+from jaxprof.tui.kit.row_list import RowList, toggle
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.live import LiveChanged
 from jaxprof.workloads import names
@@ -148,7 +148,7 @@ class HomeScreen(SessionScreen, keys="home"):
             listed.move_to_key(self._wanted)
             self._wanted = None
         self._show_row()
-        self.refresh_bindings()
+        self._show_marks()
 
     def _show_devices(self) -> None:
         """Show the devices and their readings, and propose an accelerator once JAX has said which it uses."""
@@ -201,7 +201,7 @@ class HomeScreen(SessionScreen, keys="home"):
         if self.whole and own != self._own_in_view and isinstance(event.widget, OwnCodeList | WorkloadList):
             self._own_in_view = own
             self._show_row()
-            self.refresh_bindings()
+            self._show_marks()
 
     def _show_row(self) -> None:
         """Show the row under the cursor of the list in view, from its first line on if it is another one, and what
@@ -239,13 +239,14 @@ class HomeScreen(SessionScreen, keys="home"):
             self.query_one("#plan", Static).update(line, layout=False)
 
     def _show_marks(self) -> None:
-        listed = self.query_one(WorkloadList)
-        box = self.query_one("#workloads-box")
-        marked = len(self.choices.marked)
-        notes = [f"{marked} marked"] if marked else []
-        notes += [f"{listed.hidden} hidden"] if listed.hidden else []
-        notes += [f"{key_of('home.compare')} compares"] if marked == 2 else []
-        box.border_subtitle = " · ".join(notes)
+        """Show on the frame of each list how many of its rows are marked and hidden, and on the one with the cursor
+        whether they can be compared."""
+        own, workloads = self.query_one(OwnCodeList), self.query_one(WorkloadList)
+        for name, listed, marked in (("own", own, own.marked), ("workloads", workloads, self.choices.marked)):
+            notes = [f"{len(marked)} marked"] if marked else []
+            notes += [f"{listed.hidden} hidden"] if listed.hidden else []
+            notes += [f"{key_of('home.compare')} compares"] if marked is self._to_compare and len(marked) == 2 else []
+            self.query_one(f"#{name}-box").border_subtitle = " · ".join(notes)
         self.refresh_bindings()
         self._show_plan()
 
@@ -299,13 +300,14 @@ class HomeScreen(SessionScreen, keys="home"):
 
     @on(RowList.Marked, "#own-code")
     def _session_marked(self, message: RowList.Marked) -> None:
-        if self.entry is not None:
-            self.query_one(OwnCodeList).toggle(self.entry.path)
-            self._show_marks()
+        listed = self.query_one(OwnCodeList)
+        toggle(listed.marked, message.rows.key_at(message.index))
+        listed.redraw()
+        self._show_marks()
 
     @on(RowList.Marked, "#workloads")
     def _workload_marked(self, message: RowList.Marked) -> None:
-        self.choices.toggle(str(message.rows.key_at(message.index)))
+        toggle(self.choices.marked, message.rows.key_at(message.index))
         message.rows.refresh_row(message.index)
         self._show_marks()
 

@@ -127,14 +127,6 @@ class RunTable(TableView[RunResult]):
     def _profiler(self) -> Profiler:
         return cast("Profiler", self.app)
 
-    def toggle(self, run: str) -> None:
-        """Mark a run, or unmark it."""
-        if run in self.marked:
-            self.marked.remove(run)
-        else:
-            self.marked.append(run)
-        self.redraw()
-
     @property
     def empty_text(self) -> str:
         return nothing_was_run(self._profiler) if not self.total else super().empty_text
