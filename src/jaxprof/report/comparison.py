@@ -415,10 +415,11 @@ def _why_no_pair(difference: SessionDifference) -> str:
 
 def comparison_text(difference: SessionDifference) -> str:
     """Return the whole report, without a line break at its end."""
-    return "\n".join(report_lines(_report(difference), WIDE))
+    return "\n".join(report_lines(comparison_pieces(difference), WIDE))
 
 
-def _report(difference: SessionDifference) -> Iterator[Piece]:
+def comparison_pieces(difference: SessionDifference) -> Iterator[Piece]:
+    """Yield the report on two sessions."""
     for name, session in (("first", difference.before), ("second", difference.after)):
         header = session.header
         yield safe(f"{name}: {header.session}  ·  {header.created}  ·  {header.host}  ·  {state_words(session)}")

@@ -7,6 +7,7 @@ import pytest
 from textual.widgets import Input
 
 import job_folders
+import kept_histories
 from jaxprof.session.log import LogWriter, new_header
 from jaxprof.tui.home.own_code import OwnCodeList
 from jaxprof.tui.home.screen import HomeScreen
@@ -247,3 +248,11 @@ async def test_marks_stay_while_a_filter_hides_them_and_the_frame_in_view_says_w
         walk.screen.list_sessions()
         await walk.shows("1 marked")
         assert rows.marked == paths[:1]
+
+
+async def test_the_tables_of_two_compared_sessions_fit_a_small_terminal(shelf):
+    for number in (0, 1):
+        kept_histories.keep(shelf, number, kept_histories.run("r1", 0.01, compile_seconds=(0.04, 0.05, 0.045)))
+    async with walking(SMALL) as walk:
+        await listed(walk, 2)
+        await walk.press("space down space c", "phase ", "inconclusive: not measure…", gone="│ measured together")

@@ -7,7 +7,8 @@ read HLO and sessions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.content import Content
@@ -15,7 +16,7 @@ from textual.content import Content
 from jaxprof.analysis.ab import sides_beside
 from jaxprof.analysis.history import FACTS_KEPT, PHASES_KEPT, read_history
 from jaxprof.errors import UsageError
-from jaxprof.text import safe, safe_lines, shorten
+from jaxprof.text import safe_lines, shorten
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import TextDialog
 from jaxprof.tui.kit.drawing import hang
@@ -83,39 +84,106 @@ def in_order(session: Session, marked: Sequence[str]) -> tuple[str, str]:
     return (second, first) if session.runs[first].plan.baseline == second else (first, second)
 
 
-class CompareDialog(TextDialog):
-    """Shows what differs between two runs."""
+Draw = Callable[[int], list[Content]]
+"""Draws a text in so many columns."""
+
+
+class ReportDialog(TextDialog):
+    """A text for which a thread reads files."""
 
     CLASSES = "dialog report"
+
+    def make(self, waiting: str) -> None:
+        """Read in a thread, and show the text then; until then, `waiting`."""
+        self.take(partial(plain_lines, waiting))
+        in_thread(self, self.read, "report", then=self.take, failed=self.refused)
+
+    def read(self) -> Draw:
+        """Read what the text is made of. For threads only."""
+        raise NotImplementedError
+
+    def refused(self, error: JaxprofError) -> None:
+        """Show why there is no text."""
+        self.take(partial(plain_lines, str(error), style="$error"))
+
+    def take(self, draw: Draw) -> None:
+        """Show another text."""
+        self._draw = draw
+        self.show(draw)
+
+
+def plain_lines(text: str, width: int, style: str = "") -> list[Content]:
+    """Return a text from a report, with its lines wrapped."""
+    return [drawn for line in safe_lines(text) for drawn in hang(Content(""), line, width, style)]
+
+
+class CompareDialog(ReportDialog):
+    """What differs between two runs, the first one the baseline."""
 
     def __init__(self, session: Session, first: str, second: str) -> None:
         super().__init__(f"{session.runs[first].label} and {session.runs[second].label}")
         self._session, self._runs = session, (first, second)
-        self._difference: SessionDifference | None = None
-        self._message = Content.styled("comparing…", "$text-muted")
 
     def on_mount(self) -> None:
-        in_thread(self, self._compare, "compare", then=self._take, failed=self._refuse)
+        self.make("Comparing the runs…")
 
-    def _compare(self) -> SessionDifference:
-        """Compare the runs, the first one the baseline. Reads the HLO of both: for threads only."""
+    def read(self) -> Draw:
         from jaxprof.analysis.session_difference import session_difference
 
         (first, second), session = self._runs, self._session
-        return session_difference(session, session, run_before=first, run_after=second)
+        difference = session_difference(session, session, run_before=first, run_after=second)
+        return lambda width: [*head_lines(difference, width), *fact_lines(difference, width)]
 
-    def _take(self, difference: SessionDifference) -> None:
-        self._difference = difference
-        self.show(difference)
 
-    def _refuse(self, error: JaxprofError) -> None:
-        self._message = Content.styled(safe(str(error)), "$error")
-        self.show(error)
+class SessionsDialog(ReportDialog):
+    """What differs between two sessions, the first one the baseline."""
 
-    def lines(self, width: int) -> list[Content]:
-        if self._difference is None:
-            return self._message.wrap(width)
-        return [*head_lines(self._difference, width), *fact_lines(self._difference, width)]
+    def __init__(self, first: Path, second: Path) -> None:
+        super().__init__(f"{first.stem} and {second.stem}")
+        self._paths = first, second
+
+    def on_mount(self) -> None:
+        self.make("Comparing the sessions…")
+
+    def read(self) -> Draw:
+        from jaxprof.analysis.session_difference import session_difference
+        from jaxprof.report.comparison import comparison_pieces
+        from jaxprof.report.renderers import report_lines
+        from jaxprof.session import Session
+        from jaxprof.session.log import load
+
+        pieces = [*comparison_pieces(session_difference(*(load(path, Session) for path in self._paths)))]
+        return lambda width: plain_lines("\n".join(report_lines(pieces, width)), width)
+
+
+_MEASURES = (*PHASES_KEPT, *FACTS_KEPT)
+
+
+class HistoryDialog(ReportDialog, keys="history"):
+    """Each measurement with its trend, and its points with what changed between them."""
+
+    def __init__(self, library: Library, workload: str = "") -> None:
+        """`workload`: the one to show; empty for all."""
+        keys = f"{key_of('history.measure')} another phase, {key_of('reader.copy')} copies"
+        super().__init__(f"History of {workload or 'all workloads'}", keys=keys)
+        self._library, self._workload = library, workload
+        self._measure = "run"
+
+    def on_mount(self) -> None:
+        self.action_measure(0)
+
+    def action_measure(self, step: int) -> None:
+        self._measure = _MEASURES[(_MEASURES.index(self._measure) + step) % len(_MEASURES)]
+        self.make(f"Reading the sessions: {self._measure}…")
+
+    def read(self) -> Draw:
+        from jaxprof.report.history import history_text
+
+        return partial(plain_lines, history_text(read_history(self._library.paths(), self._measure, self._workload)))
+
+    def refused(self, error: JaxprofError) -> None:
+        unmeasured = isinstance(error, UsageError)
+        super().refused(UsageError(f"No kept session measured {self._workload}.") if unmeasured else error)
 
 
 # -- drawing --------------------------------------------------------------------------------------------------
@@ -176,82 +244,3 @@ def fact_lines(difference: SessionDifference, width: int) -> list[Content]:
         if block := list(table_lines(named(table, ours, theirs), width)):
             lines += [*block, Content("")]
     return lines
-
-
-# -- sessions -------------------------------------------------------------------------------------------------
-
-_MEASURES = (*PHASES_KEPT, *FACTS_KEPT)
-
-
-class ReportDialog(TextDialog):
-    """A text that a thread makes, as a command prints it."""
-
-    CLASSES = "dialog report"
-    _text = ""
-
-    def make(self, waiting: str) -> None:
-        """Make the text in a thread; `waiting` is shown until then."""
-        self._take(waiting)
-        in_thread(self, self.report, "report", then=self._take, failed=self.refused)
-
-    def report(self) -> str:
-        """Return the text. Reads files: for threads only."""
-        raise NotImplementedError
-
-    def refused(self, error: JaxprofError) -> None:
-        """Show why there is no text."""
-        self._take(str(error))
-
-    def _take(self, text: str) -> None:
-        self._text = text
-        self.show(text)
-
-    def lines(self, width: int) -> list[Content]:
-        return [drawn for line in safe_lines(self._text) for drawn in hang(Content(""), line, width)]
-
-
-class SessionsDialog(ReportDialog):
-    """What differs between two sessions."""
-
-    def __init__(self, first: Path, second: Path) -> None:
-        super().__init__(f"{first.stem} and {second.stem}")
-        self._paths = first, second
-
-    def on_mount(self) -> None:
-        self.make("Comparing the sessions…")
-
-    def report(self) -> str:
-        from jaxprof.analysis.session_difference import session_difference
-        from jaxprof.report.comparison import comparison_text
-        from jaxprof.session import Session
-        from jaxprof.session.log import load
-
-        first, second = (load(path, Session) for path in self._paths)
-        return comparison_text(session_difference(first, second))
-
-
-class HistoryDialog(ReportDialog, keys="history"):
-    """Each measurement with its trend, and its points with what changed between them."""
-
-    def __init__(self, library: Library, workload: str = "") -> None:
-        """`workload`: the one to show; empty for all."""
-        keys = f"{key_of('history.measure')} another phase, {key_of('reader.copy')} copies"
-        super().__init__(f"History of {workload or 'all workloads'}", keys=keys)
-        self._library, self._workload = library, workload
-        self._measure = "run"
-
-    def on_mount(self) -> None:
-        self.action_measure(0)
-
-    def action_measure(self, step: int) -> None:
-        self._measure = _MEASURES[(_MEASURES.index(self._measure) + step) % len(_MEASURES)]
-        self.make(f"Reading the sessions: {self._measure}…")
-
-    def report(self) -> str:
-        from jaxprof.report.history import history_text
-
-        return history_text(read_history(self._library.paths(), self._measure, self._workload))
-
-    def refused(self, error: JaxprofError) -> None:
-        unmeasured = isinstance(error, UsageError)
-        super().refused(UsageError(f"No kept session measured {self._workload}.") if unmeasured else error)
