@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 
 TITLES = {stage.name: stage.title for stage in STAGES}
 
-Match = tuple[str, int]
-"""The name of a stage, and a line of it."""
-
 
 class StageSide(Guarded, Vertical, keys="text_pane"):
     """Shows one stage at a time, with its search and the origin of the line at the cursor."""
@@ -112,14 +109,13 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
         """Show an instruction's line in the optimised HLO; return False if it has no line."""
         line = self._opened.kernel_line(computation, name) if self._opened is not None else None
         if line is not None:
-            self.go(("hlo", line), remember=remember)
+            if remember:
+                self.view.remember()
+            self._go("hlo", line)
         return line is not None
 
-    def go(self, match: Match, *, remember: bool = True) -> None:
+    def _go(self, stage: str, line: int) -> None:
         """Go to a line of a stage."""
-        stage, line = match
-        if remember:
-            self.view.remember()
         if stage != self.stage:
             self.show_stage(stage)
         self.view.go(line)
@@ -132,7 +128,7 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
         document, line = self.view.history.pop()
         stages = self._opened.stages.items() if self._opened is not None else ()
         stage = next((name for name, other in stages if other is document), self.stage)
-        self.go((stage, line), remember=False)
+        self._go(stage, line)
         self.post_message(self.StageRequested())
 
     def kernel_at_cursor(self) -> tuple[str, str] | None:
