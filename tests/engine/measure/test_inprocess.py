@@ -1,6 +1,7 @@
 """Measuring in a process that is somebody else's: right results, and nothing left behind."""
 
 import gc
+import sys
 from statistics import median
 
 import jax
@@ -106,7 +107,10 @@ def test_one_call_is_one_run_among_others():
     assert [event.monotonic_seconds for event in events] == sorted(event.monotonic_seconds for event in events)
 
 
-@pytest.mark.parametrize(("function", "status"), [(lambda x: x * 3, "ok"), (lambda x: x @ jnp.ones(7), "failed")])
+@pytest.mark.parametrize(
+    ("function", "status"),
+    [(lambda x: x * 3, "ok"), (lambda x: x @ jnp.ones(7), "failed"), (lambda x: sys.exit(3), "failed")],
+)
 def test_a_program_is_compiled_and_not_called(function, status):
     events = []
     spec = e.RunSpec(workload="w", variant="jit", how="compile", device="cpu:0")

@@ -265,7 +265,7 @@ def test_a_call_longer_than_the_budget_is_told():
     assert events == [], "as long as the budget"
     preflight.warn_of_few_samples(recorder, request, 3.0)
     (warning,) = events
-    assert (warning.code, "one call takes 3.00 s" in warning.message) == ("over_budget", True)
+    assert (warning.code, "the first call took 3.00 s" in warning.message) == ("over_budget", True)
 
 
 def test_of_the_machine_and_its_control_group_the_one_with_less_counts(monkeypatch):

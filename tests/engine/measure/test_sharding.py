@@ -236,6 +236,16 @@ def compiled(control=None, variant="jit", **request):
     return events
 
 
+@pytest.mark.parametrize("raised", ["SystemExit", "KeyboardInterrupt"])
+def test_whatever_the_function_raises_is_the_end_of_its_compile(tmp_path, raised):
+    path = tmp_path / f"{raised}.py"
+    path.write_text(f"def stop(x):\n    raise {raised}('enough')\n")
+    spec = replace(SPEC, target=f"{path}:stop", arguments=["f32[8]"])
+    events = []
+    compile_request(CompileRequest(run="r1", spec=spec), events.append, RunControl())
+    assert (events[-1].status, events[-1].error) == ("failed", f"{raised}: enough")
+
+
 def test_a_compile_ends_with_what_came_of_it():
     cancelled = RunControl()
     cancelled.cancel()

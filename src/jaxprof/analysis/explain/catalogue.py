@@ -438,7 +438,7 @@ _OF_RUNS: Final = (
          "Find out which one is right before choosing the faster one."),
     _run("compile_cached", "trace, lower or compile came from a cache", "Their times are not those of a compile.",
          "Run without --cache, in a fresh process."),
-    _run("over_budget", "one call is longer than the budget", "There are few samples.",
+    _run("over_budget", "the first call took longer than the budget", "There are few samples.",
          "A larger --budget, or a smaller size."),
     _run("max_seconds_reached", "the hard cap was reached", "Later phases were not measured.",
          "A larger --max-seconds."),

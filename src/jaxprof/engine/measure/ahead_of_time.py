@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def compile_request(request: CompileRequest, emit: Callable[[Event], None], control: RunControl) -> None:
     """Emit the events of a compile: phases, texts, cost, memory, and `RunFinished`. Raises nothing."""
     recorder = Reporter(emit, control)
-    conclude(recorder, lambda: _compile(request, recorder))
+    conclude(recorder, lambda: _compile(request, recorder), BaseException)
 
 
 def _compile(request: CompileRequest, recorder: Reporter) -> None:

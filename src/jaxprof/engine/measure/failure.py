@@ -87,11 +87,11 @@ _ADVICE: tuple[tuple[tuple[str, ...], str], ...] = (
 def conclude(
     recorder: Reporter,
     work: Callable[[], object],
-    results: type[BaseException] | tuple[type[BaseException], ...] = Exception,
+    results: type[BaseException] | tuple[type[BaseException], ...] = (Exception, SystemExit),
     max_seconds: float | None = None,
 ) -> None:
-    """Call `work`, and emit the last event of its run. Exceptions of the types `results` are the run's result;
-    `max_seconds` is its hard cap."""
+    """Call `work`, and emit the last event of its run. Exceptions of the types `results` are the run's result; others
+    are raised, as by default an interrupt, which in the user's process is the user's. `max_seconds`: its hard cap."""
     try:
         work()
         recorder.emit(RunFinished(status="ok"))

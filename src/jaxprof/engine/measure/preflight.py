@@ -36,11 +36,11 @@ def refuse_what_cannot_fit(
         )
 
 
-def warn_of_few_samples(recorder: Reporter, request: RunRequest, call_seconds: float) -> None:
-    """Warn about a call that is longer than the budget."""
+def warn_of_few_samples(recorder: Reporter, request: RunRequest, first_seconds: float) -> None:
+    """Warn if the first call, by which the sampling is planned, took longer than the budget."""
     budget = request.spec.timing_seconds
-    if call_seconds > budget:
-        text = f"one call takes {seconds(call_seconds)}, more than the budget of {seconds(budget)}: few are sampled"
+    if first_seconds > budget:
+        text = f"the first call took {seconds(first_seconds)}, more than the budget of {seconds(budget)}"
         advice = "A smaller size or a larger --budget gives more samples; --max-seconds is the hard cap."
         recorder.warn("over_budget", text, advice)
 

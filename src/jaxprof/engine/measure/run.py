@@ -57,8 +57,7 @@ def measure_workload(
     """Like `measure_request`, for a workload that the caller has, possibly in the user's process, where an interrupt is
     the user's, and is raised."""
     recorder = Reporter(emit, control or RunControl())
-    results = (Exception, SystemExit)
-    conclude(recorder, lambda: _run(recorder, workload, variant, request, here), results, request.spec.max_seconds)
+    conclude(recorder, lambda: _run(recorder, workload, variant, request, here), max_seconds=request.spec.max_seconds)
 
 
 def _complete(workload: Workload, given: Mapping[str, Scalar]) -> dict[str, Scalar]:

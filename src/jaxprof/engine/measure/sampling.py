@@ -173,7 +173,7 @@ class CallSampler:
             self._recorder.control.check()
             if plan.show_progress:
                 self._recorder.progress(
-                    f"one call takes longer than the budget: timed call {index + 1} of {LONG_CALL_SAMPLES}",
+                    f"the first call took longer than the budget: timed call {index + 1} of {LONG_CALL_SAMPLES}",
                     fraction=index / LONG_CALL_SAMPLES,
                     remaining_seconds=(LONG_CALL_SAMPLES - index) * call_seconds * calls,
                 )
