@@ -101,6 +101,19 @@ def test_several_reasons_of_one_kind_name_what_changed():
     held_cases("changed_arguments.txt", told)
 
 
+def test_reasons_of_older_sessions_are_told_as_they_were_written_and_named_by_signatures():
+    said = ["argument 0: f32[4] → f32[8]", "argument 0: f32[8] → f32[9]"]
+    signatures = [[made.leaf("0", f"f32[{size}]")] for size in (4, 8, 9)]
+    rows = [
+        made.compiled(reason_code="shape", reason=words, signature=signature)
+        for words, signature in zip(said, signatures[1:], strict=True)
+    ]
+    (one,) = made.result(made.compiled(signature=signatures[0]), rows[0]).functions
+    (several,) = made.result(made.compiled(signature=signatures[0]), *rows).functions
+    assert one.reason("shape").text == said[0]
+    assert several.reason("shape").text == "shape of argument 0 varies: f32[4..9]"
+
+
 def test_the_first_change_stands_for_all_where_there_is_little_room():
     assert briefest("shape of b['x']: f32[4] → f32[8]; shape of b['y']: f32[4] → f32[8]") == (
         "shape f32[4] → f32[8] and 1 more"

@@ -13,7 +13,7 @@ from functools import lru_cache
 from statistics import median
 from typing import Final
 
-from jaxprof.events import STAGES, Compiled, SourceLocation
+from jaxprof.events import STAGES, Compiled, SignatureLeaf, SourceLocation
 from jaxprof.grouping import grouped, totals
 from jaxprof.light_dataclass import dataclass
 from jaxprof.text import safe
@@ -103,7 +103,7 @@ class Signatures:
         self._seen: dict[tuple[tuple[str, bool], ...], dict[tuple[str, ...], None]] = {}
         """Tuples of argument types, by the arguments' names and whether each is static."""
         for row in rows:
-            heads = tuple((leaf.name or f"argument {at}", leaf.static) for at, leaf in enumerate(row.signature))
+            heads = tuple((_named(leaf, at), leaf.static) for at, leaf in enumerate(row.signature))
             self._seen.setdefault(heads, {})[tuple(leaf.type for leaf in row.signature)] = None
 
     def variations(self) -> tuple[Variation, ...]:
@@ -132,6 +132,12 @@ class Signatures:
         """Yield each argument with its type in each signature."""
         for heads, signatures in self._seen.items():
             yield from zip(heads, zip(*signatures, strict=True), strict=True)
+
+
+def _named(leaf: SignatureLeaf, place: int) -> str:
+    """Return the name of an argument as the recorder's reasons have it: `argument 0` for one without a name."""
+    name = leaf.name or str(place)
+    return f"argument {name}" if name[:1].isdigit() and not leaf.static else name
 
 
 def _arrays(types: Sequence[str]) -> list[ArrayType]:
