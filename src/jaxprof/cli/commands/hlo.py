@@ -145,8 +145,10 @@ def _refuse_misfits(view: str | None, options: CompileOptions, form: str) -> Non
     if view != "kernels" and not options.targets:
         refuse(("top", "sort"), "applies to the list of kernels", "Give --kernels, too.")
     refuse_without("out", ("force",))
-    if is_given("short") and (view is not None or form != "text"):
-        raise UsageError("--short applies to the module's text", "Give it without a view and without --format.")
+    is_listed = view is not None or is_given("other") or (bool(options.targets) and not is_given("stage"))
+    if form != "text" or is_listed:
+        hint = "Give it without a view, --diff and --format; with --for give --stage, too."
+        refuse(("short",), "applies to the module's text", hint)
     if form == "csv" and view != "kernels":
         raise UsageError("only --kernels has a CSV form", "Give --kernels, or --format text or json.")
 
