@@ -72,8 +72,8 @@ def trace(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Traced:
     if with_numbers != arrays:
         try:
             return _trace(function, leaves, tree, with_numbers)
-        except Exception:  # noqa: BLE001 - whatever a function raises when it gets a tracer for a number
-            pass  # it is traced again with the numbers themselves, and raises there what is wrong with it
+        except Exception:  # noqa: BLE001 - a function that checks its numbers may refuse a tracer with any error of its own
+            pass  # nothing is hidden: traced again with the numbers themselves, it raises what is wrong with it
     return _trace(function, leaves, tree, arrays)
 
 
