@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+PLATFORMS = os.environ.get("JAX_PLATFORMS", "cpu")
 LOOPS = ROOT / "bench" / "programs" / "bound_loops.py"
 CLOSE, SPREAD = 0.10, 0.02
 MOST_WRONG, LEAST_HELD = 1 / 30, 0.90
@@ -71,7 +72,7 @@ def burn(parent: int) -> None:
 
 def record(name: str, python: str, seconds: float, folder: Path) -> Judged:
     session, file = folder / "session.jsonl", folder / "truth.json"
-    environment = {**os.environ, "JAXPROF_HOME": str(folder), "PYTHONPATH": str(ROOT / "src"), "JAX_PLATFORMS": "cpu"}
+    environment = {**os.environ, "JAXPROF_HOME": str(folder), "PYTHONPATH": str(ROOT / "src"), "JAX_PLATFORMS": PLATFORMS}
     words = [str(LOOPS), name, str(seconds), str(file)]
     command = [sys.executable, "-m", "jaxprof", "script", "--plain", "--format", "json", "--python", python]
     command += ["--out", str(session), *words]

@@ -36,6 +36,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent
+PLATFORMS = os.environ.get("JAX_PLATFORMS", "cpu")
 sys.path.insert(0, str(ROOT / "src"))
 
 import psutil  # noqa: E402
@@ -130,7 +131,7 @@ class Row:
 
 def printed(command: Sequence[str | Path], folder: str) -> Any:
     """What a command of this interpreter prints, read as JSON."""
-    environment = {**os.environ, "JAXPROF_HOME": folder, "PYTHONPATH": str(ROOT / "src"), "JAX_PLATFORMS": "cpu"}
+    environment = {**os.environ, "JAXPROF_HOME": folder, "PYTHONPATH": str(ROOT / "src"), "JAX_PLATFORMS": PLATFORMS}
     done = subprocess.run([sys.executable, *command], capture_output=True, text=True, env=environment, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stderr}")

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -78,7 +79,7 @@ def run_case(case: Case, folder: Path, python: str, factor: float) -> Outcome:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            env=environment(JAX_PLATFORMS="cpu", **variables),
+            env=environment(JAX_PLATFORMS=os.environ.get("JAX_PLATFORMS", "cpu"), **variables),
             timeout=TIMEOUT_SECONDS,
         )
     except subprocess.TimeoutExpired:
