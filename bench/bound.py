@@ -72,7 +72,8 @@ def burn(parent: int) -> None:
 
 def record(name: str, python: str, seconds: float, folder: Path) -> Judged:
     session, file = folder / "session.jsonl", folder / "truth.json"
-    environment = {**os.environ, "JAXPROF_HOME": str(folder), "PYTHONPATH": str(ROOT / "src"), "JAX_PLATFORMS": PLATFORMS}
+    environment = {**os.environ, "JAXPROF_HOME": str(folder), "PYTHONPATH": str(ROOT / "src")}
+    environment["JAX_PLATFORMS"] = PLATFORMS
     words = [str(LOOPS), name, str(seconds), str(file)]
     command = [sys.executable, "-m", "jaxprof", "script", "--plain", "--format", "json", "--python", python]
     command += ["--out", str(session), *words]
