@@ -114,6 +114,15 @@ SPELL = made.steps(166, 19e-6, lines={88: 0.7, 86: 0.3})
 ONES = {"function": "ones", "library": True}
 """A function of JAX's own, as a set-up calls it with a few shapes."""
 
+
+def asleep(line):
+    """A loop that is this line only, with the thread's clock."""
+    return [
+        replace(window, device_wait_seconds=window.states.get("device_busy", 0.0))
+        for window in made.steady(10, {line["state"]: 0.8}, [line])
+    ]
+
+
 LOOPS = {
     "making data": loop(made.line(30, 0.8, "data", "prepare", under=86)),
     "Python": loop(made.line(95, 0.8, "host_busy", "plt.draw()")),
@@ -199,6 +208,8 @@ LOOPS = {
     "waits for a processor do not lengthen what the thread itself does in a wait": delayed(waits(100e-6), 0.3),
     "a single operation waits behind a compiled function": loop(OPERATION),
     "a single operation is alone": made.steady(10, {"device_busy": 0.8}, [OPERATION]),
+    "a single operation is alone, and by its clock the thread did not run": asleep(OPERATION),
+    "single operations that the thread itself dispatches": asleep({**OPERATION, "state": "host_busy"}),
     "a loop is known by what was compiled in it": [
         *made.steady(10, {"data": 0.9, "compile": 0.1}, [READINGS, COMPILING]),
         made.compiled(line=88),

@@ -142,7 +142,7 @@ class Spots:
                 key = (
                     line.place,
                     line.state,
-                    line.kind or _KINDS.get(line.state, line.state),
+                    _kind_of(line, window),
                     line.call,
                     around,
                     line.through,
@@ -161,6 +161,14 @@ class Spots:
             for (where, state, kind, call, sites, through), (took, samples, size, delay) in self._totals.items()
         ]
         return tuple(sorted(merged, key=lambda spot: -spot.seconds))
+
+
+def _kind_of(line: SampledLine, window: ProgramSampled) -> str:
+    """Return the kind of work. In an operation outside any jit, a thread that did not run by its clock waited for the
+    device: what an operation costs the host, the thread itself does."""
+    if line.kind == "dispatch" and line.state == "device_busy" and window.device_wait_seconds is not None:
+        return "compiled"
+    return line.kind or _KINDS.get(line.state, line.state)
 
 
 def _may_be_delayed(line: SampledLine | Spot) -> bool:
@@ -562,9 +570,9 @@ def _assigned(
 ) -> tuple[Spot, ...]:
     """Return the spots, with the work of JAX that a sample alone cannot tell assigned by the other spots of the loop.
 
-    A blocked operation outside any jit (`xs[i]`) next to compiled functions waits in the device's queue behind them:
-    its own work would not take milliseconds. In a loop of single operations only, they wait for each other. Python at
-    the very call of a compiled function enters it. Where a compiled function calls Python, that and the Python around
+    Without a clock of the thread, an operation outside any jit (`xs[i]`) next to compiled functions is taken to wait in
+    the device's queue behind them, and one among single operations to run. Python at the very call of a compiled
+    function enters it. Where a compiled function calls Python, that and the Python around
     its call look alike to a sample that has to wait for the interpreter's lock.
     """
     queued = any(spot.kind in ("compiled", "fed", "callback", "call") for spot in loop)
