@@ -85,7 +85,7 @@ def _seconds(value: Any) -> Value | None:
 SETTINGS: Final = (
     Setting("theme", "the colours of the app", _text, "auto, dark, light, or the name of a theme: textual-dark"),
     Setting("preset", "the sizes of a run; the app keeps the last one", _preset, "quick or published"),
-    Setting("devices", "where to run; `compare` and the times of `gate` take the first", _words,
+    Setting("devices", "where to run; `compare`, `gate` and `hlo` take the first", _words,
             'devices: ["cuda:0", "cpu:0"]'),
     Setting("budget", "seconds of sampling for each run", _seconds, "a number of seconds above 0"),
     Setting("comparison_budget", "total seconds of `compare`, and of `gate` for times", _seconds,
@@ -101,7 +101,7 @@ _OF_PROJECTS = {name: setting for name, setting in _BY_NAME.items() if name != "
 _OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "run": {"preset": "preset", "devices": "devices", "budget_seconds": "budget"},
     "compare": {"preset": "preset", "device": "devices", "budget_seconds": "comparison_budget", "margin": "margin"},
-    "hlo": {"preset": "preset"},
+    "hlo": {"preset": "preset", "device": "devices"},
     "gate": {"device": "devices", "budget_seconds": "comparison_budget", "limits": "fail_on"},
 }
 """Command → parameter → the setting that is its default."""

@@ -1,11 +1,15 @@
+from dataclasses import replace
 from unittest.mock import Mock
 
 import pytest
 
+from devices.making import facts, gpu, on_bus, target
 from jaxprof.cli import selection as devices
 from jaxprof.devices import Device
+from jaxprof.devices.inventory.hardware import AMD, GOOGLE, MachineHardware
 from jaxprof.errors import UsageError, WorkerError
 from jaxprof.runner.interpreter import Interpreter, find_interpreter
+from report import sessions
 
 WITHOUT_JAX = Interpreter("/usr/bin/python3", None)
 GPUS = (
@@ -56,6 +60,109 @@ def test_a_kind_of_device_that_is_not_there_says_why(monkeypatch):
     ):
         with pytest.raises(UsageError, match=said):
             devices.choose([word], WITHOUT_JAX)
+
+
+CPU = {"id": "cpu:0", "platform": "cpu"}
+CUDA = {"id": "cuda:0", "platform": "cuda", "kind": "NVIDIA H200", "local_hardware_id": 0}
+TPU = {"id": "tpu:0", "platform": "tpu"}
+NOTE = "note: this runs on cpu:0, because "
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Chooses the default device on a machine, whose facts are given, and whose JAX `tells` this if it is asked."""
+    monkeypatch.delenv("JAX_PLATFORMS", raising=False)
+
+    def chosen(*gpus, tells=None, variables=None, **more):
+        fails = isinstance(tells, Exception)
+        asked = Mock(side_effect=tells if fails else None, return_value=tells)
+        monkeypatch.setattr(devices, "gather", lambda python: facts(*gpus, **more))
+        monkeypatch.setattr(devices, "jax_devices", asked)
+        (device,) = devices.choose([], Interpreter("/usr/bin/python3", "0.10.2"), variables)
+        assert asked.called == (tells is not None)
+        return device
+
+    return chosen
+
+
+def test_without_a_word_it_is_the_device_that_jax_uses(machine, capsys):
+    both = [CUDA, CPU]
+    assert machine(gpu(0), tells={"devices": both, "default": "cuda:0"}) == "cuda:0"
+    assert machine(gpu(0), tells={"devices": both, "default": "cpu:0"}) == "cpu:0", "the user chose so for JAX"
+    tpu = MachineHardware(pci=(on_bus(GOOGLE, 0x63, 0x088000),))
+    told = {"devices": [TPU, CPU], "default": "tpu:0"}
+    assert machine(machine=tpu, installed=target(libtpu="0.0.42"), tells=told) == "tpu:0"
+    unknown = replace(target(), packages=None)  # its packages are where they are not looked for: JAX decides
+    assert machine(gpu(0), installed=unknown, tells={"devices": both, "default": "cuda:0"}) == "cuda:0"
+    assert capsys.readouterr().err == ""
+
+
+def test_jax_is_not_asked_where_nothing_says_that_it_could_use_more_than_the_cpu(machine, monkeypatch, capsys):
+    machines = (
+        MachineHardware(),
+        MachineHardware(system="Darwin", processor="arm64"),
+        MachineHardware(pci=(on_bus(AMD),)),
+    )
+    assert [machine(machine=each) for each in machines] == ["cpu:0"] * 3
+    assert machine(gpu(0), variables={"JAX_PLATFORMS": "CPU,cuda"}) == "cpu:0"
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    assert machine(gpu(0)) == "cpu:0"
+    monkeypatch.setattr(devices, "gather", None)
+    assert devices.choose((), Interpreter("/usr/bin/python3", "0.10.2")) == ["cpu:0"], "nothing is looked for"
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"installed": target()}, "JAX does not use cuda:0 (NVIDIA H200): jax-cuda13-plugin is not installed for "),
+        ({"installed": target()}, '; /home/me/venv/bin/python -m pip install "jax[cuda13]==0.10.2"'),
+        ({"environment": {"CUDA_VISIBLE_DEVICES": ""}}, "CUDA_VISIBLE_DEVICES='' hides all GPUs; unset CUDA_VISIBLE"),
+        ({"tells": {"devices": [CPU], "errors": {"cuda": "no\n  device"}, "default": "cpu:0"}}, "start it: no device"),
+        ({"tells": WorkerError("the driver hangs")}, f"{NOTE}JAX could not list its devices: the driver hangs"),
+    ],
+)
+def test_one_line_says_why_the_gpu_is_not_used_and_what_mends_that(machine, capsys, more, said):
+    assert machine(gpu(0), **more) == "cpu:0"
+    noted = capsys.readouterr().err
+    assert noted.startswith(NOTE)
+    assert noted.count("\n") == 1
+    assert said in noted
+
+
+MEASURING = (
+    ("run", "selu"),
+    ("compare", "selu:numpy", "selu:jit"),
+    ("hlo", "selu"),
+    ("hlo", "selu", "--diff", "selu:jax"),
+    ("gate", "selu", "--base", "selu:jax", "--fail-on", "kernels"),
+)
+
+
+@pytest.mark.parametrize("words", MEASURING)
+def test_every_command_that_measures_or_compiles_has_one_rule(call, monkeypatch, words):
+    wanted = []
+
+    def choose(given, *_):
+        wanted.append([*given])
+        raise UsageError("asked")
+
+    monkeypatch.setattr(devices, "choose", choose)
+    assert "asked" in call(*words).err
+    assert "asked" in call(*words, "--device", "cuda:1").err
+    monkeypatch.setenv("JAXPROF_DEVICES", "tpu:0")
+    assert "asked" in call(*words).err
+    assert wanted == [[], ["cuda:1"], ["tpu:0"]]
+    if words[0] != "run":
+        assert "--device" in call(*words, "--device", "cuda:1", "--for", "h100").err
+        assert len(wanted) == 3
+
+
+def test_a_file_has_been_compiled_already(call, monkeypatch, tmp_path):
+    monkeypatch.setattr(devices, "choose", None)
+    (tmp_path / "a.hlo").write_text(sessions.HLO)
+    assert call("hlo", tmp_path / "a.hlo").code == 0
+    assert "already compiled" in call("hlo", tmp_path / "a.hlo", "--device", "cpu:0").err
 
 
 def test_one_folder_that_is_removed_is_no_folders(call, monkeypatch):

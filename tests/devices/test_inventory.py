@@ -5,7 +5,7 @@ not use an accelerator, and the command that mends it."""
 import pytest
 
 from devices.making import GIB, PYTHON, facts, gpu, on_bus, split, target
-from jaxprof.devices import Device
+from jaxprof.devices import Device, default_device
 from jaxprof.devices.inventory.accelerators import bus_accelerators, cuda_obstacle, gpu_obstacle
 from jaxprof.devices.inventory.hardware import AMD, GOOGLE, NVIDIA, MachineHardware
 from jaxprof.devices.inventory.join import merge
@@ -58,6 +58,8 @@ def test_jax_and_nvml_are_joined_by_ordinal_through_the_variable():
     devices = merge(local, {"devices": [jax_gpu(0), jax_gpu(1), JAX_CPU]})
     assert uuids(devices) == {"cuda:0": "GPU-cccc", "cuda:1": "GPU-aaaa", "cpu:0": None, "nvidia:1": "GPU-bbbb"}
     assert uuids(local) == uuids(devices)
+    told = merge(local, {"devices": [jax_gpu(0), jax_gpu(1), JAX_CPU], "default": "cuda:1"})
+    assert [default_device(each) for each in (local, devices, told)] == ["cpu:0", "cpu:0", "cuda:1"]
     first = devices[0]
     assert (first.core_count, first.allocator_limit_bytes, first.memory_limit_bytes) == (132.0, 105 * GIB, 140 * GIB)
     assert [device.used_by_jax for device in devices] == [True, True, True, False]

@@ -46,7 +46,7 @@ def test_devices_are_answered_as_data(start):
     child.send(DevicesRequest())
     data = child.answer()["data"]
     assert [device["id"] for device in data["devices"]] == ["cpu:0", "cpu:1"]
-    assert data["default_backend"] == "cpu"
+    assert data["default"] == "cpu:0"
     assert data["devices"][0]["memory_limit_bytes"] is None, "a CPU has no allocator limit, which is not 0"
     assert data["jax"]
 

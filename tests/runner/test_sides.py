@@ -214,6 +214,11 @@ def test_sides_with_the_same_numbers_keep_their_results_and_others_say_nothing_b
     assert (comparison.inputs, comparison.same_inputs, comparison.margin) == (["float32[8]"], True, 0.03)
     assert (comparison.notes, comparison.group_seconds) == (["a note"], 60.0)
     assert [bool(plan.keep_output) for plan in planned] == [True] * 2
+    assert {plan.spec.device for plan in planned} == {"cuda:0"}
+    assert [plan.spec.device for plan in plan_sides([side("A", variant="numpy"), side("B")], options)] == [
+        "cpu:0",
+        "cuda:0",
+    ]
     assert [plan.baseline for plan in planned] == [None, planned[0]]
     inputs["B"] = [leaf(digest="other numbers")]
     planned = plan_comparison([side("A"), side("B")], options)

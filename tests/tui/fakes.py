@@ -41,10 +41,13 @@ class StillDevices:
     def usable(self, interpreter):
         hidden = {"reason": "CUDA_VISIBLE_DEVICES hides it", "hint": "unset CUDA_VISIBLE_DEVICES"}
         return [
-            Device(id="cuda:0", platform="cuda", kind="NVIDIA H200", compute_capability="9.0", used_by_jax=True),
+            Device(
+                id="cuda:0", platform="cuda", kind="NVIDIA H200", compute_capability="9.0",
+                used_by_jax=True, is_default=True,
+            ),
             replace(self.CPU, used_by_jax=True),
             Device(id="nvidia:1", platform="cuda", kind="NVIDIA T4", used_by_jax=False, **hidden),
-        ]
+        ]  # fmt: skip
 
     def read(self):
         return [

@@ -46,6 +46,8 @@ class CompileOptions:
     shard: Sequence[str] = ()
     autotune_results: Path | None = None
     """A file of what XLA's autotuner chose on a GPU (`--xla_gpu_dump_autotune_results_to`, or in a dump's folder)."""
+    device: str | None = None
+    """The value of `--device`; once `placed`, an id."""
     python: Path | None = None
     keep_constants: bool = False
     out: Path | None = None
@@ -65,6 +67,20 @@ class CompileOptions:
         from jaxprof.devices.targets.machine import parse_mesh
 
         return parse_mesh(self.axes)
+
+
+def placed(options: CompileOptions, *targets: str) -> CompileOptions:
+    """Return the options with the device of this machine that those of `targets` are compiled for (or measured on)
+    which are no programs yet. Raises UsageError for a device that JAX does not use."""
+    if options.targets:
+        refuse(("device",), "is a device of this machine, and --for compiles for others", "Give one of them.")
+    elif any(map(is_compiled_now, targets)):
+        from jaxprof.cli.selection import choose
+        from jaxprof.runner.interpreter import find_interpreter
+
+        (device,) = choose([options.device] if options.device else [], find_interpreter(options.python))
+        return replace(options, device=device)
+    return options
 
 
 def find_modules(
@@ -231,12 +247,13 @@ def _planned(
     JaxprofError."""
     from jaxprof.cli.selection import find_workloads, read_settings
     from jaxprof.devices.targets.machine import parse_targets
-    from jaxprof.runner.planning import PlanOptions, plan_compiles
+    from jaxprof.runner.planning import HOST, PlanOptions, plan_compiles
 
     name, variant = split_variant(target)
     if variant and options.variant and variant != options.variant:
         raise UsageError(f"{target} says its variant, and so does --variant {options.variant}", "Give one of them.")
     choice = PlanOptions(
+        devices=[options.device or HOST],
         preset=options.preset,
         settings=read_settings(options.settings),
         arguments=options.arguments,

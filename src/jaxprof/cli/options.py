@@ -101,7 +101,12 @@ def share(value: str | float) -> float:
 arguments = partial(click.option, "--arg", "arguments", multiple=True, metavar="SPEC")
 budget = partial(click.option, "--budget", "budget_seconds", type=positive_seconds, show_default=True, metavar="S")
 device = partial(
-    click.option, "--device", default="cpu:0", show_default=True, metavar="D", shell_complete=completed_by("device")
+    click.option,
+    "--device",
+    show_default=True,
+    metavar="D",
+    shell_complete=completed_by("device"),
+    help="The device to run on, in place of the one that JAX uses.",
 )
 force = partial(click.option, "--force", is_flag=True, help="Replace the file of --out.")
 keep_constants = partial(

@@ -6,12 +6,14 @@ never runs in this process.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from jaxprof.cli.output import note
 from jaxprof.cli.target import is_own, split_run
-from jaxprof.devices import Device
+from jaxprof.devices import Device, default_device
 from jaxprof.devices.inventory.join import merge
 from jaxprof.devices.inventory.machine import gather, local_devices, parse_device, platforms_of
 from jaxprof.devices.inventory.placement import worker_environment
@@ -147,7 +149,10 @@ def planned_from(source: str, changes: Mapping[str, Any], device: str, ask: Ask)
 
 def find_all(interpreter: Interpreter) -> tuple[Sequence[Device], str]:
     """Return all devices, merged from the machine's list and JAX's; and why JAX could not list its own, or ''."""
-    local = local_devices(gather(interpreter.path))
+    return _as_jax_sees(local_devices(gather(interpreter.path)), interpreter)
+
+
+def _as_jax_sees(local: Sequence[Device], interpreter: Interpreter) -> tuple[Sequence[Device], str]:
     if interpreter.jax is None:
         return local, f"{interpreter.path} has no jax"
     try:
@@ -156,12 +161,15 @@ def find_all(interpreter: Interpreter) -> tuple[Sequence[Device], str]:
         return local, safe(error.what)
 
 
-def choose(wanted: Sequence[str], interpreter: Interpreter) -> list[str]:
-    """Return the ids of the chosen devices, without repeats. `cpu` is `cpu:0`, `gpu:0` the first GPU of any vendor.
+def choose(wanted: Sequence[str], interpreter: Interpreter, variables: Mapping[str, str] | None = None) -> list[str]:
+    """Return the ids of the chosen devices, without repeats. `cpu` is `cpu:0`, `gpu:0` the first GPU of any vendor. If
+    none is `wanted`, it is the one that JAX uses by default, with `variables` laid over the environment.
 
-    JAX lists its devices (in a child process) only if something other than `cpu:0` is chosen. Raises UsageError for a
-    device that does not exist (with similar names) or that JAX does not use (with the reason).
+    JAX lists its devices (in a child process) only if something other than `cpu:0` may be chosen. Raises UsageError for
+    a device that does not exist (with similar names) or that JAX does not use (with the reason).
     """
+    if not wanted:
+        return [_default(interpreter, {**os.environ, **(variables or {})}.get("JAX_PLATFORMS", ""))]
     if all(parse_device(text) == HOST for text in wanted):
         return [HOST]
     devices, problem = find_all(interpreter)
@@ -194,10 +202,31 @@ def _device_id(text: str, devices: Sequence[Device], problem: str, interpreter: 
         raise UsageError(f"this machine has no {kind}: {searched}, and {why}", "jaxprof devices shows more.") from error
 
 
-def idle_accelerators(interpreter: Interpreter) -> list[str]:
-    """Return the accelerators that JAX could use, as far as this is known without starting JAX."""
-    return [
-        device.id
-        for device in local_devices(gather(interpreter.path))
-        if device.platform != "cpu" and device.used_by_jax is not False
-    ]
+_WORTH_A_NOTE = ("cuda", "tpu")
+"""Platforms whose unused devices are named. Many a laptop has a GPU of AMD or Apple that JAX cannot use at all."""
+
+
+def _default(interpreter: Interpreter, platforms: str) -> str:
+    """Return the device that JAX uses by default; a note says why that is the CPU beside an accelerator. JAX is asked
+    only if the machine has an accelerator that it may use, and `platforms` (`JAX_PLATFORMS`) does not begin with the
+    CPU."""
+    if interpreter.jax is None or platforms.partition(",")[0].strip().lower() == "cpu":
+        return HOST
+    devices: Sequence[Device] = local_devices(gather(interpreter.path))
+    problem = ""
+    if any(device.platform != "cpu" and device.used_by_jax is not False for device in devices):
+        devices, problem = _as_jax_sees(devices, interpreter)
+    chosen = default_device(devices)
+    why = f"JAX could not list its devices: {problem}" if problem else _why_unused(devices)
+    if why and chosen == HOST:
+        note(f"note: this runs on {HOST}, because {why}")
+    return chosen
+
+
+def _why_unused(devices: Iterable[Device]) -> str:
+    """Return why JAX does not use the first accelerator, with the fix; empty if there is none that it could use."""
+    for device in devices:
+        if device.used_by_jax is False and device.platform in _WORTH_A_NOTE and not device.mig:
+            why = "; ".join(filter(None, (device.reason, device.hint)))
+            return f"JAX does not use {device.id} ({device.kind or device.platform}): {' '.join(why.split())}"
+    return ""

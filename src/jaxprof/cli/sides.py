@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.cli.answers import Outcome, carry_out, new_writer
-from jaxprof.cli.selection import choose, find_workloads, read_settings
+from jaxprof.cli.selection import find_workloads, read_settings
 from jaxprof.cli.target import split_variant
 from jaxprof.errors import UsageError
 from jaxprof.private import kept_value
@@ -133,7 +133,7 @@ def _variables(items: Sequence[str]) -> dict[str, str]:
 
 
 _PLANNED: Final = ("launches", "budget_seconds", "max_seconds", "seed")
-TIMED: Final = ("device", "max_silence_seconds", "out", "force", *_PLANNED)
+TIMED: Final = ("max_silence_seconds", "out", "force", *_PLANNED)
 """Parameters of a command that say how the times of sides are measured, and where they are kept."""
 
 
@@ -142,9 +142,8 @@ def measure(read: Sides, folder: Path, how: Mapping[str, Any], **more: Any) -> O
     sides. Raises UsageError for sides that do not fit, before anything runs."""
     sides, notes = read
     interpreter = sides[0].interpreter
-    (device,) = choose([how["device"]], interpreter)
     timed = {name: how[name] for name in _PLANNED}
-    planned = plan_comparison(sides, SideOptions(**timed, device=device, folder=folder, **more), notes)
+    planned = plan_comparison(sides, SideOptions(**timed, folder=folder, **more), notes)
     comparison = planned[0].comparison
     lines = [f"note: {each}" for each in comparison.notes] if comparison is not None else []
     writer = new_writer(how["out"], replace_existing=how["force"])
@@ -176,6 +175,7 @@ def measure_times(
             read,
             folder,
             how,
+            device=compiling.device,
             variant=next(iter(chosen), "jit"),
             preset=compiling.preset,
             arguments=compiling.arguments,

@@ -8,6 +8,8 @@ The app's first frame waits for neither psutil nor NVML: neither is imported her
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from jaxprof.light_dataclass import dataclass
 
 HIDDEN = "nvidia"
@@ -49,6 +51,8 @@ class Device:
     """CUDA's number for the device in the user's environment, if that can be known."""
     used_by_jax: bool | None = None
     """Whether JAX uses the device; None until JAX was asked, unless something already rules it out."""
+    is_default: bool = False
+    """Whether JAX uses it where a program names no device."""
     reason: str = ""
     """Why JAX does not use it."""
     hint: str = ""
@@ -58,3 +62,8 @@ class Device:
     def number(self) -> int:
         """Number in its id."""
         return int(self.id.rpartition(":")[2])
+
+
+def default_device(devices: Iterable[Device]) -> str:
+    """Return the id of the device that JAX uses by default; the CPU's if JAX was not asked, or did not answer."""
+    return next((device.id for device in devices if device.is_default), "cpu:0")

@@ -204,6 +204,7 @@ class _Devices:
     devices: list[dict[str, Any]] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
     process_index: int | None = None
+    default: str = ""
 
 
 def _scratch() -> str:

@@ -104,7 +104,7 @@ def _planned(side: ComparedSide, options: SideOptions, baseline: PlannedRun | No
         workload=workload.name,
         variant=variant.name,
         how=variant.how,
-        device=options.device,
+        device=HOST if variant.how == "numpy" else options.device,
         parameters=workload.resolve(options.preset, side.settings),
         preset=options.preset,
         precision=side.precision or variant.precision,

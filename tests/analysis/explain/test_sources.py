@@ -81,7 +81,11 @@ def test_a_measurement_is_made_longer_and_a_comparison_whole():
     ("typed", "spec", "captured"),
     [
         ("run", {"parameters": {"n": 64}, "device": "cuda:1"}, "run selu --variant jit --set n=64 --device cuda:1"),
-        ("run", {**GIVEN, "parameters": {"n": 64}}, "run f.py:step --variant jit --arg 'f32[8]' --arg 3"),
+        (
+            "run",
+            {**GIVEN, "parameters": {"n": 64}},
+            "run f.py:step --variant jit --arg 'f32[8]' --arg 3 --device cpu:0",
+        ),
         ("ab f.py g.py", {"side": "B"}, "compare f.py g.py --capture"),
         (
             "compare f.py -o x.jaxprof g.py --force --margin 5% --format=json --limit 9",

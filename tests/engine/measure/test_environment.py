@@ -12,6 +12,7 @@ import pytest
 from jaxprof.engine.measure import environment, jax_devices
 from jaxprof.engine.measure.environment import HostLoadMeter
 from jaxprof.engine.measure.jax_devices import describe, find_device, list_devices, platform_of
+from jaxprof.engine.measure.stages import updated
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.operating_system import Limits
 
@@ -119,6 +120,12 @@ def test_a_device_is_described_by_what_it_says_and_none_is_what_it_does_not():
     for silent in (device(memory_stats=Mock(side_effect=NotImplementedError)), device(memory_stats=lambda: None)):
         assert [describe(silent)[name] for name in sizes] == [None] * 3
         assert (describe(silent)["coords"], describe(silent)["uuid"]) == (None, None)
+
+
+@pytest.mark.parametrize(("setting", "found"), [(None, "cuda:0"), ("cpu", "cpu:0"), (jax.devices("cpu")[0], "cpu:0")])
+def test_the_default_is_the_first_device_unless_the_user_set_another(several, setting, found):
+    with updated("jax_default_device", setting):
+        assert jax_devices.device_name(jax_devices.default_device()) == found
 
 
 def test_every_backend_that_starts_is_listed_and_what_jax_logged_meanwhile(monkeypatch):

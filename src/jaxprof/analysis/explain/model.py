@@ -82,12 +82,11 @@ def run_verified(session: Session, name: str, run: Run) -> str:
     if plan.how == "compile":
         from jaxprof.analysis.ceilings import device_elsewhere
 
-        elsewhere = ("--for", plan.device) if device_elsewhere(run) is not None else ()
+        where = ("--device" if device_elsewhere(run) is None else "--for", plan.device)
         variant = () if plan.target else ("--variant", plan.variant)
-        return command("hlo", plan.target or plan.workload, *variant, *_given(run), *elsewhere, "--findings")
+        return command("hlo", plan.target or plan.workload, *variant, *_given(run), *where, "--findings")
     if _is_committed(plan.target):
-        device = ("--device", plan.device) if plan.device != "cpu:0" else ()
-        return command("compare", "--git", "HEAD", *_given(run), *device, plan.target)
+        return command("compare", "--git", "HEAD", *_given(run), "--device", plan.device, plan.target)
     return f"{command('run', '--from', f'{name}:{run.id}')} && {command('compare', name, 'last')}"
 
 

@@ -174,7 +174,7 @@ def captured_too(session: Session, run: Run) -> str:
         *("--variant", run.plan.variant),
         *(word for setting in settings for word in ("--set", setting)),
         *(word for argument in run.plan.arguments for word in ("--arg", argument)),
-        *(("--device", run.plan.device) if run.plan.device != "cpu:0" else ()),
+        *("--device", run.plan.device),
     )
 
 

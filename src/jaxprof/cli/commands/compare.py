@@ -62,7 +62,7 @@ _measured_options = combine_options(
         metavar="V",
         help="Variant of all sides; for one side, write it after its name (selu:numpy selu:jit).",
     ),
-    options.device(help="The device to run on."),
+    options.device(),
     options.preset(),
     click.option(
         "--margin",
@@ -168,6 +168,7 @@ def _measured(targets: tuple[str, ...], form: str, words: dict[str, Any]) -> int
         raise no_form("a comparison that is measured", form, "text", "json")
     refuse_without("out", ("force",))
     from jaxprof.analysis.ab import ab_results
+    from jaxprof.cli.selection import choose
     from jaxprof.cli.sides import measure, read_sides
     from jaxprof.operating_system import refuse_to_run, unwound_by_signals
     from jaxprof.reaper import TemporaryFolder
@@ -175,10 +176,13 @@ def _measured(targets: tuple[str, ...], form: str, words: dict[str, Any]) -> int
 
     refuse_to_run("jaxprof compare")
     with unwound_by_signals(), TemporaryFolder("ab") as folder, read_sides(targets, words) as read:
+        first = read[0][0]
+        (device,) = choose([words["device"]] if words["device"] else [], first.interpreter, first.environment)
         measured = measure(
             read,
             folder,
             words,
+            device=device,
             **{name: words[name] for name in ("variant", "preset", "arguments", "capture", "margin")},
         )
     (result,) = ab_results(measured.session)

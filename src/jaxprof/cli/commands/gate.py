@@ -29,7 +29,7 @@ from jaxprof.analysis.run_result import result as run_result
 from jaxprof.cli import options
 from jaxprof.cli.answers import Outcome, command_line, print_facts
 from jaxprof.cli.gate_base import FoundBase, found_base
-from jaxprof.cli.hlo_target import CompileOptions, compiled_programs
+from jaxprof.cli.hlo_target import CompileOptions, compiled_programs, placed
 from jaxprof.cli.options import refuse, refuse_without, words_given
 from jaxprof.cli.output import ExitCode, format_option, print_lines, print_report
 from jaxprof.cli.sides import TIMED, measure_times
@@ -41,7 +41,7 @@ from jaxprof.report.conclusion import conclusion_lines, gate_conclusion
 from jaxprof.report.renderers import WIDE
 from jaxprof.session import Run, Session
 
-_COMPILING: Final = {"targets", "axes", "shard", "variant", "arguments", "settings", "python"}
+_COMPILING: Final = {"targets", "axes", "shard", "variant", "arguments", "settings", "device", "python"}
 """Parameters that say what is compiled; `hlo` and `compare` have them, too."""
 
 
@@ -68,7 +68,7 @@ _COMPILING: Final = {"targets", "axes", "shard", "variant", "arguments", "settin
 @options.arguments(help="For your own function: f32[1024,1024].")
 @options.settings()
 @options.python()
-@options.device(help="For times: the device to run on.")
+@options.device(help="The device to compile for and to run on, in place of the one that JAX uses.")
 @options.measuring("For times: ")
 @format_option("text", "markdown", "json")
 def command(
@@ -115,6 +115,7 @@ def _compared(
     compared: AbResult | None = None
     timed = any(limit.is_time for limit in parsed_limits)
     with unwound_by_signals(), found_base(target, base) as found:
+        options = placed(options, target, found.target)
         # a session is of another time
         together = timed and is_compiled_now(target) and found.about.reading in ("target", "revision")
         if not together or not all(limit.is_time for limit in parsed_limits):
@@ -232,7 +233,9 @@ def _counterpart(
     on_device = [program for program in programs if program[1].device_kind == run.device_kind]
     if not on_device:
         kinds = ", ".join(dict.fromkeys(program.device_kind for _, program in programs))
-        raise UsageError(f"{base} has no program on {run.device_kind}", f"It has programs on {kinds}.")
+        raise UsageError(
+            f"{base} has no program on {run.device_kind}", f"It has programs on {kinds}; --device compiles for another."
+        )
     plan = run.plan
     if several and all(program.plan.workload != plan.workload for _, program in on_device):
         return None

@@ -64,6 +64,7 @@ SORTS = (
 @options.preset(metavar="NAME", help="The sizes of a workload.")
 @options.settings()
 @options.arguments(help="For your own function: f32[1024,1024].")
+@options.device(help="The device to compile for, in place of the one that JAX uses.")
 @options.python()
 @options.keep_constants(help="Keep literals of more than 16 elements.")
 @options.out(help="Keep the compiled program as a session.")
@@ -88,11 +89,12 @@ def command(
     part of it, or `last`). Functions and workloads are lowered and compiled, but not run. With --for, they are
     compiled for devices that you do not have: an estimate of their kernels.
     """
-    from jaxprof.cli.hlo_target import CompileOptions, find_modules
+    from jaxprof.cli.hlo_target import CompileOptions, find_modules, placed
 
     view = chosen_view("other", "stage")
     options = CompileOptions(**compiling)
     _refuse_misfits(view, options, form)
+    options = placed(options, target, other or "")
     if other is not None:
         return _difference(target, other, run_id, number, options, form)
     modules = find_modules(target, run_id, number, options)

@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     "devices",
     multiple=True,
     default=(),
-    show_default="cpu:0",
-    help="Where to run: cpu:0, cuda:1, gpu:0, tpu:0. May be repeated.",
+    help="Where to run: cpu:0, cuda:1, gpu:0, tpu:0, in place of the one that JAX uses. May be repeated.",
 )
 @options.preset()
 @options.settings(metavar="n=4000", help="A parameter. May be repeated.")
@@ -89,10 +88,10 @@ def command(
         print_catalogue(names[0] if names else None, python, planning["arguments"], form)
         return ExitCode.OK
     from jaxprof import workloads
-    from jaxprof.cli.selection import choose, find_workloads, idle_accelerators, plan, planned_from, read_settings
+    from jaxprof.cli.selection import choose, find_workloads, plan, planned_from, read_settings
     from jaxprof.operating_system import refuse_to_run
     from jaxprof.runner.interpreter import find_interpreter
-    from jaxprof.runner.planning import HOST, PlanOptions
+    from jaxprof.runner.planning import PlanOptions
 
     refuse_to_run("jaxprof run")
     if source is not None:
@@ -105,8 +104,13 @@ def command(
     swept = sweep.partition("=")[0].strip()
     if swept in sizes:
         raise UsageError(f"--set {swept} and --sweep {swept} cannot both set the size", "Give one of them.")
+    infos = find_workloads((*names, *(workloads.names() if everything else ())), interpreter, planning["arguments"])
     options = PlanOptions(
-        devices=choose(devices or [HOST], interpreter), settings=sizes, sweep=sweep, capture=not no_capture, **planning
+        devices=[] if source is not None and not devices else choose(devices, interpreter),
+        settings=sizes,
+        sweep=sweep,
+        capture=not no_capture,
+        **planning,
     )
     notes: list[str] = []
     if source is not None:
@@ -114,10 +118,7 @@ def command(
         changes |= {} if options.capture else {"capture": False}
         planned = planned_from(source, changes, options.devices[0] if devices else "", asks(source, yes=yes))
     else:
-        names = (*names, *(workloads.names() if everything else ()))
-        planned, notes = plan(find_workloads(names, interpreter, options.arguments), options)
-        if not devices and (idle := idle_accelerators(interpreter)):
-            notes.append(f"this runs on {HOST}; there is also {', '.join(idle)} (--device {idle[0]})")
+        planned, notes = plan(infos, options)
     writer = new_writer(out, replace_existing=force)
     return _work(planned, notes, interpreter, writer, form, max_silence_seconds)
 

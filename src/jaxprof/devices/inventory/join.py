@@ -20,8 +20,8 @@ def merge(local: Sequence[Device], answer: Mapping[str, Any]) -> tuple[Device, .
     """Return `local` with the engine's answer to a `DevicesRequest` laid over it.
 
     `answer` holds `devices` (one mapping each: id, platform, kind, process, core_count, ...), `errors` (platform →
-    JAX's error when it could not start it) and `process_index`. Missing keys are unknown. A device that JAX lists gets
-    JAX's id; one that JAX does not list gets `used_by_jax=False` with the reason.
+    JAX's error when it could not start it), `default` (an id) and `process_index`. Missing keys are unknown. A device
+    that JAX lists gets JAX's id; one that JAX does not list gets `used_by_jax=False` with the reason.
     """
     rest = list(local)
     joined: list[Device] = []
@@ -34,7 +34,8 @@ def merge(local: Sequence[Device], answer: Mapping[str, Any]) -> tuple[Device, .
             rest.remove(match)
         elif here and theirs.platform == "cpu":  # several CPU devices on one machine share the same cores
             match = next((device for device in joined if device.platform == "cpu"), None)
-        joined.append(_joined(match, theirs))
+        is_default = theirs.id == answer.get("default")
+        joined.append(replace(_joined(match, theirs), is_default=is_default))
     taken = {device.id for device in joined}
     rest = _not_counted(rest, joined, own_process)
     errors = answer.get("errors") or {}

@@ -226,10 +226,9 @@ def device_of(args: Any) -> str:
     """Return the device of the calls: that of the first JAX array among the arguments, otherwise JAX's default."""
     import jax
 
-    from jaxprof.engine.measure.jax_devices import device_name
+    from jaxprof.engine.measure.jax_devices import default_device, device_name
 
     for leaf in jax.tree.leaves(args):
         if isinstance(leaf, jax.Array):
             return device_name(min(leaf.devices(), key=lambda device: device.id))
-    default = getattr(jax.config, "jax_default_device", None)
-    return device_name(default if isinstance(default, jax.Device) else jax.local_devices()[0])
+    return device_name(default_device())

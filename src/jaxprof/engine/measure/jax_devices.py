@@ -61,6 +61,14 @@ def find_device(name: str) -> Any:
     )
 
 
+def default_device() -> Any:
+    """Return the device that JAX uses where a program names none."""
+    chosen = getattr(jax.config, "jax_default_device", None)
+    if isinstance(chosen, str):  # a platform, as the variable JAX_DEFAULT_DEVICE names one
+        return jax.local_devices(backend=chosen)[0]
+    return chosen if isinstance(chosen, jax.Device) else jax.local_devices()[0]
+
+
 def describe(device: Any) -> dict[str, Any]:
     """Return one device as JSON-ready data; sizes in bytes."""
     memory = _memory(device)
@@ -89,7 +97,7 @@ def describe(device: Any) -> dict[str, Any]:
 def list_devices() -> dict[str, Any]:
     """Return all devices of all backends that start, the errors of those that do not, and the warnings in JAX's log."""
     with _jax_log() as messages:
-        default = jax.default_backend()
+        default = default_device()
         devices = list(jax.devices())
         errors = {}
         plugins = _plugins()
@@ -101,7 +109,7 @@ def list_devices() -> dict[str, Any]:
                     errors[platform] = str(error)
     return {
         "devices": [describe(device) for device in devices],
-        "default_backend": default,
+        "default": device_name(default),
         "jax": jax.__version__,
         "jaxlib": jaxlib.version.__version__,
         "process_index": jax.process_index(),

@@ -17,6 +17,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
+from jaxprof.devices import default_device
 from jaxprof.errors import JaxprofError
 from jaxprof.text import safe
 from jaxprof.tui.home.device_list import DeviceList
@@ -74,7 +75,7 @@ class HomeScreen(SessionScreen, keys="home"):
         self._settling: Timer | None = None
         """Runs while the cursor rests."""
         self._device_proposed = False
-        """Whether the first accelerator has been chosen for the user already."""
+        """Whether JAX's default has been chosen for the user already."""
         self._own_in_view = True
         """Whether the pane beside the lists, Enter and the keys belong to your code, not to the workloads."""
         self._in_detail = True, ""
@@ -151,15 +152,14 @@ class HomeScreen(SessionScreen, keys="home"):
         self._show_marks()
 
     def _show_devices(self) -> None:
-        """Show the devices and their readings, and propose an accelerator once JAX has said which it uses."""
+        """Show the devices and their readings, and propose JAX's default once JAX has said which it is."""
         if not self.whole or self.profiler.current_mode != self.MODE:
             return
         devices = self.profiler.devices
         if devices.asked and not self._device_proposed:
             self._device_proposed = True
-            accelerator = next((row.device.id for row in devices if row.device.used_by_jax), None)
-            if accelerator is not None and self.choices.devices == ["cpu:0"]:
-                self.choices.devices[:] = [accelerator]
+            if self.choices.devices == ["cpu:0"]:
+                self.choices.devices[:] = [default_device(row.device for row in devices)]
                 self._show_plan()
         self.query_one(DeviceList).show_devices()
 
