@@ -264,8 +264,8 @@ _WHAT_STEPS_ARE = (
     "at least: lower bound, kernels in this order at the device's ceilings, and links; asynchronous work overlaps.",
 )
 _ON_A_GPU = (
-    "GPUs: no lower bound where arrays stay in a cache. XLA chooses tiles and splits of products by trying them on the "
-    "device, which is not here: --autotune-results FILE takes what it chose on one."
+    "GPUs: no lower bound where arrays stay in a cache. XLA tries kernels out on the device, which is not here: "
+    "--autotune-results FILE takes what it chose on one (tiles, Triton or cuBLAS with its workspace)."
 )
 
 

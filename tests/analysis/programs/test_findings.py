@@ -122,9 +122,34 @@ def after_import(*inside):
     return [made.sampled(0, 3.0, {"import": 3.0}), *inside]
 
 
-def ended(exit_code, error="ValueError: no loss"):
+def ended(exit_code, error="ValueError: no loss", **more):
     """The end of a program whose line 91 raised something last."""
-    return e.ProgramEnded(run=made.RUN, exit_code=exit_code, wall_seconds=10.0, error=error, error_at=made.at(91))
+    return e.ProgramEnded(
+        run=made.RUN, exit_code=exit_code, wall_seconds=10.0, error=error, error_at=made.at(91), **more
+    )
+
+
+def gpu_filled():
+    """A program that wants more of a GPU: readings, the last of which comes after the error."""
+    gib = 1 << 30
+    moments = [("cpu:0", 1, 79), ("cuda:0", 1, 10), ("cuda:0", 2, 64), ("cuda:0", 9, 1)]
+    readings = [
+        e.DeviceReading(
+            run=made.RUN,
+            device=device,
+            monotonic_seconds=made.BEGAN + at,
+            memory_used_bytes=used * gib,
+            memory_limit_bytes=80 * gib,
+        )
+        for device, at, used in moments
+    ]
+    error = (
+        "JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 30.02GiB with allocator GPU_0_bfc"
+    )
+    seen = e.EnvironmentRead(
+        run=made.RUN, python="3.12.3", numpy="2.5.2", devices=[{"id": "cuda:0", "memory_limit_bytes": 60 * gib}]
+    )
+    return [seen, *readings, ended(1, error, error_seconds=made.BEGAN + 3)]
 
 
 def stopped(seconds):
@@ -383,6 +408,7 @@ SAID = {
         "program_failed",
         [ended(1, "JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 35184372088832 bytes.")],
     ),
+    "out of memory on a GPU": ("program_failed", gpu_filled()),
     "out of memory in NumPy": (
         "program_failed",
         [ended(1, "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 8.00 TiB for an array")],

@@ -74,6 +74,7 @@ def test_targets_in_words():
         triton_kernel_call           Triton kernel
         xla_ffi_python_gpu_callback  host callback
         __cub$DeviceRadixSort        sort
+        xla.gpu.ext.cub_sort_pairs   sort
         cu_norm_fwd                  normalisation
         SliceToDynamic               library call
         MoveToHost                   transfer

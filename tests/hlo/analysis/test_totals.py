@@ -1,6 +1,9 @@
 """Totals of modules against XLA's own `compiled.cost_analysis()`, over real programs. FLOPs and bytes of kernels
 against a calculation by hand, from the sizes of the program alone. Live sizes by hand, and against what XLA assigns."""
 
+from math import log2
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -9,7 +12,7 @@ from jax import lax
 from hlo.analysis.programs import compiled, lowered, parameters, shapes, written
 from jaxprof.hlo.analysis.kernels import kernels, totals
 from jaxprof.hlo.analysis.liveness import liveness
-from jaxprof.hlo.read.parse import module
+from jaxprof.hlo.read.parse import module, modules
 
 
 def _both(function, arguments):
@@ -296,3 +299,32 @@ def test_a_fused_update_in_place_takes_the_place_of_what_it_updates(updated, mor
 @pytest.mark.parametrize("text", [CHAIN.replace(", is_scheduled=true", ""), "HloModule empty, is_scheduled=true\n"])
 def test_without_a_schedule_nothing_is_said(text):
     assert liveness(module(text)) is None
+
+
+_H100 = {
+    "jit_product": ("GEMM", 2 * 1024**3, 3 * 4 * 1024**2, 46_137_344),
+    "jit_conv": ("transpose, convolution", 36_192_256, 36_864 + 804_864, 823_296),
+    "jit_sort": ("loop fusion, sort", 1_600_000 + 200_000 * log2(200_000), 1_600_000 + 3_200_000, 4_840_447),
+    "jit_mean_product": ("GEMM, Triton fusion", 62_256_600, 26_404_880, 14_546_480),
+    "jit_attention": ("GEMM, Triton fusion, GEMM, Triton fusion", 68_614_144, 7_340_032, 3_145_728),
+    "jit_rnn": (
+        "copy, loop fusion, loop fusion, loop fusion, GEMM, GEMM, loop fusion, loop fusion",
+        25_296_896 + 65, 5_136_941, 250_380,
+    ),
+}  # fmt: skip
+"""Kernels, FLOPs, bytes, and XLA's `peak_memory_in_bytes`. FLOPs and bytes are those of XLA's `cost_analysis()` where
+it counts what there is: it has -1 for a module with a call of cuBLAS or cuDNN, nothing for a sort of CUB, and a loop's
+body once. The FLOPs of the loop are those that it counts for the same steps unrolled, and the loop's counters."""
+
+
+def test_modules_that_an_h100_compiled():
+    """jax 0.11.2 with CUDA 13, 2026-11-27; the autotuner chose cuBLAS, cuDNN and Triton."""
+    read = modules((Path(__file__).parents[1] / "h100.hlo").read_text())
+    assert [each.name for each in read] == list(_H100)
+    for each in read:
+        kinds, flops, moved, peak = _H100[each.name]
+        assert ", ".join(kernel.kind for kernel in kernels(each)) == kinds
+        assert (totals(each).flops, totals(each).bytes, totals(each).complete) == (pytest.approx(flops), moved, True)
+        # XLA keeps the output of attention from the beginning.
+        held = 4 * 4 * 256 * 64 if each.name == "jit_attention" else 0
+        assert liveness(each).peak_bytes == peak - held

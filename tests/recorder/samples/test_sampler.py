@@ -218,6 +218,13 @@ def test_a_new_array_is_seen_with_its_bytes():
     assert after.devices == {}  # the allocator of a CPU does not tell
 
 
+def test_a_gpu_has_the_name_in_a_count_that_it_has_everywhere(monkeypatch):
+    client = SimpleNamespace(platform_version="cuda 13000")
+    gpu = SimpleNamespace(platform="gpu", id=0, client=client, memory_stats=lambda: {"bytes_in_use": 256})
+    monkeypatch.setattr(jax, "local_devices", lambda: [gpu])
+    assert ArrayCounter(lambda: 0.0).count(0.0).devices == {"cuda:0": 256}
+
+
 def test_a_slow_count_is_followed_by_a_long_pause():
     counter = ArrayCounter(count(step=0.1).__next__)  # a clock of which every reading is later
     assert counter.count(0.0) is not None

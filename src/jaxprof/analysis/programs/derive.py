@@ -38,7 +38,7 @@ def program_result(session: Session, run_id: str) -> ProgramResult:
         last = run.ended_seconds if run.over and run.ended_seconds is not None else session.last_seconds
         began = _began(run, program, last)
         announced = program.ended.wall_seconds if program.ended is not None else max(0.0, last - began)
-        sums.key, sums.result = key, ProgramResult(run, sums, began, announced, _find)
+        sums.key, sums.result = key, ProgramResult(run, sums, began, announced, session.readings, _find)
     return sums.result
 
 

@@ -21,6 +21,7 @@ from jaxprof.events import (
     STAGES,
     Compiled,
     CopiesSeen,
+    DeviceReading,
     Note,
     ProgramSampled,
     SourceLocation,
@@ -245,6 +246,8 @@ class ProgramResult:
     """Monotonic time at which the program began."""
     announced_seconds: float
     """Reported wall time; for a program that is running or was interrupted, the time until its last event."""
+    readings: Mapping[str, Sequence[DeviceReading]] = dataclasses.field(repr=False)
+    """The session's readings by device, in order."""
     find: Callable[[ProgramResult], tuple[tuple[Finding, ...], tuple[Finding, ...]]] = dataclasses.field(repr=False)
     """Derives the findings and the remarks."""
 

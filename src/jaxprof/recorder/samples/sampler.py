@@ -446,9 +446,11 @@ def _live(jax: Any) -> tuple[int, int]:
 
 
 def _device_bytes(jax: Any) -> dict[str, int]:
+    from jaxprof.engine.measure.jax_devices import device_name  # imports jax, which the program has done by now
+
     in_use = {}
     for device in jax.local_devices():
         statistics = device.memory_stats()
         if statistics and isinstance(statistics.get("bytes_in_use"), int):
-            in_use[f"{device.platform}:{device.id}"] = statistics["bytes_in_use"]
+            in_use[device_name(device)] = statistics["bytes_in_use"]
     return in_use

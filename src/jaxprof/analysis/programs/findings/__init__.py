@@ -15,14 +15,14 @@ from jaxprof.analysis.programs.findings import arrays, compiling, loops
 from jaxprof.analysis.programs.findings.claims import Claims
 from jaxprof.analysis.programs.pauses import SIGNAL, SUSPENDED, UNKNOWN, pause_times
 from jaxprof.finding import Finding
-from jaxprof.text import safe
+from jaxprof.text import safe, whole_number
 from jaxprof.units import bytes_, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.events import ProgramSampled, SourceLocation
+    from jaxprof.events import DeviceReading, ProgramSampled, SourceLocation
 
 _NO_MEMORY: Final = re.compile(r"RESOURCE_EXHAUSTED|MemoryError|[Oo]ut of memory|Unable to allocate")
 _ERROR: Final = "Fix what the error names, and run it again: its figures end there."
@@ -32,6 +32,7 @@ _LESS_MEMORY: Final = (
     "(donate_argnums), or compute it again in the backward pass (jax.checkpoint). Calls return before their work is "
     "done, so a call before this line may have asked for it."
 )
+_WAITED: Final = " XLA's allocator waits 10 s for memory before it fails, which looks like work of the device."
 
 
 def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
@@ -46,8 +47,9 @@ def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
 
         asked = asked_bytes(error)
         size = f": {bytes_(asked)} were asked for" if asked is not None else ""
-        message = f"it ran out of memory{size} ({safe(error)})"
-        yield Finding("program_failed", message, (where,), own_fix=_LESS_MEMORY, bytes=asked)
+        message = f"it ran out of memory{size}{_memory_then(result)} ({safe(error)})"
+        fix = _LESS_MEMORY + (_WAITED if "_bfc" in error else "")
+        yield Finding("program_failed", message, (where,), own_fix=fix, bytes=asked)
     elif error:
         yield Finding("program_failed", f"it ended with {safe(error)}", (where,), own_fix=run.advice or _ERROR)
     else:
@@ -56,6 +58,34 @@ def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         seen = f"; before that it was mostly at {last.short(result.directory)}" if last else ""
         message = f"it ended: {safe(run.error or run.status)}{seen}"
         yield Finding("program_failed", message, (last,), own_fix=run.advice or _NO_ERROR)
+
+
+def _memory_then(result: ProgramResult) -> str:
+    """Return how full the fullest device was when the error came, and what JAX may take of it; empty if unknown."""
+    error, _, at = result.raised
+    environment = result.run.environment
+    limits = (
+        {str(each.get("id")): each.get("memory_limit_bytes") for each in environment.devices} if environment else {}
+    )
+    seen: list[DeviceReading] = []
+    for device in limits if "RESOURCE_EXHAUSTED" in error else ("cpu:0",):
+        before = [
+            reading
+            for reading in result.readings.get(device, ())
+            if reading.run == result.run.id and (at is None or reading.monotonic_seconds <= at)
+        ]
+        seen += before[-1:]
+    full = max(seen, key=_used_share, default=None)
+    if full is None or not _used_share(full):
+        return ""
+    limit = whole_number(str(limits.get(full.device)))
+    own = f", and JAX may take {bytes_(limit)}" if limit else ""
+    return f"; {full.device} had {bytes_(full.memory_used_bytes)} of {bytes_(full.memory_limit_bytes)} in use{own}"
+
+
+def _used_share(reading: DeviceReading) -> float:
+    used, limit = reading.memory_used_bytes, reading.memory_limit_bytes
+    return used / limit if used and limit else 0.0
 
 
 def _last_line(windows: tuple[ProgramSampled, ...]) -> SourceLocation | None:

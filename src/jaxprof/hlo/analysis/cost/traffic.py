@@ -199,8 +199,8 @@ def _results(custom_call: Instruction) -> tuple[Shape, ...]:
     """Return all results except the scratch memory of NVIDIA's and AMD's calls, a last one-dimensional array of
     bytes."""
     leaves = custom_call.shape.leaves()
-    target = custom_call.string("custom_call_target")
-    if len(leaves) > 1 and target.startswith("__cu") and leaves[-1].dtype in ("s8", "u8") and leaves[-1].rank == 1:
+    has_scratch = custom_call.string("custom_call_target").startswith(("__cu", "xla.gpu.ext.cub"))
+    if len(leaves) > 1 and has_scratch and leaves[-1].dtype in ("s8", "u8") and leaves[-1].rank == 1:
         return leaves[:-1]
     return leaves
 
