@@ -1,6 +1,7 @@
 """Iterations of a loop and the time of its lines, told by Python itself. Passes of a loop that runs, as the recorder's
 thread follows it beside the program."""
 
+import asyncio
 import re
 import sys
 import threading
@@ -128,9 +129,9 @@ class TestLineTimes:
         assert times.hits == {4: 2, 5: 2}
 
 
-def _counted(count, work=int, train=_train):
-    """What is counted of so many iterations."""
-    counter = _counter(_inner(train.__code__))
+def _counted(count, work=int, train=_train, looped=None):
+    """What is counted of so many iterations of the loop of `looped`."""
+    counter = _counter(loops_of(looped.__code__)[-1] if looped else _inner(train.__code__))
     counter.look()
     train(count, work)
     return counter, counter.collect(2.0)
@@ -150,6 +151,21 @@ def test_iterations_and_their_lines_are_counted(train, every, worked):
     assert abs(work.hits - event.count / every) <= 1
     assert work.line in counter.timed_lines(event)
     assert counter.timed_lines(None) == {}  # it may hang: iterations of before do not say where
+
+
+async def _served(count, work):
+    for _ in range(count):
+        await asyncio.sleep(0.001)
+        work()
+
+
+@monitored
+def test_lines_that_others_interrupt_are_not_timed():
+    """The event loop runs, or sleeps, between the beginning of such a line and the next one."""
+    counter, event = _counted(50, train=lambda count, work: asyncio.run(_served(count, work)), looped=_served)
+    counter.close()
+    assert (event.count >= 45, event.lines, counter.timed_lines(event)) == (True, [], {})
+    assert event.seconds > 0.045
 
 
 def test_afterwards_nothing_is_left():

@@ -31,7 +31,8 @@ _CHAINS_AT_MOST: Final = 200
 _CALLED_AT_MOST: Final = 50
 _CALLED_TIMED: Final = 4
 """Number of functions between the loop and JAX whose lines are timed, too."""
-_NO_CALLS: Final = GENERATORS | inspect.CO_COROUTINE
+_SUSPENDED: Final = GENERATORS | inspect.CO_COROUTINE
+"""Flags of functions that others interrupt: the time of a line with a `yield` or an `await` has theirs in it."""
 _LINES_AT_MOST: Final = 40
 _PAUSES_AT_MOST: Final = 20
 
@@ -218,7 +219,7 @@ def _functions_below(path: Sequence[tuple[CodeType, int]], code: CodeType) -> It
     """Return the functions of a path that the loop's function calls."""
     codes = [inner for inner, _ in path]
     if code in codes:
-        yield from (inner for inner in codes[: codes.index(code)] if not inner.co_flags & _NO_CALLS)
+        yield from (inner for inner in codes[: codes.index(code)] if not inner.co_flags & _SUSPENDED)
 
 
 def without(moments: Moments, pauses: Sequence[tuple[float, float]]) -> Moments:
@@ -231,7 +232,8 @@ def without(moments: Moments, pauses: Sequence[tuple[float, float]]) -> Moments:
 
 def _counted(loop: Loop, times: LineTimes, now: float) -> StepsCounted:
     every = max(1, -(-len(times.intervals) // MOST_INTERVALS))
-    took = {line: times.own_seconds(line) for line in times.seconds}
+    timed = () if loop.code.co_flags & _SUSPENDED else times.seconds
+    took = {line: times.own_seconds(line) for line in timed}
     lines = sorted(took.items(), key=lambda item: -item[1])[:_LINES_AT_MOST]
     return StepsCounted(
         monotonic_seconds=now,
