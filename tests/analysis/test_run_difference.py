@@ -84,6 +84,20 @@ x = f32[1000] parameter(0)
 ROOT all-reduce = f32[1000] all-reduce(x), replica_groups={{0,1,2,3}}, to_apply=add
 """
 HALVES = COLLECTIVE.replace("{{0,1,2,3}}", "{{0,1},{2,3}}")
+TRITON = fused(
+    "ROOT d = f32[8,8]{1,0} dot(p0, p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+    "f32[8,8]{1,0}",
+    "f32[8,8]{1,0}",
+    kind="kCustom",
+    more=', metadata={op_name="dot"}, backend_config={"fusion_backend_config":{"kind":"__triton_gemm"}}',
+)
+CUBLAS = """
+x = f32[8,8]{1,0} parameter(0)
+y = f32[8,8]{1,0} parameter(1)
+c = (f32[8,8]{1,0}, s8[64]{0}) custom-call(x, y), custom_call_target="__cublas$lt$matmul", \
+metadata={op_name="dot"}, backend_config={"gemm_backend_config":{"selected_algorithm":"1"}}
+ROOT g = f32[8,8]{1,0} get-tuple-element(c), index=0
+"""
 TEN, TWELVE = (looped("f32[8]", "e = f32[8] exponential(x)", "e", turns) for turns in (10, 12))
 
 
@@ -110,6 +124,8 @@ DIFFERENT = {
     "another dtype": (FUSED, FUSED.replace("f32", "bf16")),
     "more iterations": (TEN, TWELVE),
     "other groups": (COLLECTIVE, HALVES),
+    "the autotuner chose another library": (TRITON, CUBLAS),
+    "and another algorithm of it": (CUBLAS, CUBLAS.replace('"1"', '"2"')),
     "another name": (COLLECTIVE, COLLECTIVE.replace("all-reduce =", "all-reduce.7 =")),
 }
 
