@@ -15,6 +15,8 @@ from jaxprof.hlo.read.parse import modules
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parent.parent
+COMPILED_BY_H100 = HERE / "h100.hlo"
+"""Modules of the catalogue, as jax 0.11.2 with CUDA 13 compiled them on 2026-11-27."""
 REAL_FILES = REPOSITORY.parent / "shared" / "data" / "hlo"
 _LARGEST_BYTES = 1 << 40 if os.environ.get("JAXPROF_LONG") else 1 << 20
 

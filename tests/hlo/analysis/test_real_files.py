@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import mutated
-from hlo.agreement import NOT_READ, figures, real_files
+from hlo.agreement import COMPILED_BY_H100, NOT_READ, figures, real_files
 from hlo.analysis.programs import fused, written
 from jaxprof.errors import HloError
 from jaxprof.hlo.analysis.barriers import barriers
@@ -40,7 +40,7 @@ def everything(module, most_roofs=40):
         roofline(kernel, DEVICES["h100"])
 
 
-@pytest.mark.parametrize("path", real_files(), ids=lambda path: path.name[-60:])
+@pytest.mark.parametrize("path", [COMPILED_BY_H100, *real_files()], ids=lambda path: path.name[-60:])
 def test_real_files(path, monkeypatch):
     try:
         found = modules(files.read_text(path))

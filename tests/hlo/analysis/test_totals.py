@@ -2,13 +2,13 @@
 against a calculation by hand, from the sizes of the program alone. Live sizes by hand, and against what XLA assigns."""
 
 from math import log2
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import pytest
 from jax import lax
 
+from hlo.agreement import COMPILED_BY_H100
 from hlo.analysis.programs import compiled, lowered, parameters, shapes, written
 from jaxprof.hlo.analysis.kernels import kernels, totals
 from jaxprof.hlo.analysis.liveness import liveness
@@ -318,8 +318,7 @@ body once. The FLOPs of the loop are those that it counts for the same steps unr
 
 
 def test_modules_that_an_h100_compiled():
-    """jax 0.11.2 with CUDA 13, 2026-11-27; the autotuner chose cuBLAS, cuDNN and Triton."""
-    read = modules((Path(__file__).parents[1] / "h100.hlo").read_text())
+    read = modules(COMPILED_BY_H100.read_text())
     assert [each.name for each in read] == list(_H100)
     for each in read:
         kinds, flops, moved, peak = _H100[each.name]
