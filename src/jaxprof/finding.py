@@ -11,9 +11,9 @@ from typing import Literal, TypeAlias
 
 from jaxprof.events import SourceLocation
 
-Scope: TypeAlias = Literal["program", "call", "compile", "profile", "module"]
+Scope: TypeAlias = Literal["program", "call", "compile", "profile", "steps", "module"]
 """What a cost is a part of: the wall time of a program, one call of a measured function, one compilation, the devices'
-time in a profile, or one run of a compiled module."""
+time in a profile, the steps of a profile, or one run of a compiled module."""
 
 
 @dataclass(frozen=True, slots=True)

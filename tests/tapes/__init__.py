@@ -1,7 +1,8 @@
 """Tapes: what real programs and engines sent, recorded once, for tests of everything that is made of it.
 
 `record.py` beside this file makes them again: `.venv-newest/bin/python tests/tapes/record.py`. A tape is a session
-file, packed; paths, names and addresses of the machine that recorded it were replaced.
+file, packed; paths, names and addresses of the machine that recorded it were replaced. `profiles` has what JAX's
+profiler wrote on an H100 (`tests/trace/test_trace_h100.py`), which is not made again.
 """
 
 import lzma

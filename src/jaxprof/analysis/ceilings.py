@@ -232,6 +232,8 @@ class Utilisation:
     """Rate of the products at their peaks; None if there is no product or a peak is unknown."""
     dtypes: tuple[str, ...] = ()
     """Dtypes of the products."""
+    rates: tuple[str, ...] = ()
+    """Names of the peaks that they are held against: `tf32` for float32 of default precision on NVIDIA GPUs."""
     peak_source: str = ""
     """Origin of the peaks: a vendor's document, or this machine."""
     at_least: bool = False
@@ -253,6 +255,8 @@ class _Product(NamedTuple):
 
     dtype: str
     """Dtype of a matrix product whose FLOPs are known; empty otherwise."""
+    rate: str
+    """Name of its peak."""
     flops: float | None
     """FLOPs on one device; None if unknown."""
     peak_seconds: float | None
@@ -351,6 +355,7 @@ def _utilisation(
         hfu=None if mfu is None else mfu + recomputed_seconds / seconds,
         peak_flops_per_second=flops / peak_seconds if has_peaks and peak_seconds else None,
         dtypes=dtypes,
+        rates=tuple(dict.fromkeys(product.rate for product in counted)),
         peak_source=device.source if device is not None else "",
         at_least=at_least,
         roofline=_roofline(run, device, seconds, programs),
@@ -377,11 +382,13 @@ def _products(module: Module, device: DevicePeaks | None, times: int) -> Iterato
     for kernel in kernels(module):
         flops = None if kernel.conditional or not times else kernel.total_flops
         if kernel.uses_matrix_units and flops is not None:
-            peak = device.peak(kernel.dtype, matrix=True, precision=kernel.precision or "default") if device else None
+            precision = kernel.precision or "default"
+            peak = device.peak(kernel.dtype, matrix=True, precision=precision) if device else None
+            rate = device.rate(kernel.dtype, precision) if device else kernel.dtype
             took = flops / peak * times if peak else None
-            yield _Product(kernel.dtype, flops * times, took, id(kernel) in again)
+            yield _Product(kernel.dtype, rate, flops * times, took, id(kernel) in again)
         elif kernel.uses_matrix_units or kernel.flops is None:
-            yield _Product("", None, None, recomputed=False)
+            yield _Product("", "", None, None, recomputed=False)
 
 
 def _roofline(

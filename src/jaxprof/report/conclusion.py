@@ -252,7 +252,11 @@ def _profile_cost(session: Session) -> tuple[str, str]:
     whole = sum(kernel.self_seconds for kernel in kernels)
     if not whole:
         return "unknown: no kernel was recorded", "nothing was captured"
-    times = totals((kernel.name, kernel.self_seconds) for kernel in kernels)
+    several = {name for name, count in Counter(kernel.name for kernel in kernels).items() if count > 1}
+    times = totals(
+        (f"{kernel.name} of {kernel.module}" if kernel.name in several else kernel.name, kernel.self_seconds)
+        for kernel in kernels
+    )
     doubted = sorted(
         {row.code for run in session.runs.values() for trust in run.trust.values() for row in trust.rows
          if row.verdict != "good"}

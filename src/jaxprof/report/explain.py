@@ -47,7 +47,7 @@ def utilisation_text(use: Utilisation) -> str:
     an empty text if both are."""
     parts = []
     if use.mfu is not None:
-        whose = "peak measured on this machine" if use.peak_is_measured else f"vendor's {'/'.join(use.dtypes)} peak"
+        whose = "peak measured on this machine" if use.peak_is_measured else f"vendor's {'/'.join(use.rates)} peak"
         hfu = f" (HFU {percent(use.hfu)})" if use.recomputed_flops else ""
         parts.append(f"MFU {'at least ' if use.at_least else ''}{percent(use.mfu)} of the {whose}{hfu}")
     if use.roofline is not None:
@@ -95,6 +95,7 @@ _SCOPES: Final = {
     "call": "of a call",
     "compile": "of the compile",
     "profile": "of the devices' time",
+    "steps": "of the steps",
     "module": "of a run",
 }
 
@@ -312,7 +313,7 @@ _EVIDENCE: Final[tuple[Fact[Finding], ...]] = (
     optional("compilations", COUNT, "Compilations that it rests on"),
 )
 _COST: Final[tuple[Fact[Finding], ...]] = (
-    Fact("of", TEXT, "What share is a part of: program, call, compile, profile or module", at("scope")),
+    Fact("of", TEXT, "What share is a part of: program, call, compile, profile, steps or module", at("scope")),
     Fact("seconds", SECONDS, "What it cost"),
     Fact("ci95_seconds", NUMBERS, "Its 95 % interval, [low, high]; null where it is exact or its error unknown",
          _interval),

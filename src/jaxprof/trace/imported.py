@@ -187,6 +187,7 @@ def _environment(trace: Trace) -> EnvironmentRead:
 
 _FACTS: Final = {
     "device_type_string": "kind",
+    "gpu_device_name": "kind",
     "device_vendor": "vendor",
     "core_count": "core_count",
     "memory_size": "memory_limit_bytes",
@@ -211,6 +212,7 @@ def _emit_program(
 ) -> None:
     module, identity = program.name
     emit(_plan(run, module or "program without a name", program.devices, identity))
+    emit(replace(_environment(trace), run=run))
     text, problem = text_of(trace, program.name) if with_hlo else (None, "")
     if text is not None:
         emit(TextRecorded(run=run, name="hlo", text=text))

@@ -27,7 +27,7 @@ from jaxprof.trace.columns import (
 )
 from jaxprof.trace.events import Events
 from jaxprof.trace.intervals import distinct
-from jaxprof.trace.launch import match_kernels
+from jaxprof.trace.launch import match_kernels, split_graphs
 from jaxprof.trace.line import PlaneLine, readable_lines
 from jaxprof.trace.model import (
     ABSENT,
@@ -58,6 +58,7 @@ _HOST: Final = "host"
 _COUNTERS: Final = "_counters_"
 """Line with samples of a device's counters (power, performance), which are no intervals."""
 _OP_STATS = ("hlo_op", "hlo_module", "program_id", "correlation_id", "run_id", "device_ordinal")
+_GRAPH_NODE: Final = "cuda_graph_node_id"
 _TRACERS: Final = {2: "host", 3: "device", 4: "python", 7: "hlo"}
 """Fields of `ProfileOptions` (tsl/profiler/protobuf/profiler_options.proto)."""
 _DAMAGE = (HloError, IndexError, ValueError, OverflowError)
@@ -104,6 +105,7 @@ def lanes_of(space: Space, advance: Callable[[float], None] = lambda share: None
             count(plane)
     trace.ops = list(ops)
     match_kernels(trace)
+    split_graphs(trace)
     return trace
 
 
@@ -153,8 +155,9 @@ def _device_lanes(plane: Plane, lines: list[PlaneLine], device: re.Match[str], t
         events = line.events
         lane = _lane(line, events, trace, label, name, kind)
         if kind == "stream":
-            columns = events.stats(plane.stat_ids(*_OP_STATS, "kernel_details", "memcpy_details"))
+            columns = events.stats(plane.stat_ids(*_OP_STATS, "kernel_details", "memcpy_details", _GRAPH_NODE))
             ops_of_events(plane, columns, lane, ops)
+            lane.in_graph = columns[_GRAPH_NODE].present if _GRAPH_NODE in columns else None
             lane.launch = text_column(plane, columns.get("kernel_details"))
             lane.copy = text_column(plane, columns.get("memcpy_details"))
         elif kind in ("ops", "async"):

@@ -9,6 +9,9 @@ bytes there, so a value beyond any hardware is treated as unknown and not shown.
 
 Library kernels (cuBLAS, cuDNN, Tensile) and kernels of older profilers may name no HLO op. The launch on the host with
 the same correlation id names it.
+
+Kernels of a CUDA graph that was made before the profiler started all name the graph (`command_buffer_1`), or the loop
+or call that XLA made it of. XLA calls a kernel after its instruction, so the kernel's own name gives the op.
 """
 
 from __future__ import annotations
@@ -19,10 +22,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from jaxprof.errors import HloError
 from jaxprof.events import CopyTimes, KernelLaunch
+from jaxprof.hlo.analysis.opcodes import CONTROL, FREE
+from jaxprof.hlo.read.proto import module_message
 from jaxprof.text import number, whole_number
-from jaxprof.trace.intervals import joined, places_of
-from jaxprof.trace.model import ABSENT, NO_OP, PS, Ints, Lane, Trace, span_of
+from jaxprof.trace.intervals import distinct, joined, places_of
+from jaxprof.trace.model import ABSENT, NO_OP, PS, Ints, Lane, Program, ProgramProto, Trace, program_proto, span_of
 from jaxprof.units import counted, seconds
 
 _PAIR = re.compile(r"(\w+):([\w,.+-]*)")
@@ -52,8 +58,13 @@ _MOST_APART_PS: Final = 10_000_000_000
 """Longest plausible time from the last event of a host to the work of its device, if a call returned before its work
 was done.
 """
-_KERNEL_LAUNCH: Final = re.compile(r"(cu|cuda|hip)(Ext|Module|ExtModule)?Launch(Cooperative)?Kernel")
+_KERNEL_LAUNCH: Final = re.compile(r"(cu|cuda|hip)((Ext|Module|ExtModule)?Launch(Cooperative)?Kernel|GraphLaunch)")
+_OTHER_CALL: Final = re.compile(r"(cu|cuda|hip)[A-Z]")
+"""Other calls of the driver: `cuMemHostAlloc`."""
 _COPY_NAME = re.compile(r"mem(cpy|set|cpy2D)|copyBuffer|fillBuffer", re.IGNORECASE)
+_COMMAND_BUFFER: Final = re.compile(r"command_buffer")
+_NOT_IN_KERNEL_NAMES: Final = re.compile(r"\W", re.ASCII)
+_NO_KERNEL: Final = CONTROL | FREE
 _SET_NAME = re.compile(r"memset|fillBuffer", re.IGNORECASE)
 
 
@@ -178,6 +189,59 @@ def match_kernels(trace: Trace) -> None:
             lane.op_of[missing[known]] = ops[at[known]]
 
 
+def split_graphs(trace: Trace) -> None:
+    """Give each kernel of a CUDA graph the op that its own name gives, if its op is the whole graph.
+
+    A kernel that no instruction is named like becomes an op of its own in `Trace.nameless`. A copy keeps no op.
+    """
+    numbers = {op: number for number, op in enumerate(trace.ops)}
+    known: dict[Program, dict[str, str] | None] = {}
+    for lane in trace.op_lanes():
+        if lane.in_graph is None:
+            continue
+        rows = np.flatnonzero(lane.in_graph & (lane.op_of != NO_OP))
+        pairs, which = distinct(lane.op_of[rows] * len(lane.names) + lane.name_of[rows])
+        ops = pairs // len(lane.names)
+        for index, pair in enumerate(pairs.tolist()):
+            op, kernel = trace.ops[ops[index]], lane.names[pair % len(lane.names)]
+            program = (op.module, op.program)
+            if program not in known:
+                known[program] = _kernel_names(program_proto(trace, *program))
+            names = known[program]
+            if not _COMMAND_BUFFER.match(op.name) if names is None else _kernel_name(op.name) in names:
+                continue
+            if _COPY_NAME.search(kernel):
+                ops[index] = NO_OP
+                continue
+            instruction = (names or {}).get(kernel)
+            ops[index] = numbers.setdefault(replace(op, name=instruction or kernel), len(numbers))
+            if not instruction:
+                trace.nameless.add(int(ops[index]))
+            else:
+                trace.renamed += int(np.count_nonzero(which == index))
+        lane.op_of[rows] = ops[which]
+    trace.ops = list(numbers)
+
+
+def _kernel_names(held: ProgramProto | None) -> dict[str, str] | None:
+    """Return the module's instructions that can be kernels, by the name that XLA gives the kernel, empty if it is that
+    of several; None without a module that can be read."""
+    try:
+        computations = module_message(held.proto).messages(3) if held is not None else []
+    except HloError:
+        return None
+    found: dict[str, str] = {}
+    for instruction in (each for computation in computations for each in computation.messages(2)):
+        if instruction.text(2) not in _NO_KERNEL:
+            kernel = _kernel_name(instruction.text(1))
+            found[kernel] = "" if kernel in found else instruction.text(1)
+    return found or None
+
+
+def _kernel_name(instruction: str) -> str:
+    return _NOT_IN_KERNEL_NAMES.sub("_", instruction)
+
+
 # -- launches on the host, and their kernels -----------------------------------------------------------------------
 
 
@@ -230,11 +294,13 @@ def launched_on(trace: Trace) -> LaunchOutcome:
 
 
 def _kernel_launches(trace: Trace) -> Ints:
-    """Return the ids of kernel launches. Other calls of the driver have ids as well, but leave nothing on the
-    device."""
-    ids = joined(
-        lane.correlations[lane.matching(_KERNEL_LAUNCH.match) | (lane.op_of != NO_OP)] for lane in trace.launches
-    )
+    """Return the ids of kernel launches, which newer profilers call after the kernel. Other calls of the driver have
+    ids as well, but leave nothing on the device."""
+
+    def launches(name: str) -> bool:
+        return bool(_KERNEL_LAUNCH.match(name)) or not (_OTHER_CALL.match(name) or _COPY_NAME.search(name))
+
+    ids = joined(lane.correlations[lane.matching(launches) | (lane.op_of != NO_OP)] for lane in trace.launches)
     present: Ints = ids[ids != ABSENT]
     return present
 

@@ -96,6 +96,8 @@ class Lane:
     """`kernel_details`: grid, block, registers and the like of a GPU kernel."""
     copy: TextColumn | None = None
     """`memcpy_details` of a GPU's copies."""
+    in_graph: NDArray[np.bool_] | None = None
+    """Whether a CUDA graph launched the kernel or copy; None if no event says so."""
     thread: int = 0
     """Thread id of a host lane, shared by a thread and the row of its launches; 0 if unknown."""
 
@@ -127,7 +129,18 @@ class Lane:
         return replace(self, **{name: column[rows] for name, column in columns.items() if column is not None})
 
 
-_COLUMNS: Final = ("starts", "durations", "name_of", "op_of", "correlation", "step", "execution", "launch", "copy")
+_COLUMNS: Final = (
+    "starts",
+    "durations",
+    "name_of",
+    "op_of",
+    "correlation",
+    "step",
+    "execution",
+    "launch",
+    "copy",
+    "in_graph",
+)
 """Fields of a lane that have a value for each interval."""
 
 
@@ -173,6 +186,10 @@ class Trace:
     launches: list[Lane] = field(default_factory=list)
     """Events of the host's lanes that have a correlation id or name an HLO op, if the op itself ran on a device."""
     ops: list[Op] = field(default_factory=list)
+    nameless: set[int] = field(default_factory=set)
+    """Ops that stand for kernels of CUDA graphs whose HLO op is unknown: they have the name of the kernel."""
+    renamed: int = 0
+    """Number of kernels of CUDA graphs whose op was found by the kernel's name."""
     programs: list[ProgramProto] = field(default_factory=list)
     devices: dict[str, dict[str, int | float | str]] = field(default_factory=dict)
     """What the profile says about each device, by the lane's device: vendor, clock, memory bandwidth, peak FLOP/s."""

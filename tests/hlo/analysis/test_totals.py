@@ -308,13 +308,14 @@ _H100 = {
     "jit_mean_product": ("GEMM, Triton fusion", 62_256_600, 26_404_880, 14_546_480),
     "jit_attention": ("GEMM, Triton fusion, GEMM, Triton fusion", 68_614_144, 7_340_032, 3_145_728),
     "jit_rnn": (
-        "copy, loop fusion, loop fusion, loop fusion, GEMM, GEMM, loop fusion, loop fusion",
-        25_296_896 + 65, 5_136_941, 250_380,
+        "copy, loop fusion, loop fusion, GEMM, GEMM, loop fusion, loop fusion",
+        25_296_896 + 32, 5_136_776, 250_380,
     ),
 }  # fmt: skip
 """Kernels, FLOPs, bytes, and XLA's `peak_memory_in_bytes`. FLOPs and bytes are those of XLA's `cost_analysis()` where
 it counts what there is: it has -1 for a module with a call of cuBLAS or cuDNN, nothing for a sort of CUB, and a loop's
-body once. The FLOPs of the loop are those that it counts for the same steps unrolled, and the loop's counters."""
+body once. The FLOPs of the loop are those that it counts for the same steps unrolled, and the steps of its counter,
+whose test never runs on a GPU."""
 
 
 def test_modules_that_an_h100_compiled():

@@ -289,7 +289,7 @@ def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -
             f"{words}: {seconds(step_seconds)} of each step on {device}{beside}, {percent(known[device])} of "
             f"{counted(count, 'step')}{meanwhile}",
             own_fix=_IDLE_FIXES.get(causes[0].cause) if causes else None,
-            scope=scope,
+            scope="call" if scope == "call" else "steps",
             seconds=step_seconds if scope == "call" else took,
             share=known[device],
             verify=verify,

@@ -264,15 +264,29 @@ def _times(values: list[int]) -> Ints:
 
 def _levels(columns: Sequence[Ints]) -> Iterator[list[Ints]]:
     """Yield the columns of each level of nesting down to `DEEPEST`, of columns that begin with ordered starts and ends.
-    An interval that begins before an earlier one has ended goes one level deeper."""
+    An interval that begins before the one above has ended goes one level deeper."""
     for _ in range(DEEPEST):
         starts, ends, *_ = columns
         if not len(starts):
             return
-        top = np.ones(len(starts), np.bool_)
-        top[1:] = starts[1:] >= np.maximum.accumulate(ends)[:-1]
+        top = np.zeros(len(starts), np.bool_)
+        top[_following(starts, ends)] = True
         yield [column[top] for column in columns]
         columns = [column[~top] for column in columns]
+
+
+def _following(starts: Ints, ends: Ints) -> Ints:
+    """Return the first interval, and each that is the first to begin after the end of the one before it in this row."""
+    reached = np.maximum.accumulate(ends)
+    apart = np.flatnonzero(starts[1:] >= reached[:-1]) + 1
+    if (reached[np.append(apart - 1, -1)] == ends[np.append(0, apart)]).all():
+        return np.append(0, apart)  # all others lie within these
+    after = np.searchsorted(starts, ends).tolist()
+    at, row = 0, []
+    while at < len(after):
+        row.append(at)
+        at = after[at]
+    return np.array(row, np.int64)
 
 
 def _row(

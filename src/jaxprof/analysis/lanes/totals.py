@@ -67,11 +67,12 @@ def kernels_on(lanes: Lanes, device: str, totals: Iterable[LaneTotals]) -> tuple
 
 def _totals(at: int, lane: LaneGroup, begin: int, end: int) -> LaneTotals:
     took, counts = np.zeros(len(lane.labels)), np.zeros(len(lane.labels), np.int64)
+    nests = lane.kind != "stream"  # kernels of one stream may overlap without one holding the other
     for row, below in zip(lane.rows, [*lane.rows[1:], None], strict=True):
         part = row.inside(begin, end)
         starts, ends, label = np.maximum(row.starts[part], begin), np.minimum(row.ends[part], end), row.label[part]
         own = ends - starts
-        if below is not None and below.level == row.level + 1:
+        if nests and below is not None and below.level == row.level + 1:
             nested = below.inside(begin, end)
             own = own - Coverage(below.starts[nested], below.ends[nested]).within(starts, ends)
         counts += np.bincount(label, minlength=len(counts))

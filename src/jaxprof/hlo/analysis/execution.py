@@ -1,9 +1,9 @@
 """Derive which instructions of a module launch work, in which order, and how often.
 
 The walk begins at the entry and follows loops, branches and calls. A loop's body runs as often as its trip count says,
-if XLA knows it; its condition runs once more. Only one branch of a conditional runs, so the kernels of branches are
-marked and totals take the most expensive branch. If a computation is called from several places, its launches are
-listed once and their counts added.
+if XLA knows it. Its condition runs once more, and never on a GPU if XLA states the trip count, because the runtime then
+counts. Only one branch of a conditional runs, so the kernels of branches are marked and totals take the most expensive
+branch. If a computation is called from several places, its launches are listed once and their counts added.
 
 XLA writes a loop's `known_trip_count` into `backend_config` if it knows it. Older modules, and modules before
 optimisation, lack it; then the usual form of a counted loop is recognised: the condition compares one element of the
@@ -13,10 +13,12 @@ loop's state with a constant, the body adds a constant to that element, and it b
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from jaxprof.grouping import grouped
 from jaxprof.hlo.analysis.cost.library import ANNOTATIONS
+from jaxprof.hlo.analysis.kinds import platform_of
 from jaxprof.hlo.analysis.opcodes import CONTROL, FINISHING, FREE
 from jaxprof.text import whole_number
 
@@ -40,6 +42,8 @@ class CallEdge:
     """Runs of the callee for each run of the caller; None if unknown before it runs."""
     branch: bool = False
     """Whether the callee is one of several alternatives."""
+    counted: bool = False
+    """Whether the callee is the condition of a loop whose trip count XLA states."""
 
 
 Step: TypeAlias = "Instruction | CallEdge"
@@ -112,11 +116,18 @@ class Execution:
             if opcode in _NO_LAUNCH:
                 continue
             if running and instruction.name in running:
-                yield from running[instruction.name]
+                yield from (edge for edge in running[instruction.name] if not self._never_runs(edge))
             elif opcode in CONTROL:
                 continue
             elif opcode != "custom-call" or instruction.string("custom_call_target") not in ANNOTATIONS:
                 yield instruction
+
+    def _never_runs(self, edge: CallEdge) -> bool:
+        return edge.counted and self._platform == "gpu"
+
+    @cached_property
+    def _platform(self) -> str:
+        return platform_of(self.module)
 
     def _multiply(self, entry: str) -> dict[str, tuple[int | None, bool]]:
         """Return how often each computation runs; callers come before their callees."""
@@ -153,7 +164,9 @@ def _calls_of(instruction: Instruction) -> list[CallEdge]:
         trips = trip_count(instruction)
         once_more = None if trips is None else trips + 1
         if len(called) > 1:  # the condition runs first
-            return [CallEdge(instruction, called[1], once_more), CallEdge(instruction, called[0], trips)]
+            stated = "known_trip_count" in instruction.backend_config
+            condition = CallEdge(instruction, called[1], once_more, counted=stated)
+            return [condition, CallEdge(instruction, called[0], trips)]
         called = ()
     branch = instruction.opcode == "conditional"
     return [CallEdge(instruction, name, 1, branch) for name in called] or [CallEdge(instruction, "", None)]

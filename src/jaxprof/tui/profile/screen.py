@@ -15,6 +15,7 @@ from textual.widgets import ContentSwitcher
 from jaxprof.analysis.memory import buffers_of, memory_of_dump
 from jaxprof.analysis.profile import overview, with_hlo
 from jaxprof.analysis.programs.derive import program_result
+from jaxprof.analysis.run_result import IMPORTED
 from jaxprof.analysis.timeline import TEXT_NAME
 from jaxprof.report.memory import fit_words
 from jaxprof.text import safe, shorten
@@ -57,6 +58,9 @@ def allocator_line(run: Run) -> Content:
     memory = run.memory
     if memory is None or memory.allocator_peak_bytes is None:
         why = "a CPU's allocator keeps no count" if run.plan.device.startswith("cpu") else "the device reports none"
+        why = "a CPU's allocator keeps no count" if run.plan.device.startswith("cpu") else "the device reports none"
+        if run.plan.how == IMPORTED:
+            why = "a profile has none"
         return Content.styled(f"allocator peak, measured: {UNKNOWN} ({why})", "$text-muted")
     limit = memory.allocator_limit_bytes
     share = memory.allocator_peak_bytes / limit if limit else None

@@ -62,9 +62,9 @@ class DevicePeaks:
     def peak(self, dtype: str, *, matrix: bool, precision: str = "default") -> float | None:
         """Return the ceiling in FLOP/s for a kernel that computes with `dtype`; None if no figure is known."""
         if matrix:
-            for key in _matrix_keys(dtype, precision):
-                if key in self.matrix:
-                    return self.matrix[key]
+            rate = self.matrix.get(self.rate(dtype, precision))
+            if rate is not None:
+                return rate
             passes = _BF16_PASSES.get(precision, 1) if dtype in ("f32", "c64") else 1
             if self.vendor == "Google" and "bf16" in self.matrix:
                 return self.matrix["bf16"] / passes
@@ -72,6 +72,11 @@ class DevicePeaks:
             if key in self.vector:
                 return self.vector[key]
         return None
+
+    def rate(self, dtype: str, precision: str = "default") -> str:
+        """Return which rate of the matrix units products of `dtype` are held against: `tf32` for `f32`. `dtype` itself
+        if none is known."""
+        return next((key for key in _matrix_keys(dtype, precision) if key in self.matrix), dtype)
 
 
 _BF16_PASSES: Final = {"high": 3, "highest": 6}
