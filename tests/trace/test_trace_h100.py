@@ -11,10 +11,12 @@ import pytest
 from made_traces import module_plane, op, read
 from xplane_wire import Line, Plane
 
+from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
 from jaxprof.analysis.explain.derive import explanation
 from jaxprof.analysis.lanes.rows import lanes_of
 from jaxprof.analysis.lanes.totals import kernels_on, range_totals
-from jaxprof.analysis.measured import measured, whole_profile
+from jaxprof.analysis.measured import kernels_of, measured, whole_profile
+from jaxprof.analysis.ranking import everything, ranking_on, roofline_ceilings
 from jaxprof.analysis.timeline import read_timeline
 from jaxprof.report.conclusion import cost_and_certainty
 from jaxprof.report.explain import answers
@@ -138,6 +140,15 @@ def test_the_device_is_known_and_so_are_the_ceilings_of_each_program(name, sessi
     assert product.launch.grid == (128, 1, 1)
     assert product.launch.occupancy == 0.125
     assert any("of the vendor's tf32 peak" in line for line in answers(explanation(sessions[name], "profile")))
+
+
+def test_the_ceiling_of_the_roofline_is_named_after_what_the_products_run_as(sessions):
+    session = sessions["h100_graphs"]
+    chain = session.runs["program:1"]
+    ceilings = ceilings_for(session, chain)
+    ranking = ranking_on(machine_of_run(chain, ceilings), None, kernels_of(session, chain.id), None)
+    labels = dict(roofline_ceilings(ranking, everything(ranking), ceilings))
+    assert labels == pytest.approx({"tf32 matrix": 494.7e12, "f32 vector": 66.9e12, "s32 vector": 66.9e12})
 
 
 def test_all_time_is_that_of_kernels_in_the_hlo(sessions):

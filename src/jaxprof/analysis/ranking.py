@@ -568,12 +568,15 @@ def _point(place: tuple[float, float, str, bool], rows: Sequence[Ranked]) -> Roo
 
 
 def roofline_ceilings(ranking: Ranking, numbers: Sequence[int], device: DevicePeaks) -> list[tuple[str, float]]:
-    """Return the peaks in FLOP/s that apply to these kernels, labelled by dtype and unit, highest first."""
+    """Return the peaks in FLOP/s that apply to these kernels, labelled by dtype (`tf32` for float32 products that run
+    so) and unit, highest first."""
     peaks: dict[str, float] = {}
     for row in ranking.rows(numbers):
         if row.roof is not None and row.roof.peak:
-            unit = "matrix" if row.kernel.uses_matrix_units else "vector"
-            peaks[f"{row.kernel.dtype} {unit}"] = row.roof.peak
+            label = f"{row.kernel.dtype} vector"
+            if row.kernel.uses_matrix_units:
+                label = f"{device.rate(row.kernel.dtype, row.kernel.precision or 'default')} matrix"
+            peaks[label] = row.roof.peak
     if not peaks:
         peak = device.peak("f32", matrix=False) or device.peak("bf16", matrix=True)
         peaks = {"peak": peak} if peak else {}

@@ -206,7 +206,7 @@ def beside_kernels(measured_run: MeasuredKernels) -> Iterator[str]:
         yield safe(f"copies {row.direction} on {row.device}: {integer(row.count)} in {seconds(took)}{size}")
     for device, took in measured_run.unattributed_seconds.items():
         if took > 0:
-            yield safe(f"{seconds(took)} on {device} belong to no HLO op")
+            yield safe(f"{seconds(took)} on {device} belong to no HLO op, copies included")
 
 
 def measured_table(

@@ -95,7 +95,7 @@ def _kernels(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
     yield from _listed("Kernels", note, table, targets, width)
     for device, took in profile.unattributed_seconds.items():
         if took > 0:
-            yield _muted(f"{seconds(took)} on {device} belong to no HLO op")
+            yield _muted(f"{seconds(took)} on {device} belong to no HLO op, copies included")
 
 
 def _programs(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
