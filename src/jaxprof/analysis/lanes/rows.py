@@ -156,8 +156,8 @@ class Lanes:
 
     @property
     def intervals(self) -> int:
-        """Number of intervals in all rows."""
-        return sum(len(row.starts) for lane in self.lanes for row in lane.rows)
+        """Number of intervals in all rows, without the values of counters."""
+        return sum(len(row.starts) for lane in self.lanes for row in lane.rows if row.values is None)
 
 
 def lanes_of(
