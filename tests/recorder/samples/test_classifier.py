@@ -5,6 +5,7 @@ import functools
 import os
 import queue
 import selectors
+import subprocess
 import sys
 import threading
 from types import SimpleNamespace
@@ -416,6 +417,27 @@ def test_importing(monkeypatch):
     with pytest.raises(ImportError):
         __import__("jaxprof_no_such_module")
     assert _kind(_stacks.pop()) == IMPORT
+
+
+def _init_backend():
+    return _stack()
+
+
+def test_the_start_of_a_backend_is_no_dispatch_of_the_first_operation(monkeypatch):
+    is_jax = {True: JAX, False: USER}
+    starts = _init_backend.__name__
+    monkeypatch.setattr(
+        "jaxprof.recorder.samples.stack.frame_kind", lambda frame: is_jax[frame.f_code.co_name == starts]
+    )
+    assert _kind(_init_backend()) == IMPORT
+
+
+@pytest.mark.process
+def test_jax_starts_its_backend_in_the_function_of_that_name():
+    called = "sys.setprofile(lambda frame, event, _: names.add((event, frame.f_code.co_name)))"
+    code = f"import sys, jax; names = set(); {called}; jax.devices(); sys.setprofile(None); print(sorted(names))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "('call', '_init_backend')" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from jaxprof.analysis.programs.functions import FunctionCompiles, FunctionLedger
 from jaxprof.analysis.programs.passes import PassSeries, pass_series
-from jaxprof.analysis.programs.pauses import Pause, pauses
+from jaxprof.analysis.programs.pauses import Pause, is_doubted, pauses
 from jaxprof.events import (
     NOWHERE,
     PROGRAM_STATES,
@@ -305,7 +305,19 @@ class ProgramResult:
         seen = totals(
             (state, took) for window in self.sample_windows for state, took in window.states.items() if took > 0
         )
+        doubted = sum(stop.seconds for stop in self._program.stops if is_doubted(stop, self._recorder_ran))
+        seen["stopped"] = max(0.0, seen.get("stopped", 0.0) - doubted)
         return {state: seen.get(state, 0.0) for state in PROGRAM_STATES}
+
+    @cached_property
+    def _recorder_ran(self) -> Sequence[float]:
+        """Monotonic times at which the recording process read the devices."""
+        return [
+            reading.monotonic_seconds
+            for readings in self.readings.values()
+            for reading in readings
+            if reading.run == self.run.id
+        ]
 
     @property
     def wall_seconds(self) -> float:
@@ -459,7 +471,7 @@ class ProgramResult:
     @cached_property
     def stops(self) -> tuple[Pause, ...]:
         """Pauses in which the process could not run."""
-        return pauses(self._program.stops, self.began_seconds)
+        return pauses(self._program.stops, self.began_seconds, self._recorder_ran)
 
     @cached_property
     def _found(self) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:

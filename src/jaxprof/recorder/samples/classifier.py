@@ -54,6 +54,8 @@ _LOADER_FILE = re.compile(
     r"[/\\](torch[/\\]utils[/\\]data|tensorflow_datasets|tensorflow[/\\]python[/\\]data|grain|datasets|webdataset"
     r"|torchvision[/\\]datasets|array_record|tfrecord)[/\\]"
 )
+_BACKEND_START: Final = "_init_backend"
+"""JAX's function that starts a backend. A first operation calls it, which on a GPU takes 0.5 to 2 s."""
 _IMPORT_FILES: Final = ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
 
 _CALLBACKS: Final = frozenset({"pure_callback_impl", "io_callback_impl", "debug_callback_impl"})
@@ -189,7 +191,8 @@ class Classifier:
         names = stack.jax_functions
         at = stack.caller
         spot = spot_of(stack.codes[at], stack.offsets[at]) if at >= 0 else CallSpot(0, "", "")
-        kind = IMPORT if self._is_import(stack) else self._kind(stack, at, spot, names)
+        starting = _BACKEND_START in names or self._is_import(stack)
+        kind = IMPORT if starting else self._kind(stack, at, spot, names)
         if kind == COMPILED and self._is_fed(stack):
             kind = FED
         if kind in (HOST, READ):
