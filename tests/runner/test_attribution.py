@@ -6,7 +6,7 @@ import pytest
 
 from jaxprof.analysis.measured import measured
 from jaxprof.devices.inventory.placement import WorkerEnvironment
-from jaxprof.events import CaptureTaken, CopyTimes, KernelsMeasured, KernelTimes
+from jaxprof.events import CaptureTaken, CopyTimes, KernelsMeasured, KernelTimes, TrustCheck, TrustReported
 from jaxprof.runner import attribution
 from runner import engines
 from runner.stage import Stage, plan
@@ -27,6 +27,10 @@ def kernels(named, unnamed, copies=0.0, calls=2):
 UNNAMED = kernels(0.0, 1.0)
 
 
+def trust(verdict):
+    return TrustReported(kind="run", rows=[TrustCheck(code="unmatched", verdict=verdict)])
+
+
 @pytest.mark.parametrize(
     ("found", "given", "needed"),
     [
@@ -34,6 +38,9 @@ UNNAMED = kernels(0.0, 1.0)
         (kernels(1.0, 0.5), {}, True),
         (kernels(0.0, 0.0), {}, True),
         (kernels(1.0, 0.0, copies=5.0), {}, False),
+        # kernels of graphs that have rows, and no op
+        (kernels(1.0, 0.0), {"trust": trust("good")}, False),
+        (kernels(1.0, 0.0), {"trust": trust("bad")}, True),
         # where it could not help
         (UNNAMED, {"device": "tpu:0"}, False),
         (UNNAMED, {"flags": "--other " + attribution.FLAG}, False),
@@ -46,8 +53,8 @@ UNNAMED = kernels(0.0, 1.0)
 )
 def test_it_is_needed_where_kernels_have_no_names(found, given, needed):
     options = {"device": "cuda:0", "flags": "", "capture": CAPTURE, **given}
-    how = {"how": options.pop("how")} if "how" in options else {}
-    assert attribution.is_needed(options["device"], options["flags"], options["capture"], found, **how) is needed
+    device, flags, capture = (options.pop(name) for name in ("device", "flags", "capture"))
+    assert attribution.is_needed(device, flags, capture, found, **options) is needed
 
 
 def test_the_flag_comes_after_those_that_are_there(monkeypatch):

@@ -44,18 +44,27 @@ _KEPT: Final = (CaptureTaken, KernelsMeasured, TrustReported)
 
 
 def is_needed(
-    device: str, flags: str, capture: CaptureTaken | None, measured: KernelsMeasured | None, *, how: str = "jit"
+    device: str,
+    flags: str,
+    capture: CaptureTaken | None,
+    measured: KernelsMeasured | None,
+    *,
+    trust: TrustReported | None = None,
+    how: str = "jit",
 ) -> bool:
     """Return whether the kernels of a run on `device`, under these `XLA_FLAGS`, lack names that a second child could
     provide.
 
-    `capture` and `measured` are those of the run itself. False if nothing was captured, if command buffers were off
+    `capture`, `measured` and `trust` are those of the run itself. Kernels of CUDA graphs are told by their own names,
+    so only `trust` knows which of them have no op. False if nothing was captured, if command buffers were off
     already, or if the program is not compiled as a whole.
     """
     if device.partition(":")[0] not in _GPUS or how != "jit" or capture is None or not capture.events:
         return False
     if FLAG in flags.split() or measured is None:
         return False
+    if trust is not None and any(row.code == "unmatched" and row.verdict != "good" for row in trust.rows):
+        return True
     named, unnamed = named_seconds(measured), _unnamed_seconds(measured)
     return named <= 0 or unnamed / (named + unnamed) > UNNAMED_SHARE
 

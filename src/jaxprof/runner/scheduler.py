@@ -275,8 +275,9 @@ class Scheduler(RecordingScheduler):
             return
         placement = side.placement
         measured, flags = self.session.runs[side.run], attribution.xla_flags(placement.environment)
-        captured, kernels = measured.captures.get("run"), measured.measured.get("run")
-        if attribution.is_needed(side.plan.spec.device, flags, captured, kernels, how=side.plan.spec.how):
+        captured, kernels, trust = measured.captures.get("run"), measured.measured.get("run"), measured.trust.get("run")
+        spec = side.plan.spec
+        if attribution.is_needed(spec.device, flags, captured, kernels, trust=trust, how=spec.how):
             second = replace(placement, environment=attribution.environment(placement.environment))
             request = timed_request(side.run, side.plan, placement.device)
             start = partial(self._engine_run, side, second, attribution.LIMIT_SECONDS)
