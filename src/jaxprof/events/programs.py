@@ -180,7 +180,8 @@ class Compiled(Event):
     saved_seconds: float | None = None
     """Seconds that a hit of the persistent cache saved, as JAX estimates them."""
     operations: int | None = None
-    """Number of StableHLO operations in the program, including those of the functions that it calls."""
+    """Number of StableHLO operations in the program, including those of the functions that it calls, without those of
+    JAX's functions for random bits, which it unrolls for accelerators."""
     callbacks: bool = False
     """Whether the program calls Python (`jax.pure_callback`, `jax.debug.print`); False in an older file."""
     constants: list[ProgramArray] = field(default_factory=list)

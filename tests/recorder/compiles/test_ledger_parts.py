@@ -1,4 +1,4 @@
-"""The parts of the ledger that need no jax: clocks, histories, words, rows that are put together. The walk over a
+"""The parts of the ledger that hardly need jax: clocks, histories, words, rows that are put together. The walk over a
 module that is bounded in time: it claims all operations only where it has counted all. Arguments taken apart: names
 of leaves, and what tells two trees apart that JAX's own hash does not."""
 
@@ -257,7 +257,20 @@ def operation(name, *inner, **attributes):
 )
 def test_an_operation_that_calls_python_is_found(target, calls_python):
     call = operation("stablehlo.custom_call", call_target_name=target)
-    assert module_size._walk(operation("builtin.module", operation("func.func", call))).callbacks is calls_python
+    main = operation("func.func", call, sym_name=SimpleNamespace(value="main"))
+    assert module_size._walk(operation("builtin.module", main)).callbacks is calls_python
+
+
+def test_random_bits_do_not_make_a_program_large_on_an_accelerator():
+    traced = jax.jit(lambda key: jax.random.normal(key, (8,)).sum() + jax.random.uniform(key, (9,))).trace(
+        jax.random.key(0)
+    )
+    counted = {
+        platform: module_size._walk(traced.lower(lowering_platforms=(platform,)).compiler_ir().operation).operations
+        for platform in ("cpu", "cuda", "tpu")
+    }
+    assert 40 < counted["cuda"] == counted["tpu"] < 120, "twice 222 with them"
+    assert counted["cpu"] < 240
 
 
 @pytest.mark.parametrize(("read_every", "counted"), [(2, 1), (1, None)], ids=["over in time", "cut off"])

@@ -23,6 +23,9 @@ _FRAMES_LOOKED_AT = 12
 _WALK_SECONDS_AT_MOST = 0.25
 _CLOCK_READ_EVERY = 4096
 _FRAMEWORK: Final = frozenset({"builtin.module", "func.func", "func.return", "stablehlo.return"})
+_RANDOM_BITS: Final = "threefry2x32"
+"""Beginning of the names of JAX's functions for random bits. For accelerators each has 220 operations, which JAX
+unrolled and not the program; they are not counted."""
 _plain: set[str] = set()
 """Names of operations without regions: how many there are is the same for all of a name. Asking takes a third of the
 walk."""
@@ -73,10 +76,10 @@ def _walk(module: Any) -> ModuleSize:
         seen += 1
         name = operation.name
         if name not in _plain:
-            regions = list(operation.regions)
+            regions = [] if _is_random_bits(operation, name) else list(operation.regions)
             for block in itertools.chain.from_iterable(regions):
                 waiting.extend(inner.operation for inner in block)
-            if not regions:
+            if not len(operation.regions):
                 _plain.add(name)
         if name in _FRAMEWORK:
             continue
@@ -91,6 +94,10 @@ def _walk(module: Any) -> ModuleSize:
     size.constants.sort(key=lambda constant: -(constant.bytes or 0))
     del size.constants[CONSTANTS_KEPT:]
     return size
+
+
+def _is_random_bits(operation: Any, name: str) -> bool:
+    return name == "func.func" and str(operation.attributes["sym_name"].value).startswith(_RANDOM_BITS)
 
 
 _NAMED: Final = re.compile(r'loc\("((?:[^"\\]|\\.)*)"[()]')
