@@ -161,6 +161,11 @@ def test_an_error_of_ours_is_its_words_and_one_without_any_is_the_end_of_the_run
     told = (found.status, found.error, found.advice, found.traceback)
     assert told == ("failed", "no such device", "look at devices", "")
     assert failed(Mute()).error == "Mute: (reading its message raised TypeError)"
+    tried = failed(RuntimeError("All configs failed.\n" + "RESOURCE_EXHAUSTED: 120 GiB\n" * 10))
+    assert (tried.error, tried.out_of_memory) == (
+        "RuntimeError: All configs failed.\nRESOURCE_EXHAUSTED: 120 GiB (10 times)",
+        True,
+    )
 
 
 def test_the_frames_that_measure_are_left_out_also_of_what_led_to_it():

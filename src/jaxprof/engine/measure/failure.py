@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
 
 from jaxprof.engine.measure.control import Cancelled, CapReached, Reporter
@@ -148,7 +149,13 @@ def _text(error: BaseException) -> str:
         words = str(error)
     except Exception as another:  # noqa: BLE001 - the error is the run's result, whatever its text raises
         words = f"(reading its message raised {type(another).__name__})"
-    return f"{type(error).__name__}: {words}".strip()
+    return f"{type(error).__name__}: {_each_line_once(words)}".strip()
+
+
+def _each_line_once(words: str) -> str:
+    """Return the text with lines that follow themselves once: XLA's autotuner has one for each configuration."""
+    runs = [(line, len(list(same))) for line, same in groupby(words.splitlines())]
+    return "\n".join(f"{line} ({count} times)" if line and count > 1 else line for line, count in runs)
 
 
 def _user_traceback(error: BaseException) -> str:
