@@ -63,6 +63,12 @@ def test_a_ratio_with_its_interval():
     assert units.ratio_interval(6.9, None, 7.0) == "6.9×"
 
 
+def test_the_interval_of_a_time_that_says_nothing_has_no_digits():
+    assert units.between(0.62e-3, 0.64e-3) == "620 µs to 640 µs"
+    assert units.between(1.1e-9, 788.0) == units.between(0.0, 1.0) == "0 to ∞"
+    assert units.spread(9.0, 1.1e-9, 788.0) == "0 to ∞"
+
+
 def test_one_thing_is_not_several():
     assert units.counted(1, "kernel") == "1 kernel"
     assert units.counted(3, "launch") == "3 launches"

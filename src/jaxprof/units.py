@@ -16,7 +16,8 @@ _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _LEAST_PERCENT = 0.001
 _MOST_PERCENT = 10_000
 _WIDEST = 1e4
-"""Bounds of a ratio that are further apart than this factor say nothing: a hundred times as fast, or as slow."""
+"""Bounds of a ratio, or of a time, that are further apart than this factor say nothing: a hundred times as fast, or as
+slow."""
 WIDEST_HALF = 0.5
 """Half the width of an interval, as a share of its value, above which only the interval's ends say something."""
 _COUNT = ("", "k", "M", "G", "T", "P", "E")
@@ -85,7 +86,15 @@ def spread(half: float | None, low: float | None, high: float | None) -> str:
         return UNKNOWN
     if half <= WIDEST_HALF or low is None or high is None:
         return f"± {percent(half)}"
-    return f"{seconds(low, 2)} to {seconds(high, 2)}"
+    return between(low, high, 2)
+
+
+def between(low: float, high: float, significant: int = 3) -> str:
+    """Return an interval of a time as text: `0.62 ms to 0.64 ms`; `0 to ∞` if its ends, in seconds, are too far apart to
+    say anything."""
+    if low <= 0 or high / low > _WIDEST:
+        return "0 to ∞"
+    return f"{seconds(low, significant)} to {seconds(high, significant)}"
 
 
 def bytes_(value: float | None) -> str:

@@ -20,7 +20,7 @@ from jaxprof.grouping import grouped as grouped_by_key
 from jaxprof.report.renderers import Headline, Piece, Prose, Table, to_csv_text
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS
-from jaxprof.units import UNKNOWN, and_more, counted, integer, percent, ratio, scaled, seconds, value_text
+from jaxprof.units import UNKNOWN, and_more, between, counted, integer, percent, ratio, scaled, seconds, value_text
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import Published
 
@@ -278,7 +278,7 @@ def launches_text(run_result: RunResult) -> str:
     over = run_result.over_launches
     phases = {name: over[name] for name in _PHASES_OVER_LAUNCHES if name in over}
     intervals = [
-        f"{name.replace('_', ' ')} {seconds(summary.low)} to {seconds(summary.high)}"
+        f"{name.replace('_', ' ')} {between(summary.low, summary.high)}"
         for name, summary in phases.items()
         if summary.low is not None and summary.high is not None
     ]

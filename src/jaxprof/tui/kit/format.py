@@ -9,7 +9,7 @@ from textual.content import Content
 
 from jaxprof.stats.summary import FEWEST_FOR_INTERVAL
 from jaxprof.text import safe
-from jaxprof.units import UNKNOWN, WIDEST_HALF, counted, percent, ratio, seconds, spread
+from jaxprof.units import UNKNOWN, WIDEST_HALF, between, counted, percent, ratio, seconds, spread
 
 if TYPE_CHECKING:
     from jaxprof.events import SourceLocation
@@ -60,7 +60,7 @@ def interval(summary: Summary | None) -> str:
     if summary.low is None or summary.high is None:
         few = summary.count < FEWEST_FOR_INTERVAL
         return f"{counted(summary.count, 'sample')}: too {'few' if few else 'similar'} for an interval"
-    return f"95 %: {seconds(summary.low)} to {seconds(summary.high)}"
+    return f"95 %: {between(summary.low, summary.high)}"
 
 
 SPEEDUP_WIDTH = 17
