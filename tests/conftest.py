@@ -20,7 +20,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Lets children keep compiled bytecode: there are hundreds, and jax from its source takes each two seconds."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ.pop("NO_COLOR", None)  # pictures have colours
-    # Where there is a GPU, each process that uses it takes three quarters of its memory: the second one would have none.
+    # On a GPU each process takes three quarters of its memory, so that the second one has none.
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     # Under nohup, or in the background of a script, signals are ignored, and what the tests start would inherit it.
     for name in ("SIGINT", "SIGHUP", "SIGQUIT"):

@@ -90,8 +90,8 @@ def spread(half: float | None, low: float | None, high: float | None) -> str:
 
 
 def between(low: float, high: float, significant: int = 3) -> str:
-    """Return an interval of a time as text: `0.62 ms to 0.64 ms`; `0 to ∞` if its ends, in seconds, are too far apart to
-    say anything."""
+    """Return an interval of a time as text: `0.62 ms to 0.64 ms`; `0 to ∞` if its ends, in seconds, are too far apart
+    to say anything."""
     if low <= 0 or high / low > _WIDEST:
         return "0 to ∞"
     return f"{seconds(low, significant)} to {seconds(high, significant)}"
