@@ -177,13 +177,19 @@ def test_what_a_pause_is():
 
 @pytest.mark.parametrize(
     ("at", "found_by", "paused"),
-    [(4.6, "standstill", False), (4.05, "standstill", True), (6.0, "standstill", True), (4.6, "state", True)],
+    [
+        (4.6, ["standstill"], False),
+        (4.05, ["standstill"], True),
+        (6.0, ["standstill"], True),
+        (4.6, ["state"], True),
+        (4.6, ["state", "standstill"], True),
+    ],
 )
-def test_a_pause_in_whose_middle_the_recorder_ran_is_none(at, found_by, paused):
+def test_a_pause_in_whose_middle_the_recorder_ran_is_none_without_a_signal(at, found_by, paused):
     """A GPU's driver that maps memory keeps all threads of a process waiting."""
     reading = e.DeviceReading(run=made.RUN, device="cuda:0", monotonic_seconds=BEGAN + at, utilisation=0.0)
     windows = made.steady(8, {"device_busy": 0.75, "stopped": 0.25})
-    result = made.result(*windows, stop(4.0, 2.0, found_by), reading, wall=8.0)
+    result = made.result(*windows, *(stop(4.0, 2.0, each) for each in found_by), reading, wall=8.0)
     assert [finding.seconds for finding in result.findings if finding.code == "stopped"] == [2.0] * paused
     assert (result.share("stopped").seconds, result.share("not_seen").seconds) == ((2.0, 0.0) if paused else (0.0, 2.0))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from jaxprof.events import ProgramStopped
@@ -37,32 +37,33 @@ def pause_times(stops: Sequence[Pause]) -> str:
     return first if len(stops) == 1 else f"{len(stops)} times, first {first}"
 
 
-def is_doubted(event: ProgramStopped, recorder_ran: Iterable[float]) -> bool:
-    """Return whether a pause that only the program's own sampler noticed is none, because the recording process, which
-    saw no signal, ran in the middle of it, at one of these monotonic times.
+def without_doubted(seen: Sequence[ProgramStopped], recorder_ran: Sequence[float]) -> list[ProgramStopped]:
+    """Return the pauses without those that only the program's own sampler noticed, while the recording process, which
+    saw no signal, ran at one of these monotonic times in their middle.
 
     All threads can then be blocked in the system: a driver that maps the memory of a GPU keeps the process from mapping
     any other (1.2 s for the 60 GiB that JAX takes first on an H100).
     """
-    began, ended = event.began_seconds + _UNSURE_SECONDS, event.began_seconds + event.seconds - _UNSURE_SECONDS
-    return event.found_by == "standstill" and any(began < at < ended for at in recorder_ran)
+    signals = [event for event in seen if _CAUSES.get(event.found_by) == SIGNAL]
+
+    def is_sure(event: ProgramStopped) -> bool:
+        began, ended = event.began_seconds, event.began_seconds + event.seconds
+        ran = any(began + _UNSURE_SECONDS < at < ended - _UNSURE_SECONDS for at in recorder_ran)
+        signalled = any(one.began_seconds < ended and began < one.began_seconds + one.seconds for one in signals)
+        return event.found_by != "standstill" or signalled or not ran
+
+    return list(filter(is_sure, seen))
 
 
-def pauses(
-    seen: Sequence[ProgramStopped], began_seconds: float, recorder_ran: Sequence[float] = ()
-) -> tuple[Pause, ...]:
+def pauses(seen: Sequence[ProgramStopped], began_seconds: float) -> tuple[Pause, ...]:
     """Return the pauses of at least `LEAST_SECONDS` in order of time.
 
-    `began_seconds` is the monotonic time at which the program began, `recorder_ran` as in `is_doubted`. If a pause was
-    found in two ways, the one with a known cause counts; overlapping pauses are merged. Time in which other processes
-    only had the processor is not a pause.
+    `began_seconds` is the monotonic time at which the program began. If a pause was found in two ways, the one with a
+    known cause counts; overlapping pauses are merged. Time in which other processes only had the processor is not a
+    pause.
     """
     merged: list[tuple[float, float, str]] = []
-    awake = [
-        event
-        for event in seen
-        if event.found_by not in ("clock", "pressure") and event.seconds > 0 and not is_doubted(event, recorder_ran)
-    ]
+    awake = [event for event in seen if event.found_by not in ("clock", "pressure") and event.seconds > 0]
     for event in sorted(awake, key=lambda event: event.began_seconds):
         began, ended = event.began_seconds, event.began_seconds + event.seconds
         cause = _CAUSES.get(event.found_by, UNKNOWN)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from jaxprof.analysis.programs.functions import FunctionCompiles, FunctionLedger
 from jaxprof.analysis.programs.passes import PassSeries, pass_series
-from jaxprof.analysis.programs.pauses import Pause, is_doubted, pauses
+from jaxprof.analysis.programs.pauses import Pause, pauses, without_doubted
 from jaxprof.events import (
     NOWHERE,
     PROGRAM_STATES,
@@ -24,6 +24,7 @@ from jaxprof.events import (
     DeviceReading,
     Note,
     ProgramSampled,
+    ProgramStopped,
     SourceLocation,
     StageRunning,
     StepsCounted,
@@ -305,19 +306,14 @@ class ProgramResult:
         seen = totals(
             (state, took) for window in self.sample_windows for state, took in window.states.items() if took > 0
         )
-        doubted = sum(stop.seconds for stop in self._program.stops if is_doubted(stop, self._recorder_ran))
-        seen["stopped"] = max(0.0, seen.get("stopped", 0.0) - doubted)
+        doubted = set(self._program.stops).difference(self._sure_stops)
+        seen["stopped"] = max(0.0, seen.get("stopped", 0.0) - sum(stop.seconds for stop in doubted))
         return {state: seen.get(state, 0.0) for state in PROGRAM_STATES}
 
     @cached_property
-    def _recorder_ran(self) -> Sequence[float]:
-        """Monotonic times at which the recording process read the devices."""
-        return [
-            reading.monotonic_seconds
-            for readings in self.readings.values()
-            for reading in readings
-            if reading.run == self.run.id
-        ]
+    def _sure_stops(self) -> Sequence[ProgramStopped]:
+        of_run = [each for readings in self.readings.values() for each in readings if each.run == self.run.id]
+        return without_doubted(self._program.stops, [reading.monotonic_seconds for reading in of_run])
 
     @property
     def wall_seconds(self) -> float:
@@ -471,7 +467,7 @@ class ProgramResult:
     @cached_property
     def stops(self) -> tuple[Pause, ...]:
         """Pauses in which the process could not run."""
-        return pauses(self._program.stops, self.began_seconds, self._recorder_ran)
+        return pauses(self._sure_stops, self.began_seconds)
 
     @cached_property
     def _found(self) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
