@@ -195,7 +195,7 @@ def _what_it_is(start: bytes) -> str:
     if start.startswith(b"\x1f\x8b"):
         return "It is a gzip file. Sessions are plain JSON lines: gunzip it first if it holds one."
     if start.lstrip().startswith((b"HloModule", b"//", b"/*")):
-        return "It looks like HLO text: jaxprof hlo FILE shows it."
+        return "It looks like HLO text: jaxprof hlo FILE shows it, jaxprof hlo FILE --diff OTHER compares two."
     if start.lstrip().startswith((b"module", b"#loc")):
         return "It looks like MLIR text (StableHLO); a session file is written by jaxprof run."
     return ""
