@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import _thread
 import os
-import signal
 import sys
 import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Mapping, Sequence
+else:
+    import _signal as signal  # `signal` makes enums of the numbers, and the program would wait 5 ms for that
 
 INJECT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recorder", "inject")
 VARIABLE = "JAXPROF_PROGRAM"

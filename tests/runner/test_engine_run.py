@@ -53,7 +53,7 @@ class Waiting(EngineProcess):
 def followed(process, *requests, **limits):
     recorder = SessionRecorder(LogWriter(new_header(), None), lambda batch: None)
     recorder.emit(e.RunPlanned(run="r1", spec=e.RunSpec(workload="w", variant="v", how="jit", device="none:0")))
-    engine = EngineRun("r1", process, recorder, DeviceWatch("python", "none:0"), let_go=lambda: None, **limits)
+    engine = EngineRun("r1", process, recorder, DeviceWatch("none:0"), let_go=lambda: None, **limits)
     for request in requests:
         engine.send(request)
     return engine.follow()

@@ -16,7 +16,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from jaxprof.devices.live.process_state import LOOK_SECONDS, StopWatch
-from jaxprof.engine.protocol.request import EmptyCallRequest
 from jaxprof.errors import JaxprofError
 from jaxprof.events import (
     CaptureWindow,
@@ -34,7 +33,6 @@ from jaxprof.events import (
 )
 from jaxprof.files import file_digest
 from jaxprof.redaction import redacted
-from jaxprof.runner.engine_process import empty_call_seconds
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.program import ProgramCommand, ProgramProcess
 from jaxprof.runner.session_recorder import DeviceWatch, Listener, RecordingScheduler
@@ -242,7 +240,7 @@ class ProgramScheduler(RecordingScheduler):
         """Return a watch on the devices once the program has run for a moment; None before."""
         if time.monotonic() - process.began_seconds < WATCHED_AFTER_SECONDS:
             return None
-        return DeviceWatch(self.interpreter.path)
+        return DeviceWatch()
 
     def _finish(self, process: ProgramProcess) -> None:
         wall = time.monotonic() - process.began_seconds
@@ -272,6 +270,10 @@ class ProgramScheduler(RecordingScheduler):
         hot = program_result(self.session, self._run).hot
         if not needs_empty_call(hot):
             return
+        # A quarter of what following a program imports, and few programs have such a loop.
+        from jaxprof.engine.protocol.request import EmptyCallRequest
+        from jaxprof.runner.engine_process import empty_call_seconds
+
         arrays, numbers = hot.brief_call
         try:
             seconds = empty_call_seconds(self.interpreter, EmptyCallRequest(arrays=arrays, numbers=numbers))

@@ -184,7 +184,7 @@ class Scheduler(RecordingScheduler):
         """Start a worker for the side's run, which `cancel` reaches from now on. `max_seconds`: its hard cap; None for
         what that of the run leaves. Raises JaxprofError."""
         process = EngineProcess(self._interpreter(side.plan), placement.environment)
-        watch = DeviceWatch(self._interpreter(side.plan).path, side.plan.spec.device)
+        watch = DeviceWatch(side.plan.spec.device)
         self._hold(side, process)
         return EngineRun(
             side.run,

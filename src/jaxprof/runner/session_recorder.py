@@ -211,14 +211,13 @@ class RecordingScheduler:
 class DeviceWatch:
     """Reads devices of this machine. A device that cannot be read gives no readings and no error."""
 
-    def __init__(self, python: str, device: str = "") -> None:
-        """Watch the device with this id for a run, or all devices for a program. `python`: the interpreter whose
-        environment decides which GPUs JAX sees."""
+    def __init__(self, device: str = "") -> None:
+        """Watch the device with this id for a run, or all devices for a program."""
         # A fifth of what following a program imports, and a short program ends before its devices are read.
         from jaxprof.devices.inventory.machine import gather, local_devices
         from jaxprof.devices.live.monitor import Monitor
 
-        devices = [known for known in local_devices(gather(python)) if device in ("", known.id)]
+        devices = [known for known in local_devices(gather(python=None)) if device in ("", known.id)]
         self._monitor = Monitor(devices) if devices else None
         self._interval_seconds: float | None = RUN_SECONDS if device else PROGRAM_SECONDS
         if device.startswith("cpu:"):  # only before and after a run: reading takes none of its cores

@@ -23,7 +23,7 @@ _CONTAINERS = (("/.dockerenv", "docker"), ("/run/.containerenv", "podman"), ("/.
 def environment_facts(facts: Facts | None = None) -> dict[str, Value]:
     """Return the machine's description for the session's header; JSON-ready, None is unknown. Takes as long as
     `gather`."""
-    facts = gather() if facts is None else facts
+    facts = gather(python=None) if facts is None else facts
     gpus: list[dict[str, Scalar | None]] = [
         {"name": gpu.kind, "uuid": gpu.uuid, "memory_bytes": gpu.memory_limit_bytes, "mig_enabled": gpu.mig_enabled}
         for gpu in facts.nvidia.gpus

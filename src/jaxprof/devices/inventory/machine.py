@@ -37,13 +37,14 @@ class Facts:
     environment: Mapping[str, str]
 
 
-def gather(python: str = sys.executable) -> Facts:
-    """Read the machine. `python` is the interpreter that runs the engine; no process is started in it."""
+def gather(python: str | None = sys.executable) -> Facts:
+    """Read the machine. `python` is the interpreter that runs the engine; no process is started in it. With None, what
+    is installed there remains unknown: to find that out takes longer than all the rest."""
     return Facts(
         cpu=read_cpu(),
         nvidia=Nvml().listing(),
         machine=read_machine(),
-        target=read_target(python),
+        target=read_target(python) if python is not None else TargetInterpreter(packages=None),
         environment=dict(os.environ),
     )
 
