@@ -267,7 +267,7 @@ class _Product(NamedTuple):
 
 def utilisations(session: Session) -> tuple[Utilisation, ...]:
     """Return the utilisation of each measured run that was compiled, and of the steps of a profile. Reads their HLO."""
-    from jaxprof.analysis.run_result import IMPORTED
+    from jaxprof.session.run import IMPORTED
 
     runs = list(session.runs.values())
     of_calls = (of_call(session, run) for run in runs if run.plan.how != IMPORTED)
@@ -292,7 +292,7 @@ def _step_utilisations(session: Session, runs: Sequence[Run]) -> Iterator[Utilis
     count as often as every step can contain it, because some of its executions may lie outside.
     """
     from jaxprof.analysis.opener import module_of
-    from jaxprof.analysis.run_result import IMPORTED
+    from jaxprof.session.run import IMPORTED
 
     imported = [run for run in runs if run.plan.how == IMPORTED]
     with_steps = [run for run in imported if run.steps is not None]

@@ -13,11 +13,11 @@ from statistics import mean, median, quantiles
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.measured import MeasuredKernel, kernels_together, measured
-from jaxprof.analysis.run_result import IMPORTED
 from jaxprof.errors import JaxprofError
 from jaxprof.events import IdleCause, StepParts, StepsDevice, StepsMeasured, StepTimes
 from jaxprof.grouping import grouped, totals
 from jaxprof.session import Run, Session
+from jaxprof.session.run import IMPORTED
 from jaxprof.text import safe
 from jaxprof.units import percent
 

@@ -291,8 +291,6 @@ def _digits(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.2g}"
 
 
-IMPORTED: Final = "imported"
-"""Value of `how` for the runs of an imported profile."""
 SAMPLED_PHASES = ("transfer_in", "run", "transfer_out")
 """Phases that are sampled; their figure is the median of a call. All other phases happen once."""
 ONCE_PHASES = ("trace", "lower", "compile")

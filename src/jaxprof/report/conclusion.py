@@ -103,11 +103,9 @@ def cost_and_certainty(explanation: Explanation) -> tuple[str, str]:
         largest = max((finding.bytes or 0 for finding in explanation.findings), default=0)
         cost = f"{bytes_(largest)} of traffic, by the first finding" if largest else "unknown"
         return cost, "HLO alone has no times: costs are bytes"
-    from jaxprof.analysis.ab import ab_results
-
     derive_by_subject: Mapping[str, Callable[[Session], tuple[str, str]]] = {
         "program": _longest_program_cost,
-        "comparison": lambda session: comparison_cost(ab_results(session)),
+        "comparison": _compared_cost,
         "runs": _runs_cost,
         "profile": _profile_cost,
     }
@@ -227,6 +225,12 @@ def _run_certainty(session: Session, run: RunResult) -> str:
     if doubts:
         parts.append(counted(len(doubts), "warning"))
     return "; ".join(parts)
+
+
+def _compared_cost(session: Session) -> tuple[str, str]:
+    from jaxprof.analysis.ab import ab_results
+
+    return comparison_cost(ab_results(session))
 
 
 def comparison_cost(compared: Sequence[AbResult]) -> tuple[str, str]:

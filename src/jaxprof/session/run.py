@@ -10,6 +10,8 @@ from jaxprof import events as e
 from jaxprof.events.base import unfinished
 from jaxprof.light_dataclass import dataclass, field
 
+IMPORTED: Final = "imported"
+"""Value of `how` for the runs of an imported profile."""
 UNLIKE_RESULTS = "unlike_results"
 """Code of the warning that a side of a comparison returns other arrays than its baseline."""
 ENTRIES_AT_MOST: Final = 100_000

@@ -503,7 +503,7 @@ def alerts(events: Iterable[Event], *, programs: bool) -> Iterator[tuple[Jaxprof
 def place_of(session: Session) -> str:
     """Return the mode that fits the content of a session."""
     # Imported here because it imports the HLO reader, for which the first frame would wait.
-    from jaxprof.analysis.run_result import IMPORTED
+    from jaxprof.session.run import IMPORTED
 
     how = {run.plan.how for run in session.runs.values()}
     if "program" in how:

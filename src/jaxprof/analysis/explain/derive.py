@@ -8,46 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.ab import AbResult, ab_results
 from jaxprof.analysis.explain.catalogue import with_fix
 from jaxprof.analysis.explain.model import (
     MOST_ABSTENTIONS,
     MOST_FINDINGS,
+    MOST_MODULES,
     Abstention,
     Explanation,
     Subject,
     command,
-    program_verified,
-    run_verified,
 )
-from jaxprof.analysis.explain.sources import (
-    call_findings,
-    capture_abstentions,
-    captured_too,
-    measured_longer,
-    program_abstentions,
-    program_findings,
-    run_abstentions,
-    run_findings,
-    side_items,
-    step_findings,
-)
-from jaxprof.analysis.measured import measured, whole_profile
-from jaxprof.analysis.opener import module_of
-from jaxprof.analysis.profile import device_steps
-from jaxprof.analysis.run_result import IMPORTED
 from jaxprof.errors import JaxprofError
-from jaxprof.finding import Finding, Scope
+from jaxprof.finding import Finding
+from jaxprof.session.run import IMPORTED
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.hlo.open.stages import ModuleStages
-    from jaxprof.session import Run, Session
+    from jaxprof.session import Session
 
-MOST_MODULES: Final = 16
-"""Largest number of programs of one session, or modules of one dump, whose HLO is read: the first ones."""
 _DOUBTFUL: Final = ("large_program",)
 """Findings that may be about something that cannot be changed."""
 _AT_MOST_WEIGHT: Final = 0.5
@@ -61,16 +42,15 @@ def explanation(session: Session, name: str, *, code: str = "", most: int = MOST
     `name` is the session's name in commands. Reads the HLO of its runs, which can take a second, so call it in a
     thread. Damaged parts raise nothing: they are left out as in all views.
     """
-    compared = ab_results(session)
     recorded = _programs(session)
-    runs = [run for run in session.runs.values() if run.plan.how != IMPORTED and not run.is_program]
-    items = [
-        *_of_programs(session, recorded, name),
-        *_of_profiles(session, recorded[0] if recorded else None, name),
-        *(item for result in compared for item in side_items(result, name)),
-        *_of_runs(session, runs, name),
-    ]
-    return _explained(name, _subject(session, recorded, compared, runs), items, session=session, code=code, most=most)
+    items = list(_of_programs(session, recorded, name))
+    subject: Subject = "nothing"
+    if len(session.runs) > len(recorded):
+        from jaxprof.analysis.explain.runs import explained_runs
+
+        subject, others = explained_runs(session, recorded[0] if recorded else None, name)
+        items += others
+    return _explained(name, "program" if recorded else subject, items, session=session, code=code, most=most)
 
 
 def explanation_of_modules(modules: Sequence[ModuleStages], name: str) -> Explanation:
@@ -107,9 +87,6 @@ def explanation_of_modules(modules: Sequence[ModuleStages], name: str) -> Explan
     return _explained(name, "hlo", items, modules=tuple(modules))
 
 
-_Items: TypeAlias = "Iterator[Finding | Abstention]"
-
-
 def _programs(session: Session) -> list[ProgramResult]:
     """Return the session's programs. Loads their analysis only if there is one."""
     if not session.programs:
@@ -119,99 +96,15 @@ def _programs(session: Session) -> list[ProgramResult]:
     return [program_result(session, run.id) for run in session.programs]
 
 
-def _of_programs(session: Session, recorded: Sequence[ProgramResult], name: str) -> _Items:
+def _of_programs(session: Session, recorded: Sequence[ProgramResult], name: str) -> Iterator[Finding | Abstention]:
+    if not recorded:
+        return
+    from jaxprof.analysis.explain.programs import program_abstentions, program_findings
+
     captured = any(run.plan.how == IMPORTED for run in session.runs.values())
     for program in recorded:
         yield from program_findings(session, program, name)
         yield from program_abstentions(program, has_capture=captured)
-
-
-def _subject(
-    session: Session, recorded: Sequence[ProgramResult], compared: Sequence[AbResult], runs: Sequence[Run]
-) -> Subject:
-    if recorded:
-        return "program"
-    if compared:
-        return "comparison"
-    if runs:
-        return "runs"
-    return "profile" if session.runs else "nothing"
-
-
-def _of_profiles(session: Session, program: ProgramResult | None, name: str) -> _Items:
-    """Yield what a profile shows, or the capture windows of a recorded program. The kernels of capture windows are a
-    part of the program's device time."""
-    imported = [run for run in session.runs.values() if run.plan.how == IMPORTED]
-    if not imported:
-        return
-    scope: Scope = "profile" if program is None else "program"
-    verify = command("explain", name) if program is None else program_verified(name, program)
-    kernels = whole_profile(session)
-    whole = sum(kernel.self_seconds for kernel in kernels)
-    devices = len({device for kernel in kernels for device in kernel.devices}) or 1
-    seconds = whole / devices if program is None else program.share("device_busy").seconds
-    spans = (device.span_seconds for run in imported for device in device_steps(run.steps))
-    span = max((each for each in spans if each is not None), default=None)
-    with_hlo = 0
-    for run in imported:
-        yield from capture_abstentions(run, name)
-        if program is None or run.steps is not None:
-            yield from step_findings(run, scope, verify, whole_program=program is None)
-        module = module_of(session, run) if with_hlo < MOST_MODULES else None
-        of_run = measured(session, run.id)
-        if module is None or of_run is None:
-            continue
-        from jaxprof.analysis.explain.modules import KernelWeights, module_findings
-
-        with_hlo += 1
-        shares = {kernel.name: kernel.self_seconds / whole for kernel in reversed(of_run.kernels) if whole > 0}
-        weights = KernelWeights(
-            scope=scope,
-            shares=shares,
-            seconds=seconds,
-            scope_seconds=span if program is None else program.wall_seconds,
-            estimate=program is not None,
-        )
-        recorded = session.header.wall_seconds if program is not None else None
-        yield from module_findings(
-            module, weights, run=run.id, verify=verify, recorded_seconds=recorded, sources=run.sources
-        )
-    if not with_hlo:
-        yield Abstention("no-hlo", "no HLO in the profile: its kernels have times, and no findings")
-
-
-def _of_runs(session: Session, runs: Sequence[Run], name: str) -> _Items:
-    read = 0
-    baselines = {run.plan.baseline for run in session.runs.values() if run.plan.baseline != run.id}
-    for run in runs:
-        yield from run_findings(session, run, name, baselines)
-        yield from call_findings(session, run, name)
-        module = module_of(session, run) if read < MOST_MODULES else None
-        if module is None:
-            continue
-        from jaxprof.analysis.explain.modules import module_findings, weights_of_call
-
-        read += 1
-        weights = weights_of_call(session, run, module)
-        verify = run_verified(session, name, run)
-        yield from step_findings(run, "call", verify, whole_program=False)
-        yield from module_findings(
-            module,
-            weights,
-            run=run.id,
-            verify=verify,
-            recorded_seconds=session.header.wall_seconds,
-            sources=run.sources,
-        )
-        yield from capture_abstentions(run, name)
-    uncaptured = [run for run in runs if run.plan.how == "jit" and run.status == "ok" and not run.measured]
-    if uncaptured:
-        first = uncaptured[0]
-        others = f" and {len(uncaptured) - 1} more" if len(uncaptured) > 1 else ""
-        reason = f"{first.id} {first.label}{others}: no capture, so the times of kernels are unknown"
-        again = measured_longer(session, name, first) if first.plan.capture else captured_too(session, first)
-        yield Abstention("no-capture", reason, again)
-    yield from run_abstentions(session, runs, name)
 
 
 def _explained(

@@ -105,6 +105,8 @@ Subject: TypeAlias = Literal["program", "job", "runs", "comparison", "profile", 
 without a session, or a session without a run."""
 MOST_FINDINGS: Final = 5
 MOST_ABSTENTIONS: Final = 4
+MOST_MODULES: Final = 16
+"""Largest number of programs of one session, or modules of one dump, whose HLO is read: the first ones."""
 
 
 @dataclass(frozen=True, slots=True)

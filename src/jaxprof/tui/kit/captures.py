@@ -10,9 +10,9 @@ from textual.content import Content
 from textual.style import Style
 
 from jaxprof.analysis.profile import is_whole, programs_of, with_hlo
-from jaxprof.analysis.run_result import IMPORTED
 from jaxprof.analysis.timeline import TEXT_NAME
 from jaxprof.grouping import grouped
+from jaxprof.session.run import IMPORTED
 from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import in_words, key_of
 from jaxprof.tui.kit.dialogs import TextDialog

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from textual.content import Content
 
-from jaxprof.analysis.run_result import IMPORTED
 from jaxprof.facts import Fact, at, column
 from jaxprof.report.renderers import Table
 from jaxprof.report.views import device_columns, measured_table
+from jaxprof.session.run import IMPORTED
 from jaxprof.text import safe
 from jaxprof.tui.keys import in_words
 from jaxprof.tui.kit.captures import MARKS, check_lines, trust_of

@@ -15,9 +15,9 @@ from textual.widgets import ContentSwitcher
 from jaxprof.analysis.memory import buffers_of, memory_of_dump
 from jaxprof.analysis.profile import overview, with_hlo
 from jaxprof.analysis.programs.derive import program_result
-from jaxprof.analysis.run_result import IMPORTED
 from jaxprof.analysis.timeline import TEXT_NAME
 from jaxprof.report.memory import fit_words
+from jaxprof.session.run import IMPORTED
 from jaxprof.text import safe, shorten
 from jaxprof.tui.kit.captures import (
     TrustLine,

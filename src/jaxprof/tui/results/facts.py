@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
-from jaxprof.analysis.run_result import IMPORTED, what_is_wrong, worst_element
+from jaxprof.analysis.run_result import what_is_wrong, worst_element
 from jaxprof.analysis.session_difference import environment_facts
 from jaxprof.facts import Fact, column, pick
 from jaxprof.facts.runs import RUNS, RunRow
 from jaxprof.report.renderers import Table
 from jaxprof.report.runs import BREAK_EVEN, CHECK, MODES, one_time_text
+from jaxprof.session.run import IMPORTED
 from jaxprof.text import columns, safe, safe_lines, shorten
 from jaxprof.tui.kit.drawing import bar, cell, hang
 from jaxprof.tui.kit.format import half_width, interval

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from textual.containers import Vertical
 from textual.content import Content
 
-from jaxprof.analysis.run_result import IMPORTED
 from jaxprof.errors import UsageError
 from jaxprof.report.runs import break_even_text, parameters_text, sweep_table
 from jaxprof.runner.expected_time import left_in_words
+from jaxprof.session.run import IMPORTED
 from jaxprof.text import safe
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.captures import views_of

@@ -1,32 +1,33 @@
-"""Findings of measured runs (failures, wrong results, slower sides), of captures (where the time of the devices' steps
-went) and of recorded programs, and what each of them leaves unknown."""
+"""Findings of measured runs (failures, wrong results, slower sides) and of captures (where the time of the devices'
+steps went), and what they leave unknown. Imports the statistics, which a session with only a program does not need."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from jaxprof.analysis.ab import AbResult, ab_results
 from jaxprof.analysis.explain.model import (
+    MOST_MODULES,
     Abstention,
-    code_line,
+    Subject,
     command,
     compared_again,
     program_verified,
-    record_again,
     run_verified,
 )
-from jaxprof.analysis.measured import passes_in, stage_times
+from jaxprof.analysis.measured import measured, passes_in, stage_times, whole_profile
 from jaxprof.analysis.memory import buffers_of
-from jaxprof.analysis.profile import causes_text
-from jaxprof.analysis.programs.verdict import UNTIMED, interval
+from jaxprof.analysis.opener import module_of
+from jaxprof.analysis.profile import causes_text, device_steps
 from jaxprof.analysis.run_result import result
 from jaxprof.finding import Finding, Scope
 from jaxprof.grouping import grouped
+from jaxprof.session.run import IMPORTED
 from jaxprof.units import bytes_, counted, integer, percent, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.ab import AbResult
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.analysis.speedup import AbVersus
     from jaxprof.events import TrustCheck, WarningRaised
@@ -54,6 +55,21 @@ _SLOW_PARTS: Final = {
 """What of XLA can be shortened: finding code, and the smallest share of a compilation and seconds reported."""
 _MORE_LAUNCHES: Final = 10
 _KERNELS_NAMED: Final = 3
+_Items: TypeAlias = "Iterator[Finding | Abstention]"
+
+
+def explained_runs(
+    session: Session, program: ProgramResult | None, name: str
+) -> tuple[Subject, list[Finding | Abstention]]:
+    """Return what the measured runs and the profiles of a session are, and the findings about them. `program`: the one
+    whose capture windows the profiles are, if it has one."""
+    compared = ab_results(session)
+    runs = [run for run in session.runs.values() if run.plan.how != IMPORTED and not run.is_program]
+    return "comparison" if compared else "runs" if runs else "profile", [
+        *_of_profiles(session, program, name),
+        *(item for result in compared for item in side_items(result, name)),
+        *_of_runs(session, runs, name),
+    ]
 
 
 def run_findings(session: Session, run: Run, name: str, baselines: Set[str]) -> Iterator[Finding]:
@@ -312,89 +328,77 @@ def capture_abstentions(run: Run, name: str) -> Iterator[Abstention]:
         yield Abstention(row.code, f"{run.id}: {row.message}{more}", command("open", name, "--run", run.id, "--trust"))
 
 
-_PROGRAM_FAULTS: Final = ("program_failed", "debug_settings")
-"""Findings after which the other figures describe another program, or part of the program."""
-_CACHE_SHARE: Final = 0.5
-"""Share of the program's work, in compilations that are in no finding, from which a cache is recommended."""
-
-
-def program_findings(session: Session, program: ProgramResult, name: str) -> Iterator[Finding]:
-    """Yield the findings of a recorded program; their seconds are parts of its wall time."""
-    verify = program_verified(name, program)
-    for finding in program.findings:
-        rows = [row for function in program.functions for row in function.rows if row.function == finding.function]
-        yield replace(
-            with_share(program, finding),
-            verify=(record_again(program) or verify) if finding.code == "program_failed" else verify,
-            run=program.run.id,
-            directory=program.directory,
-            code_line=code_line(finding.where, session.header.wall_seconds, program.run.sources),
-            compilations=sum(row.count for row in rows),
-            fault=finding.code in _PROGRAM_FAULTS,
-        )
-    yield from _compilations_to_keep(program, verify)
-
-
-def _compilations_to_keep(program: ProgramResult, verify: str) -> Iterator[Finding]:
-    """Yield a finding if compilations that no other finding covers are not kept, and are most of what the program
-    did."""
-    claimed = sum(
-        finding.announced_seconds if finding.estimate else finding.seconds or 0.0 for finding in program.findings
-    )
-    for remark in program.remarks:
-        seconds = max(0.0, (remark.seconds or 0.0) - claimed)
-        if remark.code == "cache_off" and seconds >= _CACHE_SHARE * program.work_seconds:
-            unclaimed = replace(remark, seconds=seconds, saves_seconds=seconds)
-            yield replace(with_share(program, unclaimed), verify=verify, run=program.run.id)
-
-
-def with_share(program: ProgramResult, finding: Finding) -> Finding:
-    """Return a finding with its share of the wall time, and with its interval if it rests on samples."""
-    low, high = _interval(program, finding) if finding.estimate else (None, None)
-    share = program.of_wall(finding.seconds)
-    return replace(finding, low=low, high=high, share=share, held=finding.bytes is not None)
-
-
-def _interval(program: ProgramResult, finding: Finding) -> tuple[float | None, float | None]:
-    """Return Wilson's interval of the sampled share in seconds, plus the time that JAX reported. The exact times of
-    lines would narrow it further."""
-    whole, samples = program.active_seconds, program.samples_of_work
-    sampled = (finding.seconds or 0.0) - finding.announced_seconds
-    if not 0 < sampled <= whole or samples <= 0:
-        return None, None
-    low, high = (finding.announced_seconds + whole * end for end in interval(sampled / whole, samples))
-    return low, high
-
-
-_UNTIMED: Final = "lines are not timed, "
-
-
-def undecided(program: ProgramResult) -> tuple[str, str]:
-    """Return why there is no verdict, and the command that would give one; no command if this Python cannot time
-    lines, or if the same program would be as short again."""
-    reason = program.verdict.reason
-    messages = (warning.message for warning in program.run.warnings if warning.code == "steps_not_counted")
-    because = next((message.partition(_UNTIMED)[2] for message in messages if _UNTIMED in message), "")
-    if because and reason.endswith(UNTIMED):
-        return f"{reason}, {because}", ""
-    enough = program.verdict.needs_seconds is None
-    return program.verdict.why_unknown, record_again(program) if enough else ""
-
-
-def program_abstentions(program: ProgramResult, *, has_capture: bool) -> Iterator[Abstention]:
-    """Yield what the recording of a program leaves unknown."""
-    if not program.verdict.seconds and not program.compiles:
-        note = next((note.message for note in program.notes if note.message), "")
-        yield Abstention("no-jax", note or "JAX was not seen at work", record_again(program))
+def _of_profiles(session: Session, program: ProgramResult | None, name: str) -> _Items:
+    """Yield what a profile shows, or the capture windows of a recorded program. The kernels of capture windows are a
+    part of the program's device time."""
+    imported = [run for run in session.runs.values() if run.plan.how == IMPORTED]
+    if not imported:
         return
-    if program.verdict.kind is None and program.verdict.reason:
-        reason, again = undecided(program)
-        yield Abstention("no-verdict", f"what bounds the loop: {reason}", again)
-    if not has_capture:
-        failed = next((note.message for note in reversed(program.notes) if note.code == "window"), "")
-        reason = failed or "no capture: kernels, their times and their HLO are unknown"
-        again = "" if failed else record_again(program, "--capture-steps", "5")  # the same would fail again
-        if "no steps were counted" in failed:
-            reason = f"{failed}; a window by time does not wait for steps"
-            again = record_again(program, "--capture-seconds", "2")
+    scope: Scope = "profile" if program is None else "program"
+    verify = command("explain", name) if program is None else program_verified(name, program)
+    kernels = whole_profile(session)
+    whole = sum(kernel.self_seconds for kernel in kernels)
+    devices = len({device for kernel in kernels for device in kernel.devices}) or 1
+    seconds = whole / devices if program is None else program.share("device_busy").seconds
+    spans = (device.span_seconds for run in imported for device in device_steps(run.steps))
+    span = max((each for each in spans if each is not None), default=None)
+    with_hlo = 0
+    for run in imported:
+        yield from capture_abstentions(run, name)
+        if program is None or run.steps is not None:
+            yield from step_findings(run, scope, verify, whole_program=program is None)
+        module = module_of(session, run) if with_hlo < MOST_MODULES else None
+        of_run = measured(session, run.id)
+        if module is None or of_run is None:
+            continue
+        from jaxprof.analysis.explain.modules import KernelWeights, module_findings
+
+        with_hlo += 1
+        shares = {kernel.name: kernel.self_seconds / whole for kernel in reversed(of_run.kernels) if whole > 0}
+        weights = KernelWeights(
+            scope=scope,
+            shares=shares,
+            seconds=seconds,
+            scope_seconds=span if program is None else program.wall_seconds,
+            estimate=program is not None,
+        )
+        recorded = session.header.wall_seconds if program is not None else None
+        yield from module_findings(
+            module, weights, run=run.id, verify=verify, recorded_seconds=recorded, sources=run.sources
+        )
+    if not with_hlo:
+        yield Abstention("no-hlo", "no HLO in the profile: its kernels have times, and no findings")
+
+
+def _of_runs(session: Session, runs: Sequence[Run], name: str) -> _Items:
+    read = 0
+    baselines = {run.plan.baseline for run in session.runs.values() if run.plan.baseline != run.id}
+    for run in runs:
+        yield from run_findings(session, run, name, baselines)
+        yield from call_findings(session, run, name)
+        module = module_of(session, run) if read < MOST_MODULES else None
+        if module is None:
+            continue
+        from jaxprof.analysis.explain.modules import module_findings, weights_of_call
+
+        read += 1
+        weights = weights_of_call(session, run, module)
+        verify = run_verified(session, name, run)
+        yield from step_findings(run, "call", verify, whole_program=False)
+        yield from module_findings(
+            module,
+            weights,
+            run=run.id,
+            verify=verify,
+            recorded_seconds=session.header.wall_seconds,
+            sources=run.sources,
+        )
+        yield from capture_abstentions(run, name)
+    uncaptured = [run for run in runs if run.plan.how == "jit" and run.status == "ok" and not run.measured]
+    if uncaptured:
+        first = uncaptured[0]
+        others = f" and {len(uncaptured) - 1} more" if len(uncaptured) > 1 else ""
+        reason = f"{first.id} {first.label}{others}: no capture, so the times of kernels are unknown"
+        again = measured_longer(session, name, first) if first.plan.capture else captured_too(session, first)
         yield Abstention("no-capture", reason, again)
+    yield from run_abstentions(session, runs, name)

@@ -10,7 +10,7 @@ import program_events as made
 from analysis.made_runs import planned, session
 from golden import figures_text, held_cases
 from jaxprof import events as e
-from jaxprof.analysis.explain import derive, model, sources
+from jaxprof.analysis.explain import derive, model, programs, runs
 from jaxprof.analysis.explain.catalogue import with_fix
 from jaxprof.finding import Finding
 from jaxprof.hlo.open.stages import ModuleStages
@@ -69,12 +69,12 @@ def test_a_function_is_compared_with_the_committed_one_where_there_is_one(tmp_pa
 
 
 def test_a_measurement_is_made_longer_and_a_comparison_whole():
-    assert sources.measured_longer(COMPARED, "s", run()) == "jaxprof run --from s:r2 --launches 10"
-    assert sources.measured_longer(COMPARED, "s", run(side="B")) == "jaxprof compare f.py g.py --launches 10"
+    assert runs.measured_longer(COMPARED, "s", run()) == "jaxprof run --from s:r2 --launches 10"
+    assert runs.measured_longer(COMPARED, "s", run(side="B")) == "jaxprof compare f.py g.py --launches 10"
     words = ["jaxprof", "compare", "f.py", "g.py", "--launches", "1", "--seed", "10"]
     once = SimpleNamespace(header=SimpleNamespace(command=words))
-    assert sources.measured_longer(once, "s", run(side="B")) == "jaxprof compare f.py g.py --seed 10 --launches 10"
-    assert not any(sources.measured_longer(COMPARED, "s", run(how=how)) for how in ("compile", "imported", "program"))
+    assert runs.measured_longer(once, "s", run(side="B")) == "jaxprof compare f.py g.py --seed 10 --launches 10"
+    assert not any(runs.measured_longer(COMPARED, "s", run(how=how)) for how in ("compile", "imported", "program"))
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_measurement_is_made_longer_and_a_comparison_whole():
 )
 def test_a_run_is_captured_with_all_that_it_was_given(typed, spec, captured):
     session = SimpleNamespace(header=SimpleNamespace(command=["jaxprof", *typed.split()]))
-    assert sources.captured_too(session, run(**spec)) == (f"jaxprof {captured}" if captured else "")
+    assert runs.captured_too(session, run(**spec)) == (f"jaxprof {captured}" if captured else "")
 
 
 @pytest.mark.parametrize(
@@ -116,13 +116,13 @@ def test_the_same_command_is_not_proposed_where_this_python_cannot_time_lines(wa
     lines = [made.line(88, 0.24, "device_busy", "step"), made.line(88, 0.76, "host_busy", kind="unseen")]
     warnings = [e.WarningRaised(run=made.RUN, code="steps_not_counted", message=message) for message in warned]
     seen = made.result(*made.steady(10, {"host_busy": 1.0}, lines), *warnings)
-    assert sources.undecided(seen) == (reason, command)
+    assert programs.undecided(seen) == (reason, command)
 
 
 def test_the_same_command_is_not_proposed_where_the_loop_was_too_short():
     line = made.line(88, 0.05, "device_busy", "step")
     seen = made.result(made.sampled(0, 0.05, {"device_busy": 0.05}, [line]))
-    reason, command = sources.undecided(seen)
+    reason, command = programs.undecided(seen)
     assert reason.startswith("it was too short")
     assert "a recording with" in reason
     assert command == ""
@@ -139,7 +139,7 @@ def found(*steps, platforms=("gpu",), scope="call", whole_program=False, found_b
         e.StepsMeasured(run="r1", found_by=found_by, steps=list(steps), devices=list(devices)),
         e.TrustReported(run="r1", kind="run", rows=[e.TrustCheck(code=trust[0], verdict=trust[1])] if trust else []),
     )
-    return list(sources.step_findings(of.runs["r1"], scope, "verify", whole_program=whole_program))
+    return list(runs.step_findings(of.runs["r1"], scope, "verify", whole_program=whole_program))
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_of_several_doubts_the_worst_is_told_then_the_first_of_their_order():
         checks = [(each, *each.rsplit(" ", 1)) for each in verdicts.split(", ") if each]
         rows = [e.TrustCheck(code=code, verdict=verdict, message=words) for words, code, verdict in checks]
         of = session(planned(), e.TrustReported(run="r1", kind="run", rows=rows))
-        told[verdicts] = figures_text(*sources.capture_abstentions(of.runs["r1"], "s"))
+        told[verdicts] = figures_text(*runs.capture_abstentions(of.runs["r1"], "s"))
     held_cases("doubts.txt", told)
 
 
@@ -281,5 +281,5 @@ def test_a_comparison_without_a_verdict_is_measured_in_as_many_launches_as_decid
     times = [SimpleNamespace(verdict=verdict, **of) for verdict in ("inconclusive", "faster", "same")]
     versus = [SimpleNamespace(times=each, label="B", run=side) for each in times]
     compared = SimpleNamespace(session=COMPARED, versus=versus, sides=[SimpleNamespace(summary=None)])
-    (told,) = sources.side_items(compared, "s")
+    (told,) = runs.side_items(compared, "s")
     assert told.command == f"jaxprof compare f.py g.py --launches {launches}"
