@@ -352,8 +352,13 @@ EDGES = {
     ),
     "Python around the call of a compiled function is not that of an operation in its arguments": (
         "op_by_op_loop",
-        [*eager(89, "main"), *loop({**SINGLE, "seconds": 0.03}, AROUND)],
-        [*eager(89, "main"), made.compiled(), *loop({**SINGLE, "seconds": 0.03}, AROUND, CALLED)],
+        [*eager(89, "main"), *loop({**SINGLE, "seconds": 0.03}, {**AROUND, "seconds": 0.6})],
+        [*eager(89, "main"), made.compiled(), *loop({**SINGLE, "seconds": 0.03}, {**AROUND, "seconds": 0.6}, CALLED)],
+    ),
+    "operations that the device outlasts are not waited for": (
+        "op_by_op_loop",
+        [*eager(89, "main"), *loop({**SINGLE, "seconds": 0.6})],
+        [*eager(89, "main"), *loop({**SINGLE, "seconds": 0.4})],
     ),
     "operations of the set-up are not those of the loop": (
         "op_by_op_loop",

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.programs.functions import row_seconds
-from jaxprof.analysis.programs.loop_time import COMPILE, DATA, DISPATCH, HOST, IDLE, LoopKey, leaves_of
+from jaxprof.analysis.programs.loop_time import COMPILE, DATA, DEVICE, DISPATCH, HOST, IDLE, LoopKey, leaves_of
 from jaxprof.analysis.programs.result import is_single
 from jaxprof.analysis.programs.verdict import interval
 from jaxprof.events import SourceLocation
@@ -226,6 +226,8 @@ def op_by_op_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     running, compiling = _seconds(spots), sum(map(row_seconds, rows))
     if running < LEAST_OF_LOOP * loop.seconds:
         return  # recompilations in the loop outweigh them
+    if running < loop.parts[DEVICE]:
+        return  # the device works meanwhile, and would be waited for all the same
     if not claims.worth((running + compiling) * (1 - 1 / len(kinds)), _samples(spots)):
         return
     if compiling > MOSTLY_COMPILED * running and loop.times.iterations < SET_UP_PASSES:
