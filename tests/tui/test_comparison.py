@@ -7,7 +7,7 @@ import pytest
 
 from jaxprof.engine.protocol.request import KeptLeaf
 from jaxprof.errors import WorkerError
-from jaxprof.tui.results.compare_dialog import CompareDialog
+from jaxprof.tui.results.compare_dialog import DifferenceDialog
 from tui.fakes import SMALL, walking
 from tui.session_tapes import Tape
 
@@ -87,9 +87,9 @@ async def test_two_marked_workloads_are_measured_as_sides_and_then_compared(inpu
         await measured(walk)
         await walk.shows("B 2.00 ms a call; B is slower than A")
         await walk.press("c")
-        await walk.on("CompareDialog")
+        await walk.on("DifferenceDialog")
         await walk.until(lambda: "slower than A" in walk.text or "inconclusive" in walk.text)
-        await walk.shows("A  selu", "B  matmul")
+        await walk.shows("selu jit", "matmul jit")
         await walk.press("escape")
         await walk.until(lambda: walk.screen.query("#results"), "Results lies below")
     for close in left:
@@ -160,4 +160,4 @@ async def test_a_side_that_did_not_end_well_leaves_nothing_to_compare(inputs):
         await measured(walk, "failed")
         assert walk.app.current_mode == "results"
         await walk.press("2 c", "there is nothing to compare")
-        assert not isinstance(walk.screen, CompareDialog)
+        assert not isinstance(walk.screen, DifferenceDialog)

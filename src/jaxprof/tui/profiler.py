@@ -462,7 +462,7 @@ class Profiler(Guarded, App[None]):
 
     def compare_sessions(self, first: Path, second: Path) -> None:
         """Show what differs between two sessions, above the current screen."""
-        self.push_screen(made("results.compare_dialog", "SessionsDialog", first, second))
+        self.push_screen(made("results.compare_dialog", "of_sessions", first, second))
 
     def open_job(self, folder: Path) -> None:
         """Go to the job whose processes have their sessions in `folder`."""

@@ -1,7 +1,5 @@
 """The Compare screen: two marked runs of a session, the verdict first, and what cannot be compared."""
 
-from itertools import pairwise
-
 from jaxprof import events as e
 from jaxprof.errors import FileRefusedError
 from jaxprof.tui.results.compare_dialog import unfit
@@ -50,10 +48,9 @@ async def test_two_marked_runs_are_compared_with_the_planned_baseline_first():
         await walk.show(two_programs(), "results")
         await walk.press("home down space space c", "jit-highest is slower than jit")
         text = walk.text
-        assert not any(one.strip() == two.strip() == "" for one, two in pairwise(text.rstrip().splitlines()[:20]))
         flops = text[text.index(" FLOPs  ") :]
         assert flops.split()[:4] == ["FLOPs", "0", "1.00", "M"]
-        order = [text.index(words) for words in ("the environments are", "exact fact", "what changed", "phase  ")]
+        order = [text.index(words) for words in ("the environments are", "phase  ", "exact fact", "what changed")]
         assert order == sorted(order)
         await walk.press("escape")
 

@@ -6,27 +6,23 @@ Every table of the app uses these columns, whether it scrolls (`TableView`) or s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from textual.content import Content
 
 from jaxprof.text import columns, safe
-from jaxprof.tui.kit.drawing import Cut, cell, hang
-from jaxprof.units import UNKNOWN
+from jaxprof.tui.kit.drawing import Cut, cell
 
 if TYPE_CHECKING:
     from jaxprof.facts import Fact
-    from jaxprof.report.renderers import Table
+    from jaxprof.report.renderers import Piece, Table
 
 Row = TypeVar("Row")
 Drawing = Callable[[int], Content]
 """Function that draws a cell in a given number of terminal columns: a bar, or the longer of two forms."""
 _LEAST = 4
 """Least width of a column, however narrow the terminal is."""
-_PLAIN_MOST = 36
-"""Most terminal columns of a text in a table whose text columns do not shrink."""
-_NO_VALUE = ("", UNKNOWN)
 _MEASURED = 500
 """Number of rows measured for a column that fits its text."""
 
@@ -205,30 +201,26 @@ def of_column(column: Fact[Row], width: int, *, sorts: bool = False, **layout: A
 
 def table_lines(table: Table[Any], width: int) -> Iterator[Content]:
     """Yield the lines of a table of a report: its heading, its rows, and its notes."""
-    table = table.cut()
-    rows = list(table.rows)
-    if rows:
-        layout = placed(measured_columns(table, rows), width, rows)
-        yield header_line(layout).stylize("bold $primary")
-        yield from (row_line(row, layout, width) for row in rows)
-    for note in table.notes:
-        yield from hang(Content(" "), note, width, "$text-muted")
+    from jaxprof.report.renderers import text_lines
+
+    table = replace(table.cut(), title="")
+    rows = len(list(table.rows))
+    for number, line in enumerate(text_lines(table, indent=" ", width=width)):
+        style = "$text-muted" if number > rows or not rows else "bold $primary" if number == 0 else ""
+        yield Content.styled(line, style).truncate(max(1, width), ellipsis=True)
 
 
-def measured_columns(table: Table[Any], rows: Sequence[Any]) -> list[TableColumn[Any]]:
-    """Return the columns of a report's table that have a value in any of these rows, as wide as their texts."""
-    columns_ = table.for_people()
-    return [_measured(column, rows) for column in columns_ if any(column.text(row) not in _NO_VALUE for row in rows)]
+def report_contents(pieces: Iterable[Piece], width: int) -> Iterator[Content]:
+    """Yield the lines of a report, as a command prints it, in the colours of the app."""
+    from jaxprof.report.renderers import Headline, Table, report_lines
 
-
-def _measured(column: Fact[Any], rows: Sequence[Any]) -> TableColumn[Any]:
-    """Return a column for a report table: figures keep their width; texts are as wide as they are, and are cut if there
-    is no room."""
-    longest = max(columns(column.title or ""), *(columns(safe(column.text(row))) for row in rows))
-    if column.is_right:
-        return of_column(column, longest, gap=2)
-    most = longest if column.gives_way else column.widest or _PLAIN_MOST
-    return of_column(column, _LEAST, most=most, fits=True, gap=2)
+    for piece in pieces:
+        if isinstance(piece, Table):
+            yield from [Content(safe(piece.title))] * bool(piece.title)
+            yield from table_lines(piece, width)
+        else:
+            style = "bold" if isinstance(piece, Headline) else ""
+            yield from (Content.styled(safe(line), style) for line in report_lines([piece], width))
 
 
 def either(*forms: str, style: str = "", right: bool = False) -> Drawing:

@@ -58,7 +58,6 @@ def allocator_line(run: Run) -> Content:
     memory = run.memory
     if memory is None or memory.allocator_peak_bytes is None:
         why = "a CPU's allocator keeps no count" if run.plan.device.startswith("cpu") else "the device reports none"
-        why = "a CPU's allocator keeps no count" if run.plan.device.startswith("cpu") else "the device reports none"
         if run.plan.how == IMPORTED:
             why = "a profile has none"
         return Content.styled(f"allocator peak, measured: {UNKNOWN} ({why})", "$text-muted")

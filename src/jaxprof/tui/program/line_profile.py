@@ -18,7 +18,7 @@ from jaxprof.analysis.programs.result import states_by_column
 from jaxprof.events import SourceLocation
 from jaxprof.report.recording.tables import TIME_LINE, time_line_rows
 from jaxprof.report.recording.text import parts_beside
-from jaxprof.report.renderers import Table, report_lines
+from jaxprof.report.renderers import Table
 from jaxprof.text import columns, safe
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.canvas import Scale, ruler
@@ -29,7 +29,7 @@ from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.plots import seconds_tick
 from jaxprof.tui.kit.program_summary import state_columns, state_style, state_title
-from jaxprof.tui.kit.table_columns import Drawing, TableColumn, table_lines
+from jaxprof.tui.kit.table_columns import Drawing, TableColumn, report_contents, table_lines
 from jaxprof.tui.kit.table_view import TableView
 from jaxprof.tui.kit.time_tree import TimeNode
 from jaxprof.units import UNKNOWN, percent, seconds
@@ -249,7 +249,7 @@ class TimePane(Guarded, VerticalScroll, can_focus=True):
 def time_lines(result: ProgramResult, width: int) -> list[Content]:
     """Return the time in each state and their sum, each state with its colour in the picture, then the other tables."""
     rows = time_line_rows(result)
-    more = [Content(safe(line)) for part in parts_beside(result) for line in ("", *report_lines(part, width))]
+    more = [line for part in parts_beside(result) for line in report_contents(("", *part), width)]
     if not rows:
         return [Content.styled("No time was recorded.", "$text-muted"), *more]
     head, *lines = table_lines(Table(TIME_LINE[1:], rows), width - 2)

@@ -1,13 +1,12 @@
 """What differs between two runs of the session, or two sessions, and how a workload did over the kept sessions.
 
-Two runs: the verdict, its basis, how the environments differ, then exact facts from the HLO of both. Two sessions: the
-text of `jaxprof compare`. Over time: that of `jaxprof compare --over-time`, a phase or an exact fact at a time. Threads
-read HLO and sessions.
+The texts are those of `jaxprof compare` and `jaxprof compare --over-time`, the latter for a phase or an exact fact at a
+time. Threads read HLO and sessions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,13 +15,12 @@ from textual.content import Content
 from jaxprof.analysis.ab import sides_beside
 from jaxprof.analysis.history import FACTS_KEPT, PHASES_KEPT, read_history
 from jaxprof.errors import UsageError
-from jaxprof.text import safe_lines, shorten
+from jaxprof.text import safe_lines
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import TextDialog
 from jaxprof.tui.kit.drawing import hang
-from jaxprof.tui.kit.format import speedup_style
 from jaxprof.tui.kit.guard import in_thread
-from jaxprof.tui.kit.table_columns import table_lines
+from jaxprof.tui.kit.table_columns import report_contents
 from jaxprof.units import seconds
 
 if TYPE_CHECKING:
@@ -30,12 +28,9 @@ if TYPE_CHECKING:
 
     from jaxprof.analysis.session_difference import SessionDifference
     from jaxprof.errors import JaxprofError
+    from jaxprof.report.renderers import Piece
     from jaxprof.session import Run, Session
     from jaxprof.session.log import Library
-
-_NAME_WIDTH = 24
-_NAMES_SHARE = 6
-"""A name in the heading of a table takes at most the width divided by this."""
 
 
 def unfit(run: Run) -> UsageError | None:
@@ -117,43 +112,62 @@ def plain_lines(text: str, width: int, style: str = "") -> list[Content]:
     return [drawn for line in safe_lines(text) for drawn in hang(Content(""), line, width, style)]
 
 
-class CompareDialog(ReportDialog):
-    """What differs between two runs, the first one the baseline."""
+class DifferenceDialog(ReportDialog):
+    """What differs between two sessions, or two runs of one, the first one the baseline."""
 
-    def __init__(self, session: Session, first: str, second: str) -> None:
-        super().__init__(f"{session.runs[first].label} and {session.runs[second].label}")
-        self._session, self._runs = session, (first, second)
-
-    def on_mount(self) -> None:
-        self.make("Comparing the runs…")
-
-    def read(self) -> Draw:
-        from jaxprof.analysis.session_difference import session_difference
-
-        (first, second), session = self._runs, self._session
-        difference = session_difference(session, session, run_before=first, run_after=second)
-        return lambda width: [*head_lines(difference, width), *fact_lines(difference, width)]
-
-
-class SessionsDialog(ReportDialog):
-    """What differs between two sessions, the first one the baseline."""
-
-    def __init__(self, first: Path, second: Path) -> None:
-        super().__init__(f"{first.stem} and {second.stem}")
-        self._paths = first, second
+    def __init__(self, first: str, second: str, derive: Callable[[], SessionDifference]) -> None:
+        """`derive` makes the difference, in a thread."""
+        super().__init__(f"{first} and {second}")
+        self._derive = derive
 
     def on_mount(self) -> None:
-        self.make("Comparing the sessions…")
+        self.make("Comparing…")
 
     def read(self) -> Draw:
-        from jaxprof.analysis.session_difference import session_difference
         from jaxprof.report.comparison import comparison_pieces
-        from jaxprof.report.renderers import report_lines
+
+        difference = self._derive()
+        pieces = [*verdict(difference), *comparison_pieces(difference)]
+        return lambda width: list(report_contents(pieces, width))
+
+
+def verdict(difference: SessionDifference) -> Iterator[Piece]:
+    """Yield which of two runs of one session is faster, and on what that rests; nothing where the report says it."""
+    from jaxprof.report.renderers import Headline, Prose
+
+    pair = difference.runs[0] if difference.before is difference.after else None
+    phase = next((phase for phase in pair.phases if phase.code == "run"), None) if pair is not None else None
+    if pair is None or pair.side is not None or phase is None or phase.times.ratio is None:
+        return
+    runs, speedup = (pair.before, pair.after), phase.times
+    ours, theirs = (run.plan.variant for run in runs)
+    if ours == theirs:
+        ours, theirs = (f"{run.plan.variant} ({run.id})" for run in runs)
+    words = f"{theirs} against {ours}: " if speedup.verdict == "inconclusive" else f"{theirs} is "
+    yield Headline(words + speedup.words(ours))
+    medians = f"{seconds(phase.before)} → {seconds(phase.after)} a call, medians"
+    yield from (Prose(f"{speedup.ratio_text}  {speedup.basis}  ·  {medians}"), "")
+
+
+def of_runs(session: Session, first: str, second: str) -> DifferenceDialog:
+    """Return the dialog that compares two runs of a session."""
+    from jaxprof.analysis.session_difference import session_difference
+
+    derive = partial(session_difference, session, session, run_before=first, run_after=second)
+    return DifferenceDialog(session.runs[first].label, session.runs[second].label, derive)
+
+
+def of_sessions(first: Path, second: Path) -> DifferenceDialog:
+    """Return the dialog that compares two sessions."""
+
+    def derive() -> SessionDifference:
+        from jaxprof.analysis.session_difference import session_difference
         from jaxprof.session import Session
         from jaxprof.session.log import load
 
-        pieces = [*comparison_pieces(session_difference(*(load(path, Session) for path in self._paths)))]
-        return lambda width: plain_lines("\n".join(report_lines(pieces, width)), width)
+        return session_difference(load(first, Session), load(second, Session))
+
+    return DifferenceDialog(first.stem, second.stem, derive)
 
 
 _MEASURES = (*PHASES_KEPT, *FACTS_KEPT)
@@ -184,63 +198,3 @@ class HistoryDialog(ReportDialog, keys="history"):
     def refused(self, error: JaxprofError) -> None:
         unmeasured = isinstance(error, UsageError)
         super().refused(UsageError(f"No kept session measured {self._workload}.") if unmeasured else error)
-
-
-# -- drawing --------------------------------------------------------------------------------------------------
-
-
-def names(before: Run, after: Run) -> tuple[str, str]:
-    """Return what distinguishes two runs of a session, in a word or two: the side or the variant, or else the id."""
-    first, second = (run.plan.side or run.plan.variant for run in (before, after))
-    if first == second:
-        first, second = (f"{run.plan.variant} ({run.id})" for run in (before, after))
-    return shorten(first, _NAME_WIDTH), shorten(second, _NAME_WIDTH)
-
-
-def head_lines(difference: SessionDifference, width: int) -> list[Content]:
-    """Return the verdict, the ratio with its basis, the two sides, and the exact facts in one line."""
-    from jaxprof.analysis.ab import side_title
-    from jaxprof.report.comparison import answer
-    from jaxprof.report.runs import parameters_text
-    from jaxprof.report.sides import verdict_line
-
-    (pair,) = difference.runs
-    ours, theirs = names(pair.before, pair.after)
-    phase = next((phase for phase in pair.phases if phase.code == "run"), None)
-    paragraphs: list[tuple[str, str, str]] = []  # what stands before it, text, style
-    if pair.side is not None:
-        paragraphs.append(("", verdict_line(pair.side), f"bold {speedup_style(pair.side.times)}"))
-    if phase is None or phase.times.ratio is None:
-        paragraphs.append(("", f"{theirs} against {ours}: the times are not compared, no call was timed", ""))
-    else:
-        speedup = phase.times
-        words = f"{theirs} against {ours}: " if speedup.verdict == "inconclusive" else f"{theirs} is "
-        if pair.side is None:
-            paragraphs.append(("", words + speedup.words(ours), f"bold {speedup_style(speedup)}"))
-        medians = f"{seconds(phase.before)} → {seconds(phase.after)} a call, medians"
-        paragraphs.append(("", f"{speedup.ratio_text}  {speedup.basis}  ·  {medians}", ""))
-    for label, run in (("first", pair.before), ("second", pair.after)):
-        what = side_title(difference.before, run) or run.label
-        notes = (what, parameters_text(run.plan.parameters), run.plan.precision)
-        paragraphs.append((f"{label:<7}", " · ".join(filter(None, notes)), ""))
-    paragraphs += [("! ", f"not the same measurement: {why}", "$warning") for why in pair.unlike]
-    paragraphs += [("exact  ", answer(pair), ""), ("", "", "")]
-    return [
-        line
-        for before, text, style in paragraphs
-        for line in hang(Content.styled(f" {before}", "$text-muted"), text, width, style)
-    ]
-
-
-def fact_lines(difference: SessionDifference, width: int) -> list[Content]:
-    """Return the tables: how the environments differ, exact facts, kernels and so on, and the phases last."""
-    from jaxprof.report.comparison import PHASES, environment_table, named, tables
-
-    (pair,) = difference.runs
-    ours, theirs = (shorten(name, max(9, width // _NAMES_SHARE)) for name in names(pair.before, pair.after))
-    sorted_tables = sorted(tables(pair), key=lambda table: table.columns is PHASES)
-    lines: list[Content] = []
-    for table in (environment_table(difference), *sorted_tables):
-        if block := list(table_lines(named(table, ours, theirs), width)):
-            lines += [*block, Content("")]
-    return lines

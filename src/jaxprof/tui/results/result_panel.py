@@ -9,7 +9,6 @@ from textual.containers import Horizontal
 from textual.content import Content
 
 from jaxprof.analysis.speedup import steady_samples
-from jaxprof.report.renderers import report_lines
 from jaxprof.report.runs import published_figures, sweep_table
 from jaxprof.text import safe, shorten
 from jaxprof.tui.kit.format import baseline_name
@@ -27,7 +26,7 @@ from jaxprof.tui.kit.plots import (
     trend,
 )
 from jaxprof.tui.kit.program_summary import OF_PROGRAM
-from jaxprof.tui.kit.table_columns import table_lines
+from jaxprof.tui.kit.table_columns import report_contents, table_lines
 from jaxprof.tui.results.facts import (
     PhaseRow,
     compiled_table,
@@ -118,8 +117,8 @@ class ResultPanel(ScrollPane):
             yield from _under("warnings", warning_lines(result, width))
 
         def right(width: int) -> Iterator[Content]:
-            published = () if live else report_lines(published_figures(group), width)
-            yield from _under("published by others", [Content(line) for line in published if line])
+            published = () if live else report_contents(published_figures(group), width)
+            yield from _under("published by others", [line for line in published if line.plain])
             if result.run.compiles:
                 yield from (Content(""), *table_lines(compiled_table(result), width))
             yield from _under("environment", environment_lines(result, width))

@@ -255,11 +255,11 @@ class ResultsScreen(SessionScreen, keys="results"):
         self._show_summary()
 
     def action_compare(self) -> None:
-        from jaxprof.tui.results.compare_dialog import CompareDialog, in_comparison, in_order
+        from jaxprof.tui.results.compare_dialog import in_comparison, in_order, of_runs
 
         session, marked, run = self.profiler.session, self._rows.marked, self.chosen
         sides = in_comparison(session, run) if run is not None and not marked else None
-        self.app.push_screen(CompareDialog(session, *(sides or in_order(session, marked))))
+        self.app.push_screen(of_runs(session, *(sides or in_order(session, marked))))
 
     def action_history(self) -> None:
         run = self.chosen
