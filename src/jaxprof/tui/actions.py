@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from textual.actions import parse
 from textual.command import CommandPalette, Hits, Provider, SimpleCommand, SimpleProvider
 from textual.containers import VerticalScroll
 from textual.content import Content
@@ -53,7 +54,8 @@ class Action:
         """What the action does, or why it does nothing now."""
         if self.enabled:
             return self.does
-        why = self.node.why_not(self.name) if isinstance(self.node, Guarded) else ""
+        _, name, arguments = parse(self.name)
+        why = self.node.why_not(name, arguments) if isinstance(self.node, Guarded) else ""
         return f"not now: {why or 'there is nothing here for it'}"
 
 

@@ -13,13 +13,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from textual.actions import parse
 from textual.app import App
 from textual.message import Message
 from textual.screen import ModalScreen, Screen
 
 from jaxprof.errors import JaxprofError
 from jaxprof.tui.keys import IN_MENU, shown
-from jaxprof.tui.kit.guard import Guarded, in_thread
+from jaxprof.tui.kit.guard import HIDDEN, Guarded, in_thread
 from jaxprof.tui.live import EventsArrived, StorageFailed
 from jaxprof.tui.opened_session import OpenedSession, ProfileReading, read
 
@@ -268,11 +269,10 @@ class Profiler(Guarded, App[None]):
             self.say(self.reading.path.name, "Stopped reading")
         self.stop_reading()
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         """Let Escape stop a reading, unless it closes a dialog first."""
-        if action == "stop_reading":
-            return self.reading is not None and not isinstance(self.screen, ModalScreen)
-        return super().check_action(action, parameters)
+        idle = self.reading is None or isinstance(self.screen, ModalScreen)
+        return HIDDEN if action == "stop_reading" and idle else super().why_not(action, parameters)
 
     def ask_for_file(self, go: str = "") -> None:
         """Ask for a path and open it in the mode `go`, by default in the one that fits it."""
@@ -419,9 +419,10 @@ class Profiler(Guarded, App[None]):
         if await super().run_action(action, default_namespace, namespaces):
             return True
         node = default_namespace
-        if not isinstance(node, Guarded) or not isinstance(action, str) or "(" in action:
+        if not isinstance(node, Guarded) or not isinstance(action, str):
             return False
-        reason = "" if node.check_action(action, ()) else node.why_not(action)
+        _, name, arguments = parse(action)
+        reason = node.why_not(name, arguments)
         if reason:
             self.say(reason)
         return bool(reason)

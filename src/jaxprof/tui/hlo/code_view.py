@@ -176,11 +176,11 @@ class CodeView(RowList, keys="text"):
         self.history.append((self.document, self.cursor))
         del self.history[:-_MOST_PLACES]
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         """Dim the ways along names in a text without them."""
-        if action in ("follow", "users"):
-            return True if isinstance(self.document, HloDocument) else None
-        return super().check_action(action, parameters)
+        if action in ("follow", "users") and not isinstance(self.document, HloDocument):
+            return ""
+        return super().why_not(action, parameters)
 
     def action_follow(self) -> None:
         document = self.document

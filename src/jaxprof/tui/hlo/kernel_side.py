@@ -20,7 +20,7 @@ from jaxprof.tui.keys import in_words
 from jaxprof.tui.kit.drawing import whole_parts
 from jaxprof.tui.kit.fact_list import FactList, Facts, FactTarget
 from jaxprof.tui.kit.filter import FilterLine
-from jaxprof.tui.kit.guard import Guarded, on
+from jaxprof.tui.kit.guard import HIDDEN, Guarded, on
 from jaxprof.tui.kit.picture import Picture
 from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot, nothing
 from jaxprof.tui.kit.row_list import RowList
@@ -185,11 +185,11 @@ class KernelSide(Guarded, Container, keys="roofline"):
 
     # -- keys and messages from the lists ----------------------------------------------------------------------
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         """Hide the keys of the roofline while it is not in view."""
-        if action == "point":
-            return self.tab == "roofline" and len(self.table.ranking) > 0
-        return super().check_action(action, parameters)
+        if action == "point" and (self.tab != "roofline" or not len(self.table.ranking)):
+            return HIDDEN
+        return super().why_not(action, parameters)
 
     def action_point(self, step: int) -> None:
         number = neighbour(*self._plotted, step)

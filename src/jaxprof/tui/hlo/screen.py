@@ -39,7 +39,7 @@ from jaxprof.tui.kit.captures import (
 from jaxprof.tui.kit.dialogs import Choose, Option
 from jaxprof.tui.kit.fact_list import FactTarget
 from jaxprof.tui.kit.filter import FilterLine
-from jaxprof.tui.kit.guard import in_thread, on
+from jaxprof.tui.kit.guard import HIDDEN, in_thread, on
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
@@ -242,16 +242,14 @@ class HloScreen(SessionScreen, keys="hlo"):
             return "No compiled program in this session. Only compiled variants (jit) have HLO."
         return nothing_was_run(self.profiler)
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         """Offer a capture while the screen is empty for want of one, and dim the filter while it is empty."""
         if action == "filter" and self._opened is None:
-            return None
-        if action == "capture":
-            return self._opened is None and can_capture(self.profiler, uncaptured_program(self.profiler.session))
-        return super().check_action(action, parameters)
-
-    def why_not(self, action: str) -> str:
-        return self._why_empty() if action == "filter" and self._opened is None else ""
+            return self._why_empty()
+        uncaptured = uncaptured_program(self.profiler.session) if self._opened is None else None
+        if action == "capture" and not can_capture(self.profiler, uncaptured):
+            return HIDDEN
+        return super().why_not(action, parameters)
 
     def action_capture(self) -> None:
         capture(self.profiler, uncaptured_program(self.profiler.session))

@@ -18,6 +18,7 @@ from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import mark
 from jaxprof.tui.kit.format import ago
+from jaxprof.tui.kit.guard import HIDDEN, Hidden
 from jaxprof.tui.kit.table_columns import Span, TableColumn
 from jaxprof.tui.kit.table_view import TableView
 
@@ -196,21 +197,17 @@ class OwnCodeList(TableView[OwnRow], keys="own_code"):
         """The kept session or job under the cursor; None if the row is another one."""
         return self.current_row.entry if self.current_row is not None else None
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         """Hide what is about a session unless the cursor is on one."""
-        if action == "copy_path":
-            return self.entry is not None
-        if action == "mark":
-            return self.entry is not None and self.entry.job is None
-        return super().check_action(action, parameters)
-
-    def why_not(self, action: str) -> str:
-        if action != "mark":
-            return ""
-        if self.entry is not None:
-            return "a job is not compared; jaxprof compare compares the sessions of two processes"
-        words = f"{key_of('own_code.mark')} marks a session here, of a program too once it has run, or a workload below"
-        return f"{words}; {key_of('home.compare')} compares two"
+        if action == "copy_path" and self.entry is None:
+            return HIDDEN
+        if action == "mark" and self.entry is None:
+            mark, compare = key_of("own_code.mark"), key_of("home.compare")
+            words = "marks a session here, of a program too once it has run, or a workload below"
+            return Hidden(f"{mark} {words}; {compare} compares two")
+        if action == "mark" and self.entry is not None and self.entry.job is not None:
+            return Hidden("a job is not compared; jaxprof compare compares the sessions of two processes")
+        return super().why_not(action, parameters)
 
     def action_copy_path(self) -> None:
         if self.entry is not None:

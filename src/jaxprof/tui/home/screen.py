@@ -26,7 +26,7 @@ from jaxprof.tui.home.plan_options import HomeOptions, plan_line
 from jaxprof.tui.home.workloads import WorkloadList, description, last_medians
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.filter import FilterLine
-from jaxprof.tui.kit.guard import in_thread, on
+from jaxprof.tui.kit.guard import HIDDEN, Hidden, in_thread, on
 from jaxprof.tui.kit.picture import Lines, ScrollPane
 from jaxprof.tui.kit.row_list import RowList, toggle
 from jaxprof.tui.kit.screen import SessionScreen
@@ -377,26 +377,19 @@ class HomeScreen(SessionScreen, keys="home"):
 
             ask_devices(self.profiler, self.info, self.choices)
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         """Hide what is about a workload unless the cursor is on one, and Compare unless two are marked."""
         if not self.whole:
-            return super().check_action(action, parameters)
+            return super().why_not(action, parameters)
         if action in _OF_A_WORKLOAD and self._own_in_view:
-            return False
-        if action == "kept":
-            return self.entry is not None
-        if action == "history":
-            return self.entry is not None or not self._own_in_view
-        if action == "compare":
-            return len(self._to_compare) == 2
-        return super().check_action(action, parameters)
-
-    def why_not(self, action: str) -> str:
-        if action != "compare":
-            return ""
-        marked = ", ".join(each.stem if isinstance(each, Path) else each for each in self._to_compare) or "none"
-        words = f"{key_of('home.compare')} compares two workloads, or two sessions, marked by"
-        return f"{words} {key_of('workloads.mark')}; marked now: {marked}"
+            return HIDDEN
+        if self.entry is None and (action == "kept" or (action == "history" and self._own_in_view)):
+            return HIDDEN
+        if action == "compare" and len(self._to_compare) != 2:
+            marked = ", ".join(each.stem if isinstance(each, Path) else each for each in self._to_compare) or "none"
+            words = f"{key_of('home.compare')} compares two workloads, or two sessions, marked by"
+            return Hidden(f"{words} {key_of('workloads.mark')}; marked now: {marked}")
+        return super().why_not(action, parameters)
 
     @property
     def _to_compare(self) -> list[str] | list[Path]:

@@ -23,6 +23,7 @@ from jaxprof.text import safe
 from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.kit.drawing import styled_runs
 from jaxprof.tui.kit.format import status_mark
+from jaxprof.tui.kit.guard import HIDDEN
 from jaxprof.tui.kit.table_columns import Cell, TableColumn, of_column
 from jaxprof.tui.kit.table_view import TableView
 from jaxprof.units import UNKNOWN, integer, percent, percent_or_less, seconds
@@ -302,10 +303,10 @@ class ProcessList(TableView["ProcessFigures"], keys="processes"):
 
     # -- keys and mouse ---------------------------------------------------------------------------------------
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         """Hide the keys of the steps while they are not in view."""
         of_steps = action in ("step", "values")
-        return False if of_steps and self.view != "map" else super().check_action(action, parameters)
+        return HIDDEN if of_steps and self.view != "map" else super().why_not(action, parameters)
 
     def on_resize(self) -> None:
         self.post_message(self.StepsRequested())

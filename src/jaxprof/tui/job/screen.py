@@ -22,7 +22,7 @@ from jaxprof.tui.job.reading import JobInView, JobReading
 from jaxprof.tui.kit.claims import Claim, ClaimList
 from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.filter import FilterLine
-from jaxprof.tui.kit.guard import in_thread, on
+from jaxprof.tui.kit.guard import HIDDEN, in_thread, on
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import ViewsScreen
@@ -257,13 +257,13 @@ class JobScreen(ViewsScreen, keys="job"):
 
     # -- keys -------------------------------------------------------------------------------------------------
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         """Hide the keys that have nothing to act on; dim them while a job is read."""
-        if action == "read":
-            return self._reading is not None
+        if action == "read" and self._reading is None:
+            return HIDDEN
         if action in ("copy", "filter", "findings", "tab") and self.whole and self.figures is None:
-            return None if self._reading is not None else False
-        return super().check_action(action, parameters)
+            return HIDDEN if self._reading is None else ""
+        return super().why_not(action, parameters)
 
     def action_tab(self, name: str) -> None:
         super().action_tab(name)

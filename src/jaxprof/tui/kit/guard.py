@@ -58,10 +58,19 @@ CALLED_BY_NAME: Final[dict[str, Callable[[Any], object]]] = {
     "render": lambda node: "",
     "render_line": lambda node: Strip.blank(node.size.width),
     "get_content_height": lambda node: 1,
-    "check_action": lambda node: None,
+    "why_not": lambda node: "",
     "get_system_commands": lambda node: (),
 }
 """Methods that Textual calls for their return value, and the value to return if they fail."""
+
+
+class Hidden(str):
+    """Why an action whose key is not shown does nothing now."""
+
+    __slots__ = ()
+
+
+HIDDEN: Final = Hidden()
 
 
 class Guarded(MessagePump):
@@ -90,9 +99,14 @@ class Guarded(MessagePump):
     def set_interval(self, interval: float, callback: Callable[..., Any] | None = None, **options: Any) -> Timer:
         return super().set_interval(interval, callback and _guarded_callback(self, callback), **options)
 
-    def why_not(self, action: str) -> str:
-        """Return why an action that the key bar dims or leaves out does nothing now; empty if that is obvious."""
-        return ""
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
+        """Return why an action does nothing now, in words that are empty if that is obvious; None if it works. Its key
+        is dimmed, or left out if the words are `Hidden`."""
+        return None
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        reason = self.why_not(action, parameters)
+        return True if reason is None else False if isinstance(reason, Hidden) else None
 
     def say(self, words: str, title: str = "", **options: Any) -> None:
         """Show a notification, without interpreting markup."""

@@ -21,7 +21,7 @@ from textual.visual import Visual
 from textual.widget import Widget
 
 from jaxprof.text import safe
-from jaxprof.tui.kit.guard import Guarded
+from jaxprof.tui.kit.guard import HIDDEN, Guarded
 
 _ON_ROWS = frozenset(
     ("choose", "mark", "sort", "sort_by_next", "turn", "open_all", "group", "open_group", "open_groups")
@@ -282,9 +282,9 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
 
     # -- keys and mouse ---------------------------------------------------------------------------------------
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         """Hide the keys that act on rows while there are none."""
-        return False if action in _ON_ROWS and not self._keys else super().check_action(action, parameters)
+        return HIDDEN if action in _ON_ROWS and not self._keys else super().why_not(action, parameters)
 
     def on_resize(self) -> None:
         self._unfold()

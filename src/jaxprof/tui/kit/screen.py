@@ -13,7 +13,7 @@ from textual.widget import Widget
 
 from jaxprof.tui.keys import in_words
 from jaxprof.tui.kit.filter import FilterLine
-from jaxprof.tui.kit.guard import Guarded
+from jaxprof.tui.kit.guard import HIDDEN, Guarded
 from jaxprof.tui.kit.screen_bars import KeyBar, ModeBar, ReadingLine, StageTabs, Tab, TooSmall
 from jaxprof.tui.live import LiveChanged
 from jaxprof.tui.profiler import PLACES_OF, SessionChanged
@@ -216,11 +216,11 @@ class ViewsScreen(SessionScreen):
     def focus_view(self) -> None:
         self.query_one(f"#{self._view}").focus()
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         """Leave Esc to the app unless there is a filter to clear."""
-        if action == "unfilter":
-            return bool(self.query_one(FilterLine).value)
-        return super().check_action(action, parameters)
+        if action == "unfilter" and not self.query_one(FilterLine).value:
+            return HIDDEN
+        return super().why_not(action, parameters)
 
     def action_unfilter(self) -> None:
         self.query_one(FilterLine).clear()

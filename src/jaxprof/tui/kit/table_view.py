@@ -16,6 +16,7 @@ from textual.content import Content
 from textual.message import Message
 
 from jaxprof.tui.kit.drawing import cell
+from jaxprof.tui.kit.guard import HIDDEN
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import (
     Placed,
@@ -311,11 +312,11 @@ class TreeView(TableView[Row], keys="tree"):
         key = self.current
         return key if key in self.opened and self.can_open(key) else self._around.get(key)
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         """Leave Esc to the screen unless the cursor is in a row that the user opened."""
-        if action == "close_row":
-            return self.open_around in self.opened - self.opened_at_first
-        return super().check_action(action, parameters)
+        if action == "close_row" and self.open_around not in self.opened - self.opened_at_first:
+            return HIDDEN
+        return super().why_not(action, parameters)
 
     def action_close_row(self) -> None:
         key = self.open_around

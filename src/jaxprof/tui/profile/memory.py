@@ -16,7 +16,7 @@ from jaxprof.report.memory import memory_heading
 from jaxprof.text import safe
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import bar, hang, stacked, whole_parts
-from jaxprof.tui.kit.guard import Guarded, in_thread
+from jaxprof.tui.kit.guard import HIDDEN, Guarded, in_thread
 from jaxprof.tui.kit.picture import Lines, Picture
 from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot, seconds_tick, whole_tick
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
@@ -226,11 +226,11 @@ class MemoryView(Guarded, Container, keys="memory"):
         changes = f"{key_of('memory.change_before')} {key_of('memory.next_change')} by change"
         box.border_subtitle = whole_parts(("← → by instruction", changes), width)
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         """Hide the keys while there is no schedule."""
-        if action in ("step", "change"):
-            return self._picture is not None and self._picture.schedule is not None
-        return super().check_action(action, parameters)
+        if action in ("step", "change") and (self._picture is None or self._picture.schedule is None):
+            return HIDDEN
+        return super().why_not(action, parameters)
 
     def action_step(self, step: int) -> None:
         self._move_to(self._at + step)

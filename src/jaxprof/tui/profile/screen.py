@@ -34,7 +34,7 @@ from jaxprof.tui.kit.captures import (
     why_no_capture,
 )
 from jaxprof.tui.kit.dialogs import Choose, Option
-from jaxprof.tui.kit.guard import in_thread, on
+from jaxprof.tui.kit.guard import HIDDEN, in_thread, on
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
@@ -253,13 +253,14 @@ class ProfileScreen(SessionScreen, keys="profile"):
         tabs.append(Tab("", shorten(label, 60), shorten(label, 40), enabled=False))
         self.query_one(StageTabs).show(tabs, frozenset({self._view}))
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         """Hide the overview unless a profile is in view, and the capture unless one is missing."""
-        if action == "capture":
-            return can_capture(self.profiler, uncaptured_program(self.profiler.session))
-        if action == "tab" and parameters == ("overview",):
-            return self._shown is not None and whole_of(self.profiler.session, self._shown) is not None
-        return super().check_action(action, parameters)
+        session, run = self.profiler.session, self._shown
+        if action == "capture" and not can_capture(self.profiler, uncaptured_program(session)):
+            return HIDDEN
+        if action == "tab" and parameters == ("overview",) and (run is None or whole_of(session, run) is None):
+            return HIDDEN
+        return super().why_not(action, parameters)
 
     def action_tab(self, name: str) -> None:
         if name not in VIEWS or not self.check_action("tab", (name,)):

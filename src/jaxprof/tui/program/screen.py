@@ -66,6 +66,8 @@ NOTHING = {
     "lines": ("No lines sampled yet.", "No line was sampled."),
 }
 """Texts of empty lists, while the program runs and afterwards."""
+_OF_A_PROGRAM = ("capture", "cancel", "again", "filter", "tab", "next_tab")
+"""Actions that need a program."""
 MAIN = ("findings", "ledger", "lines", "flame")
 """Views that share the main area of a large terminal; the others have areas of their own below it."""
 
@@ -322,40 +324,23 @@ class ProgramScreen(ViewsScreen, keys="program"):
 
     # -- commands to the program ------------------------------------------------------------------------------
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         """Dim keys that have no effect now."""
         if not self.whole:
-            return super().check_action(action, parameters)
-        run = self.run
-        if action == "capture":
-            return True if can_capture(self.profiler, run) else None
-        if action == "cancel":
-            return True if run is not None and not run.over and self._ours else None
+            return super().why_not(action, parameters)
+        run, ours = self.run, is_ours(self.profiler)
         if action in ("profile", "hlo"):
-            whole, hlo = last_window(self.profiler.session)
-            return True if (whole if action == "profile" else hlo) else None
-        if action == "again":
-            return True if run is not None and (run.over or not self._ours) else None
-        if action in ("filter", "tab", "next_tab"):
-            return True if run is not None else None
-        return super().check_action(action, parameters)
-
-    def why_not(self, action: str) -> str:
-        run = self.run
-        if action == "cancel" and run is not None:
-            return "this program has ended" if run.over else "not started here: end it where it runs"
-        if action == "again" and run is not None:
-            return "this program has not ended yet"
-        if action in ("profile", "hlo"):
-            return "no capture of this program was read yet"
-        if action == "capture" and run is not None:
+            read = last_window(self.profiler.session)[action == "hlo"]
+            return None if read else "no capture of this program was read yet"
+        if run is None:
+            return "" if action in _OF_A_PROGRAM else super().why_not(action, parameters)
+        if action == "capture" and not can_capture(self.profiler, run):
             return "another process records this program"
-        return ""
-
-    @property
-    def _ours(self) -> bool:
-        """Whether this app started the program in view."""
-        return is_ours(self.profiler)
+        if action == "cancel" and (run.over or not ours):
+            return "this program has ended" if run.over else "not started here: end it where it runs"
+        if action == "again" and ours and not run.over:
+            return "this program has not ended yet"
+        return super().why_not(action, parameters)
 
     def action_capture(self) -> None:
         capture(self.profiler, self.run)

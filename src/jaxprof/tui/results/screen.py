@@ -23,7 +23,7 @@ from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.captures import views_of
 from jaxprof.tui.kit.explanation import ExplanationHead
 from jaxprof.tui.kit.format import baseline_name, half_width, interval
-from jaxprof.tui.kit.guard import on
+from jaxprof.tui.kit.guard import HIDDEN, on
 from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LogPane
 from jaxprof.tui.kit.row_list import toggle
 from jaxprof.tui.kit.screen import SessionScreen
@@ -41,6 +41,12 @@ if TYPE_CHECKING:
     from jaxprof.analysis.sweeps import SweepGroup
     from jaxprof.session import Run, Session
     from jaxprof.tui.profiler import Profiler
+
+
+_OF_RUNS = frozenset(
+    ("mark", "log", "step", "compare", "sort", "reverse", "open", "hlo", "profile", "cancel", "again", "copy", "zoom")
+)
+"""Actions that need runs."""
 
 
 class ResultsScreen(SessionScreen, keys="results"):
@@ -174,55 +180,49 @@ class ResultsScreen(SessionScreen, keys="results"):
 
     # -- keys -------------------------------------------------------------------------------------------------
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         """Dim the keys that can do nothing now, or hide them without any run; Esc is the app's unless one part has the
         full room."""
         if not self.whole:
-            return super().check_action(action, parameters)
-        from jaxprof.tui.results.compare_dialog import unfit
-
-        run, some = self.chosen, bool(self.profiler.session.runs)
+            return super().why_not(action, parameters)
+        if action == "unzoom":
+            return None if self.has_class("-zoom") or self.has_class("-log") else HIDDEN
+        run, runs = self.chosen, self.profiler.session.runs
+        if action in _OF_RUNS and not runs:
+            return HIDDEN
         views = views_of(self.profiler.session, run) if run is not None else frozenset()
-        allowed = {
-            "mark": run is not None and unfit(run) is None,
+        row = run or self._sweep()
+        works = {
             "log": run is not None,
             "step": run is not None,
-            "compare": any(unfit(each) is None for each in self.profiler.session.runs.values()),
-            "sort": some,
-            "reverse": some,
-            "open": run is not None or self._sweep() is not None,
+            "sort": True,
+            "reverse": True,
+            "open": row is not None and not self.has_class("-zoom"),
+            "copy": row is not None,
+            "zoom": row is not None,
             "hlo": run is not None and "hlo" in run.texts,
             "profile": bool(parameters) and parameters[0] in views,
-            "cancel": run is not None and not run.shown.over and self._ours,
-            "again": run is not None and run.shown.over and run.plan.how != IMPORTED,
         }
-        allowed["copy"] = allowed["zoom"] = allowed["open"]
-        allowed["open"] &= not self.has_class("-zoom")
-        if action in allowed:
-            return True if allowed[action] else None if some else False
-        if action == "unzoom":
-            return self.has_class("-zoom") or self.has_class("-log")
-        return super().check_action(action, parameters)
+        if action in works:
+            return None if works[action] else ""
+        return self._why_no(action, run) if action in _OF_RUNS else super().why_not(action, parameters)
 
-    def why_not(self, action: str) -> str:
-        run = self.chosen
-        if action == "cancel" and run is not None:
-            return "this run has ended" if run.shown.over else "another process runs it: cancel it there"
-        if action == "cancel":
-            return "no run is chosen"
+    def _why_no(self, action: str, run: Run | None) -> str | None:
+        """Return why a run is not marked, compared, cancelled or repeated; None if it is."""
+        from jaxprof.runner.rerun import NOT_AGAIN
+        from jaxprof.tui.results.compare_dialog import unfit
+
+        if action == "compare" and any(unfit(each) is None for each in self.profiler.session.runs.values()):
+            return None
         if run is None:
-            return ""
+            return "no run is chosen" if action == "cancel" else ""
+        if action in ("mark", "compare") and (error := unfit(run)) is not None:
+            return str(error)
+        if action == "cancel" and (run.shown.over or not self._ours):
+            return "this run has ended" if run.shown.over else "another process runs it: cancel it there"
         if action == "again" and run.plan.how == IMPORTED:
-            from jaxprof.runner.rerun import NOT_AGAIN
-
             return f"{run.label} {'. '.join(NOT_AGAIN[IMPORTED])}"
-        if action == "again":
-            return "this run has not ended yet"
-        if action in ("mark", "compare"):
-            from jaxprof.tui.results.compare_dialog import unfit
-
-            return str(unfit(run) or "")
-        return ""
+        return "this run has not ended yet" if action == "again" and not run.shown.over else None
 
     def action_open(self) -> None:
         run = self.chosen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from textual.message import Message
 from jaxprof.errors import JaxprofError
 from jaxprof.text import safe
 from jaxprof.tui.kit.filter import FilterLine, compiled, following
-from jaxprof.tui.kit.guard import Guarded, in_thread, on
+from jaxprof.tui.kit.guard import HIDDEN, Guarded, Hidden, in_thread, on
 from jaxprof.tui.kit.picture import Lines, Picture
 from jaxprof.tui.profile.timeline.facts import NS, cursor_lines, legend, range_facts, step_lines
 from jaxprof.tui.profile.timeline.view import TimelineView
@@ -178,21 +178,19 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
 
     # -- keys -------------------------------------------------------------------------------------------------
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         """Enable HLO on an interval of an op, the search if there is a timeline, and the next match if there are
         matches."""
         if not self.is_mounted:
-            return super().check_action(action, parameters)
-        if action == "search":
-            return self.view.lanes is not None and not isinstance(self.app.focused, FilterLine)
-        known: Mapping[str, Callable[[], object]] = {
-            "hlo": lambda: self._op,
-            "again": lambda: self._label,
-            "next": lambda: self._matches,
-        }
-        if action in known:
-            return True if known[action]() is not None else None
-        return super().check_action(action, parameters)
+            return super().why_not(action, parameters)
+        if action == "search" and self.view.lanes is None:
+            return Hidden(self.view.empty)
+        if action == "search" and isinstance(self.app.focused, FilterLine):
+            return HIDDEN
+        needed = {"hlo": self._op, "again": self._label, "next": self._matches}
+        if action in needed and needed[action] is None:
+            return ""
+        return super().why_not(action, parameters)
 
     @property
     def _label(self) -> tuple[str, int | None] | None:
@@ -208,9 +206,6 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
     def action_hlo(self) -> None:
         if (op := self._op) is not None:
             self.post_message(self.HloRequested(op))
-
-    def why_not(self, action: str) -> str:
-        return self.view.empty if action == "search" and self.view.lanes is None else ""
 
     def action_search(self) -> None:
         self.query_one(FilterLine).open()

@@ -15,6 +15,7 @@ from textual.message import Message
 
 from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.kit.drawing import styled_runs
+from jaxprof.tui.kit.guard import HIDDEN
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.profile.timeline.browse import Browse, Place
 from jaxprof.tui.profile.timeline.drawing import cells, ruler_time, title
@@ -177,11 +178,9 @@ class TimelineView(RowList, keys="timeline"):
 
     # -- keys -------------------------------------------------------------------------------------------------
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         """Hide the keys while there are no lanes."""
-        if action == "browse":
-            return self.browse is not None
-        return super().check_action(action, parameters)
+        return HIDDEN if action == "browse" and self.browse is None else super().why_not(action, parameters)
 
     def action_browse(self, method: str, *arguments: int) -> None:
         """Call a method of `browse` by its name, and say why it did nothing: only the jump to an idle time can fail."""
