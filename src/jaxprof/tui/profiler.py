@@ -7,7 +7,6 @@ this file imports none of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from textual.actions import parse
 from textual.app import App
-from textual.message import Message
 from textual.screen import ModalScreen, Screen
 
 from jaxprof.errors import JaxprofError
@@ -62,18 +60,6 @@ PLACES_OF = {
 
 PLACES = ("start", "summary", "compiles", "kernels", "timeline", "memory")
 """The six screens named in the first line. Each shows the mode that fits the session."""
-
-
-@dataclass
-class SessionChanged(Message, bubble=False):
-    """Events were folded into `app.session`, or another session was opened. Posted to the screens in view.
-
-    A screen derives the results of `runs` again and updates what it shows of them. `replaced`: this is another session,
-    and nothing of the previous one is valid.
-    """
-
-    runs: frozenset[str]
-    replaced: bool = False
 
 
 def made(module: str, screen: str, *arguments: object) -> Screen[None]:
@@ -184,13 +170,11 @@ class Profiler(Guarded, App[None]):
         self._session_changed(frozenset(session.runs), replaced=True)
 
     def _session_changed(self, runs: frozenset[str], *, replaced: bool = False) -> None:
-        """Post a change to the screens in view; the other screens note it for later and draw nothing."""
+        """Report a change to the screens: each derives the results of `runs` again, or of all, if this is another
+        session (`replaced`)."""
         self.session.desert(deserted=not self.session_grows)
         for screen in self.session_screens:
-            if self.current_mode == screen.MODE:
-                screen.post_message(SessionChanged(runs, replaced=replaced))
-            else:
-                screen.miss(runs, replaced=replaced)
+            screen.call_later(screen.take_change, runs, replaced=replaced)
         self.show_state()
 
     def follow_session(self) -> None:

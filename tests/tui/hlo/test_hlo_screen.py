@@ -15,7 +15,6 @@ from jaxprof.tui.hlo.kernels import KernelTable
 from jaxprof.tui.hlo.modules import OpenedModule
 from jaxprof.tui.hlo.screen import HloScreen
 from jaxprof.tui.kit.fact_list import FactList
-from jaxprof.tui.profiler import SessionChanged
 from tui.fakes import SMALL, Stage, walking
 from tui.hlo_texts import FILE, HLO, program_session, program_tape
 from tui.session_tapes import HOSTILE, Tape
@@ -68,7 +67,7 @@ async def test_a_small_terminal_leads_from_the_heaviest_kernel_to_its_text_and_b
         session = tape.session()
         await walk.show(session, "hlo", "No compiled program")
         session.apply(e.TextRecorded(run="r1", name="hlo", text=HLO, bytes=len(HLO)))
-        walk.screen.post_message(SessionChanged(frozenset({"r1"})))
+        walk.screen.take_change(frozenset({"r1"}), replaced=False)
         await walk.shows("tanh_fusion")
 
 
@@ -303,7 +302,7 @@ async def test_hlo_and_memory_show_the_same_module_whatever_was_looked_at_in_bet
         await walk.press("4", "a.hlo")
         await walk.press("2", "two-layers")
         await walk.press("m h", "grad_fusion", gone="a.hlo")
-        walk.screen.post_message(SessionChanged(frozenset({"r1"})))
+        walk.screen.take_change(frozenset({"r1"}), replaced=False)
         await walk.press("m m", "peak memory 2.50 MiB")
 
         tape = Tape()

@@ -11,7 +11,7 @@ from jaxprof.stats.summary import summarise
 from jaxprof.text import columns, safe
 from jaxprof.tui.kit.canvas import Scale, spanning
 from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, distribution, line_plot, seconds_tick, trend
-from jaxprof.tui.results.facts import PhaseRow, phase_bars
+from jaxprof.tui.results.facts import phase_bars
 from tui.session_tapes import HOSTILE, Tape
 
 SAMPLES = Tape().noise(0.63e-3, 60)
@@ -20,8 +20,8 @@ BEYOND = [*SAMPLES, 5e-3, 1e-6]
 MODAL = [*Tape().noise(1.2e-3, 60), *Tape().noise(3.4e-3, 40)]
 """Most calls are fast: of the median alone, the slow ones are outliers, and would not be drawn."""
 ROWS = [
-    PhaseRow("numpy", {"run": 4.37e-3}),
-    PhaseRow("jit", {"trace": 6e-3, "compile": 38e-3, "first_run": 0.9e-3, "run": 0.63e-3, "transfer_out": None}),
+    ("numpy", {"run": 4.37e-3}),
+    ("jit", {"trace": 6e-3, "compile": 38e-3, "first_run": 0.9e-3, "run": 0.63e-3, "transfer_out": None}),
 ]
 
 
@@ -60,7 +60,7 @@ PICTURES = {
     "trend": lambda width, height: trend(BEYOND, summarise(BEYOND), width, height),
     "two modes": lambda width, height: distribution(MODAL, summarise(MODAL), width, height, modes=two_modes(MODAL)),
     "two modes in order": lambda width, height: trend(MODAL, summarise(MODAL), width, height, modes=two_modes(MODAL)),
-    "phases": lambda width, _: Content("\n").join(phase_bars(ROWS, width)),
+    "phases": lambda width, _: Content("\n").join(phase_bars(ROWS, "", width)),
 }
 
 
@@ -83,6 +83,6 @@ def test_pictures_are_as_they_were():
 @pytest.mark.parametrize("width", [76, 116, 196])
 def test_phase_bars_stay_within_their_width_whatever_a_variant_is_called(width):
     phases = dict.fromkeys(("trace", "lower", "compile", "transfer_in", "first_run", "run", "transfer_out"), 123.4e-3)
-    lines = phase_bars([PhaseRow(HOSTILE * 3, phases), PhaseRow("日本語の名前です", phases)], width)
+    lines = phase_bars([(HOSTILE * 3, phases), ("日本語の名前です", phases)], "", width)
     assert all(line.cell_length <= width for line in lines)
     assert all(safe(line.plain) == line.plain for line in lines)

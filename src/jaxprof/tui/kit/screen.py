@@ -16,7 +16,7 @@ from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import HIDDEN, Guarded
 from jaxprof.tui.kit.screen_bars import KeyBar, ModeBar, ReadingLine, StageTabs, Tab, TooSmall
 from jaxprof.tui.live import LiveChanged
-from jaxprof.tui.profiler import PLACES_OF, SessionChanged
+from jaxprof.tui.profiler import PLACES_OF
 from jaxprof.tui.theme import STYLES
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class SessionScreen(Guarded, Screen[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._missed: set[str] = set()
+        self._missed: frozenset[str] = frozenset()
         self._replaced = True
         self._composed = False
         self._innermost: Widget | None = None
@@ -130,21 +130,15 @@ class SessionScreen(Guarded, Screen[None]):
         for bar in (*self.query(ModeBar), *self.query(ReadingLine)):
             bar.show_state()
 
-    def miss(self, runs: frozenset[str], *, replaced: bool) -> None:
-        """Note what changed while this screen is out of view."""
+    def take_change(self, runs: frozenset[str], *, replaced: bool) -> None:
+        """Show this change of the session and those that the screen missed; out of view, note it for later."""
         self._replaced = self._replaced or replaced
-        self._missed = set(runs) if replaced else self._missed | runs
-
-    def on_session_changed(self, message: SessionChanged) -> None:
-        """Show this change, and those that the screen missed."""
-        if not self.whole:
-            self.miss(message.runs, replaced=message.replaced)
-            return
-        runs = frozenset(message.runs | self._missed)
-        replaced = message.replaced or self._replaced
-        self._missed, self._replaced = set(), False
-        self.show_session(runs, replaced=replaced)
-        self._explain()
+        self._missed = runs if replaced else self._missed | runs
+        if self.whole and self.profiler.current_mode == self.MODE:
+            runs, replaced = self._missed, self._replaced
+            self._missed, self._replaced = frozenset(), False
+            self.show_session(runs, replaced=replaced)
+            self._explain()
 
     # -- a clock ----------------------------------------------------------------------------------------------
 
@@ -174,7 +168,7 @@ class SessionScreen(Guarded, Screen[None]):
             return
         self.show_state()
         if self._missed or self._replaced:
-            self.on_session_changed(SessionChanged(self.profiler.opened.run_ids, replaced=self._replaced))
+            self.take_change(self.profiler.opened.run_ids, replaced=False)
 
 
 class ViewsScreen(SessionScreen):

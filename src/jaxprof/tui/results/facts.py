@@ -6,7 +6,6 @@ All functions are pure, from values to `Content`. An unknown value is left out; 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
@@ -201,13 +200,8 @@ _LABEL_LIMIT = 18
 _NARROW, _NARROW_LABEL = 90, 12
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseRow:
-    """The seconds of the phases of a variant: None if unknown; absent if the variant has no such phase."""
-
-    label: str
-    phases: Mapping[str, float | None]
-    current: bool = False
+PhaseRow = tuple[str, Mapping[str, float | None]]
+"""A variant, and the seconds of its phases: None if unknown; absent if the variant has no such phase."""
 
 
 def title(phase: str, width: int = 99) -> str:
@@ -216,32 +210,32 @@ def title(phase: str, width: int = 99) -> str:
     return text if columns(text) <= width else shorten(_SHORT.get(phase, text), max(1, width))
 
 
-def phase_bars(rows: Sequence[PhaseRow], width: int) -> list[Content]:
+def phase_bars(rows: Sequence[PhaseRow], current: str, width: int) -> list[Content]:
     """Return the names of the phases, two lines per variant (times, bars), and the scale: one for all, linear from 0,
     so that a bar twice as long is twice the time. Phases differ by a factor of ten thousand (a compilation, a kernel):
     short ones have only their figure."""
     limit = _NARROW_LABEL if width < _NARROW else _LABEL_LIMIT
-    label_width = min(limit, max((columns(row.label) for row in rows), default=0)) + 2
-    present = [phase for phase in SHOWN if any(phase in row.phases for row in rows)]
+    label_width = min(limit, max((columns(label) for label, _ in rows), default=0)) + 2
+    present = [phase for phase in SHOWN if any(phase in phases for _, phases in rows)]
     if not present:
         return [Content.styled("no phase has been measured yet", "$quiet")]
     step = max(7, (width - label_width) // len(present))
-    values = (row.phases.get(phase) for row in rows for phase in present)
+    values = (phases.get(phase) for _, phases in rows for phase in present)
     longest = max((value for value in values if value is not None and value > 0), default=1.0)
     head = Content.assemble(
         cell("", label_width), *(cell(title(phase, step - 1), step, PHASE_STYLES[phase]) for phase in present)
     )
     lines = [head]
-    for row in rows:
-        label = cell(row.label, label_width - 2, "bold $foreground" if row.current else "$foreground") + "  "
-        numbers, bars = [label], [Content(" " * label_width)]
+    for label, phases in rows:
+        name = cell(label, label_width - 2, "bold $foreground" if label == current else "$foreground") + "  "
+        numbers, bars = [name], [Content(" " * label_width)]
         for phase in present:
-            value = row.phases.get(phase)
-            text = "" if phase not in row.phases else seconds(value)
+            value = phases.get(phase)
+            text = "" if phase not in phases else seconds(value)
             numbers.append(cell(text or "·", step, "$quiet" if value is None else "$foreground"))
             bars.append(bar(value and value / longest, step - 2, PHASE_STYLES[phase], track="") + "  ")
         lines.append(Content.assemble(*numbers))
-        if any(row.phases.get(phase) for phase in present):
+        if any(phases.get(phase) for phase in present):
             lines.append(Content.assemble(*bars))
     note = f"one scale for all: 0 to {seconds(longest)}"
     lines.append(Content.styled(" " * label_width + shorten(note, max(1, width - label_width)), "$quiet"))

@@ -28,7 +28,6 @@ from jaxprof.tui.kit.plots import (
 from jaxprof.tui.kit.program_summary import OF_PROGRAM
 from jaxprof.tui.kit.table_columns import report_contents, table_lines
 from jaxprof.tui.results.facts import (
-    PhaseRow,
     compiled_table,
     environment_lines,
     failure_lines,
@@ -181,12 +180,8 @@ def _under(name: str, lines: Sequence[Content]) -> list[Content]:
 
 
 def _bars(group: RunGroup, result: RunResult, width: int) -> list[Content]:
-    rows = [
-        PhaseRow(group.label(other.run), other.phase_seconds, current=other.run.id == result.run.id)
-        for other in group.runs
-        if other.phase_seconds
-    ]
-    return phase_bars(rows, width) if rows else []
+    rows = [(group.label(other.run), other.phase_seconds) for other in group.runs if other.phase_seconds]
+    return phase_bars(rows, group.label(result.run), width) if rows else []
 
 
 def sweep_plot(sweep: SweepGroup, width: int, height: int) -> Content:
