@@ -6,10 +6,11 @@ line, and how to measure again.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Literal, TypeAlias
 
 from jaxprof.events import SourceLocation
+from jaxprof.light_dataclass import dataclass
 
 Scope: TypeAlias = Literal["program", "call", "compile", "profile", "steps", "module"]
 """What a cost is a part of: the wall time of a program, one call of a measured function, one compilation, the devices'

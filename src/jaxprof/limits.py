@@ -11,12 +11,12 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from jaxprof.errors import UsageError
+from jaxprof.light_dataclass import dataclass
 from jaxprof.units import bytes_, integer
 
 VARIABLE: Final = "JAXPROF_LIMITS"

@@ -8,7 +8,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ from jaxprof.cli.output import (
     with_urls,
 )
 from jaxprof.errors import FileRefusedError, StorageError, UsageError
+from jaxprof.light_dataclass import dataclass
 from jaxprof.session_names import EXTENSION, JOB_EXTENSION
 
 if TYPE_CHECKING:

@@ -7,14 +7,15 @@ empty cell in CSV, a dash for people; never 0.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from jaxprof.facts.units import OBJECT, TEXT, Unit, plain
+from jaxprof.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     import numpy as np
@@ -151,9 +152,9 @@ def columns(facts: Iterable[Fact[Row]]) -> Iterator[Fact[Row]]:
     for fact in facts:
         if fact.inside and fact.unit is OBJECT:
             inner_facts = within(fact.reader(), columns(fact.inside))
-            yield from (replace(inner, key=f"{fact.key}_{inner.key}") for inner in inner_facts)
+            yield from (dataclasses.replace(inner, key=f"{fact.key}_{inner.key}") for inner in inner_facts)
         elif fact.key:
-            yield replace(fact, read=fact.json_reader()) if fact.inside else fact
+            yield dataclasses.replace(fact, read=fact.json_reader()) if fact.inside else fact
 
 
 def pick(facts: Iterable[Fact[Row]], *keys: str) -> tuple[Fact[Row], ...]:
@@ -162,13 +163,13 @@ def pick(facts: Iterable[Fact[Row]], *keys: str) -> tuple[Fact[Row], ...]:
     return tuple(by_key[key] for key in keys)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class SessionFile:
     """A session with its file, from which the rows of a relation are derived."""
 
     path: Path
     session: Session
-    notices: list[str] = field(default_factory=list)
+    notices: list[str] = dataclasses.field(default_factory=list)
     """What could not be read while tables were made of it, a line each."""
 
     @property
@@ -233,7 +234,7 @@ def within(of: Callable[[Any], Any], facts: Iterable[Fact[Any]]) -> Iterator[Fac
         # Joined paths are read in one step instead of three.
         return at(f"{_paths[of]}.{path}") if path and of in _paths else through(fact.reader())
 
-    return (replace(fact, read=read(fact), when=fact.when and through(fact.when)) for fact in facts)
+    return (dataclasses.replace(fact, read=read(fact), when=fact.when and through(fact.when)) for fact in facts)
 
 
 def json_schema(facts: Iterable[Fact[Any]]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from jaxprof.analysis.programs.derive import program_result
@@ -27,6 +26,7 @@ from jaxprof.facts.units import (
     TRUTH,
     Unit,
 )
+from jaxprof.light_dataclass import dataclass
 from jaxprof.session import Run
 
 LINES_KEPT: Final = 100

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Literal
 
+from jaxprof.light_dataclass import dataclass
 from jaxprof.units import UNKNOWN, bytes_, integer, percent, ratio, scaled, seconds
 
 SqlType = Literal["VARCHAR", "DOUBLE", "BIGINT", "BOOLEAN", "TIMESTAMP"]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.grouping import totals
+from jaxprof.light_dataclass import dataclass
 from jaxprof.report.renderers import WIDTH, wrap
 from jaxprof.text import safe
 from jaxprof.units import bytes_, counted, parts_of, percent, seconds, whole_percents

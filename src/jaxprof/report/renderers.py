@@ -11,13 +11,14 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from operator import itemgetter
 from typing import Any, Final, Generic
 
 from jaxprof.facts import Fact, Row, columns, within
 from jaxprof.facts.units import TEXT, plain
+from jaxprof.light_dataclass import dataclass
 from jaxprof.text import columns as terminal_columns
 from jaxprof.text import json_text, safe, safe_lines, shorten
 from jaxprof.units import UNKNOWN

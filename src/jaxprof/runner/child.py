@@ -17,12 +17,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxprof.errors import WorkerError, system_words
 from jaxprof.files import LineBuffer
+from jaxprof.light_dataclass import dataclass
 from jaxprof.limits import LINE, unbound
 from jaxprof.text import last_words
 

@@ -11,12 +11,12 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from jaxprof.errors import UsageError
 from jaxprof.files import with_home
+from jaxprof.light_dataclass import dataclass
 
 OLDEST_PYTHON = (3, 11)
 _PROBE = """

@@ -14,13 +14,14 @@ import select
 import signal
 import subprocess
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxprof.early_start import Started, enlarge, environment
 from jaxprof.engine.protocol import encode_request
 from jaxprof.engine.protocol.recording import CaptureRequest, RecordingOptions
+from jaxprof.light_dataclass import dataclass, field
 from jaxprof.operating_system import refuse_to_run
 from jaxprof.runner.child import KILLED_AFTER_TERM, ChildProcess, Exit, Pipes
 

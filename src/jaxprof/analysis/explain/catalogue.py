@@ -7,12 +7,13 @@ not here: they are in the finding itself.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Final
 
 from jaxprof.errors import unknown_name
 from jaxprof.finding import Finding
+from jaxprof.light_dataclass import dataclass
 
 SOURCES: Final[dict[str, str]] = {
     "program": "recorded programs",

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from jaxprof.events import SourceLocation
 from jaxprof.files import is_as_recorded
+from jaxprof.light_dataclass import dataclass, field
 from jaxprof.redaction import REDACTED
 from jaxprof.session.log.state import with_urls
 

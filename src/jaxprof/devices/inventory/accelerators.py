@@ -13,12 +13,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from jaxprof.devices import HIDDEN, Device
 from jaxprof.devices.inventory.hardware import AMD, GOOGLE, NVIDIA, MachineHardware, TargetInterpreter
 from jaxprof.devices.inventory.visible import VARIABLE, hides_all, visible_gpus
 from jaxprof.devices.live.nvidia import NvidiaListing, normal_pci_bus_id
+from jaxprof.light_dataclass import dataclass
 
 CUDA_12_DRIVER = (525, 60, 13)
 CUDA_13_DRIVER = (580,)

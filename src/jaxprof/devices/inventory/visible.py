@@ -9,9 +9,9 @@ Variables", and the MIG User Guide, "Device Enumeration".
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from jaxprof.devices import Device
+from jaxprof.light_dataclass import dataclass
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 ORDER_VARIABLE = "CUDA_DEVICE_ORDER"

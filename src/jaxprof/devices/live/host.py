@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 import psutil
 
 from jaxprof.events import DeviceReading
+from jaxprof.light_dataclass import dataclass
 from jaxprof.operating_system import Limits, cpu_model, read_limits
 
 T = TypeVar("T")

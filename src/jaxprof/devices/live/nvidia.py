@@ -16,13 +16,14 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import psutil
 
 from jaxprof.devices import HIDDEN, Device
 from jaxprof.events import DeviceReading, Scalar
+from jaxprof.light_dataclass import dataclass
 
 _LIBRARY = "libnvidia-ml.so.1"
 _CLOCK_SM = 1

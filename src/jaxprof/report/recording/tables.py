@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from jaxprof.analysis.programs.result import NOT_SEEN, ProgramResult, states_by_column
 from jaxprof.facts import Fact, at, column, pick
 from jaxprof.facts.programs import COMPILES, LINES, ProgramFact, ProgramRow, share
+from jaxprof.light_dataclass import dataclass
 from jaxprof.report.recording.words import cache, words
 from jaxprof.units import integer, percent, seconds, whole_steps
 

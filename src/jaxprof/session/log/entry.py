@@ -11,7 +11,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -21,6 +21,7 @@ from jaxprof.errors import FileRefusedError, StorageError, system_words
 from jaxprof.events import Event, Header, RunClosed, RunPlanned, SessionClosed
 from jaxprof.events.base import session_state, unfinished
 from jaxprof.files import open_regular, with_home
+from jaxprof.light_dataclass import dataclass
 from jaxprof.session.log.reader import events_of, is_live, read_header
 from jaxprof.session_names import EXTENSION, JOB_EXTENSION, attempts_in, process_number
 

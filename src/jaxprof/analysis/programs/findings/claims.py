@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.programs.functions import WORTH_EXACT, row_seconds
 from jaxprof.analysis.programs.loop_time import DEVICE
 from jaxprof.analysis.programs.verdict import interval
+from jaxprof.light_dataclass import dataclass, field
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.loop_time import Spot
