@@ -1,5 +1,6 @@
 """Stacks of real calls, and the states that they stand for."""
 
+import ast
 import dis
 import functools
 import os
@@ -198,6 +199,22 @@ class TestData:
         assert (kind, head.call) == (HOST, "enumerate()")
         kind, made = classifier.at_line(loop.code, loop.line + 1, loop.line)
         assert (kind, made.call) == (DATA, "map()")
+
+    @pytest.mark.parametrize(
+        ("line", "kind"),
+        [
+            ("walker.step(float(action))", UNSEEN),
+            ("losses.append(loss.item())", UNSEEN),
+            ("rows.extend(np.asarray(batch))", UNSEEN),
+            ("walker.step(float('inf'))", HOST),
+            ("walker.step(action)", HOST),
+            ("draw(figure.item)", HOST),
+        ],
+    )
+    def test_of_a_line_that_no_sample_saw_and_that_may_fetch_an_array_nothing_is_said(self, monkeypatch, line, kind):
+        source = f"for _ in range(9):\n    {line}\n"
+        monkeypatch.setattr("jaxprof.recorder.samples.flow.parsed", lambda file: ast.parse(source))
+        assert Classifier().at_line(compile(source, "walk.py", "exec"), 2, 1)[0] == kind
 
     @pytest.mark.parametrize("called", [_module_step, len])
     def test_a_step_too_short_to_be_seen_is_known_by_its_name(self, called, monkeypatch):

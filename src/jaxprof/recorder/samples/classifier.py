@@ -32,6 +32,7 @@ from jaxprof.recorder.samples.states import (
     READ,
     SYNC,
     TRANSFER,
+    UNSEEN,
     WORK,
     WORTH_COPYING_BYTES,
     Seen,
@@ -137,11 +138,14 @@ class Classifier:
 
     def at_line(self, code: CodeType, line: int, head: int = 0) -> tuple[str, UserLine]:
         """Return the kind and the call of a line that no sample saw running, from the source alone. `head`: first line
-        of the loop."""
+        of the loop. Of a line that may fetch an array, `walker.step(float(action))`, the source does not say what
+        takes the time."""
         spans = self._work.spans(code)
         if any(span[0] <= line <= span[1] for span in spans):
             return CALL, UserLine(code.co_filename, line, code.co_name, "")
-        span, call = statement_at(code.co_filename, line)
+        span, call, fetches = statement_at(code.co_filename, line)
+        if fetches:
+            return UNSEEN, UserLine(code.co_filename, line, code.co_name, "")
         steps_on = line == head and call in STEPPING
         fed = not steps_on and span is not None and bool(spans) and feeds(code.co_filename, span, spans)
         return DATA if fed else HOST, UserLine(code.co_filename, line, code.co_name, call)

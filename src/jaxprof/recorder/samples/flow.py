@@ -15,6 +15,9 @@ from jaxprof.light_dataclass import dataclass
 from jaxprof.recorder.samples.call_text import describe, parsed
 
 _COMPOUND: Final = (ast.For, ast.AsyncFor, ast.While, ast.If, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
+_FETCHES: Final = frozenset(
+    {"float", "int", "bool", "item", "tolist", "array", "asarray", "device_get", "print", "format"}
+)
 _SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 Span = tuple[int, int, int, int]
@@ -74,21 +77,27 @@ def feeds(file: str, at: Span, work: Iterable[Span]) -> bool | None:
     return False
 
 
-def statement_at(file: str, line: int) -> tuple[Span | None, str]:
-    """Return the innermost statement at a line (for a compound statement, its head), and its call; None and "" if there
-    is no source."""
+def statement_at(file: str, line: int) -> tuple[Span | None, str, bool]:
+    """Return the innermost statement at a line (for a compound statement, its head), its call, and whether it may
+    fetch an array; None, "" and False if there is no source."""
     tree = parsed(file)
     if tree is None:
-        return None, ""
+        return None, "", False
     innermost: ast.AST = tree
     while (inner := next((part for part in _children(innermost) if _has_line(part, line)), None)) is not None:
         innermost = inner
     if innermost is tree:
-        return None, ""
+        return None, "", False
     heads = list(_head(innermost)) if isinstance(innermost, _COMPOUND) else []
     node = heads[0].node if heads else innermost
-    call = next((part for part in ast.walk(node) if isinstance(part, ast.Call)), None)
-    return _span(node), describe(ast.unparse(call))[0] if call is not None else ""
+    calls = [part for part in ast.walk(node) if isinstance(part, ast.Call)]
+    return _span(node), describe(ast.unparse(calls[0]))[0] if calls else "", any(map(_may_fetch, calls))
+
+
+def _may_fetch(call: ast.Call) -> bool:
+    """Return whether the call may wait for an array of JAX's and read it: `float(loss)`, `loss.item()`."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    return name in _FETCHES and not all(isinstance(value, ast.Constant) for value in call.args or [call.func])
 
 
 def under_a_condition(file: str, loop_line: int, line: int) -> bool:
