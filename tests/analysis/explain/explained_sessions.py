@@ -60,12 +60,14 @@ def compared(slower, *, together=True):
     return session(*sides)
 
 
-def on_gpu(median, dispatch, copy):
-    """A run on a GPU: how long a call takes, until it returns, and how long its arguments take to be copied."""
+def on_gpu(median, dispatch, copy, *, out=True):
+    """A run on a GPU: how long a call takes, until it returns, and how long its arguments take to be copied. `out`:
+    whether its result is on the GPU."""
     took = {"run": median, "dispatch": dispatch, "transfer_in": copy}
     taken = [e.SamplesTaken(run="r2", series=name, seconds=sessions.around(each)) for name, each in took.items()]
-    copied = e.PhaseEnded(run="r2", phase="transfer_in", seconds=copy, zero_copy=False)
-    return session_of(*run("r2", *taken, copied, hlo=MENDED, device="cuda:0"))
+    copied = [e.PhaseEnded(run="r2", phase="transfer_in", seconds=copy, zero_copy=False)]
+    copied += [e.PhaseEnded(run="r2", phase="transfer_out", seconds=1e-6, zero_copy=True)] * out
+    return session_of(*run("r2", *taken, *copied, hlo=MENDED, device="cuda:0"))
 
 
 def step(device="gpu:0", *, number=0, complete=True, **parts):

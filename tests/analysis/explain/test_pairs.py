@@ -144,6 +144,10 @@ def test_every_code_has_a_pair():
     assert PAIRS.keys() | elsewhere == {entry.code for entry in entries().values() if entry.source in HERE}
 
 
+def test_a_call_that_copies_its_result_to_the_host_is_not_bound_by_dispatch():
+    assert "dispatch-bound-call" not in said(lambda: on_gpu(630e-6, 620e-6, 1e-4, out=False))()
+
+
 @pytest.mark.parametrize("code", PAIRS)
 def test_it_is_said_of_the_case_and_not_of_the_mended_one(code):
     case, mended = PAIRS[code]

@@ -100,7 +100,8 @@ def call_findings(session: Session, run: Run, name: str) -> Iterator[Finding]:
     summary = figures.summary
     if summary is not None and run.plan.device.partition(":")[0] not in ("cpu", "host", "numpy"):
         dispatch = figures.dispatch_median_seconds
-        if dispatch is not None and dispatch >= _DISPATCH_SHARE * summary.median:
+        returns_array = "transfer_out" in run.phases  # a call that copies its result to the host waits for the device
+        if dispatch is not None and dispatch >= _DISPATCH_SHARE * summary.median and returns_array:
             yield _call_finding(
                 "dispatch-bound-call", run, verify, dispatch, summary.median,
                 f"a call takes {seconds(summary.median)}, and {seconds(dispatch)} of it until it returns: the host "
