@@ -346,9 +346,8 @@ GROUPS: dict[str, KeyGroup] = {
         Key("down", "down", "move(1)", "Down", "Go to the line below", HIDDEN, priority=True),
     )),
     "confirm": KeyGroup("A question", (
-        Key("no", "n escape", "answer(False)", "No", "Close without doing it"),
+        Key("no", "n", "answer(False)", "No", "Close without doing it"),
         Key("yes", "y", "answer(True)", "Yes", "Do it"),
-        Key("other", "left right h l", "app.focus_next", "Other", "Go to the other button", HIDDEN),
     )),
     "help": KeyGroup("Help", (
         Key("turn", "question_mark right_square_bracket left_square_bracket", "turn", "Other page",

@@ -1,5 +1,5 @@
-"""Modal dialogs: a text to read, yes or no, one of several lines, or a form, of which a line of text is the smallest.
-Each returns one value, or None after Escape."""
+"""Modal dialogs: a text to read, one of several lines, or a form, of which a question is the smallest. Each returns one
+value, or None after Escape."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class Dialog(Guarded, ModalScreen[Answer], keys="dialog"):
     CSS_PATH = STYLES
 
     def ask(self, app: App[Any], take: Callable[[Answer], object]) -> None:
-        """Open the dialog over `app`; `take` gets the answer, unless it is missing or no."""
+        """Open the dialog over `app`; `take` gets the answer, if there is one."""
 
         def answered(answer: Answer | None) -> None:
-            if answer is not None and answer is not False:
+            if answer is not None:
                 take(answer)
 
         app.push_screen(self, answered)
@@ -85,35 +85,6 @@ class TextDialog(Dialog[None], keys="reader"):
 
 _COPIED_WIDTH = 200
 """Columns of a text that is copied."""
-
-
-class Confirm(Dialog[bool], keys="confirm"):
-    """Asks a yes-or-no question. Returns True for yes. Escape means no, and no has the focus, so that a stray key
-    destroys nothing."""
-
-    def __init__(self, title: str, question: str, yes: str) -> None:
-        super().__init__()
-        self._title, self._question, self._yes = title, question, yes
-
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog") as box:
-            box.border_title = self._title
-            box.border_subtitle = f"← → other button, Enter presses it, {key_of('dialog.leave')} answers no"
-            yield Static("\n".join(safe_lines(self._question)), markup=False, classes="dialog-text")
-            with Horizontal(classes="dialog-buttons"):
-                yield Button(_with_key("no", "No"), id="no", compact=True)
-                yield Button(_with_key("yes", self._yes), id="yes", compact=True)
-
-    def on_button_pressed(self, event: Button.Pressed) -> None:
-        self.dismiss(event.button.id == "yes")
-
-    def action_answer(self, yes: bool) -> None:
-        self.dismiss(yes)
-
-
-def _with_key(answer: str, label: str) -> Content:
-    """Return a button's label with the key that presses it."""
-    return Content.assemble((key_of(f"confirm.{answer}"), "bold underline"), f"  {label}")
 
 
 MOST_ROWS = 17
@@ -268,7 +239,7 @@ class FormDialog(Dialog[Texts], keys="form"):
             box.border_title = Content(safe(self._title))
             box.border_subtitle = f"↑ ↓ next field, Enter {self._enter}, {key_of('dialog.leave')} cancels"
             if self._question:
-                yield Static(safe(self._question), markup=False, classes="dialog-text")
+                yield Static("\n".join(safe_lines(self._question)), markup=False, classes="dialog-text")
             for name, field in self._fields.items():
                 with Horizontal(classes="field"):
                     yield Label(safe(field.label), markup=False, classes="field-name")
@@ -325,6 +296,17 @@ class FormDialog(Dialog[Texts], keys="form"):
             hint.remove_class("wrong")
         hint.update(safe(str(said)))
         return not hint.has_class("wrong")
+
+
+class Confirm(FormDialog, keys="confirm"):
+    """Asks a yes-or-no question, as a form without fields. No has the focus, so that a stray key destroys nothing."""
+
+    def __init__(self, title: str, question: str, yes: str) -> None:
+        keys = f"presses a button, {key_of('confirm.no')} means no"
+        super().__init__(title, {}, f"{key_of('confirm.yes')}  {yes}", keys, question=question)
+
+    def action_answer(self, yes: bool) -> None:
+        self.dismiss({} if yes else None)
 
 
 def ask_text(
