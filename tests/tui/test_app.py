@@ -144,11 +144,10 @@ EMPTY = {
     "results": ("Nothing was run yet.", "enter C r m l s m S y m F m h n escape down"),
     "hlo": ("Nothing was run yet.", "m i m E escape ] escape"),
     "program": ("No program was recorded in this session", "m b m f m L w C r escape / enter down s"),
-    "job": ("jaxprof script -n 4 train.py", "y / escape m f m T m U escape"),
     "history": ("No points.", "] y escape"),
 }
 """What each screen says without a session, and keys that do no harm there."""
-HIDDEN = {"job": "Filter", "results": "Sort"}
+HIDDEN = {"results": "Sort"}
 
 
 async def test_wrong_files_are_refused_and_every_empty_screen_says_what_fills_it(tmp_path):

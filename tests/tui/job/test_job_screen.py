@@ -237,22 +237,6 @@ async def test_rows_scroll_and_the_one_of_the_cursor_stays_in_view_and_is_opened
         await walk.until(lambda: walk.app.session_path == tmp_path / f"process-{found.current:05}.jaxprof")
 
 
-async def test_an_empty_screen_offers_no_key_that_does_nothing():
-    async with walking() as walk:
-        walk.app.switch_mode("job")
-        await walk.on("JobScreen")
-        await walk.shows("No job is open.")
-        offered = {binding.binding.action for binding in walk.screen.active_bindings.values()}
-        assert not offered & {
-            "findings",
-            "tab('map')",
-            "tab('ranks')",
-            "filter",
-            "copy",
-            "read",
-        }
-
-
 def test_a_process_that_nothing_is_compared_with_is_not_called_the_only_one():
     unknown = float("nan")
     for rows, says in (

@@ -150,11 +150,8 @@ class ProcessList(TableView["ProcessFigures"], keys="processes"):
 
     EMPTY: ClassVar[str] = "No process."
 
-    class Moved(Message):
-        """Another column of steps is under the cursor."""
-
-    class StepsRequested(Message):
-        """Requests a new grid, because other values or another number of columns are shown."""
+    class Changed(Message):
+        """Other values are shown, another number of columns, or another column is under the cursor."""
 
     def __init__(self, *, id: str | None = None) -> None:
         self.grid: StepGrid | None = None
@@ -206,7 +203,6 @@ class ProcessList(TableView["ProcessFigures"], keys="processes"):
         self._order = next((column for column in self._columns if column.title == order), self._first_order)
         self._layout = (-1, [])
         self.rearrange()
-        self.post_message(self.StepsRequested())
         self._changed()
 
     def haystack(self, row: ProcessFigures) -> str:
@@ -309,12 +305,12 @@ class ProcessList(TableView["ProcessFigures"], keys="processes"):
         return HIDDEN if of_steps and self.view != "map" else super().why_not(action, parameters)
 
     def on_resize(self) -> None:
-        self.post_message(self.StepsRequested())
+        self.post_message(self.Changed())
 
     def _changed(self) -> None:
         self._drawn.clear()
         self.refresh()
-        self.post_message(self.Moved())
+        self.post_message(self.Changed())
 
     def action_step(self, step: int) -> None:
         self._go_to_column(self.column + step)
@@ -326,7 +322,6 @@ class ProcessList(TableView["ProcessFigures"], keys="processes"):
 
     def action_values(self, step: int) -> None:
         self.values_of = SHOWN[(SHOWN.index(self.values_of) + step) % len(SHOWN)]
-        self.post_message(self.StepsRequested())
         self._changed()
 
     def on_click(self, event: events.Click) -> None:

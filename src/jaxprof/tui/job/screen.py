@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import Static
 
 from jaxprof.errors import JaxprofError
 from jaxprof.session.log.state import url_of
@@ -22,7 +21,7 @@ from jaxprof.tui.job.reading import JobInView, JobReading
 from jaxprof.tui.kit.claims import Claim, ClaimList
 from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.filter import FilterLine
-from jaxprof.tui.kit.guard import HIDDEN, in_thread, on
+from jaxprof.tui.kit.guard import in_thread, on
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import ViewsScreen
@@ -56,11 +55,6 @@ class JobFindings(ClaimList, keys="job_findings"):
     EMPTY = "Reading the job…"
 
 
-EMPTY = """No job is open.
-
-jaxprof script -n 4 train.py     starts four processes here, and records each
-srun jaxprof script train.py     records those that a launcher starts
-jaxprof open train.jaxprof.d     shows the folder that they write"""
 _LEAST_BELOW = 9
 """Lines that always remain below the findings."""
 
@@ -86,7 +80,6 @@ class JobScreen(ViewsScreen, keys="job"):
         """Key of the grid of steps that was requested last."""
 
     def compose_body(self) -> ComposeResult:
-        yield Static(Content(EMPTY), id="job-empty")
         yield Lines(id="job-head")
         with Vertical(id="job-findings-box", classes="box") as box:
             box.border_title = "Findings"
@@ -119,7 +112,6 @@ class JobScreen(ViewsScreen, keys="job"):
         if not self.whole:
             return
         folder = self.profiler.job_folder
-        self.show_empty(empty=folder is None)
         if folder is not None and (self._reading is None or self._reading.folder != folder):
             self._reading, self._job, self._error = JobReading(folder), None, None
             self._busy, self._requested = False, ()
@@ -172,7 +164,6 @@ class JobScreen(ViewsScreen, keys="job"):
         if self._job is not None and error is None:
             self.processes.show(self._job.figures, self._job.lost_seconds)
             self._show_frame()
-            self._make_steps()
         self.share_room()
         self.refresh_bindings()
 
@@ -225,7 +216,6 @@ class JobScreen(ViewsScreen, keys="job"):
         if costs:
             self.processes.move_to_key(max(costs, key=lambda index: costs[index]))
 
-    @on(ProcessList.StepsRequested)
     def _make_steps(self) -> None:
         """Make the grid of the steps in view, in a thread; only the grid requested last is shown."""
         job, view = self._job, self.processes
@@ -242,13 +232,14 @@ class JobScreen(ViewsScreen, keys="job"):
 
         in_thread(self, lambda: job.steps(columns, values_of), "steps", then=show)
 
-    @on(ProcessList.Moved)
+    @on(ProcessList.Changed)
     @on(ProcessList.Sorted)
     @on(FilterLine.Edited)
     @on(RowList.Highlighted, "#processes")
     def _show_frame(self) -> None:
         """Show what is under the cursor of the steps, their scale, the title, the order, and how many rows are
-        hidden."""
+        hidden; and make the steps, if they are others."""
+        self._make_steps()
         listed, box, figures = self.processes, self.query_one("#job-body"), self.figures
         facts, count = listed.facts, len(figures.processes) if figures is not None and listed.view == "map" else 0
         self.query_one("#map-facts", Lines).show(facts, lambda width: Content.styled(facts, "bold").wrap(width)[:2])
@@ -258,11 +249,9 @@ class JobScreen(ViewsScreen, keys="job"):
     # -- keys -------------------------------------------------------------------------------------------------
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Hide the keys that have nothing to act on; dim them while a job is read."""
-        if action == "read" and self._reading is None:
-            return HIDDEN
-        if action in ("copy", "filter", "findings", "tab") and self.whole and self.figures is None:
-            return HIDDEN if self._reading is None else ""
+        """Dim the keys of a job until it is read."""
+        if action in ("copy", "filter", "findings", "tab") and self.figures is None:
+            return ""
         return super().why_not(action, parameters)
 
     def action_tab(self, name: str) -> None:

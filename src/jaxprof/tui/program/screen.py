@@ -87,18 +87,6 @@ def claims_of(result: ProgramResult) -> Iterator[Claim]:
         yield Claim(f"{remark.message}. {remark.advice}", style="$text-muted")
 
 
-def nothing_recorded() -> str:
-    """Return the text of this screen in a session without a program."""
-    ways = {
-        f"{key_of('home.program')} on Start": "runs a program from here",
-        "jaxprof script train.py": "runs a program from the shell",
-        'jaxprof.record("run.jaxprof")': "records the program that contains this line",
-    }
-    return "\n".join(
-        ["No program was recorded in this session.", "", *(f"{way:<32}{does}" for way, does in ways.items())]
-    )
-
-
 class ProgramScreen(ViewsScreen, keys="program"):
     """The views of one program."""
 
@@ -123,7 +111,8 @@ class ProgramScreen(ViewsScreen, keys="program"):
         """The program that the user has cancelled, and how often."""
 
     def compose_body(self) -> ComposeResult:
-        yield Static(Content(nothing_recorded()), id="program-empty")
+        words = f"No program was recorded in this session. {key_of('home.program')} on Start runs one."
+        yield Static(Content(words), id="program-empty")
         yield Lines(id="program-head")
         yield StageTabs(id="program-tabs")
         yield FilterLine("ledger", "findings", "lines", "flame")
