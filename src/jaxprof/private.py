@@ -71,7 +71,7 @@ def kept_value(name: str, value: str) -> str:
     if name in FLAGS:
         return _kept_flags(value)
     if name not in SETTINGS:
-        from jaxprof.redaction import is_secret_name  # compiles patterns, for which a recorded program would wait 9 ms
+        from jaxprof.redaction import is_secret_name  # a recorded program waits for each import
 
         if is_secret_name(name):
             return HIDDEN

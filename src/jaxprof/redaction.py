@@ -10,13 +10,31 @@ from __future__ import annotations
 import re
 from binascii import Error, a2b_base64
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final, cast
 
 REDACTED: Final = "[redacted]"
 """Replaces what looks like a secret."""
 
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_SECRET_HINT = re.compile(
+
+class _Pattern:
+    """A regular expression that is compiled when it is first used: all of them together take 7 ms, and most command
+    lines and texts need few."""
+
+    def __init__(self, text: str, flags: int) -> None:
+        self._text, self._flags = text, flags
+
+    def __getattr__(self, method: str) -> Any:
+        found = getattr(re.compile(self._text, self._flags), method)
+        setattr(self, method, found)
+        return found
+
+
+def _pattern(text: str, flags: int = 0) -> re.Pattern[str]:
+    return cast("re.Pattern[str]", _Pattern(text, flags))
+
+
+_WORD = _pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_SECRET_HINT = _pattern(
     r"auth|basic|bearer|cookie|cred|csrf|jwt|key|mnemonic|otp|pass|pat|pw|sas|secret|sig|tok|webhook|services/|:thin:"
     r"|-u",
     re.IGNORECASE,
@@ -27,7 +45,7 @@ _SECRET_WORDS = frozenset(
      "apikey", "authorization", "auth", "oauth", "cookie", "cookies", "bearer", "jwt", "otp", "totp", "csrf",
      "csrftoken", "mnemonic", "passwort")
 )  # fmt: skip
-_JOINED_ENDINGS = re.compile(
+_JOINED_ENDINGS = _pattern(
     r"(?:passw(?:or)?d|passphrase|sshpass|secret|(?:access|account|api|auth|private|secret)key"
     r"|(?:access|api|auth|bearer|csrf|gh|github|gitlab|hf|id|refresh|session|slack)token)$"
 )
@@ -68,21 +86,21 @@ _AMBIGUOUS_WORDS = frozenset(("key", "pass", "pat", "pw", "sas", "sig", "signatu
 not."""
 _USER_OPTIONS = frozenset(("-u", "--user", "--userpwd", "--proxy-user"))
 _SCHEMES = frozenset(("bearer", "basic"))
-_NOT_A_NAME = re.compile(r"[\s?&({\"']")
+_NOT_A_NAME = _pattern(r"[\s?&({\"']")
 _HEADERS = frozenset(("authorization", "cookie"))
 """Headers whose values contain spaces."""
 _ORDINARY_VALUES = frozenset(
     ("", "none", "null", "nil", "true", "false", "str", "bytes", "int", "bool", "any", "optional", "required")
 )
-_ORDINARY_FORM = re.compile(
+_ORDINARY_FORM = _pattern(
     r"(?i)(?:list|tuple|dict|optional|union|sequence|literal|callable)\[.*|</?\w{1,12}>?", re.DOTALL
 )
 """Types in a signature, and tags such as `<eos>`."""
-_NUMBER = re.compile(r"[-+]?\d[\d.,_]{0,9}(?:e[-+]?\d+)?(?:%|[munµ]?s|[kKMBGx]|[KMG]i?B)?(?:/\w+)?")
-_PATH = re.compile(r"(?:[/~.]|[A-Za-z]:).*", re.DOTALL)
-_ORDINARY_PIECE = re.compile(r"[A-Za-z]*\d*[a-z]?|0x[0-9a-f]+")
+_NUMBER = _pattern(r"[-+]?\d[\d.,_]{0,9}(?:e[-+]?\d+)?(?:%|[munµ]?s|[kKMBGx]|[KMG]i?B)?(?:/\w+)?")
+_PATH = _pattern(r"(?:[/~.]|[A-Za-z]:).*", re.DOTALL)
+_ORDINARY_PIECE = _pattern(r"[A-Za-z]*\d*[a-z]?|0x[0-9a-f]+")
 
-_PREFIXED = re.compile(
+_PREFIXED = _pattern(
     r"(?:(?<![\w-])|(?<=\\[nrt])|(?<=\dm))(?:"  # also after an escaped line break, and after a colour of the terminal
     r"sk-(?=[a-z-]{0,20}[A-Z\d])[\w-]{8,}|hf_\w{8,}|gh[opsur]_\w{8,}|github_pat_\w{8,}|gl[a-z]{2,5}-[\w-]{8,}"
     r"|xox[a-z]-[\w-]{8,}|xapp-[\w-]{8,}|A[BCKS]IA[0-9A-Z]{12,}|ya29\.[\w-]{10,}|npm_\w{20,}|pypi-[\w-]{20,}"
@@ -93,39 +111,39 @@ _PREFIXED = re.compile(
     r")"
 )
 """Tokens with a prefix that their makers chose."""
-_PEM = re.compile(r"(----[- ]BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?[- ]----)(?:.*?(?=----[- ]END )|.*)", re.DOTALL)
-_PEM_END = re.compile(r"----[- ]END ")
+_PEM = _pattern(r"(----[- ]BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?[- ]----)(?:.*?(?=----[- ]END )|.*)", re.DOTALL)
+_PEM_END = _pattern(r"----[- ]END ")
 _MOST_KEY_LINES = 200
-_WEBHOOK = re.compile(r"(?i)(hooks\.slack\.com/services/|/api/webhooks/\d{1,20}/|office\.com/webhook\w{0,2}/)[\w/.@-]+")
-_IN_URL = re.compile(r"""(?<=://)[^/\s?#"'<>]+(?=@)""")
-_IN_ODD_URL = re.compile(r"""(?<=://)([^/\s@:"'<>]{0,100}):(?!\d{1,5}/)[^\s@"'<>]{1,200}(?=@)""")
+_WEBHOOK = _pattern(r"(?i)(hooks\.slack\.com/services/|/api/webhooks/\d{1,20}/|office\.com/webhook\w{0,2}/)[\w/.@-]+")
+_IN_URL = _pattern(r"""(?<=://)[^/\s?#"'<>]+(?=@)""")
+_IN_ODD_URL = _pattern(r"""(?<=://)([^/\s@:"'<>]{0,100}):(?!\d{1,5}/)[^\s@"'<>]{1,200}(?=@)""")
 """A password in a URL, with a slash in it."""
-_LOGIN = re.compile(
+_LOGIN = _pattern(
     r"""(?<![\w.+/@-])(?!(?i:author|by|cc|contact|email|from|mailto|sip|to):|\d+:)[\w.+-]{1,64}:"""
     r"""(?!\d+@)[^\s@/:"']{3,}@(?=(?!sha\d)(?:localhost|[\w-]+[.:/]))"""
 )
 """`user:password@host` without a scheme; neither a place in a file nor the digest of a container image."""
-_SHORT_LOGIN = re.compile(r"(?:(?<!\S)-u|(?<=:thin:))(?!\d+:)([\w.+@-]{1,64}[:/])[^\s@]{3,}")
+_SHORT_LOGIN = _pattern(r"(?:(?<!\S)-u|(?<=:thin:))(?!\d+:)([\w.+@-]{1,64}[:/])[^\s@]{3,}")
 """`curl -ubob:X` and `jdbc:oracle:thin:scott/X@host`."""
-_BEARER = re.compile(r"""(?i)(?<![\w-])(bearer)([ ]{1,4}["']?)([^\s"',;]{3,})""")
-_BASIC = re.compile(r"(?i)(?<![\w-])(basic[ ]{1,4})([a-z0-9+/]{4,}={0,2})")
+_BEARER = _pattern(r"""(?i)(?<![\w-])(bearer)([ ]{1,4}["']?)([^\s"',;]{3,})""")
+_BASIC = _pattern(r"(?i)(?<![\w-])(basic[ ]{1,4})([a-z0-9+/]{4,}={0,2})")
 _AFTER_BEARER = frozenset(
     ("and", "auth", "authentication", "authorization", "error", "for", "header", "is", "not", "of", "or", "realm",
      "scheme", "token", "tokens", "was")
 )  # fmt: skip
-_IN_SENTENCE = re.compile(
+_IN_SENTENCE = _pattern(
     r"""(?i)(?<![\w-])(?:password|passphrase|secret|token|api[ _-]?key)(?: (?:is|was|provided|for [^\s:]{1,64}))?"""
     r"""(?::?[ \t]{1,4}|[ ]?->[ ]?)["'`]?([^\s"'`=]{6,})"""
 )
 """`the password is X`, `password for bob: X` and `token X has expired`, where X looks random."""
-_PAIRED = re.compile(
+_PAIRED = _pattern(
     r"""(?i)(?<![\w-])(?:name|key)\\{0,3}["']?[ ]?[:=][ ]?\\{0,3}["']?([\w.-]{3,64})\\{0,3}["']?[,\s]{0,40}"""
     r"""\\{0,3}["']?value\\{0,3}["']?[ ]?[:=][ ]?\\{0,3}["']?([^\s"'\\,}<]+)"""
     r"""|name=["']([\w.-]{3,64})["']>([^<\s]+)(?=</)"""
 )
 """`{"name": "API_TOKEN", "value": "X"}`, in JSON, YAML and XML."""
 _COLOUR = r"(?:\x1b\[[\d;]{0,12}m)?"
-_NAMED = re.compile(
+_NAMED = _pattern(
     rf"""(?:\\[nrt]|\x1b\[[\d;]{{0,12}}m|(?<![\w.-]))(?:(?P<name>[\w.-]+)(?P<between>"""
     rf"""\\{{0,3}}["']?[\])]?{_COLOUR}[ \t]{{0,40}}(?:=>|={{1,3}}|:=|:(?!:)|%3[aAdD]"""
     rf"""|\\{{1,2}}(?:u00|x)3[aAdD]|&#(?:61|x3[dD]);)[ \t]{{0,40}}{_COLOUR}"""
@@ -133,23 +151,23 @@ _NAMED = re.compile(
 )
 """A name and what stands before its value: `token=`, `"token": "`, `env["TOKEN"] = `, `<token>`, `--token `, and
 `'--token', ` in a command line that an error quotes."""
-_VALUE = re.compile(
+_VALUE = _pattern(
     r"""(?:[bBfFrRuU]{1,2}|[A-Za-z_][\w.]*\()?(?:"""
     r"""(?P<escaped>\\{1,3}["'])(?P<between>(?:(?!(?P=escaped))[^\n])*)"""
     r'''|(?P<quote>"""|\'\'\'|["'])(?P<quoted>(?:\\.|(?!(?P=quote))[^\n\\])*))'''
     r"""|(?P<call>[\w.]*[(\[{][^\n)\]}]*[)\]}]?)|(?:![\w-]{1,20}[ ])?(?P<plain>[^\s"'&;]+)"""
 )
-_ANNOTATION = re.compile(r"[A-Za-z_][\w.]{0,40}(?:\[[\w., |]{0,60}\])?(?: \| None)?[ ]?=[ ]?(?=[\"'bfru])")
+_ANNOTATION = _pattern(r"[A-Za-z_][\w.]{0,40}(?:\[[\w., |]{0,60}\])?(?: \| None)?[ ]?=[ ]?(?=[\"'bfru])")
 """The annotation in `password: str = 'X'`."""
 _LONG = 512
 """Longest value that is examined, in characters. A longer one is redacted whatever it is, so that it is read once."""
-_TAGGED = re.compile(r"[^<\n]+(?=</)")
-_ARROW = re.compile(r"""["']? → """)
-_BEFORE = re.compile(r"([A-Za-z]{1,15}) \Z")
-_SCHEME = re.compile(r"""(?i)(?:b(?=\\{0,3}["']))?\\{0,3}["']?(?:(?:bearer|basic|token|digest|negotiate)[ ]+)?""")
-_CODE = re.compile(r"""[A-Za-z_][\w.]*[(\[][^"']*""")
-_PASSWORD_IN_URL = re.compile(r"(?<=://)([^/\s@:]*):[^/\s]*(?=@)")
-_USER_OF_WEB_URL = re.compile(r"(?i)(?<=http://|ttps://)[^/\s@:]+(?=@)")
+_TAGGED = _pattern(r"[^<\n]+(?=</)")
+_ARROW = _pattern(r"""["']? → """)
+_BEFORE = _pattern(r"([A-Za-z]{1,15}) \Z")
+_SCHEME = _pattern(r"""(?i)(?:b(?=\\{0,3}["']))?\\{0,3}["']?(?:(?:bearer|basic|token|digest|negotiate)[ ]+)?""")
+_CODE = _pattern(r"""[A-Za-z_][\w.]*[(\[][^"']*""")
+_PASSWORD_IN_URL = _pattern(r"(?<=://)([^/\s@:]*):[^/\s]*(?=@)")
+_USER_OF_WEB_URL = _pattern(r"(?i)(?<=http://|ttps://)[^/\s@:]+(?=@)")
 
 
 def is_secret_name(name: str) -> bool:

@@ -165,11 +165,13 @@ def _run(arguments: list[str] | None, started: Started | None) -> int | None:
     code: int | None
     try:
         if started is not None:
-            from jaxprof.cli.commands.script import note_own_options
             from jaxprof.cli.plain_script import run_started
 
             code = run_started(started)
-            note_own_options(started.words.path, started.words.arguments)
+            if started.words.arguments:
+                from jaxprof.cli.commands.script import note_own_options
+
+                note_own_options(started.words.path, started.words.arguments)
         else:
             code = cli.main(args=arguments, prog_name="jaxprof", standalone_mode=False)
         return code

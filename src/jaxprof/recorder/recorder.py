@@ -78,7 +78,7 @@ class Recorder:
     def start(self, import_seconds: float | None = None) -> None:
         """Begin. `import_seconds`: duration of jax's import, if the caller has just seen it."""
         if self._how:
-            from jaxprof.redaction import redacted  # compiles patterns: not in programs that the client started
+            from jaxprof.redaction import redacted  # not in programs that the client started
 
             self._emit(
                 ProgramStarted(
