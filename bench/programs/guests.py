@@ -163,7 +163,7 @@ def handler_raises_in_a_listener(seconds: float) -> None:
 
 
 def interrupts(seconds: float) -> None:
-    train(0.0)  # an interrupt in an import of JAX's own would leave half a module
+    train(0.2)  # an interrupt in an import of JAX's own would leave half a module
     caught, until = 0, time.monotonic() + seconds
     while time.monotonic() < until:
         timer = threading.Timer(0.005, os.kill, (os.getpid(), signal.SIGINT))
