@@ -20,7 +20,7 @@ from jaxprof.cli.answers import Outcome
 from jaxprof.cli.output import ExitCode
 from jaxprof.errors import UsageError
 from jaxprof.session.run import UNLIKE_RESULTS
-from job_folders import ALL_REDUCE
+from job_folders import ALL_REDUCE, job, loop
 from report import sessions
 from tables import rows
 
@@ -140,6 +140,15 @@ def test_a_recorded_program_is_gated_on_its_compiles(call, tmp_path, count, wall
     said = call("gate", tmp_path / "now.jaxprof", *words)
     (row,) = said.data["limits"]
     assert (said.code, row["state"], row["before"]) == (code, state, 2)
+
+
+def test_the_last_session_is_gated_also_where_a_job_is_newer(call, state_home, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    kept = state_home / "sessions" / "before.jaxprof"
+    written(kept, program_events.program(*program_events.shaped(2), wall=1.0), sessions.HEADER)
+    job(tmp_path / "run.jaxprof.d", loop(), loop())
+    said = call("gate", "last", "--base", kept, "--fail-on", "compiles", "--format", "json")
+    assert (said.code, [row["before"] for row in said.data["limits"]]) == (0, [2])
 
 
 SIDES = {"r1": "A", "r2": "B"}

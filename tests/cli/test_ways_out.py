@@ -16,7 +16,7 @@ import program_events
 from cli.calling import environment
 from folding import written
 from jaxprof.cli.main import cli
-from jaxprof.cli.options import _collect
+from jaxprof.cli.options import ViewFlag
 from jaxprof.cli.output import ExitCode
 from jaxprof.text import safe_text
 from report import sessions
@@ -35,7 +35,7 @@ def ways():
     for name in READING:
         command = cli.get_command(context, name)
         form = next(parameter for parameter in command.params if parameter.name == "form")
-        views = [one.opts[0] for one in command.params if isinstance(one, click.Option) and one.callback is _collect]
+        views = [one.opts[0] for one in command.params if isinstance(one, ViewFlag)]
         for choice in set(form.type.choices) - BINARY:
             yield (name, "--format", str(choice))
             if name == "compare":

@@ -12,7 +12,7 @@ import pytest
 
 from jaxprof.devices.live.process_state import is_stopped
 from jaxprof.engine.protocol.request import DevicesRequest
-from jaxprof.errors import WorkerError
+from jaxprof.errors import UsageError, WorkerError
 from jaxprof.events import LogLine, PhaseStarted
 from jaxprof.runner import engine_process
 from jaxprof.runner.child import ChildProcess, Pipes
@@ -126,7 +126,7 @@ def test_whoever_lists_devices_numbers_gpus_as_the_machine_does_and_takes_no_mem
 
 def test_a_file_that_never_ends_its_import_is_told_from_an_engine_that_is_slow(tmp_path, monkeypatch):
     write_engine(tmp_path, monkeypatch, f"{engines.PREAMBLE}control.readline()\n")
-    with pytest.raises(WorkerError) as of_file:
+    with pytest.raises(UsageError) as of_file:
         describe(HERE, ["endless.py:step"], timeout_seconds=0.5)
     with pytest.raises(WorkerError) as of_devices:
         jax_devices(HERE, timeout_seconds=0.5)

@@ -125,7 +125,7 @@ def open_hlo(path: Path, read_profile: Callable[[Path], Session]) -> tuple[list[
     """Return the modules at `path`, and the session that they are runs of; for a profile, the one made from it. Blocks.
     Raises FileRefusedError if there are none, and whatever `read_profile` raises."""
     kind = kind_of(path)
-    if kind is Kind.SESSION:
+    if kind in (Kind.SESSION, Kind.JOB):  # loading a job raises the error that names the session of a process
         from jaxprof.session import Session
         from jaxprof.session.log import load
 

@@ -37,10 +37,10 @@ def print_catalogue(name: str | None, python: Path | None, arguments: tuple[str,
 
 def _infos(name: str | None, python: Path | None, arguments: tuple[str, ...]) -> list[WorkloadInfo]:
     if name is not None and is_own(name):
-        from jaxprof.cli.selection import describe_own
+        from jaxprof.runner.engine_process import describe
         from jaxprof.runner.interpreter import find_interpreter
 
-        return describe_own([name], find_interpreter(python), arguments)
+        return describe(find_interpreter(python), [name], arguments)
     hint = "Name it: jaxprof run --describe FILE.py:FUNCTION ..."
     refuse(("arguments", "python"), "applies to a function of your own", hint)
     return workloads.infos() if name is None else [workload_info(workloads.built_in(name))]

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from jaxprof.analysis.gate import GateBase
-from jaxprof.cli.target import is_compiled_now, is_own, is_ready, is_workload
+from jaxprof.cli.target import is_compiled_now, is_own, is_ready, is_workload, session_at
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.files import with_home
 from jaxprof.runner.repository import Repository, Revision, checked_out, repository_of
@@ -95,7 +95,7 @@ def _check_default(target: str) -> None:
     """Raise UsageError if HEAD cannot be the base: without the target, a repository or a commit, and if nothing has
     changed."""
     if not is_compiled_now(target):
-        Library().find(target)  # that there is none comes first
+        session_at(target)  # that there is none, or a job, comes first
     example = "--base takes a revision (origin/main), a session, or another target."
     try:
         repository = _repository(target)

@@ -13,7 +13,7 @@ from jaxprof.analysis.opener import HOW_TO_COMPILE, Kind, kind_of, modules_of, o
 from jaxprof.cli.answers import report_location
 from jaxprof.cli.options import refuse, refuse_without
 from jaxprof.cli.output import note
-from jaxprof.cli.target import is_compiled_now, is_ready, recorded, refuse_job, split_variant
+from jaxprof.cli.target import is_compiled_now, is_ready, recorded, split_variant
 from jaxprof.errors import JaxprofError, UsageError, WorkerError, not_found, unknown_name
 from jaxprof.files import with_home
 from jaxprof.units import counted
@@ -59,14 +59,6 @@ class CompileOptions:
             return {}
         flags = f'{os.environ.get("XLA_FLAGS", "")} {_LOAD_AUTOTUNED}="{self.autotune_results.resolve()}"'
         return {"XLA_FLAGS": flags.strip()}
-
-    def mesh(self) -> dict[str, int]:
-        """Return the size of each axis of the mesh. Raises UsageError if the mesh cannot be read."""
-        if not self.axes:
-            return {}
-        from jaxprof.devices.targets.machine import parse_mesh
-
-        return parse_mesh(self.axes)
 
 
 def placed(options: CompileOptions, *targets: str) -> CompileOptions:
@@ -162,9 +154,8 @@ def compiled_programs(
 
 
 def _modules_at_path(path: Path, run: str | None, number: int | None) -> list[HloProgram]:
-    refuse_job(str(path))
     kind = kind_of(path)
-    if kind is Kind.SESSION:
+    if kind in (Kind.SESSION, Kind.JOB):
         refuse(("number",), f"chooses a module of a dump, and {path} is a session", "Choose a run of it with --run.")
     elif kind is not Kind.PROFILE and run is not None:
         raise UsageError(f"{path} is not a session", "--run chooses a run of a session, --module N a module of a dump.")
@@ -246,7 +237,7 @@ def _planned(
     """Return the compilations of one target: for this machine, or for each device that it lacks. Raises
     JaxprofError."""
     from jaxprof.cli.selection import find_workloads, read_settings
-    from jaxprof.devices.targets.machine import parse_targets
+    from jaxprof.devices.targets.machine import parse_mesh, parse_targets
     from jaxprof.runner.planning import HOST, PlanOptions, plan_compiles
 
     name, variant = split_variant(target)
@@ -259,7 +250,7 @@ def _planned(
         arguments=options.arguments,
         keep_constants=options.keep_constants,
     )
-    mesh = options.mesh()
+    mesh = parse_mesh(options.axes) if options.axes else {}
     targets = parse_targets(options.targets) if options.targets else []
     devices = targets[0].devices if targets else 1
     try:

@@ -235,9 +235,6 @@ def require_packages(command: str, install: str, *packages: str) -> None:
         )
 
 
-_VIEWS = "jaxprof.views"
-
-
 def is_given(name: str) -> bool:
     """Return whether the user gave the parameter of that name, on the command line or in the environment. Outside a
     command, nothing is given."""
@@ -295,30 +292,25 @@ VIEWS: Final = {
 """The views of a session, with what they show."""
 
 
+class ViewFlag(click.Option):
+    """A flag that chooses what is printed."""
+
+
 def views(helps: Mapping[str, str]) -> Callable[[Command], Command]:
     """Return flags that exclude each other (`--kernels` for `kernels`), with their help; see `chosen_view`."""
-
-    def decorate(command: Command) -> Command:
-        for name, text in reversed(list(helps.items())):
-            command = click.option(f"--{name}", is_flag=True, expose_value=False, callback=_collect, help=text)(command)
-        return command
-
-    return decorate
+    flags = partial(click.option, cls=ViewFlag, is_flag=True, expose_value=False)
+    return combine_options(*(flags(f"--{name}", help=text) for name, text in helps.items()))
 
 
 def chosen_view(*others: str) -> str | None:
     """Return the requested view, or None. Raises UsageError for two views, or for a view beside one of `others`:
     parameters that also choose what is printed."""
-    views: list[str] = click.get_current_context().meta.get(_VIEWS, [])
-    given = [f"--{name}" for name in views] + [_option(name) for name in others if is_given(name)]
+    flags = [each for each in click.get_current_context().command.params if isinstance(each, ViewFlag)]
+    views = [str(flag.name) for flag in flags if is_given(str(flag.name))]
+    given = [_option(name) for name in (*views, *others) if is_given(name)]
     if len(given) > 1:
         raise UsageError(f"{' and '.join(given)} cannot be printed together", "Give only one of them.")
     return views[0] if views else None
-
-
-def _collect(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
-    if value:
-        ctx.meta.setdefault(_VIEWS, []).append(str(parameter.name))
 
 
 def _option(name: str) -> str:

@@ -187,17 +187,14 @@ _BOUND = "jaxprof.bound"
 
 def _bounds(forms: Collection[str]) -> list[Callable[[Command], Command]]:
     """Return `--limit` and `--full`, for answers in these forms."""
-    names = {"json": "JSON"}
-    of = f"Of {' and '.join(names.get(form, form) for form in forms)}"
+    shown = " and ".join(forms).replace("json", "JSON")
 
     def bound(ctx: click.Context, parameter: click.Parameter, value: int | bool | None) -> None:
         if not value:
             return
         option = parameter.opts[0]
         if ctx.params.get("form") not in forms:
-            which = names.get(next(iter(forms)), "") if len(forms) == 1 else " or ".join(forms)
-            hint = f"Give --format {next(iter(forms))}, too." if len(forms) == 1 else "The other forms have all of it."
-            raise UsageError(f"{option} bounds an answer in {which}", hint)
+            raise UsageError(f"{option} bounds an answer in {shown}", "Give --format json, too.")
         if _BOUND in ctx.meta:
             raise UsageError("--limit and --full exclude each other", "Give only one of them.")
         ctx.meta[_BOUND] = 0 if value is True else value
@@ -208,10 +205,10 @@ def _bounds(forms: Collection[str]) -> list[Callable[[Command], Command]]:
         metavar="N",
         expose_value=False,
         callback=bound,
-        help=f"{of}: at most N rows of each list.",
+        help=f"Of {shown}: at most N rows of each list.",
     )
     full = click.option(
-        "--full", is_flag=True, expose_value=False, callback=bound, help=f"{of}: everything, raw samples too."
+        "--full", is_flag=True, expose_value=False, callback=bound, help=f"Of {shown}: everything, raw samples too."
     )
     return [limit, full]
 

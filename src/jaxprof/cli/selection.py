@@ -17,7 +17,7 @@ from jaxprof.devices import Device, default_device
 from jaxprof.devices.inventory.join import merge
 from jaxprof.devices.inventory.machine import gather, local_devices, parse_device, platforms_of
 from jaxprof.devices.inventory.placement import worker_environment
-from jaxprof.errors import JaxprofError, UsageError, WorkerError, unknown_name
+from jaxprof.errors import JaxprofError, UsageError, unknown_name
 from jaxprof.runner.engine_process import describe, jax_devices
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.planning import HOST, PlannedRun, PlanOptions, plan_runs
@@ -50,9 +50,9 @@ def find_workloads(
     if arguments and not own_targets:
         raise UsageError("--arg is for your own functions", "Sizes of built-in workloads are set with --set n=4000.")
     infos = {target: [workload_info(built_in(target), sources=False)] for target in wanted if target not in own_targets}
-    described = (
-        describe_own(own_targets, interpreter, arguments, devices, variables, inputs_from) if own_targets else []
-    )
+    described: list[WorkloadInfo] = []
+    if own_targets:
+        described = describe(interpreter, own_targets, arguments, devices, variables=variables, inputs_from=inputs_from)
     for target in own_targets:
         prefix = f"{target}:"
         of_target = [info for info in described if info.origin == target or info.origin.startswith(prefix)]
@@ -65,21 +65,6 @@ def find_workloads(
         infos[target] = of_target
     unique = {info.origin if is_own(target) else target: info for target in wanted for info in infos[target]}
     return list(unique.values())
-
-
-def describe_own(
-    targets: Sequence[str],
-    interpreter: Interpreter,
-    arguments: Sequence[str],
-    devices: int = 1,
-    variables: Mapping[str, str] | None = None,
-    inputs_from: str = "",
-) -> list[WorkloadInfo]:
-    """Return a user's own functions as workloads. Raises UsageError for a target that cannot be described."""
-    try:
-        return describe(interpreter, targets, arguments, devices, variables=variables, inputs_from=inputs_from)
-    except WorkerError as error:
-        raise UsageError(error.what, error.hint) from error
 
 
 def plan(infos: Sequence[WorkloadInfo], choice: PlanOptions) -> tuple[list[PlannedRun], list[str]]:

@@ -168,25 +168,15 @@ def named(word: str) -> tuple[Kind | None, Path]:
     return kind, path
 
 
-def refuse_job(word: str) -> None:
-    """Raises FileRefusedError, which names the session of a process, if the word is the folder of a job."""
-    from jaxprof.analysis.opener import Kind, kind_of
-
-    path = with_home(word)
-    if path.is_dir() and kind_of(path) is Kind.JOB:
-        from jaxprof.session.log.reader import one_session_needed
-
-        raise one_session_needed(path)
-
-
 def session_at(word: str) -> Session | None:
-    """Return the session that the word names, by path or name; None for everything else. Raises FileRefusedError."""
-    from jaxprof.analysis.opener import Kind
+    """Return the session that the word names, by path or name; None for everything else. Raises FileRefusedError, also
+    for the folder of a job."""
+    from jaxprof.analysis.opener import Kind, kind_of
     from jaxprof.session import Session
-    from jaxprof.session.log import load
+    from jaxprof.session.log import Library, load
 
-    kind, path = named(word)
-    return load(path, Session) if kind is Kind.SESSION and not is_compiled_now(word) else None
+    path = Library().search(word) if not is_compiled_now(word) else None
+    return load(path, Session) if path is not None and kind_of(path) in (Kind.SESSION, Kind.JOB) else None
 
 
 @dataclass(eq=False)

@@ -34,7 +34,7 @@ from jaxprof.engine.protocol.request import (
     KeptLeaf,
     Request,
 )
-from jaxprof.errors import WorkerError
+from jaxprof.errors import UsageError, WorkerError
 from jaxprof.operating_system import python_words, refuse_to_run
 from jaxprof.reaper import REAPER
 from jaxprof.runner.child import ChildProcess, Pipes
@@ -289,7 +289,10 @@ def describe(
 ) -> list[WorkloadInfo]:
     """Return the workloads at `targets`. The user's code is imported in a child, never here; the child has `devices`
     CPU devices, and `variables` in its environment. Workloads that do not describe their inputs take those of
-    `inputs_from`. Raises WorkerError."""
+    `inputs_from`. Raises UsageError for a target that cannot be described."""
     request = DescribeRequest(targets=list(targets), arguments=list(arguments), inputs_from=inputs_from)
     environment = {"JAX_PLATFORMS": "cpu", **host_devices(devices), **(variables or {})}
-    return ask(interpreter, request, environment, timeout_seconds, list[WorkloadInfo])
+    try:
+        return ask(interpreter, request, environment, timeout_seconds, list[WorkloadInfo])
+    except WorkerError as error:
+        raise UsageError(error.what, error.hint) from error

@@ -24,7 +24,7 @@ from jaxprof.cli.output import (
     print_report,
     print_text,
 )
-from jaxprof.cli.target import Recorded, is_compiled_now, local_word, recorded, refuse_job, split_run
+from jaxprof.cli.target import Recorded, is_compiled_now, local_word, recorded, split_run
 from jaxprof.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
@@ -128,8 +128,6 @@ def command(files: tuple[str, ...], form: str, over_time: bool, no_run: bool, **
         _print_trend(files[0] if files else "", form, **{name: words[name] for name in _TREND})
         return None
     refuse(_TREND, "has no effect without --over-time", "Add --over-time.")
-    for each in files:
-        refuse_job(each)
     if form == "csv":
         raise no_form("a comparison of A with B", form, "text", "json", "markdown")
     if words["targets"]:
@@ -209,8 +207,9 @@ def _side(word: str, stack: ExitStack) -> Recorded:
         return stack.enter_context(recorded(name, ("kernels", "memory", "compile", "steps", "trust")))
 
     found, run = split_run(word, opened)
-    if run and run not in found.session.runs:
-        raise unknown_name("run", run, found.session.runs)
+    runs = found.session.runs
+    if run and run not in runs:
+        raise unknown_name("run", run, runs)
     found.run = run or None
     return found
 

@@ -33,7 +33,7 @@ from jaxprof.cli.hlo_target import CompileOptions, compiled_programs, placed
 from jaxprof.cli.options import refuse, refuse_without, words_given
 from jaxprof.cli.output import ExitCode, format_option, print_lines, print_report
 from jaxprof.cli.sides import TIMED, measure_times
-from jaxprof.cli.target import is_compiled_now, refuse_job, session_at
+from jaxprof.cli.target import is_compiled_now, session_at
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.operating_system import unwound_by_signals
 from jaxprof.report import gate as report
@@ -89,8 +89,6 @@ def command(
     compiles. Times are measured in turns: run:5% (a call), first_run, trace, lower, compile. Exit codes: 0 within, 1 a
     side failed, 3 a limit was exceeded, 4 undecided (--strict).
     """
-    for each in filter(None, (target, base)):
-        refuse_job(each)
     parsed_limits = read_limits(limits)
     _refuse_ineffective(words["targets"], parsed_limits, timed=any(limit.is_time for limit in parsed_limits))
     how = {name: words.pop(name) for name in TIMED}
