@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -132,22 +133,22 @@ def _variables(items: Sequence[str]) -> dict[str, str]:
     return variables
 
 
-_PLANNED: Final = ("launches", "budget_seconds", "max_seconds", "seed")
-TIMED: Final = ("max_silence_seconds", "out", "force", *_PLANNED)
+TIMED: Final = ("launches", "budget_seconds", "max_seconds", "max_silence_seconds", "seed", "out", "force")
 """Parameters of a command that say how the times of sides are measured, and where they are kept."""
 
 
-def measure(read: Sides, folder: Path, how: Mapping[str, Any], **more: Any) -> Outcome:
-    """Measure the sides, A first, and keep the session. `how`: the parameters `TIMED`; `more`: further options of all
-    sides. Raises UsageError for sides that do not fit, before anything runs."""
+def measure(read: Sides, folder: Path, words: Mapping[str, Any], **more: Any) -> Outcome:
+    """Measure the sides, A first, and keep the session. `words`: parameters of the command, with those of `TIMED`;
+    `more`: options of all sides, in place of these. Raises UsageError for sides that do not fit, before anything
+    runs."""
     sides, notes = read
     interpreter = sides[0].interpreter
-    timed = {name: how[name] for name in _PLANNED}
-    planned = plan_comparison(sides, SideOptions(**timed, folder=folder, **more), notes)
+    given = {each.name: words[each.name] for each in fields(SideOptions) if each.name in words}
+    planned = plan_comparison(sides, SideOptions(**{**given, **more}, folder=folder), notes)
     comparison = planned[0].comparison
     lines = [f"note: {each}" for each in comparison.notes] if comparison is not None else []
-    writer = new_writer(how["out"], replace_existing=how["force"])
-    return carry_out(planned, interpreter, writer, lines, how["max_silence_seconds"])
+    writer = new_writer(words["out"], replace_existing=words["force"])
+    return carry_out(planned, interpreter, writer, lines, words["max_silence_seconds"])
 
 
 def measure_times(

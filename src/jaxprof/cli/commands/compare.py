@@ -176,13 +176,7 @@ def _measured(targets: tuple[str, ...], form: str, words: dict[str, Any]) -> int
     with unwound_by_signals(), TemporaryFolder("ab") as folder, read_sides(targets, words) as read:
         first = read[0][0]
         (device,) = choose([words["device"]] if words["device"] else [], first.interpreter, first.environment)
-        measured = measure(
-            read,
-            folder,
-            words,
-            device=device,
-            **{name: words[name] for name in ("variant", "preset", "arguments", "capture", "margin")},
-        )
+        measured = measure(read, folder, words, device=device)
     (result,) = ab_results(measured.session)
     if form == "json":
         path = str(measured.path) if measured.path is not None else None
