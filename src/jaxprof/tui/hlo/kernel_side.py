@@ -54,11 +54,9 @@ LISTS = {"kernels": "Kernels", "findings": "Findings", "roofline": "Roofline"}
 class KernelSide(Guarded, Container, keys="roofline"):
     """One list at a time, and the facts beside or below it."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._opened: OpenedModule | None = None
-        self.tab = "kernels"
-        """The list in view, one of `LISTS`."""
+    _opened: OpenedModule | None = None
+    tab = "kernels"
+    """The list in view, one of `LISTS`."""
 
     def compose(self) -> ComposeResult:
         with Vertical(id="list-box", classes="box"):

@@ -36,19 +36,17 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
     class StageRequested(Message):
         """Reports that the history led to another stage."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._opened: OpenedModule | None = None
-        self.stage = "hlo"
-        """The name of the stage in view."""
-        self.hits: Hits | None = None
-        """The matches of the last search; None until it is over."""
-        self.count = ""
-        """The number of matches and the index of the one in view, or the error in the regular expression."""
-        self._hit_index: int | None = None
-        self._search_start = 0
-        self._wanted: object = None
-        """Identity of the last search."""
+    _opened: OpenedModule | None = None
+    stage = "hlo"
+    """The name of the stage in view."""
+    hits: Hits | None = None
+    """The matches of the last search; None until it is over."""
+    count = ""
+    """The number of matches and the index of the one in view, or the error in the regular expression."""
+    _hit_index: int | None = None
+    _search_start = 0
+    _wanted: object = None
+    """Identity of the last search."""
 
     def compose(self) -> ComposeResult:
         with Vertical(id="text-box", classes="box"):

@@ -68,16 +68,14 @@ class JobScreen(ViewsScreen, keys="job"):
     AUTO_FOCUS = "#processes"
     VIEWS = VIEWS
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._reading: JobReading | None = None
-        self._job: JobInView | None = None
-        self._error: JaxprofError | None = None
-        """Why the last reading failed; None if it did not."""
-        self._busy = False
-        """Whether a thread is reading the folder."""
-        self._requested: tuple[object, ...] = ()
-        """Key of the grid of steps that was requested last."""
+    _reading: JobReading | None = None
+    _job: JobInView | None = None
+    _error: JaxprofError | None = None
+    """Why the last reading failed; None if it did not."""
+    _busy = False
+    """Whether a thread is reading the folder."""
+    _requested: tuple[object, ...] = ()
+    """Key of the grid of steps that was requested last."""
 
     def compose_body(self) -> ComposeResult:
         yield Lines(id="job-head")

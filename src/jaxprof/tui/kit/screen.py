@@ -39,13 +39,11 @@ class SessionScreen(Guarded, Screen[None]):
     CSS_PATH: ClassVar[CSSPathType | None] = STYLES
     TICK_SECONDS: ClassVar[float] = 1.0
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._missed: frozenset[str] = frozenset()
-        self._replaced = True
-        self._composed = False
-        self._innermost: Widget | None = None
-        self._clock: Timer | None = None
+    _missed: frozenset[str] = frozenset()
+    _replaced = True
+    _composed = False
+    _innermost: Widget | None = None
+    _clock: Timer | None = None
 
     @property
     def profiler(self) -> Profiler:

@@ -137,10 +137,8 @@ class StageTabs(Bar):
     Brackets mark the tabs in view, so that they stand out without colours too.
     """
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._tabs: Sequence[Tab] = ()
-        self._shown: frozenset[str] = frozenset()
+    _tabs: Sequence[Tab] = ()
+    _shown: frozenset[str] = frozenset()
 
     def show(self, tabs: Sequence[Tab], shown: frozenset[str]) -> None:
         """Show these tabs; those named in `shown` are in view."""

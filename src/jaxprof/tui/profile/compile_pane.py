@@ -57,6 +57,8 @@ def tree_of(node: PassTimes, depth: int = 0) -> TimeNode:
 class CompilePane(Guarded, Container):
     """The stages and the tree of a compile."""
 
+    _data: object = None
+
     def compose(self) -> ComposeResult:
         with Vertical(id="stage-box", classes="box") as box:
             box.border_title = "Stages"
@@ -64,10 +66,6 @@ class CompilePane(Guarded, Container):
         with Vertical(id="pass-box", classes="box") as box:
             box.border_title = "Phases and passes"
             yield TimeTree("phase or pass", "stage", id="passes")
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._data: object = None
 
     def show(self, data: PassTimes | None, words: str) -> None:
         """Show the tree of a log, or `words` that explain why there is none."""

@@ -131,13 +131,11 @@ CHANGE = 0.01
 class MemoryView(Guarded, Container, keys="memory"):
     """The memory of one program."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._picture: MemoryPicture | None = None
-        self._key: object = None
-        """The program whose memory is shown."""
-        self._at = 0
-        """Index of the point of the schedule under the cursor."""
+    _picture: MemoryPicture | None = None
+    _key: object = None
+    """The program whose memory is shown."""
+    _at = 0
+    """Index of the point of the schedule under the cursor."""
 
     def compose(self) -> ComposeResult:
         with Vertical(id="memory-box", classes="box") as box:

@@ -118,18 +118,15 @@ class ProfileScreen(SessionScreen, keys="profile"):
 
     MODE = "profile"
     AUTO_FOCUS = "#lanes"
+    _run = ""
+    _view = "timeline"
+    _overview_of: tuple[str, int] = ("", 0)
+    """The run of the whole profile whose overview is shown, and `id` of its session."""
 
     @property
     def place(self) -> str:
         """The place of this screen in the menu, which lists Compiles and Memory as places of their own."""
         return {"compile": "compiles", "memory": "memory"}.get(self._view, "timeline")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._run = ""
-        self._view = "timeline"
-        self._overview_of: tuple[str, int] = ("", 0)
-        """The run of the whole profile whose overview is shown, and `id` of its session."""
 
     def compose_body(self) -> ComposeResult:
         yield StageTabs(id="profile-tabs")

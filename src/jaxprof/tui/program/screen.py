@@ -94,21 +94,18 @@ class ProgramScreen(ViewsScreen, keys="program"):
     TICK_SECONDS = 0.5
     AUTO_FOCUS = "#findings"
     VIEWS = VIEWS
+    _main = MAIN[0]
+    """The view in the main area of a large terminal."""
+    _run = ""
+    _result: ProgramResult | None = None
+    """The figures that are shown."""
+    _cancelled = ("", 0)
+    """The program that the user has cancelled, and how often."""
 
     @property
     def place(self) -> str:
         """The place of this screen in the menu: the summary, unless the ledger is in view."""
         return "compiles" if self._view == "ledger" else "summary"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._main = MAIN[0]
-        """The view in the main area of a large terminal."""
-        self._run = ""
-        self._result: ProgramResult | None = None
-        """The figures that are shown."""
-        self._cancelled = ("", 0)
-        """The program that the user has cancelled, and how often."""
 
     def compose_body(self) -> ComposeResult:
         words = f"No program was recorded in this session. {key_of('home.program')} on Start runs one."

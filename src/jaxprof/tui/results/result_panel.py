@@ -51,9 +51,7 @@ _HOW = {"numpy": "NumPy on the host", "eager": "op by op", "jit": "compiled as o
 class ResultPanel(ScrollPane):
     """All of a row, hidden while there is nothing to show. A part is redrawn only when its data changes."""
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
-        self._titles = ("", "")
+    _titles = ("", "")
 
     def compose(self) -> ComposeResult:
         yield Lines(id="head")

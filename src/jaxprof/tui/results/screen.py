@@ -56,11 +56,9 @@ class ResultsScreen(SessionScreen, keys="results"):
     TICK_SECONDS = 0.1
     AUTO_FOCUS = "#results"
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._summary = ""
-        self._followed = ""
-        """The newest run, which the cursor follows until the user moves it to another row."""
+    _summary = ""
+    _followed = ""
+    """The newest run, which the cursor follows until the user moves it to another row."""
 
     def compose_body(self) -> ComposeResult:
         yield ExplanationHead()

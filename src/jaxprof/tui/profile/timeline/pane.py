@@ -45,16 +45,14 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
 
         op: TimelineOp
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._steps: StepsMeasured | None = None
-        self._run_id = ""
-        self._matches: Matches | None = None
-        self._search_state = ""
-        self._totals: tuple[Lanes, tuple[int, int], Mapping[int, LaneTotals]] | None = None
-        """The totals shown last, with their lanes and their range: many keys leave the range as it is."""
-        self._kernel = ""
-        """The kernel to go to once the timeline has been read."""
+    _steps: StepsMeasured | None = None
+    _run_id = ""
+    _matches: Matches | None = None
+    _search_state = ""
+    _totals: tuple[Lanes, tuple[int, int], Mapping[int, LaneTotals]] | None = None
+    """The totals shown last, with their lanes and their range: many keys leave the range as it is."""
+    _kernel = ""
+    """The kernel to go to once the timeline has been read."""
 
     def compose(self) -> ComposeResult:
         with Vertical(id="lane-box", classes="box") as box:
