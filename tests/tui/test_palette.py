@@ -22,10 +22,9 @@ async def choose(walk, words, line):
         await walk.press("enter")
 
 
-async def test_actions_kernels_and_kept_sessions_are_found_and_gone_to(tmp_path):
+async def test_actions_kernels_and_kept_sessions_are_found_and_gone_to(shelf):
     tape = recorded.finished()
     async with walking() as walk:
-        walk.app.library_folder = tmp_path
         await choose(walk, "Start", "1         Start")
         await walk.mode("home")
         walk.app.set_session(program_session(), None)
@@ -33,9 +32,9 @@ async def test_actions_kernels_and_kept_sessions_are_found_and_gone_to(tmp_path)
         await walk.on("HloScreen")
         table = walk.find(KernelTable)
         await walk.until(lambda: table.ranked is not None and table.ranked.kernel.name == "tanh_fusion")
-        written(tmp_path / "a-night-run.jaxprof", tape.events, tape.header)
+        written(shelf / "a-night-run.jaxprof", tape.events, tape.header)
         await choose(walk, "night", "session   a-night-run")
-        await walk.until(lambda: walk.app.session_path == tmp_path / "a-night-run.jaxprof")
+        await walk.until(lambda: walk.app.session_path == shelf / "a-night-run.jaxprof")
 
 
 async def test_functions_and_lines_lead_to_their_rows():

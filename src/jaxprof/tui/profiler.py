@@ -100,8 +100,6 @@ class Profiler(Guarded, App[None]):
         the session."""
         self.folder = Path.cwd()
         """Folder in which the user's programs are looked up: the one that jaxprof was started in."""
-        self.library_folder: Path | None = None
-        """Folder of the saved sessions; None for the user's default folder."""
         self.opened = OpenedSession()
         """The session in view."""
         self.reading: ProfileReading | None = None
@@ -335,7 +333,7 @@ class Profiler(Guarded, App[None]):
         """Return the library of saved sessions."""
         from jaxprof.session.log import Library
 
-        return Library(self.library_folder)
+        return Library()
 
     # -- from screen to screen --------------------------------------------------------------------------------
 

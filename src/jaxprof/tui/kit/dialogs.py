@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -18,7 +19,8 @@ from jaxprof.errors import JaxprofError
 from jaxprof.files import with_home
 from jaxprof.text import safe, safe_lines
 from jaxprof.tui.keys import key_of
-from jaxprof.tui.kit.guard import Guarded, on
+from jaxprof.tui.kit.drawing import hang
+from jaxprof.tui.kit.guard import Guarded, in_thread, on
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import TableColumn
@@ -85,6 +87,39 @@ class TextDialog(Dialog[None], keys="reader"):
 
 _COPIED_WIDTH = 200
 """Columns of a text that is copied."""
+
+
+Draw = Callable[[int], list[Content]]
+"""Draws a text in so many columns."""
+
+
+class ReportDialog(TextDialog):
+    """A text for which a thread reads files."""
+
+    CLASSES = "dialog report"
+
+    def make(self, waiting: str) -> None:
+        """Read in a thread, and show the text then; until then, `waiting`."""
+        self.take(partial(plain_lines, waiting))
+        in_thread(self, self.read, "report", then=self.take, failed=self.refused)
+
+    def read(self) -> Draw:
+        """Read what the text is made of. For threads only."""
+        raise NotImplementedError
+
+    def refused(self, error: JaxprofError) -> None:
+        """Show why there is no text."""
+        self.take(partial(plain_lines, str(error), style="$error"))
+
+    def take(self, draw: Draw) -> None:
+        """Show another text."""
+        self._draw = draw
+        self.show(draw)
+
+
+def plain_lines(text: str, width: int, style: str = "") -> list[Content]:
+    """Return a text from a report, with its lines wrapped."""
+    return [drawn for line in safe_lines(text) for drawn in hang(Content(""), line, width, style)]
 
 
 MOST_ROWS = 17

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
 from jaxprof.text import safe
 from jaxprof.tui.keys import in_words, key_of
-from jaxprof.tui.kit.dialogs import TextDialog
+from jaxprof.tui.kit.dialogs import Draw, ReportDialog
 from jaxprof.tui.kit.guard import in_thread
 from jaxprof.tui.kit.picture import Lines
 
@@ -84,30 +85,25 @@ def head_lines(result: Conclusion, width: int, *, whole: bool) -> list[Content]:
     return cost_lines(replace(result, action=result.action + key, command=""), width)
 
 
-class ExplanationDialog(TextDialog, keys="explanation"):
+class ExplanationDialog(ReportDialog, keys="explanation"):
     """The findings that cost most, with their fixes and the commands that verify them."""
 
     CLASSES = "dialog help"
+    _explanation: Explanation | None = None
 
     def __init__(self, session: Session, name: str) -> None:
         super().__init__("What to do", keys=f"{key_of('explanation.copy')} copies the command")
         self._session, self._called = session, name
-        self._explanation: Explanation | None = None
 
     def on_mount(self) -> None:
-        in_thread(self, lambda: explain(self._session, self._called), "explanation", then=self._take)
+        self.make(READING)
 
-    def _take(self, explanation: Explanation) -> None:
-        self._explanation = explanation
-        self.show(explanation)
-
-    def lines(self, width: int) -> list[Content]:
-        if self._explanation is None:
-            return [Content.styled(READING, "$text-muted")]
+    def read(self) -> Draw:
         from jaxprof.report.explain import explanation_lines
 
-        lines = explanation_lines(self._explanation, full=True, width=max(40, width))
-        return [Content.styled(line, _style(line)) for line in lines]
+        found = self._explanation = explain(self._session, self._called)
+        lines = partial(explanation_lines, found, full=True)
+        return lambda width: [Content.styled(line, _style(line)) for line in lines(width=max(40, width))]
 
     def action_copy(self) -> None:
         if (explanation := self._explanation) is not None:

@@ -210,9 +210,7 @@ class KeyBar(Bar):
     of focus, which is slow over SSH. If not all keys fit, those that come first in the key table stay; `?` shows all.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._keys: list[BarKey] = []
+    _keys: Sequence[BarKey] = ()
 
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)

@@ -10,16 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from textual.content import Content
-
 from jaxprof.analysis.ab import sides_beside
 from jaxprof.analysis.history import FACTS_KEPT, PHASES_KEPT, read_history
 from jaxprof.errors import UsageError
-from jaxprof.text import safe_lines
 from jaxprof.tui.keys import key_of
-from jaxprof.tui.kit.dialogs import TextDialog
-from jaxprof.tui.kit.drawing import hang
-from jaxprof.tui.kit.guard import in_thread
+from jaxprof.tui.kit.dialogs import Draw, ReportDialog, plain_lines
 from jaxprof.tui.kit.table_columns import report_contents
 from jaxprof.units import seconds
 
@@ -77,39 +72,6 @@ def in_order(session: Session, marked: Sequence[str]) -> tuple[str, str]:
         raise UsageError(f"only {session.runs[marked[0]].label} is marked", advice)
     first, second = marked
     return (second, first) if session.runs[first].plan.baseline == second else (first, second)
-
-
-Draw = Callable[[int], list[Content]]
-"""Draws a text in so many columns."""
-
-
-class ReportDialog(TextDialog):
-    """A text for which a thread reads files."""
-
-    CLASSES = "dialog report"
-
-    def make(self, waiting: str) -> None:
-        """Read in a thread, and show the text then; until then, `waiting`."""
-        self.take(partial(plain_lines, waiting))
-        in_thread(self, self.read, "report", then=self.take, failed=self.refused)
-
-    def read(self) -> Draw:
-        """Read what the text is made of. For threads only."""
-        raise NotImplementedError
-
-    def refused(self, error: JaxprofError) -> None:
-        """Show why there is no text."""
-        self.take(partial(plain_lines, str(error), style="$error"))
-
-    def take(self, draw: Draw) -> None:
-        """Show another text."""
-        self._draw = draw
-        self.show(draw)
-
-
-def plain_lines(text: str, width: int, style: str = "") -> list[Content]:
-    """Return a text from a report, with its lines wrapped."""
-    return [drawn for line in safe_lines(text) for drawn in hang(Content(""), line, width, style)]
 
 
 class DifferenceDialog(ReportDialog):
