@@ -18,7 +18,7 @@ from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.timeline import TEXT_NAME
 from jaxprof.report.memory import fit_words
 from jaxprof.session.run import IMPORTED
-from jaxprof.text import safe, shorten
+from jaxprof.text import shorten
 from jaxprof.tui.kit.captures import (
     TrustLine,
     ask_about,
@@ -49,8 +49,7 @@ if TYPE_CHECKING:
 
     from jaxprof.analysis.profile import ProfileOverview
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.analysis.timeline import TimelineOp
-    from jaxprof.session import Run, Session
+    from jaxprof.session import Run
 
 
 def allocator_line(run: Run) -> Content:
@@ -296,16 +295,6 @@ class ProfileScreen(SessionScreen, keys="profile"):
 
         Choose("Which run?", options, current).ask(self.app, take)
 
-    @on(TimelinePane.HloRequested)
-    def _to_hlo(self, message: TimelinePane.HloRequested) -> None:
-        """Go to the HLO of the run that the kernel belongs to."""
-        session = self.profiler.session
-        run = run_of_op(session, self._run, message.op)
-        if run is None:
-            self.say(f"The HLO of {safe(message.op.module)} was not recorded.", "No HLO")
-        else:
-            self.profiler.show_in("hlo", run, kernel=message.op.name)
-
     @on(RowList.Chosen, "#buffers")
     def _to_instruction(self) -> None:
         session, name = self.profiler.session, self.query_one(BufferList).instruction
@@ -319,15 +308,3 @@ class ProfileScreen(SessionScreen, keys="profile"):
             return
         if self._view != "timeline" or not self.query_one(TimelinePane).step_back():
             self.profiler.step_back()
-
-
-def run_of_op(session: Session, run_id: str, op: TimelineOp) -> str | None:
-    """Return the run that has the HLO of an op; None if no run has it."""
-    runs = session.runs
-    run = runs.get(run_id)
-    if run is not None and "hlo" in run.texts and run.plan.how != "imported":
-        return run_id
-    programs = [run for run in runs.values() if run.plan.how == "imported" and "hlo" in run.texts]
-    same = [run for run in programs if op.program is not None and run.plan.parameters.get("program") == op.program]
-    named = [run for run in programs if run.plan.workload == op.module]
-    return next((run.id for run in [*same, *named]), None)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from textual.containers import Vertical
 from textual.content import Content
-from textual.message import Message
 
 from jaxprof.errors import JaxprofError
 from jaxprof.text import safe
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     from jaxprof.events import StepsMeasured
     from jaxprof.session import Session
     from jaxprof.tui.profile.timeline.browse import Browse
+    from jaxprof.tui.profiler import Profiler
 
 
 FACTS = 8
@@ -38,12 +37,6 @@ FACTS = 8
 
 class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
     """The timeline of one run."""
-
-    @dataclass
-    class HloRequested(Message):
-        """Requests the HLO of a kernel."""
-
-        op: TimelineOp
 
     _steps: StepsMeasured | None = None
     _run_id = ""
@@ -202,8 +195,13 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         return lanes.ops[label[1]] if label is not None and label[1] is not None and lanes is not None else None
 
     def action_hlo(self) -> None:
-        if (op := self._op) is not None:
-            self.post_message(self.HloRequested(op))
+        """Go to the HLO of the run that the kernel belongs to."""
+        op, app = self._op, cast("Profiler", self.app)
+        run = run_of_op(app.session, self._run_id, op) if op is not None else None
+        if op is not None and run is None:
+            self.say(f"The HLO of {safe(op.module)} was not recorded.", "No HLO")
+        elif op is not None and run is not None:
+            app.show_in("hlo", run, kernel=op.name)
 
     def action_search(self) -> None:
         self.query_one(FilterLine).open()
@@ -281,3 +279,15 @@ def _literal(name: str) -> str:
 
 def _median(matches: Matches) -> str:
     return f", median {seconds(matches.median_ns * NS)}" if len(matches) > 1 else ""
+
+
+def run_of_op(session: Session, run_id: str, op: TimelineOp) -> str | None:
+    """Return the run that has the HLO of an op; None if no run has it."""
+    runs = session.runs
+    run = runs.get(run_id)
+    if run is not None and "hlo" in run.texts and run.plan.how != "imported":
+        return run_id
+    programs = [run for run in runs.values() if run.plan.how == "imported" and "hlo" in run.texts]
+    same = [run for run in programs if op.program is not None and run.plan.parameters.get("program") == op.program]
+    named = [run for run in programs if run.plan.workload == op.module]
+    return next((run.id for run in [*same, *named]), None)
