@@ -43,12 +43,6 @@ if TYPE_CHECKING:
     from jaxprof.tui.profiler import Profiler
 
 
-_OF_RUNS = frozenset(
-    ("mark", "log", "step", "compare", "sort", "reverse", "open", "hlo", "profile", "cancel", "again", "copy", "zoom")
-)
-"""Actions that need runs."""
-
-
 class ResultsScreen(SessionScreen, keys="results"):
     """The runs of the open session."""
 
@@ -186,28 +180,26 @@ class ResultsScreen(SessionScreen, keys="results"):
         if action == "unzoom":
             return None if self.has_class("-zoom") or self.has_class("-log") else HIDDEN
         run, runs = self.chosen, self.profiler.session.runs
-        if action in _OF_RUNS and not runs:
-            return HIDDEN
         views = views_of(self.profiler.session, run) if run is not None else frozenset()
         row = run or self._sweep()
         works = {
             "log": run is not None,
             "step": run is not None,
-            "sort": True,
-            "reverse": True,
+            "sort": bool(runs),
+            "reverse": bool(runs),
             "open": row is not None and not self.has_class("-zoom"),
             "copy": row is not None,
             "zoom": row is not None,
             "hlo": run is not None and "hlo" in run.texts,
             "profile": bool(parameters) and parameters[0] in views,
         }
-        if action in works:
-            return None if works[action] else ""
-        return self._why_no(action, run) if action in _OF_RUNS else super().why_not(action, parameters)
+        if action not in (*works, "mark", "compare", "cancel", "again"):
+            return super().why_not(action, parameters)
+        why = self._why_no(action, run) if action not in works else None if works[action] else ""
+        return why if why is None or runs else HIDDEN
 
     def _why_no(self, action: str, run: Run | None) -> str | None:
         """Return why a run is not marked, compared, cancelled or repeated; None if it is."""
-        from jaxprof.runner.rerun import NOT_AGAIN
         from jaxprof.tui.results.compare_dialog import unfit
 
         if action == "compare" and any(unfit(each) is None for each in self.profiler.session.runs.values()):
@@ -219,6 +211,8 @@ class ResultsScreen(SessionScreen, keys="results"):
         if action == "cancel" and (run.shown.over or not self._ours):
             return "this run has ended" if run.shown.over else "another process runs it: cancel it there"
         if action == "again" and run.plan.how == IMPORTED:
+            from jaxprof.runner.rerun import NOT_AGAIN
+
             return f"{run.label} {'. '.join(NOT_AGAIN[IMPORTED])}"
         return "this run has not ended yet" if action == "again" and not run.shown.over else None
 
