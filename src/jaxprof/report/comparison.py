@@ -95,6 +95,8 @@ def growth_text(fact: FigureDifference) -> str:
 
 
 def _verdict(row: PhaseDifference) -> str:
+    if row.times.ratio is None:
+        return UNKNOWN  # a side does not have the phase
     reason = row.times.reason
     return f"{row.times.verdict}: {reason}" if reason else row.times.verdict
 
@@ -418,12 +420,18 @@ def comparison_text(difference: SessionDifference) -> str:
     return "\n".join(report_lines(comparison_pieces(difference), WIDE))
 
 
+def _session_line(name: str, session: Session) -> str:
+    header = session.header
+    return safe(f"{name}: {header.session}  ·  {header.created}  ·  {header.host}  ·  {state_words(session)}")
+
+
 def comparison_pieces(difference: SessionDifference) -> Iterator[Piece]:
     """Yield the report on two sessions."""
-    for name, session in (("first", difference.before), ("second", difference.after)):
-        header = session.header
-        yield safe(f"{name}: {header.session}  ·  {header.created}  ·  {header.host}  ·  {state_words(session)}")
-        if difference.before is not difference.after:  # not two runs of one session
+    if difference.before is difference.after:  # two of its runs
+        yield _session_line("session", difference.before)
+    else:
+        for name, session in (("first", difference.before), ("second", difference.after)):
+            yield _session_line(name, session)
             yield from (Prose(verdict_line(kept), hang=2) for result in ab_results(session) for kept in result.versus)
     yield from ("", environment_table(difference))
     for pair in difference.runs:
