@@ -130,6 +130,11 @@ def test_one_line_says_why_the_gpu_is_not_used_and_what_mends_that(machine, caps
     assert said in noted
 
 
+def test_variables_that_ask_for_what_is_not_there_are_named(machine, capsys):
+    assert machine(variables={"JAX_PLATFORMS": "cuda"}) == "cpu:0"
+    assert capsys.readouterr().err == f"{NOTE}JAX_PLATFORMS='cuda' names no other device of this machine\n"
+
+
 MEASURING = (
     ("run", "selu"),
     ("compare", "selu:numpy", "selu:jit"),

@@ -363,6 +363,15 @@ def test_only_sides_of_a_comparison_have_a_rule():
     assert LaunchRule.of([PlannedRun(spec=spec("A"))]) is not None
 
 
+@pytest.mark.parametrize(("spent", "enough"), [(9.0, True), (5.0, False)])
+def test_no_launch_begins_that_its_hard_cap_would_end_before_its_first_call(spent, enough):
+    sides = [turns.Side(run, PlannedRun(spec=spec(run, max_seconds=10.0))) for run in ("A", "B")]
+    sides[0].cold_seconds, sides[0].spent_seconds = 2.0, spent
+    rule, recorder = SimpleNamespace(ends=lambda *_: False), SimpleNamespace(session=None)
+    group = SimpleNamespace(_rule=rule, _recorder=recorder, sides=sides)
+    assert turns.Group._has_enough(group, sides, 1) is enough
+
+
 @pytest.mark.parametrize(
     ("budget", "launches_end_at", "over"),
     [

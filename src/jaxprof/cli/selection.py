@@ -203,6 +203,8 @@ def _default(interpreter: Interpreter, platforms: str) -> str:
         devices, problem = _as_jax_sees(devices, interpreter)
     chosen = default_device(devices)
     why = f"JAX could not list its devices: {problem}" if problem else _why_unused(devices)
+    if not why and platforms:
+        why = f"JAX_PLATFORMS={platforms!r} names no other device of this machine"
     if why and chosen == HOST:
         note(f"note: this runs on {HOST}, because {why}")
     return chosen

@@ -267,6 +267,8 @@ class Group:
             return self._next_launch_too_long(active, done)
         if active[0] is not self.sides[0] or len(active) == 1:
             return True  # nothing is left to compare
+        if any(side.left_seconds is not None and side.left_seconds < side.cold_seconds for side in active):
+            return True  # it would reach its hard cap before its first call
         return self._rule.ends(self._recorder.session, [side.run for side in active])
 
     def _next_launch_too_long(self, active: Sequence[Side], done: int) -> bool:

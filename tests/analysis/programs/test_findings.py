@@ -536,3 +536,14 @@ def test_a_function_beside_the_step_in_its_line_is_host_work():
     assert "goes to the device" not in only("host_work", *loop(books)).message, "JAX works in that line, too"
     assert made.result(*loop(books)).verdict.kind == "host-bound"
     assert made.result(*loop(made.line(88, 0.6, "host_busy"))).verdict.kind == "dispatch-bound"
+
+
+def test_nothing_is_said_of_a_loop_beside_which_another_thread_works():
+    waits = [made.sampled(at, 1.0, {"waiting": 1.0}, [made.line(30, 1.0, "waiting", "q.put()")]) for at in range(10)]
+    here = made.result(made.compiled(), *waits)
+    there = made.result(made.compiled(thread="worker"), *waits)
+    both = made.result(made.compiled(thread="worker"), *loop(SYNC))
+    assert here.other_thread == both.other_thread == ""
+    assert both.verdict.kind
+    assert (there.verdict.kind, there.other_thread, there.findings) == (None, "worker", ())
+    assert there.verdict.reason == "JAX works in worker, and only the main thread is sampled"

@@ -32,6 +32,7 @@ from jaxprof.events import (
 )
 from jaxprof.grouping import grouped, totals
 from jaxprof.light_dataclass import dataclass
+from jaxprof.text import raised_at, safe
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.loop_time import HotLoop, Spot, Spots
@@ -284,8 +285,6 @@ class ProgramResult:
         ended = self._program.ended
         if ended is not None and ended.error:
             return ended.error, ended.error_at, ended.error_seconds
-        from jaxprof.text import raised_at
-
         lines = [line for line in self.run.log if line.stream == "stderr"]
         number = raised_at([line.text for line in lines])
         return ("", NOWHERE, None) if number is None else (lines[number].text, NOWHERE, lines[number].monotonic_seconds)
@@ -458,10 +457,22 @@ class ProgramResult:
         )
 
     @cached_property
-    def verdict(self) -> Verdict:
-        """What bounds the hot loop."""
-        from jaxprof.analysis.programs.verdict import verdict
+    def other_thread(self) -> str:
+        """Name of the thread in which the program's functions were compiled, if the main thread compiled none, and runs
+        none in its hot loop."""
+        own = [row.thread for row in self.compiles if not row.op_by_op and not row.library]
+        looped = self.hot.spots if self.hot.key is not None else ()
+        here = any(spot.kind in ("compiled", "inline", "call", "fed") for spot in looped)
+        return own[0] if own and all(own) and not here else ""
 
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What bounds the hot loop; unknown if JAX works in a thread that is not sampled."""
+        from jaxprof.analysis.programs.verdict import Verdict, verdict
+
+        if self.other_thread:
+            reason = f"JAX works in {safe(self.other_thread)}, and only the main thread is sampled"
+            return Verdict(None, None, None, None, reason)
         return verdict(self.hot, timed=all(warning.code != "steps_not_counted" for warning in self.run.warnings))
 
     @cached_property

@@ -159,6 +159,14 @@ _CHECKS: Final[tuple[Callable[[ProgramResult, Claims], Iterator[Finding]], ...]]
     arrays.arrays_grow,
     arrays.unused_donation,
 )
+_OF_SAMPLED_LOOPS: Final = (
+    loops.host_sync,
+    loops.op_by_op_loop,
+    loops.data_waits,
+    loops.host_work,
+    loops.dispatch_bound,
+)
+"""Checks that say nothing if JAX works in another thread than the sampled one."""
 _REMARKS: Final = (compiling.compile_dominates, compiling.cache_off)
 CODES, REMARKS = (tuple(check.__name__ for check in checks) for checks in (_CHECKS, _REMARKS))
 """Every code that a finding, or a remark, can have; the check that yields it has its name."""
@@ -168,7 +176,8 @@ def findings(result: ProgramResult) -> tuple[Finding, ...]:
     """Return the findings of a program: its failure, then those with the largest saving, then those of unknown
     saving."""
     claims = Claims(result)
-    every = claims.bounded([with_fix(finding) for look in _CHECKS for finding in look(result, claims)])
+    looks = [look for look in _CHECKS if not (result.other_thread and look in _OF_SAMPLED_LOOPS)]
+    every = claims.bounded([with_fix(finding) for look in looks for finding in look(result, claims)])
     return tuple(sorted(every, key=lambda found: (found.code != "program_failed", -(found.saves_seconds or 0.0))))
 
 
