@@ -107,6 +107,17 @@ def test_what_grew_is_shown_by_a_command_that_can_be_run(call, known, tmp_path):
         assert (said.code, said.out.splitlines()[-1].strip()) == (3, f"jaxprof {told}")
 
 
+@pytest.mark.parametrize("option", ["--device cpu:0", "--arg f32[8]", "--for h100", "--set n=3"])
+def test_options_of_a_compile_are_refused_if_nothing_is_compiled(call, known, tmp_path, option):
+    old, new = str(tmp_path / "old.jaxprof"), str(tmp_path / "new.jaxprof")
+    for path in (old, new):
+        written(Path(path), compiled(sessions.HLO), sessions.HEADER)
+    known |= {old: session(), new: session()}
+    said = call("gate", new, "--base", old, "--fail-on", "bytes", *option.split())
+    assert (said.code, said.err.splitlines()[0]) == (2, f"jaxprof: {option.split()[0]} applies to what is compiled now")
+    assert call("gate", new, "--base", old, "--fail-on", "bytes").code == 0
+
+
 def test_each_device_is_held_against_its_own(call, known):
     known |= {"old:f": session(devices=("h100", "tpu-v5e")), "new:f": session(devices=("tpu-v5e", "h100"))}
     known["other:f"] = session(devices=("a100",))

@@ -113,6 +113,9 @@ def _compared(
     compared: AbResult | None = None
     timed = any(limit.is_time for limit in parsed_limits)
     with unwound_by_signals(), found_base(target, base) as found:
+        if not (is_compiled_now(target) or is_compiled_now(found.target)):
+            hint = "Sessions are compared as they are: leave it out."
+            refuse(sorted(_COMPILING), "applies to what is compiled now", hint)
         options = placed(options, target, found.target)
         # a session is of another time
         together = timed and is_compiled_now(target) and found.about.reading in ("target", "revision")
