@@ -572,8 +572,8 @@ def _assigned(
 
     Without a clock of the thread, an operation outside any jit (`xs[i]`) next to compiled functions is taken to wait in
     the device's queue behind them, and one among single operations to run. Python at the very call of a compiled
-    function enters it. Where a compiled function calls Python, that and the Python around
-    its call look alike to a sample that has to wait for the interpreter's lock.
+    function enters it. Where a compiled function calls Python, that and the Python around its call look alike to a
+    sample that has to wait for the interpreter's lock.
     """
     queued = any(spot.kind in ("compiled", "fed", "callback", "call") for spot in loop)
     entered = {(spot.place, spot.call) for spot in loop if spot.kind in ("compiled", "fed", "inline") and spot.call}
