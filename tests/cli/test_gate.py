@@ -13,10 +13,12 @@ from cli.compiled import compiled, session
 from folding import fold, written
 from jaxprof import events as e
 from jaxprof.analysis.ab import ab_results
-from jaxprof.analysis.gate import judged, judged_times, read_limit, read_limits
+from jaxprof.analysis.difference import FigureDifference
+from jaxprof.analysis.gate import GateBase, GateResult, GateRow, judged, judged_times, read_limit, read_limits
 from jaxprof.analysis.run_difference import run_difference
 from jaxprof.cli import sides as cli_sides
 from jaxprof.cli.answers import Outcome
+from jaxprof.cli.commands.gate import _exit_code
 from jaxprof.cli.output import ExitCode
 from jaxprof.errors import UsageError
 from jaxprof.session.run import UNLIKE_RESULTS
@@ -221,6 +223,17 @@ def test_a_session_of_another_time_decides_no_time(call, kept):
     assert (said.code, row["state"], "--base REV" in row["reason"]) == (0, "undecided", True)
     assert row["before"] > 0
     assert row["growth"] is None
+
+
+@pytest.mark.parametrize("measured_code", [None, ExitCode.OK, ExitCode.FAILED, 130])
+def test_the_exit_code_is_what_ended_the_measuring_else_the_worst_limit(measured_code):
+    outcome = None if measured_code is None else Outcome(session(), None, measured_code)
+    figure = FigureDifference("flops", 1.0, 1.0)
+    for state, strict, code in (
+        ("within", True, 0), ("passed", False, 3), ("undecided", False, 0), ("undecided", True, 4),
+    ):  # fmt: skip
+        judgement = GateResult(GateBase("old", "path", "old"), (GateRow("x", read_limit("flops"), state, figure),))
+        assert _exit_code(judgement, outcome, strict=strict) == (measured_code or code)
 
 
 @pytest.mark.process

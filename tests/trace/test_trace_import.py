@@ -6,7 +6,7 @@ from dataclasses import replace
 from unittest.mock import Mock
 
 import pytest
-from made_traces import cpu_plane, gpu_planes, hosts, on_gpu, op, read
+from made_traces import cpu_plane, gpu_planes, host, hosts, on_cpu, on_gpu, op, read
 from xplane_wire import Line, Plane, space_bytes
 
 from jaxprof.analysis.lanes.rows import lanes_of
@@ -91,6 +91,15 @@ class TestTimeline:
         tracks = {event["name"]: names[event["tid"]] for event in events if event["ph"] == "X"}
         first, second = "Async XLA Ops", "Async XLA Ops (2)"
         assert tracks == {"outer": first, "inner": first, "across": second, "late": first, "apart": first}
+
+    def test_perfetto_has_counters_and_what_ran_in_microseconds(self):
+        marks = [host("MemoryAllocation", 3, 0, bytes_allocated=64, allocator_name="GPU_0_bfc")]
+        trace = read(on_gpu(op("gemm", 1, 4.5)), on_cpu(python=marks))
+        trace.read_rest()
+        exported = json.loads("".join(to_perfetto(read_timeline(timeline_text(trace)), "title")))
+        ran = next(event for event in exported["traceEvents"] if event["ph"] == "X")
+        count = next(event for event in exported["traceEvents"] if event["ph"] == "C")
+        assert (ran["dur"], count["ts"] - ran["ts"], count["args"]) == (4.5, 2, {"bytes": 64})
 
 
 def test_the_reading_stops_where_it_is_told_to(tmp_path):
