@@ -47,7 +47,11 @@ TOKENS = """hf_abcdefghij12 ghp_abcdefghij12 github_pat_abcdefghij12 glpat-abcde
 sk-proj-abcdefghij12 sk-ant-abcdefghij12
 xoxb-abcdefghij12 AKIAABCDEFGHIJKLMN ASIAABCDEFGHIJKLMN AIzaabcdefghijklmnopqrst
 eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIx.c2lnbmF0 npm_abcdefghijklmnopqrstuv pypi-abcdefghijklmnopqrstuv ya29.abcdefghij12
-SG.abcdefghij.abcdefghij sk_live_abcdefghij"""
+SG.abcdefghij.abcdefghij sk_live_abcdefghij rk_test_abcdefghij gho_abcdefghij12 xapp-abcdefghij12
+ABIAABCDEFGHIJKLMN whsec_abcdefghij dop_v1_abcdefghijklmnopqrstuv dckr_pat_abcdefghij12 hvs.abcdefghijklmnopqrstuv
+r8_abcdefghijklmnopqrstuv nvapi-abcdefghijklmnopqrstuv gsk_abcdefghijklmnopqrstuv dapi0123456789abcdef0123456789abcdef
+shpat_abcdefghijklmnopqrstuv AGE-SECRET-KEY-ABCDEFGHIJ tskey-abcdefghij12 key-0123456789abcdef0123456789abcdef
+123456789:AAabcdefghijklmnopqrstuvwxyz0123"""
 
 
 @pytest.mark.parametrize("token", TOKENS.split())

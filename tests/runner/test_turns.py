@@ -143,6 +143,15 @@ def test_each_launch_has_fresh_processes_and_blocks_in_balanced_order(three):
         assert all("compile" in each.phases for each in run.launches)
 
 
+@pytest.mark.parametrize(("budget", "seconds"), [(1.0, 0.08), (50.0, 0.25)])
+def test_a_side_is_measured_alone_for_a_quarter_of_a_second_or_two_fifths_of_its_budget(budget, seconds):
+    asked = []
+    group = SimpleNamespace(_launches=5, _block=lambda *words: asked.append(words[2:4]))
+    side = SimpleNamespace(plan=SimpleNamespace(spec=SimpleNamespace(timing_seconds=budget)))
+    turns.Group._sample_alone(group, side, 1)
+    assert asked == [("alone", pytest.approx(seconds))]
+
+
 @pytest.mark.process
 def test_what_is_measured_is_passed_on_between_turns_however_brief_they_are(stage, monkeypatch):
     """A turn takes a hundredth of a second: nobody waits within one for a listener's turn to come."""

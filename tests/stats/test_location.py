@@ -143,6 +143,7 @@ def test_launches_that_differ_less_than_their_values_allow_owe_nothing_to_the_la
 
 
 TABLE = {
+    (0.6, 1): 0.3249197,
     (0.75, 1): 1.0,
     (0.995, 1): 63.65674,
     (0.95, 2): 2.91999,

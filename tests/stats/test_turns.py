@@ -137,6 +137,10 @@ def test_a_block_settles_where_its_calls_take_what_later_ones_take():
     assert settling_seconds(blocks) == pytest.approx(1.1e-3 + 7 * 0.6e-3, rel=0.2)
 
 
+def test_a_first_call_that_alone_is_slow_is_all_that_is_left_out():
+    assert settling_seconds([block_of((1, 3e-3), (63, 1e-3))] * 4) == pytest.approx(3e-3)
+
+
 def test_a_block_of_equal_calls_has_no_warm_in():
     """Nor, mostly, where the first call is as noisy as all others are."""
 

@@ -210,6 +210,13 @@ def test_an_outline_has_the_figures_of_the_whole_session(kept):
     assert figures(read_outline(kept)) == figures(load(kept, Session))
 
 
+def test_an_outline_has_what_follows_a_damaged_line(kept):
+    whole = figures(read_outline(kept))
+    header, _, rest = kept.read_bytes().partition(b"\n")
+    kept.write_bytes(header + b'\n{"type":"run_planned","run":1}\n' + rest)
+    assert figures(read_outline(kept)) == whole
+
+
 def test_lines_of_other_types_are_not_decoded(kept, monkeypatch):
     decoded = []
     decode = of_outline.decode_line

@@ -111,6 +111,11 @@ async def test_rows_are_sorted_filtered_and_narrowed_and_the_cursor_skips_headin
 
         table.set_filter("10")
         assert (table.keys, table.hidden) == (["b"], 2)
+        table.show_rows({**ROWS, "B": ("B", 10)})
+        for text in ("b 10", "10 B"):
+            table.set_filter(text)
+            assert table.keys == ["b", "B"]
+        table.show_rows(ROWS)
         table.set_filter("")
         assert (len(table.keys), table.hidden) == (3, 0)
         assert "twice" in lines(table)[0]

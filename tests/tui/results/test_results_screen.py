@@ -29,6 +29,9 @@ async def test_the_essentials_the_advice_and_copying(monkeypatch):
         assert walk.app.clipboard.startswith(
             "selu jit cpu:0 n = 1 000 000: median 634 µs ± 0.99 % (95 %: 627 µs to 639 µs), 6.9×"
         )
+        await walk.press("m h")
+        await walk.on("HloScreen")
+        assert walk.app.run_in_view == "r3", "the run under the cursor"
         walk.app.action_go("home")
         await walk.pause()
         walk.app.run_in_view = "r2"
