@@ -190,12 +190,13 @@ async def take_job(camera: Camera, job: Path) -> None:
 
 async def take_running(camera: Camera) -> None:
     """The runs while a compiled variant is sampled."""
-    from jaxprof.tui.home.workloads import WorkloadList
+    from jaxprof.tui.home.start_list import StartList
 
     app = camera.app
     await camera.pilot.pause(1.0)
-    app.screen.query_one(WorkloadList).focus()  # Start opens on the user's own code
-    await camera.pilot.press("down", "down", "enter")
+    rows = app.screen.query_one(StartList)
+    rows.move_to_key("selu")
+    await camera.pilot.press("enter")
     await camera.until(
         lambda: any(len(run.samples("run")) > 100 for run in app.session.runs.values() if run.plan.how == "jit")
     )

@@ -121,8 +121,8 @@ def shelf(state_home):
 
 @pytest.fixture
 def catalogue(small_catalogue, monkeypatch):
-    """Three workloads, and Home opens on them: tests of what is done with workloads begin there."""
-    monkeypatch.setattr("jaxprof.tui.home.screen.HomeScreen.AUTO_FOCUS", "#workloads")
+    """Three workloads, and Start begins with them: tests of what is done with workloads begin there."""
+    monkeypatch.setattr("jaxprof.tui.home.start_list.WAYS", ())
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ def small_catalogue(monkeypatch):
 @pytest.fixture
 def one_moment(monkeypatch):
     """The same time of day and time zone in every test."""
-    monkeypatch.setattr("jaxprof.tui.home.own_code.ago", lambda seconds, now=None: ago(seconds, NOW))
+    monkeypatch.setattr("jaxprof.tui.home.start_list.ago", lambda seconds, now=None: ago(seconds, NOW))
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     yield

@@ -385,9 +385,10 @@ class Walk:
         return self.screen
 
     async def home(self):
-        """Home, once it shows a workload."""
+        """Start, once its workloads have their titles."""
         screen = await self.on("HomeScreen")
-        await self.until(lambda: screen.info)
+        rows = screen.query_one("#start")
+        await self.until(lambda: rows.count and rows.row(rows.keys[-1]).note, "workloads")
         return screen
 
     async def mode(self, name):

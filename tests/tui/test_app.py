@@ -10,7 +10,7 @@ from jaxprof.errors import StorageError
 from jaxprof.session.log import LogWriter, new_header
 from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.hlo.kernels import KernelTable
-from jaxprof.tui.home.workloads import WorkloadList
+from jaxprof.tui.home.start_list import StartList
 from jaxprof.tui.keys import checked, clashes
 from jaxprof.tui.kit.screen import KeyBar
 from jaxprof.tui.kit.screen_bars import ModeBar, StageTabs
@@ -177,7 +177,7 @@ async def test_wrong_files_are_refused_and_every_empty_screen_says_what_fills_it
 async def test_a_dialog_changes_no_key_below_it():
     async with walking(SMALL) as walk:
         below = await walk.home()
-        below.query_one("#own-code").focus()
+        below.query_one("#start").focus()
         await walk.pause()
         bar = str(walk.find(KeyBar).render())
         await walk.press("?")
@@ -190,11 +190,11 @@ async def test_a_dialog_changes_no_key_below_it():
 async def test_the_line_of_keys_the_least_size_the_help_and_what_is_clicked():
     async with walking((70, 24)) as walk:
         pilot = walk.pilot
-        await walk.shows("needs a terminal of 80×24", gone="Workloads")
+        await walk.shows("needs a terminal of 80×24", gone="Examples")
         await pilot.resize_terminal(80, 20)
         await walk.shows("80×20")
         await pilot.resize_terminal(80, 24)
-        await walk.shows("Workloads")
+        await walk.shows("Examples")
         line = str(walk.find(KeyBar).render()).rstrip()
         assert line.endswith("m Menu  ? Help  q Quit")
         assert len(line) <= 80
@@ -213,9 +213,9 @@ async def test_the_line_of_keys_the_least_size_the_help_and_what_is_clicked():
         await walk.until(lambda: walk.screen is below)
 
         await walk.shows("unset CUDA_VISIBLE_DEVICES")  # the devices have their room
-        rows = walk.find(WorkloadList)
-        await pilot.click(rows, offset=(5, 1))
-        await walk.until(lambda: rows.cursor == 1 and walk.app.focused is rows)
+        rows = walk.find(StartList)
+        await pilot.click(rows, offset=(5, 2))
+        await walk.until(lambda: rows.cursor == 2 and walk.app.focused is rows)
         await pilot.click(ModeBar, offset=(str(walk.find(ModeBar).render()).index("Timeline"), 0))
         await walk.mode("profile")
 

@@ -7,6 +7,7 @@ import pytest
 
 from jaxprof.engine.protocol.request import KeptLeaf
 from jaxprof.errors import WorkerError
+from jaxprof.tui.home.start_list import StartList
 from jaxprof.tui.results.compare_dialog import DifferenceDialog
 from tui.fakes import SMALL, walking
 from tui.session_tapes import Tape
@@ -109,7 +110,7 @@ async def test_only_with_two_marks_and_options_that_fit_the_key_compares(inputs)
             await walk.press("m B")
             await walk.on("FormDialog")
             await walk.press("escape space")
-        screen.choices.marked.clear()
+        walk.find(StartList).marked.clear()
         await walk.press("home space space")
         selu = screen.choices.of("selu")
         for change, words in (

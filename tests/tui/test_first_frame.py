@@ -16,7 +16,7 @@ from jaxprof.config import read_config
 found = []
 
 def shown(app):
-    if not found and app.screen_stack and any(rows.size for rows in app.screen.query("WorkloadList")):
+    if not found and app.screen_stack and any(rows.size for rows in app.screen.query("StartList")):
         found.extend(sorted(sys.modules))
 
 JaxprofApp.post_display_hook = shown

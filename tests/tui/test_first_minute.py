@@ -3,7 +3,7 @@
 import pytest
 
 from jaxprof import events as e
-from jaxprof.tui.home.own_code import OwnCodeList
+from jaxprof.tui.home.start_list import StartList
 from jaxprof.tui.kit.dialogs import FormDialog
 from tui import recorded
 from tui import session_tapes as sessions
@@ -43,7 +43,7 @@ async def test_an_answer_takes_as_many_keys_as_are_written_here(source, work):
     stage.app.folder = work
     async with walking(SMALL, stage) as walk:
         await walk.home()
-        await walk.until(lambda: "train.py" in str(walk.find(OwnCodeList).keys[0]))
+        await walk.until(lambda: "train.py" in str(walk.find(StartList).keys[0]))
         for _, keys, answer in ANSWERS[source]:
             for number, key in enumerate(keys.split(), 1):
                 before = walk.screen

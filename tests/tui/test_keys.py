@@ -16,8 +16,8 @@ import program_events
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.facts.programs import ProgramRow
 from jaxprof.tui.actions import STOPS, tour
-from jaxprof.tui.home.own_code import TOUR, own_programs
 from jaxprof.tui.home.screen import HomeScreen
+from jaxprof.tui.home.start_list import TOUR, own_rows
 from jaxprof.tui.key_table import GROUPS
 from jaxprof.tui.keys import ACTIONS, IN_MENU, bindings, in_words, key_of, keys_of, letter_of, remap, shown
 from jaxprof.tui.kit.dialogs import Choose, Confirm, Option, Options
@@ -160,7 +160,7 @@ async def test_a_key_that_does_nothing_now_says_why():
 
 
 MENUS = (
-    "home own_code workloads devices", "results scroll", "reader scroll",
+    "home start devices", "results scroll", "reader scroll",
     "hlo kernels roofline hlo_findings text text_pane facts",
     "profile overview timeline_pane timeline time_tree buffers memory",
     "program ledger hot_lines advice time_tree", "job processes job_findings",
@@ -290,10 +290,10 @@ async def test_who_has_nothing_is_offered_the_tour_with_which_the_help_begins(tm
     async with walking(SMALL, stage) as walk:
         await walk.through("""
             | Take the tour
-            end up enter | @HelpScreen
+            down down down enter | @HelpScreen
             escape 2 ? | @HelpScreen | ▸2 Summary | 1 Start | search everything
             ] | On this screen
             [ | ▸2 Summary
         """)
     (tmp_path / "train.py").write_text("import jax\n")
-    assert TOUR not in [row.action for row in own_programs([], tmp_path)]
+    assert TOUR not in [row.action for row in own_rows([], tmp_path)]

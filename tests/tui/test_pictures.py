@@ -8,13 +8,12 @@ import pytest
 
 import job_folders
 from jaxprof.tui.app import JaxprofApp
-from jaxprof.tui.home.own_code import OwnCodeList
-from jaxprof.tui.home.screen import HomeScreen
+from jaxprof.tui.home.start_list import StartList
 from jaxprof.tui.job.processes import ProcessList
 from tui import hlo_texts, profiles, recorded, session_tapes
 from tui.fakes import SMALL, WIDE, Stage, StillDevices, Walk, keep_session, still
 
-pytestmark = pytest.mark.usefixtures("catalogue", "one_moment")
+pytestmark = pytest.mark.usefixtures("small_catalogue", "one_moment")
 
 
 @pytest.fixture
@@ -30,23 +29,19 @@ def stage(shelf, tmp_path, monkeypatch):
     return Stage()
 
 
-async def home(walk, keys=""):
-    """Home once everything has come."""
+async def home(walk, keys="", row=""):
+    """Start once everything has come, with the cursor on the second row, or on a workload."""
     devices = walk.app.devices
     screen = await walk.home()
-    await walk.until(lambda: sum(isinstance(key, Path) for key in walk.find(OwnCodeList).keys) == 3 and devices.asked)
+    await walk.until(lambda: sum(isinstance(key, Path) for key in walk.find(StartList).keys) == 3 and devices.asked)
     for _ in range(2):  # as many as are kept: how many came before depends on when JAX was asked
         devices.take(StillDevices().read())
     screen.query_one("#devices").show_devices()
-    await walk.press("down")
+    await walk.press("down")  # of the sessions to the torn one
+    if row:
+        walk.find(StartList).move_to_key(row)
     await still(walk.pilot)
     await walk.press(keys)
-
-
-async def kept_sessions(walk):
-    await home(walk)
-    walk.find(OwnCodeList).focus()
-    await walk.press("home down")  # to the torn one
 
 
 async def job(walk):
@@ -75,10 +70,11 @@ def of(made, mode, keys="", *, view="", tab=""):
 captured, finished = profiles.captured, session_tapes.finished
 program = partial(hlo_texts.program_tape, hlo_before=hlo_texts.HLO)
 PICTURES = {
-    "parameters": (partial(home, keys="e"), SMALL),
+    "parameters": (partial(home, keys="e", row="selu"), SMALL),
     "help": (partial(home, keys="?"), SMALL),
-    "menu": (partial(home, keys="m"), SMALL),
-    "sessions": (kept_sessions, WIDE),
+    "menu": (partial(home, keys="m", row="selu"), SMALL),
+    "sessions": (home, WIDE),
+    "example": (partial(home, row="selu"), WIDE),
     "run": (of(session_tapes.sampling, "results"), WIDE),
     "results-small": (of(finished, "results", "down down"), SMALL),
     "results": (of(finished, "results", "down down"), WIDE),
@@ -116,9 +112,8 @@ def test_screens(snap_compare, monkeypatch, stage, name):
 
 
 @pytest.mark.parametrize("size", [SMALL, WIDE], ids=["small", "wide"])
-def test_home(snap_compare, stage, tmp_path, monkeypatch, size):
+def test_home(snap_compare, stage, tmp_path, size):
     """On the user's own programs."""
-    monkeypatch.setattr(HomeScreen, "AUTO_FOCUS", "#own-code")
     for name in ("train.py", "model.py"):
         (tmp_path / name).write_text(f'"""What {name} is for."""\n\nimport jax\n\njax.devices()\n')
         os.utime(tmp_path / name, (len(name), len(name)))

@@ -98,7 +98,7 @@ def test_every_screen_and_its_dialogs_come_up(python, tmp_path):
         terminal.type(ESCAPE)
         terminal.loses("esc Back")
         terminal.type(b"1")
-        terminal.sees("╭─ Workloads")
+        terminal.sees("Examples")
         for key, title in DIALOGS.items():
             brings(terminal, key, title)
         quits(terminal)
@@ -127,6 +127,6 @@ def test_a_program_is_recorded_and_its_exit_code_is_the_apps(python, tmp_path):
 @pytest.mark.process
 def test_the_theme_follows_the_terminal(tmp_path):
     with app(sys.executable, tmp_path, COLORFGBG="0;15") as terminal:
-        terminal.sees("╭─ Your code and sessions")
+        terminal.sees("╭─ Your code")
         assert shows_background(terminal, LIGHT.background)
         quits(terminal)

@@ -108,17 +108,13 @@ GROUPS: dict[str, KeyGroup] = {
         Key("back", "escape", "back", "Back", "Clear the filter, or go back to the list", HIDDEN),
         *_PANES,
     )),
-    "own_code": KeyGroup("Start: your code", (
+    "start": KeyGroup("Start: the list", (
         Key("choose", "enter", "choose", "Choose", "Do what the line says"),
-        Key("mark", "space", "mark", "Mark", "Mark or unmark this session: two are compared", HIDDEN),
+        Key("mark", "space", "mark", "Mark", "Mark or unmark: two sessions or workloads are compared"),
         Key("rename", "e", "screen.kept('rename')", "Rename", "Give this session another name"),
         Key("save_as", "m:E", "screen.kept('save_as')", "Save as", "Copy this session to another place"),
         Key("delete", "m:D", "screen.kept('delete')", "Delete", "Delete this session; asks first"),
         Key("copy", "y", "copy_path", "Copy path", "Copy the path of this session", HIDDEN),
-    )),
-    "workloads": KeyGroup("Start: workloads", (
-        Key("run", "enter", "choose", "Run", "Run the marked workloads, or this one"),
-        Key("mark", "space", "mark", "Mark", "Mark or unmark this workload"),
     )),
     "devices": KeyGroup("Start: devices", (
         Key("mark", "space enter", "mark", "Run on", "Mark or unmark this device to run on"),

@@ -7,9 +7,10 @@ from jaxprof.errors import WorkerError
 from jaxprof.runner.expected_time import expected_time
 from jaxprof.session.log import Library
 from jaxprof.tui.home.device_list import DeviceList
+from jaxprof.tui.home.preview import last_medians
 from jaxprof.tui.home.screen import HomeScreen
+from jaxprof.tui.home.start_list import StartList
 from jaxprof.tui.home.workload_dialogs import split_specs, whole_target
-from jaxprof.tui.home.workloads import WorkloadList, last_medians
 from jaxprof.tui.kit.dialogs import FormDialog
 from tui.fakes import HOSTILE, MIDDLE, NoJax, NoMachine, Stage, info, keep_session, walking
 
@@ -50,7 +51,7 @@ def hint(walk, name):
 async def test_filter_marks_presets_variants_and_devices_are_in_the_plan():
     async with walking(MIDDLE) as walk:
         screen = await ready(walk)
-        listed = walk.find(WorkloadList)
+        listed = walk.find(StartList)
         for keys, plan in (
             ("", "matmul · 3 runs"),
             ("space space", "2 workloads · 6 runs × 3 launches · quick"),
@@ -59,17 +60,17 @@ async def test_filter_marks_presets_variants_and_devices_are_in_the_plan():
         ):
             await walk.press(keys)
             assert plan in plan_line(screen)
-        assert not screen.choices.marked
+        assert not listed.marked
 
         await walk.press("/ 'jac")
         await walk.until(lambda: listed.keys == ["hessian"], "only hessian has that in its title")
         assert not {"/", "+"} & set(walk.text.splitlines()[-1]), "they are text there"
-        assert screen.query_one("#workloads-box").border_subtitle == "2 hidden"
+        assert screen.query_one("#start-box").border_subtitle == "2 hidden"
         await walk.press("enter")
         assert walk.app.focused is listed
-        await walk.press("/ 'zzz", "No workload matches")
+        await walk.press("/ 'zzz", "Nothing matches")
         await walk.press("escape")
-        await walk.until(lambda: len(listed.keys) == 3)
+        await walk.until(lambda: len(listed.keys) == 4, "three and their heading")
 
         assert screen.choices.devices == ["cuda:0"], "JAX's first accelerator is proposed"
         await walk.shows("not used by JAX: CUDA_VISIBLE_DEVICES hides it", "unset CUDA_VISIBLE_DEVICES")
@@ -180,14 +181,6 @@ async def test_a_workload_of_ones_own_joins_the_list_and_runs_with_its_arguments
         assert runs[0].spec.arguments == ("f32[8,8]", "i32[4]")
 
 
-async def test_the_example_runs_before_the_catalogue_is_listed():
-    """Who is quick with the keys presses Enter before."""
-    async with walking(MIDDLE) as walk:
-        screen = await walk.on("HomeScreen")
-        await screen.run_action("example")
-        assert {run.spec.workload for run in await planned(walk, 3)} == {"selu"}
-
-
 def test_specs_are_set_apart_outside_of_brackets():
     assert split_specs(" f32[8,8],i32[4]  bf16[2, ]; f32[] ") == ["f32[8,8]", "i32[4]", "bf16[2,", "]", "f32[]"]
     assert split_specs("") == []
@@ -216,8 +209,9 @@ async def test_a_workload_is_compiled_for_devices_that_are_not_here():
 
 def test_the_last_median_is_one_of_the_same_size(tmp_path):
     keep_session(tmp_path, "one", ("selu", "numpy", "ok", 4.4e-3), ("selu", "jit", "ok", 0.6e-3))
+    keep_session(tmp_path, "two", ("selu", "jit", "ok", 1.2e-3), age_seconds=100)
     entries = list(Library(tmp_path).listed())
-    assert last_medians("selu", {"n": 1_000_000}, entries) == {"numpy": "last 4.40 ms", "jit": "last 600 µs"}
+    assert last_medians("selu", {"n": 1_000_000}, entries) == {"numpy": "last 4.40 ms", "jit": "last 600 µs █▁"}
     assert last_medians("selu", {"n": 4_000_000}, entries) == {}
     assert last_medians("matmul", {"n": 1_000_000}, entries) == {}
 

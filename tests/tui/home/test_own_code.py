@@ -1,13 +1,14 @@
 """Home opens on the user's own code: what is listed, what each row does, and that nothing runs unseen."""
 
+import time
+
 import pytest
 
 from jaxprof import events as e
 from jaxprof.session.log import Library, LogWriter
 from jaxprof.session.log.entry import read_entry
-from jaxprof.tui.home.own_code import TOUR, WAYS, OwnCodeList, own_programs
-from jaxprof.tui.home.screen import HomeScreen
-from jaxprof.tui.home.workloads import WorkloadList
+from jaxprof.tui.home.preview import session_summary
+from jaxprof.tui.home.start_list import TOUR, WAYS, StartList, own_rows
 from jaxprof.tui.kit.script_dialog import ScriptForm
 from tui.fakes import NOW, SMALL, keep_session, walking
 
@@ -25,31 +26,32 @@ def work(tmp_path):
 
 
 def listed(walk):
-    rows = walk.find(OwnCodeList)
-    return [rows.row(key).title for key in rows.keys]
+    rows = walk.find(StartList)
+    return [row.title for key in rows.keys if (row := rows.row(key))]
 
 
 def test_programs_of_the_folder_come_before_the_kept_sessions(shelf, work):
     keep_session(shelf, "d", ("selu", "jit", "ok", 1e-3))
-    found = own_programs(Library().listed(), work)
+    found = own_rows(Library().listed(), work)
     assert [row.title for row in found[:2]] == ["train.py", "selu"]
     assert found[0].form == ScriptForm("train.py", directory=str(work))
     assert found[2:] == [way for way in WAYS if way.action != TOUR]
 
 
-async def test_each_way_has_its_key_and_the_cursor_goes_on_into_the_workloads():
+async def test_each_way_has_its_key_and_the_cursor_goes_on_into_the_examples():
     async with walking(SMALL) as walk:
-        home = await walk.on(HomeScreen)
-        own, workloads = walk.find(OwnCodeList), walk.find(WorkloadList)
-        assert own.current_row == WAYS[0]
-        assert walk.app.focused is own, "your code comes first"
+        home = await walk.home()
+        rows = walk.find(StartList)
+        assert rows.current_row == WAYS[0], "your code comes first"
         await walk.press("end")
-        own.show(WAYS)
-        assert own.cursor == len(WAYS) - 1, "what a thread brings moves no cursor that the user has moved"
+        assert rows.current == "hessian"
+        rows.show(WAYS[:1])
+        assert rows.current == "hessian", "what a thread brings moves no cursor that the user has moved"
+        rows.show(WAYS)
 
-        for index, way in enumerate(WAYS[:-1]):
+        for index, way in enumerate(WAYS):
             dialogs = []
-            for keys in (way.key, f"home {'down ' * index} enter"):
+            for keys in (way.key_shown, f"home {'down ' * index} enter"):
                 await walk.press(keys)
                 await walk.until(lambda: walk.screen is not home, way.title)
                 dialogs.append(type(walk.screen))
@@ -57,13 +59,11 @@ async def test_each_way_has_its_key_and_the_cursor_goes_on_into_the_workloads():
                 await walk.until(lambda: walk.screen is home)
             assert dialogs[0] is dialogs[1]
 
-        await walk.until(lambda: home.info is not None)
-        assert walk.app.focused is own
-        assert "⏎ Run" not in walk.text, "no workload is in view"
-        await walk.press("home" + " down" * len(WAYS), "⏎ Run")
-        assert walk.app.focused is workloads
+        await walk.press("home" + " down" * len(WAYS), "matmul · 3 runs")
+        await walk.press("tab tab")
+        assert walk.app.focused is not rows
         await walk.press("escape")
-        assert walk.app.focused is own
+        assert walk.app.focused is rows
 
 
 async def test_a_program_that_is_recorded_now_is_followed_and_one_that_has_ended_is_not_running(shelf):
@@ -83,7 +83,20 @@ async def test_a_program_that_is_recorded_now_is_followed_and_one_that_has_ended
     writer.append(e.RunClosed(run="r1", workload="serve.py", variant="program", device="host", status="ok"))
     entry = read_entry(path)
     assert (entry.live, entry.running) == (True, False), "its session is still held"
-    (session, *ways) = own_programs([entry], shelf)
+    (session, *ways) = own_rows([entry], shelf)
     assert session.note == "just now"
     assert (session.entry, ways) == (entry, [way for way in WAYS if way.action != TOUR])
     writer.close()
+
+
+@pytest.mark.parametrize(
+    ("statuses", "note"),
+    [("failed", "failed"), ("crashed", "crashed"), ("ok", "just now"), ("ok failed crashed", "2 of 3 failed")],
+)
+def test_a_whole_session_whose_run_failed_says_so(shelf, statuses, note):
+    runs = [("train.py", f"v{number}", status, None) for number, status in enumerate(statuses.split())]
+    entry = read_entry(keep_session(shelf, "d", *runs, age_seconds=NOW - time.time()))
+    assert entry.complete
+    assert own_rows([entry], shelf)[0].note == note
+    state = next(line.plain for line in session_summary(entry, None, [], 80) if line.plain.startswith("state"))
+    assert state.split(maxsplit=1)[1] == ("complete" if note == "just now" else f"complete, {note}")

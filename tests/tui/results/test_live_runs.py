@@ -8,7 +8,6 @@ import pytest
 from jaxprof import events as e
 from jaxprof.runner.planning import PlanOptions, plan_runs
 from jaxprof.tui.app import JaxprofApp
-from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.results.run_table import RunTable
 from jaxprof.tui.results.screen import ResultsScreen
 from tui import session_tapes as sessions
@@ -39,8 +38,7 @@ def grow(walk, tape, told, run="r2"):
 
 async def started(walk):
     """Three queued runs of this app, on the Run screen."""
-    home = await walk.on(HomeScreen)
-    await walk.until(lambda: home.info)
+    await walk.home()
     await walk.press("enter")
     await walk.on(ResultsScreen)
     await walk.until(lambda: len(walk.app.session.runs) == 3)

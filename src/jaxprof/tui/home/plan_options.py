@@ -49,13 +49,16 @@ class HomeOptions:
     launches: int = DEFAULT_LAUNCHES
     """Number of fresh processes that measure each run."""
     devices: list[str] = field(default_factory=lambda: ["cpu:0"])
-    marked: list[str] = field(default_factory=list)
-    """Names of marked workloads, in the order in which they were marked."""
     by_workload: dict[str, WorkloadOptions] = field(default_factory=dict)
 
     def of(self, workload: str) -> WorkloadOptions:
         """Return the options of one workload."""
         return self.by_workload.setdefault(workload, WorkloadOptions())
+
+    def is_changed(self, workload: str) -> bool:
+        """Return whether the user changed an option of the workload."""
+        chosen = self.by_workload.get(workload)
+        return chosen is not None and bool(chosen.settings or chosen.sweep or chosen.left_out)
 
     def toggle_device(self, device: str) -> None:
         """Add or remove a device; at least one remains."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual import events
 from textual.content import Content
@@ -29,14 +29,6 @@ _ON_ROWS = frozenset(
 """Actions of lists that need rows."""
 _MARK = 4
 """Width of a mark box in terminal columns, for the mouse."""
-
-
-def toggle(marked: list[Any], key: Hashable) -> None:
-    """Mark or unmark a row: `marked` holds the keys of the marked ones, in the order in which they were marked."""
-    if key in marked:
-        marked.remove(key)
-    else:
-        marked.append(key)
 
 
 class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):

@@ -86,6 +86,8 @@ class TableView(RowList, Generic[Row]):
         self._layout: tuple[int, list[Placed[Row]]] = (-1, [])
         self._drawn: dict[Hashable, Content] = {}
         """Rows drawn since the rows last changed."""
+        self.marked: list[Any] = []
+        """Keys of the marked rows, in the order in which they were marked."""
 
     # -- hooks ------------------------------------------------------------------------------------------------
 
@@ -159,6 +161,15 @@ class TableView(RowList, Generic[Row]):
         row = self.line_of(self._keys[index])
         return not isinstance(row, Heading) or row.selectable
 
+    def toggle(self, key: Hashable) -> None:
+        """Mark or unmark a row. What was said of the marks before no longer holds, so it goes."""
+        if key in self.marked:
+            self.marked.remove(key)
+        else:
+            self.marked.append(key)
+        self.redraw()
+        self.app.clear_notifications()
+
     # -- filter -----------------------------------------------------------------------------------------------
 
     def set_filter(self, text: str) -> None:
@@ -175,12 +186,12 @@ class TableView(RowList, Generic[Row]):
     @property
     def total(self) -> int:
         """The number of rows, including those that the filter hides."""
-        return len(self._given)
+        return sum(not isinstance(row, Heading) for row in self._given.values())
 
     @property
     def hidden(self) -> int:
         """The number of rows that the filter hides."""
-        return self.total - len(self.left_by_filter())
+        return self.total - len(self.left_by_filter()) if self._words else 0
 
     def left_by_filter(self) -> dict[Hashable, Row | Heading]:
         """Return the rows that contain all the words of the filter."""

@@ -118,8 +118,6 @@ class RunTable(TableView[RunResult]):
         self.sweeps: dict[str, SweepGroup] = {}
         """Sweeps by workload."""
         self._group_by_run: dict[str, RunGroup] = {}
-        self.marked: list[str] = []
-        """Ids of the runs to compare, in the order in which they were marked."""
         self._next = ""
         """Id of the queued run that begins next."""
 

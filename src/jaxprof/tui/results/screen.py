@@ -25,7 +25,6 @@ from jaxprof.tui.kit.explanation import ExplanationHead
 from jaxprof.tui.kit.format import baseline_name, half_width, interval
 from jaxprof.tui.kit.guard import HIDDEN, on
 from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LogPane
-from jaxprof.tui.kit.row_list import toggle
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.table_columns import table_lines
 from jaxprof.tui.results.result_panel import ResultPanel, crossover_lines
@@ -241,8 +240,7 @@ class ResultsScreen(SessionScreen, keys="results"):
         if run.id not in rows.marked and len(rows.marked) == 2:
             hint = f"{key_of('results.mark')} on one of them unmarks it; {key_of('results.compare')} compares them."
             raise UsageError("two runs are marked already", hint)
-        toggle(rows.marked, run.id)
-        rows.redraw()
+        rows.toggle(run.id)
         rows.action_move(1)
         self._show_summary()
 

@@ -1,0 +1,240 @@
+"""The preview beside the list of Start: a session or job in a few lines, or a workload down to its source code; each
+measurement with its trend over the kept sessions.
+
+No session is folded for this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from textual.content import Content
+
+from jaxprof import units
+from jaxprof.facts import Fact, column
+from jaxprof.report.history import shares
+from jaxprof.report.renderers import Table
+from jaxprof.report.runs import parameters_text
+from jaxprof.text import safe
+from jaxprof.tui.home.start_list import failures
+from jaxprof.tui.kit.drawing import cell, hang, mark, spark
+from jaxprof.tui.kit.format import moment
+from jaxprof.tui.kit.python_source import highlighted
+from jaxprof.tui.kit.table_columns import table_lines
+
+if TYPE_CHECKING:
+    from jaxprof.events import RunPlanned, RunSpec, Scalar
+    from jaxprof.session.log import Entry
+    from jaxprof.session.log.entry import JobOutline
+    from jaxprof.tui.home.plan_options import HomeOptions
+    from jaxprof.workloads.model import VariantInfo, WorkloadInfo
+
+_NAME: Final = 12
+"""Columns of the names of the facts."""
+_MOST_ERRORS: Final = 8
+_POINTS: Final = 12
+"""Most points of a trend."""
+
+
+# -- trends ---------------------------------------------------------------------------------------------------
+
+
+class Measured(NamedTuple):
+    """What was measured, where: medians of the same are points of one trend."""
+
+    workload: str
+    variant: str
+    device: str
+    host: str
+    parameters: frozenset[tuple[str, Scalar]]
+    settings: tuple[str, ...]
+    """Precision, and the user's function with its arguments."""
+
+
+def measured(entry: Entry, spec: RunSpec) -> Measured:
+    """Return what a planned run measures."""
+    host = entry.header.host if entry.header is not None else ""
+    parameters, settings = frozenset(spec.parameters.items()), (spec.precision, spec.target, *spec.arguments)
+    return Measured(spec.workload, spec.variant, spec.device, host, parameters, settings)
+
+
+def medians(entries: Iterable[Entry]) -> dict[Measured, list[float]]:
+    """Return the medians of each measurement, in the order of the `entries`: the newest first."""
+    found: dict[Measured, list[float]] = {}
+    for entry in entries:
+        planned = {plan.run: plan.spec for plan in entry.planned}
+        for closed in reversed(entry.closed):
+            if closed.median_seconds is not None and closed.run in planned:
+                found.setdefault(measured(entry, planned[closed.run]), []).append(closed.median_seconds)
+    return found
+
+
+def trend(newest_first: Sequence[float]) -> str:
+    """Draw the newest points as columns of eight heights, the oldest first; empty for a single point."""
+    points = newest_first[_POINTS - 1 :: -1]
+    return spark(shares(points), len(points)).plain if len(points) > 1 else ""
+
+
+# -- sessions -------------------------------------------------------------------------------------------------
+
+
+def session_summary(entry: Entry, open_path: Path | None, entries: Sequence[Entry], width: int) -> list[Content]:
+    """Return the summary of `entry`; `open_path` is the session that is open, and `entries` are all that are kept."""
+    lines = Content.styled(safe(entry.name), "bold").wrap(width)
+    if entry.problem:
+        return [
+            *lines,
+            *Content.styled(safe(entry.problem), "$warning").wrap(width),
+            *_line("file", str(entry.path), width),
+        ]
+    header = entry.header
+    if header is not None:
+        host = header.host if entry.job is None else ", ".join(entry.job.hosts)
+        if entry.process_count > 1 and entry.job is None:
+            host += f", process {entry.process_index} of {entry.process_count}"
+        lines += _line("recorded", f"{moment(header.wall_seconds)} on {host}, jaxprof {header.jaxprof}", width)
+        lines += _line("command", " ".join(header.command), width)
+    lines += _line("file", f"{entry.path} · {units.bytes_(entry.size_bytes)}", width)
+    lines += _line("state", _state(entry, open_path), width)
+    lines.append(Content(""))
+    if entry.job is not None:
+        return [*lines, *_processes(entry.job, width)]
+    lines += _runs(entry, entries, width)
+    if not entry.planned:
+        lines.append(Content.styled("This session contains no runs.", "$text-muted"))
+    return lines
+
+
+def _processes(job: JobOutline, width: int) -> Iterator[Content]:
+    """Yield how the processes of a job ended, and why those that failed did."""
+    recorded = ", ".join(f"{count} {status}" for status, count in job.by_status.items())
+    missing = f"; {job.missing} of {job.count} have no session in this folder" if job.missing else ""
+    yield from _line("processes", f"{len(job.processes)}: {recorded}{missing}", width)
+    errors = [
+        (process.process_index, process.problem or (process.closed[-1].error if process.closed else ""))
+        for process in job.processes
+    ]
+    failed = [(index, error) for index, error in errors if error]
+    for index, error in failed[:_MOST_ERRORS]:
+        yield from hang(Content(f"  {index}  "), safe(error), width, "$error")
+    if len(failed) > _MOST_ERRORS:
+        yield Content.styled(f"  and {len(failed) - _MOST_ERRORS} more", "$text-muted")
+    yield Content("")
+    yield from Content.styled("Enter shows its processes beside each other.", "$text-muted").wrap(width)
+
+
+def _line(name: str, text: str, width: int) -> list[Content]:
+    return hang(Content.styled(f"{name:<10}", "$primary"), safe(text), width, "$text-muted")
+
+
+def _state(entry: Entry, open_path: Path | None) -> str:
+    words = []
+    if entry.path == open_path:
+        words.append("open now")
+    if entry.live:
+        words.append("being written")
+    elif entry.complete:
+        words.append(entry.state if entry.job is None else "every session in this folder is complete")
+        words += [failed] if (failed := failures(entry)) else []
+    else:
+        who = "its writer" if entry.job is None else "the writer of a session"
+        words.append(f"interrupted: {who} did not close it; the data written until then is readable")
+    return ", ".join(words)
+
+
+def _runs(entry: Entry, entries: Sequence[Entry], width: int) -> Iterator[Content]:
+    """Yield a line per run, with its trend up to this session, then the errors of those that failed."""
+    closed = {event.run: event for event in entry.closed}
+    older = [each for each in entries if each.modified_seconds < entry.modified_seconds]
+    points = medians((entry, *older))
+
+    def status(plan: RunPlanned) -> str:
+        return closed[plan.run].status if plan.run in closed else "running" if entry.live else units.UNKNOWN
+
+    columns: tuple[Fact[RunPlanned], ...] = (
+        column("workload", lambda plan: plan.spec.workload),
+        column("variant", lambda plan: plan.spec.variant),
+        column("device", lambda plan: plan.spec.device),
+        column("median", lambda plan: closed[plan.run].median_seconds if plan.run in closed else None, units.seconds),
+        column("trend", lambda plan: trend(points.get(measured(entry, plan.spec), ()))),
+        column("status", status),
+        column("parameters", lambda plan: parameters_text(plan.spec.parameters), gives_way=True),
+    )
+    yield from table_lines(Table(columns, entry.planned), width)
+    for error in dict.fromkeys(event.error for event in entry.closed if event.error):
+        yield from hang(Content("   "), error, width, "$error")
+
+
+# -- workloads -----------------------------------------------------------------------------------------------
+
+
+def last_medians(workload: str, parameters: Mapping[str, Scalar], entries: Iterable[Entry]) -> dict[str, str]:
+    """Return the newest median of each variant of a workload with these parameters, in words, and its trend. `entries`
+    come newest first."""
+    last: dict[str, str] = {}
+    for what, points in medians(entries).items():
+        if what.workload == workload and what.parameters == frozenset(parameters.items()):
+            where = "" if what.device == "cpu:0" else what.device
+            words = ("last", units.seconds(points[0]), where, trend(points))
+            last.setdefault(what.variant, " ".join(filter(None, words)))
+    return last
+
+
+def description(info: WorkloadInfo, choices: HomeOptions, entries: Sequence[Entry], width: int) -> Iterator[Content]:
+    """Yield what a workload is and how it would run, then its description and source; `entries` are the kept sessions,
+    the newest first."""
+    last = last_medians(info.name, choices.parameters(info), entries)
+    yield from (*hang(Content(""), info.title, width, "bold"), Content(""))
+    yield from _parameters(info, choices, width)
+    chosen = choices.of(info.name)
+    yield from _fact("Sweep", chosen.sweep, width, "bold $accent")
+    yield from _fact("Arguments", ", ".join(chosen.arguments), width)
+    yield from (Content(""), _title("Variants"))
+    name_width = min(24, max(8, *(len(variant.name) for variant in info.variants)))
+    for variant in info.variants:
+        yield _variant(
+            info, variant, last.get(variant.name, ""), variant.name not in chosen.left_out, name_width, width
+        )
+    yield Content("")
+    yield from _fact("Yours", info.origin if info.origin != "built in" else "", width)
+    yield from hang(Content(""), " ".join(info.description.split()), width)
+    for variant in info.variants:
+        yield from (Content(""), _title(f"Source of {safe(variant.name)}"))
+        yield from highlighted(variant.source or "# not available here").split("\n", allow_blank=True)
+
+
+def _title(words: str) -> Content:
+    return Content.styled(words, "bold $primary")
+
+
+def _fact(name: str, text: str, width: int, style: str = "") -> list[Content]:
+    """Return a fact with its name; nothing for an empty one."""
+    return hang(_title(f"{name:<{_NAME}}"), text, width, style) if text else []
+
+
+def _parameters(info: WorkloadInfo, choices: HomeOptions, width: int) -> Iterator[Content]:
+    if not info.parameters:
+        yield from _fact("Parameters", "none", width, "$text-muted")
+    values = choices.parameters(info)
+    by_hand = choices.of(info.name).settings
+    for index, parameter in enumerate(info.parameters):
+        style = "bold $accent" if parameter.name in by_hand else "bold"
+        head = Content.assemble(
+            _title(f"{'Parameters' if index == 0 else '':<{_NAME}}"),
+            (f"{safe(parameter.name)} = ", "$text-muted"),
+            (safe(units.value_text(values.get(parameter.name))), style),
+            "  ",
+        )
+        yield from hang(head, parameter.description, width, "$text-muted")
+
+
+def _variant(
+    info: WorkloadInfo, variant: VariantInfo, last: str, included: bool, name_width: int, width: int
+) -> Content:
+    words = [variant.description or variant.how, "the baseline" if variant.name == info.baseline else ""]
+    line = Content.assemble("  ", mark(included), " ", cell(variant.name, name_width), "  ")
+    tail = Content.styled(f" {safe(last)} ", "$success") if last else Content("")
+    room = width - line.cell_length - tail.cell_length
+    return line + cell(" · ".join(filter(None, words)), room, "$text-muted") + tail if room > 4 else line + tail

@@ -1,0 +1,269 @@
+"""The list of the Start screen: what runs, the programs of this folder, the kept sessions and jobs, the ways to measure
+anything else, and the examples, which are the workloads of the catalogue.
+
+The first frame has the ways and the examples; a thread adds the others. No program is imported to find it, and none
+starts without its dialog: a file that happens to lie in the folder is shown before it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from textual.content import Content
+
+from jaxprof.text import safe, shorten
+from jaxprof.tui.keys import key_of
+from jaxprof.tui.kit.drawing import cell, mark
+from jaxprof.tui.kit.format import BROKEN, ago
+from jaxprof.tui.kit.guard import HIDDEN, Hidden
+from jaxprof.tui.kit.table_columns import Span, TableColumn
+from jaxprof.tui.kit.table_view import Heading, TableView, TextRow
+
+if TYPE_CHECKING:
+    from jaxprof.session.log import Entry
+    from jaxprof.tui.home.plan_options import HomeOptions
+    from jaxprof.tui.kit.script_dialog import ScriptForm
+    from jaxprof.tui.kit.table_columns import Cell
+    from jaxprof.workloads.model import WorkloadInfo
+
+MOST_HERE = 5
+"""Most programs of this folder listed."""
+_SOURCE_SHOWN = 4_000
+"""Characters of a program's source that the preview shows."""
+_NAME = 19
+"""Columns of the name of a workload, before its title."""
+TOUR = "app.help"
+"""Name of the action, and the id of its key."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartRow:
+    """A line: a session or job, a program, a workload, or a way to measure something else."""
+
+    title: str
+    note: str
+    explains: str = ""
+    """What Enter does, for the preview; of a workload, its description. A kept session has its summary there."""
+    action: str = ""
+    """The action of the screen that Enter runs; empty for a program, a session and a workload."""
+    binding: str = ""
+    """Id of the key that does the same as Enter; empty if there is none."""
+    form: ScriptForm | None = None
+    """The program that Enter offers to run; None if the row is no program."""
+    source: str = ""
+    """Beginning of the program's source."""
+    entry: Entry | None = None
+    """The kept session or job that Enter opens."""
+    workload: str = ""
+    """Name of the workload that Enter runs."""
+
+    @property
+    def key(self) -> Hashable:
+        """Identity of the row: the path of a session, the name of a workload."""
+        if self.entry is not None:
+            return self.entry.path
+        return self.workload or (self.action, self.title, self.form)
+
+    @property
+    def verb(self) -> tuple[str, str]:
+        """What Enter does, or else the key that does the same; and the style."""
+        word = "open" if self.entry is not None else "run" if self.form is not None or self.workload else ""
+        return (word, "$text-muted") if word else (self.key_shown, "bold $footer-key-foreground")
+
+    @property
+    def key_shown(self) -> str:
+        """The key that does the same as Enter; empty if there is none."""
+        return key_of(self.binding) if self.binding else ""
+
+
+WAYS = (
+    StartRow(
+        "Profile a script…", "",
+        "Runs a program of yours unchanged, as python does, and says where its time goes: the slowest lines, what was "
+        "compiled, why it was compiled again, copies, memory, and what to change.",
+        "program", "home.program",
+    ),
+    StartRow(
+        "Measure a function…", "",
+        "Times a function of yours phase by phase (trace, lower, compile, first run, steady run) on each device, and "
+        "its NumPy twin if it has one: is it faster, and from how many calls on?",
+        "own", "home.own",
+    ),
+    StartRow(
+        "Open a session…", "",
+        "A session of jaxprof, also from another machine; a profile that JAX, TensorBoard or a trainer wrote; or HLO: "
+        "text, a proto, the folder of a dump.",
+        "open_file", "home.open_file",
+    ),
+    StartRow(
+        "Take the tour", "",
+        "For each screen: the question that it answers, the keys to press, and an example of the answer.",
+        TOUR, TOUR,
+    ),
+)  # fmt: skip
+_OLDER: Final = StartRow("Older sessions…", "", "Lists all kept sessions and jobs.", "list_all")
+_EXAMPLES: Final = TextRow(" Examples", "bold $primary")
+
+
+def own_rows(entries: Iterable[Entry], folder: Path, *, more: bool = False) -> list[StartRow]:
+    """Return the sessions that are recorded now, the programs of this folder, the other sessions, then the ways to
+    measure. `more`: there are older sessions, too. Reads files: for threads only.
+
+    The tour is listed only if there is no program and no session.
+    """
+    from jaxprof.workloads.scripts import scripts_with_jax
+
+    kept = list(entries)
+    first = [_kept(entry) for entry in kept if entry.running]
+    others = [_kept(entry) for entry in kept if not entry.running]
+    yours = [*first, *_here(scripts_with_jax(folder)[:MOST_HERE]), *others, *([_OLDER] if more else [])]
+    return [*yours, *(way for way in WAYS if not yours or way.action != TOUR)]
+
+
+def _here(paths: Iterable[Path]) -> Iterator[StartRow]:
+    from jaxprof.tui.kit.script_dialog import ScriptForm  # not needed for the first frame
+
+    for path in paths:
+        explains = (
+            f"{path.name} imports jax. Enter asks for its arguments, Enter again runs it unchanged and says where its "
+            "time goes: the slowest lines, what was compiled and why again, copies, memory, and what to change."
+        )
+        form = ScriptForm(program=path.name, directory=str(path.parent))
+        yield StartRow(path.name, "imports jax", explains, form=form, source=_beginning(path))
+
+
+def _beginning(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(_SOURCE_SHOWN)
+    except OSError:
+        return ""
+
+
+def _kept(entry: Entry) -> StartRow:
+    """Return the row of a session or job: its age, or what is not as it should be."""
+    note = ago(entry.modified_seconds)
+    if entry.problem:
+        note = "unreadable"
+    elif entry.running:
+        note = "● running"
+    elif entry.job is not None and entry.complete and entry.job.missing:
+        note = f"{entry.job.missing} missing"
+    elif entry.state != "complete" and not entry.live:  # whoever has run it may add to it
+        note = entry.state
+    elif failed := failures(entry):
+        note = failed
+    return StartRow(", ".join(entry.workloads) or entry.name, note, entry=entry)
+
+
+def failures(entry: Entry) -> str:
+    """Return how the only run ended, if badly, or how many did; empty if none did."""
+    failed = [closed.status for closed in entry.closed if closed.status in BROKEN]
+    if len(entry.closed) == 1:
+        return "".join(failed)
+    return f"{len(failed)} of {len(entry.closed)} failed" if failed else ""
+
+
+def _example(name: str, info: WorkloadInfo | None) -> StartRow:
+    """Return the row of a workload, whose description may not have been read yet."""
+    if info is None:
+        return StartRow(name, "", workload=name)
+    title = info.title if info.origin == "built in" else f"yours · {info.title}"
+    return StartRow(name, title, f"{info.description} {info.origin}", workload=name)
+
+
+class StartList(TableView[StartRow], keys="start"):
+    """One row per session, program, way to measure, and workload."""
+
+    STAYS_ON_TOP = True
+
+    def __init__(self, infos: Mapping[str, WorkloadInfo | None], choices: HomeOptions, *, id: str) -> None:
+        super().__init__(
+            (
+                TableColumn("", lambda row: mark(True) if row.key in self.marked else row.verb, 4),
+                TableColumn("title", self._title, 12, weight=1),
+                TableColumn("note", lambda row: row.note, 4, most=13, fits=True, right=True, style="$text-muted"),
+            ),
+            titles=False,
+            id=id,
+        )  # fmt: skip
+        self._infos, self._choices = infos, choices
+        self._own: Sequence[StartRow] = WAYS
+        self.show()
+
+    def show(self, own: Sequence[StartRow] | None = None) -> None:
+        """Show these rows of the user's own, by default the same as before, and the workloads. A cursor on the first
+        row stays there; elsewhere it stays on its row."""
+        self._own = self._own if own is None else own
+        rows: dict[Hashable, StartRow | Heading] = {row.key: row for row in self._own}
+        rows["examples"] = _EXAMPLES
+        rows |= {name: _example(name, info) for name, info in self._infos.items()}
+        self.show_rows(rows)
+        self.marked = [key for key in self.marked if key in rows]
+
+    def haystack(self, row: StartRow) -> str:
+        entry = row.entry
+        if entry is None:
+            return f"{row.title} {row.note} {row.explains}" if row.workload else row.title
+        hosts = entry.job.hosts if entry.job is not None else [entry.header.host] if entry.header is not None else []
+        return " ".join([row.title, entry.name, *hosts, *(plan.spec.device for plan in entry.planned)])
+
+    def _title(self, row: StartRow) -> Cell:
+        """Return the title; that of a workload with a star if the user changed an option of it."""
+        if not row.workload:
+            return safe(row.title) if row.note else Span(safe(row.title))
+        star = "*" if self._choices.is_changed(row.workload) else " "
+        name = Content.assemble(cell(row.title, _NAME), (star, "bold $accent"), " ")
+        return Span(lambda width: name + cell(row.note, max(0, width - _NAME - 2), "$text-muted"))
+
+    @property
+    def entry(self) -> Entry | None:
+        """The kept session or job under the cursor; None if the row is another one."""
+        return self.current_row.entry if self.current_row is not None else None
+
+    def action_mark(self) -> None:
+        super().action_mark()
+        self.action_move(1)
+
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
+        """Hide what is about a session unless the cursor is on one."""
+        if action == "copy_path" and self.entry is None:
+            return HIDDEN
+        row = self.current_row
+        if action == "mark" and row is not None:
+            if row.entry is not None and row.entry.job is not None:
+                return Hidden("a job is not compared; jaxprof compare compares the sessions of two processes")
+            if row.entry is None and not row.workload:
+                words = "marks a session, of a program too once it has run, or a workload"
+                return Hidden(f"{key_of('start.mark')} {words}; {key_of('home.compare')} compares two")
+        return super().why_not(action, parameters)
+
+    def action_copy_path(self) -> None:
+        if self.entry is not None:
+            self.copy(str(self.entry.path))
+
+
+def explained(row: StartRow, width: int) -> list[Content]:
+    """Return what Enter does with a program or a way to measure, with the beginning of the program."""
+    lines = Content.styled(safe(row.explains), "$text-muted").wrap(width)
+    if row.source:
+        from jaxprof.tui.kit.python_source import highlighted  # not needed for the first frame
+
+        lines += [Content(""), *highlighted(row.source).wrap(width)]
+    return lines
+
+
+def plan_text(row: StartRow, width: int) -> Content:
+    """Return what Enter does, in one line."""
+    if row.form is not None:
+        what, rest = f"profile {row.title}", " · asks for its arguments, then runs it unchanged"
+    elif row.entry is not None:
+        what, rest = f"open {row.title}", ""
+    else:
+        what, rest = row.title, f" · also {row.key_shown} on Start" if row.binding else ""
+    return Content.assemble(
+        (" ⏎ ", "bold $footer-key-foreground"), (shorten(safe(what), max(8, width - 4)), "bold"), (rest, "$text-muted")
+    ).truncate(max(1, width), ellipsis=True)
