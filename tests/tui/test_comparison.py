@@ -1,6 +1,7 @@
 """A comparison started on Start: from two marks to the verdict, and everything that comes between."""
 
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -112,10 +113,10 @@ async def test_only_with_two_marks_and_options_that_fit_the_key_compares(inputs)
             await walk.press("escape space")
         walk.find(StartList).marked.clear()
         await walk.press("home space space")
-        selu = screen.choices.of("selu")
+        selu = partial(screen.choices.change, "selu")
         for change, words in (
-            (lambda: setattr(selu, "left_out", {"jit"}), "selu has no compiled variant"),
-            (lambda: setattr(selu, "sweep", "n=1,2"), "selu has a sweep"),
+            (lambda: selu(variants=("numpy", "jax")), "selu has no compiled variant"),
+            (lambda: selu(sweep="n=1,2"), "selu has a sweep"),
             (lambda: screen.choices.toggle_device("cpu:0"), "2 devices are chosen"),
         ):
             change()
@@ -142,8 +143,8 @@ async def test_inputs_that_do_not_fit_are_told_and_nothing_is_run(inputs):
             await walk.press(key, said)
         inputs.go.set()
         await walk.until(lambda: len(inputs.asked) == 2, "both were made")
-        screen.choices.of("matmul").settings = {"n": "5"}
-        screen.choices.of("selu").arguments = ("f32[8]",)
+        screen.choices.change("matmul", settings={"n": "5"})
+        screen.choices.change("selu", arguments=("f32[8]",))
         await walk.press("c")
         planned = await queued(walk)
         assert len(inputs.asked) == 4

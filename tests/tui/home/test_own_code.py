@@ -5,11 +5,11 @@ import time
 import pytest
 
 from jaxprof import events as e
+from jaxprof.runner.program import ProgramCommand
 from jaxprof.session.log import Library, LogWriter
 from jaxprof.session.log.entry import read_entry
 from jaxprof.tui.home.preview import session_summary
 from jaxprof.tui.home.start_list import TOUR, WAYS, StartList, own_rows
-from jaxprof.tui.kit.script_dialog import ScriptForm
 from tui.fakes import NOW, SMALL, keep_session, walking
 
 pytestmark = pytest.mark.usefixtures("small_catalogue", "shelf")
@@ -34,7 +34,7 @@ def test_programs_of_the_folder_come_before_the_kept_sessions(shelf, work):
     keep_session(shelf, "d", ("selu", "jit", "ok", 1e-3))
     found = own_rows(Library().listed(), work)
     assert [row.title for row in found[:2]] == ["train.py", "selu"]
-    assert found[0].form == ScriptForm("train.py", directory=str(work))
+    assert found[0].program == ProgramCommand(path="train.py", directory=str(work))
     assert found[2:] == [way for way in WAYS if way.action != TOUR]
 
 

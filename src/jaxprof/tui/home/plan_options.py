@@ -6,9 +6,8 @@ The same module makes the plan, so that Enter does what the line says.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual.content import Content
 
@@ -22,22 +21,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jaxprof.runner.interpreter import Interpreter
-    from jaxprof.runner.planning import PlannedRun
+    from jaxprof.runner.planning import PlannedRun, PlanOptions
     from jaxprof.tui.profiler import PlanSides
     from jaxprof.workloads.model import VariantInfo, WorkloadInfo
-
-
-@dataclass(slots=True)
-class WorkloadOptions:
-    """The options of one workload."""
-
-    settings: dict[str, str] = field(default_factory=dict)
-    """Parameters that the user set, as valid text."""
-    sweep: str = ""
-    left_out: set[str] = field(default_factory=set)
-    """Names of variants that do not run."""
-    arguments: tuple[str, ...] = ()
-    """Argument specs of a user's function."""
 
 
 @dataclass(slots=True)
@@ -49,16 +35,29 @@ class HomeOptions:
     launches: int = DEFAULT_LAUNCHES
     """Number of fresh processes that measure each run."""
     devices: list[str] = field(default_factory=lambda: ["cpu:0"])
-    by_workload: dict[str, WorkloadOptions] = field(default_factory=dict)
+    by_workload: dict[str, PlanOptions] = field(default_factory=dict)
+    """Options that the user changed for one workload: parameters as valid text, sweep, variants, arguments."""
 
-    def of(self, workload: str) -> WorkloadOptions:
+    def of(self, workload: str) -> PlanOptions:
         """Return the options of one workload."""
-        return self.by_workload.setdefault(workload, WorkloadOptions())
+        from jaxprof.runner.planning import PlanOptions  # not needed for the first frame
+
+        return replace(
+            self.by_workload.get(workload) or PlanOptions(),
+            preset=self.preset,
+            devices=tuple(self.devices),
+            budget_seconds=self.budget_seconds,
+            launches=self.launches,
+        )
+
+    def change(self, workload: str, **changes: Any) -> None:
+        """Change options of one workload."""
+        self.by_workload[workload] = replace(self.of(workload), **changes)
 
     def is_changed(self, workload: str) -> bool:
         """Return whether the user changed an option of the workload."""
         chosen = self.by_workload.get(workload)
-        return chosen is not None and bool(chosen.settings or chosen.sweep or chosen.left_out)
+        return chosen is not None and bool(chosen.settings or chosen.sweep or chosen.variants)
 
     def toggle_device(self, device: str) -> None:
         """Add or remove a device; at least one remains."""
@@ -73,26 +72,12 @@ class HomeOptions:
 
     def plan(self, infos: Sequence[WorkloadInfo]) -> list[PlannedRun]:
         """Return the runs of `infos`. Raises UsageError, which names the workload with invalid options."""
-        from jaxprof.runner.planning import PlanOptions, plan_runs
+        from jaxprof.runner.planning import plan_runs
 
         planned: list[PlannedRun] = []
         for info in infos:
-            chosen = self.of(info.name)
-            variants = [variant.name for variant in self.included(info)]
             try:
-                planned += plan_runs(
-                    info,
-                    PlanOptions(
-                        preset=self.preset,
-                        settings=chosen.settings,
-                        variants=variants if chosen.left_out else (),
-                        devices=self.devices,
-                        sweep=chosen.sweep,
-                        budget_seconds=self.budget_seconds,
-                        launches=self.launches,
-                        arguments=chosen.arguments,
-                    ),
-                )
+                planned += plan_runs(info, self.of(info.name))
             except JaxprofError as error:
                 raise UsageError(f"{info.name}: {error.what}", error.hint) from error
         return planned
@@ -122,7 +107,7 @@ class HomeOptions:
                     f"{key_of('home.edit')} on it opens its parameters, which have the variants.",
                 )
         device, preset = self.devices[0], self.preset
-        options = [(info, deepcopy(self.of(info.name)), self.included(info)) for info in infos]
+        options = [(info, self.of(info.name), self.included(info)) for info in infos]
 
         def plan(interpreter: Interpreter, folder: Path) -> list[PlannedRun]:
             from jaxprof.runner.sides import ComparedSide, SideOptions, plan_comparison
@@ -144,7 +129,8 @@ class HomeOptions:
 
     def included(self, info: WorkloadInfo) -> tuple[VariantInfo, ...]:
         """Return the variants that are not left out."""
-        return tuple(variant for variant in info.variants if variant.name not in self.of(info.name).left_out)
+        named = self.of(info.name).variants
+        return tuple(variant for variant in info.variants if not named or variant.name in named)
 
 
 def plan_line(chosen: Sequence[WorkloadInfo], choices: HomeOptions, width: int) -> Content:

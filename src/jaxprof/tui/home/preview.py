@@ -193,10 +193,9 @@ def description(info: WorkloadInfo, choices: HomeOptions, entries: Sequence[Entr
     yield from _fact("Arguments", ", ".join(chosen.arguments), width)
     yield from (Content(""), _title("Variants"))
     name_width = min(24, max(8, *(len(variant.name) for variant in info.variants)))
+    included = choices.included(info)
     for variant in info.variants:
-        yield _variant(
-            info, variant, last.get(variant.name, ""), variant.name not in chosen.left_out, name_width, width
-        )
+        yield _variant(info, variant, last.get(variant.name, ""), variant in included, name_width, width)
     yield Content("")
     yield from _fact("Yours", info.origin if info.origin != "built in" else "", width)
     yield from hang(Content(""), " ".join(info.description.split()), width)

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.timer import Timer
 
+    from jaxprof.runner.program import ProgramCommand
     from jaxprof.session.log import Entry
-    from jaxprof.tui.kit.script_dialog import ScriptForm
     from jaxprof.workloads.model import WorkloadInfo
 
 
@@ -103,7 +103,7 @@ class HomeScreen(SessionScreen, keys="home"):
 
         self.call_later(self.take_workloads, workloads.infos())
         self.call_later(self._take_sessions, self._read_sessions())
-        for name in ("runner.expected_time", "session.fold", "tui.home.preview", "tui.kit.dialogs"):
+        for name in ("runner.expected_time", "session.fold", "tui.home.preview", "tui.kit.script_dialog"):
             import_module(f"jaxprof.{name}")  # so that the first key does not wait for the import
 
     def _read_sessions(self) -> tuple[list[Entry], list[StartRow]]:
@@ -256,8 +256,8 @@ class HomeScreen(SessionScreen, keys="home"):
             return
         if row.workload:
             self.action_run()
-        elif row.form is not None:
-            self.action_program(row.form)
+        elif row.program is not None:
+            self.action_program(row.program)
         elif row.entry is not None:
             self.profiler.open_session(row.entry.path)
         else:
@@ -367,10 +367,10 @@ class HomeScreen(SessionScreen, keys="home"):
         elif self.info is not None:
             self.profiler.show_history(self.info.target or self.info.name)
 
-    def action_program(self, form: ScriptForm | None = None) -> None:
+    def action_program(self, program: ProgramCommand | None = None) -> None:
         from jaxprof.tui.kit.script_dialog import ask_for_program
 
-        ask_for_program(self.profiler, form)
+        ask_for_program(self.profiler, program)
 
     def action_own(self) -> None:
         from jaxprof.tui.home.workload_dialogs import ask_own

@@ -23,9 +23,9 @@ from jaxprof.tui.kit.table_columns import Span, TableColumn
 from jaxprof.tui.kit.table_view import Heading, TableView, TextRow
 
 if TYPE_CHECKING:
+    from jaxprof.runner.program import ProgramCommand
     from jaxprof.session.log import Entry
     from jaxprof.tui.home.plan_options import HomeOptions
-    from jaxprof.tui.kit.script_dialog import ScriptForm
     from jaxprof.tui.kit.table_columns import Cell
     from jaxprof.workloads.model import WorkloadInfo
 
@@ -51,7 +51,7 @@ class StartRow:
     """The action of the screen that Enter runs; empty for a program, a session and a workload."""
     binding: str = ""
     """Id of the key that does the same as Enter; empty if there is none."""
-    form: ScriptForm | None = None
+    program: ProgramCommand | None = None
     """The program that Enter offers to run; None if the row is no program."""
     source: str = ""
     """Beginning of the program's source."""
@@ -65,12 +65,12 @@ class StartRow:
         """Identity of the row: the path of a session, the name of a workload."""
         if self.entry is not None:
             return self.entry.path
-        return self.workload or (self.action, self.title, self.form)
+        return self.workload or (self.action, self.title)
 
     @property
     def verb(self) -> tuple[str, str]:
         """What Enter does, or else the key that does the same; and the style."""
-        word = "open" if self.entry is not None else "run" if self.form is not None or self.workload else ""
+        word = "open" if self.entry is not None else "run" if self.program is not None or self.workload else ""
         return (word, "$text-muted") if word else (self.key_shown, "bold $footer-key-foreground")
 
     @property
@@ -124,15 +124,15 @@ def own_rows(entries: Iterable[Entry], folder: Path, *, more: bool = False) -> l
 
 
 def _here(paths: Iterable[Path]) -> Iterator[StartRow]:
-    from jaxprof.tui.kit.script_dialog import ScriptForm  # not needed for the first frame
+    from jaxprof.runner.program import ProgramCommand  # not needed for the first frame
 
     for path in paths:
         explains = (
             f"{path.name} imports jax. Enter asks for its arguments, Enter again runs it unchanged and says where its "
             "time goes: the slowest lines, what was compiled and why again, copies, memory, and what to change."
         )
-        form = ScriptForm(program=path.name, directory=str(path.parent))
-        yield StartRow(path.name, "imports jax", explains, form=form, source=_beginning(path))
+        program = ProgramCommand(path=path.name, directory=str(path.parent))
+        yield StartRow(path.name, "imports jax", explains, program=program, source=_beginning(path))
 
 
 def _beginning(path: Path) -> str:
@@ -258,7 +258,7 @@ def explained(row: StartRow, width: int) -> list[Content]:
 
 def plan_text(row: StartRow, width: int) -> Content:
     """Return what Enter does, in one line."""
-    if row.form is not None:
+    if row.program is not None:
         what, rest = f"profile {row.title}", " · asks for its arguments, then runs it unchanged"
     elif row.entry is not None:
         what, rest = f"open {row.title}", ""

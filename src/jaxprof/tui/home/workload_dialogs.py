@@ -71,9 +71,10 @@ def ask_parameters(app: App[Any], info: WorkloadInfo, choices: HomeOptions, take
 
     def take(texts: Texts) -> None:
         numbered = _numbered(info).items()
-        chosen.settings = {each.name: texts[name] for name, each in numbered if texts[name] != usual[name]}
-        chosen.sweep = texts.get("sweep", "")
-        chosen.left_out = set(every) - _variants(info, texts["variants"])
+        settings = {each.name: texts[name] for name, each in numbered if texts[name] != usual[name]}
+        named = _variants(info, texts["variants"])
+        variants = () if named.issuperset(every) else tuple(named)
+        choices.change(info.name, settings=settings, sweep=texts.get("sweep", ""), variants=variants)
         choices.budget_seconds = float(_BUDGET.read(texts["budget"]))
         choices.launches = int(_LAUNCHES.read(texts["launches"]))
         taken()
@@ -147,10 +148,9 @@ def split_specs(text: str) -> list[str]:
 def ask_devices(app: Profiler, info: WorkloadInfo, choices: HomeOptions) -> None:
     """Ask for devices that are not here, and queue the compilation for them."""
     from jaxprof.devices.targets.machine import parse_targets
-    from jaxprof.runner.planning import PlanOptions, plan_compiles
+    from jaxprof.runner.planning import plan_compiles
 
-    chosen = choices.of(info.name)
-    options = PlanOptions(preset=choices.preset, settings=chosen.settings, arguments=chosen.arguments)
+    options = choices.of(info.name)
     explanation = (
         "Compiles for these devices without running anything. Times are lower bounds from the vendors' figures."
     )
@@ -176,7 +176,7 @@ def ask_own(app: Profiler, choices: HomeOptions, take: Callable[[list[WorkloadIn
 
         def keep(infos: list[WorkloadInfo]) -> None:
             for info in infos:
-                choices.of(info.name).arguments = arguments
+                choices.change(info.name, arguments=arguments)
             take(infos)
 
         def refuse(error: JaxprofError) -> None:

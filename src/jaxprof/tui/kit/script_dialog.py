@@ -1,6 +1,6 @@
-"""Starts a user's program: its fields as text and as a command, the dialog that asks for them, and a rerun.
+"""Starts a user's program: the dialog that asks for its command line, and a rerun.
 
-Every field is parsed as the user types; an error stands beneath its field, and the program does not start until it is
+Both fields are parsed as the user types; an error stands beneath its field, and the program does not start until it is
 corrected.
 """
 
@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jaxprof.engine.protocol.recording import RecordingOptions
 from jaxprof.errors import UsageError
 from jaxprof.files import with_home
+from jaxprof.runner.program import ProgramCommand
 from jaxprof.tui.kit.dialogs import FormDialog, FormField, Texts
 
 if TYPE_CHECKING:
-    from jaxprof.runner.program import ProgramCommand
     from jaxprof.session import Run
     from jaxprof.tui.profiler import Profiler
 
@@ -33,117 +34,87 @@ _RECORDED: Mapping[str, type | tuple[type, ...]] = {
 """Options of a recording that a rerun has again, with their types."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptForm:
-    """The fields of the dialog, as text, and what the recording has besides."""
-
-    program: str = ""
-    """Program to run: `train.py`, or `-m package.module`."""
-    arguments: str = ""
-    """Arguments of the program, written as in a shell."""
-    directory: str = ""
-    """Working directory of the program; empty for the directory that jaxprof was started in."""
-    options: tuple[tuple[str, Any], ...] = ()
-    """Options of the recording (see `RecordingOptions`) and their values."""
-
-
-def read_program(text: str, directory: Path) -> tuple[str, bool]:
-    """Return the path or module name, and whether it is a module. Raises UsageError."""
-    text = text.strip()
-    if not text:
+def read_command(text: str, directory: str) -> ProgramCommand:
+    """Return the program of a command line, as after `python`: `train.py --epochs 1`, `-m package.module`; `directory`
+    is where it runs, if not where jaxprof was started. Raises UsageError."""
+    place = read_directory(directory)
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"the command cannot be split: {error}", "Close every quote, as in a shell.") from None
+    if not words:
         raise UsageError("no program is given", "Give train.py, or -m package.module.")
-    if text.startswith("-m"):
-        name = text[2:].strip()
+    if words[0] == "-m":
+        name, arguments = " ".join(words[1:2]), words[2:]
         if not _MODULE.match(name):
             raise UsageError(f"{name!r} is not a module name", "Give -m package.module.")
-        return name, True
-    path = directory / with_home(text)
+        return ProgramCommand(path=name, module=True, arguments=tuple(arguments), directory=str(place))
+    path = place / with_home(words[0])
     if path.is_dir() and not (path / "__main__.py").is_file():
         raise UsageError(f"{path} is a directory", "Give a file in it, or -m package.module.")
     if not path.exists():
         raise UsageError(
             f"there is no file {path}", "A relative path starts at the directory that the program runs in."
         )
-    return text if not text.startswith("~") else str(path), False
-
-
-def read_arguments(text: str) -> tuple[str, ...]:
-    """Return the arguments, split as a shell does. Raises UsageError."""
-    try:
-        return tuple(shlex.split(text))
-    except ValueError as error:
-        raise UsageError(f"the arguments cannot be split: {error}", "Close every quote, as in a shell.") from None
+    given = words[0] if not words[0].startswith("~") else str(path)
+    return ProgramCommand(path=given, arguments=tuple(words[1:]), directory=str(place))
 
 
 def read_directory(text: str) -> Path:
     """Return the working directory of the program. Raises UsageError."""
-    path = with_home(text.strip()) if text.strip() else Path.cwd()
+    path = with_home(text) if text else Path.cwd()
     if not path.is_dir():
         raise UsageError(f"{path} is not a directory", "Leave it empty to run it where jaxprof was started.")
     return path.resolve()
 
 
-def read_form(form: ScriptForm) -> ProgramCommand:
-    """Return the command that the form describes. Raises UsageError."""
-    from jaxprof.engine.protocol.recording import RecordingOptions
-    from jaxprof.runner.program import ProgramCommand
-
-    directory = read_directory(form.directory)
-    path, module = read_program(form.program, directory)
-    options, arguments = RecordingOptions(**dict(form.options)), read_arguments(form.arguments)
-    return ProgramCommand(path=path, module=module, arguments=arguments, directory=str(directory), options=options)
-
-
-def form_of_argv(argv: tuple[str, ...], directory: str, options: Mapping[str, Any]) -> ScriptForm:
-    """Return the form that describes a recorded program."""
-    if not argv:
-        return ScriptForm()
-    module = argv[0] == "-m" and len(argv) > 1
-    program, rest = (f"-m {argv[1]}", argv[2:]) if module else (argv[0], argv[1:])
+def recorded_command(argv: Sequence[str], directory: str, options: Mapping[str, Any]) -> ProgramCommand:
+    """Return the command of a recorded program, with those of its options that are recorded again."""
     again = ((name, options.get(name), kind) for name, kind in _RECORDED.items())
-    recorded = tuple((name, value) for name, value, kind in again if value and isinstance(value, kind))
-    return ScriptForm(program, shlex.join(rest), directory, recorded)
+    recorded = {name: value for name, value, kind in again if value and isinstance(value, kind)}
+    module = argv[:1] == ["-m"] and len(argv) > 1
+    path, *arguments = argv[module:] or [""]
+    return ProgramCommand(
+        path=path, module=module, arguments=tuple(arguments), directory=directory, options=RecordingOptions(**recorded)
+    )
 
 
-def _read_here(program: str, texts: Texts) -> None:
-    """Check a program by the directory beside it, which may be wrong itself."""
+def _read_here(text: str, texts: Texts) -> None:
+    """Check a command by the directory beside it, which may be wrong itself."""
     try:
-        directory = read_directory(texts.get("directory", ""))
+        read_directory(texts.get("directory", ""))
     except UsageError:
-        directory = Path.cwd()
-    read_program(program, directory)
+        read_command(text, "")
+    else:
+        read_command(text, texts.get("directory", ""))
 
 
-def script_dialog(form: ScriptForm | None = None, question: str = "") -> FormDialog:
-    """Return the dialog for a program: a file or a module, its arguments, its directory."""
-    texts = form or ScriptForm()
+def script_dialog(program: ProgramCommand | None = None, question: str = "") -> FormDialog:
+    """Return the dialog for a program: its command line and its directory."""
+    given = program or ProgramCommand(path="")
     fields = {
-        "program": FormField(
-            "program", texts.program, "a file, or -m package.module", _read_here, "a program, such as train.py",
-            patient=True,
-        ),
-        "arguments": FormField(
-            "arguments", texts.arguments, "as in a shell: quotes keep spaces", lambda text, _: read_arguments(text),
-            "arguments, such as --epochs 1",
+        "command": FormField(
+            "command", shlex.join(given.argv) if given.path else "",
+            "a file or -m package.module, and arguments as in a shell", _read_here, "train.py --epochs 1", patient=True,
         ),
         "directory": FormField(
-            "directory", texts.directory, "where it runs; empty: where jaxprof was started",
+            "directory", given.directory, "where it runs; empty: where jaxprof was started",
             lambda text, _: [read_directory(text)],
         ),
     }  # fmt: skip
-    recorded = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in texts.options)
-    words = " ".join(filter(None, (question, f"It is recorded with {recorded}." if recorded else "")))
+    options = [f"{name.replace('_', ' ')} {value}" for name in _RECORDED if (value := getattr(given.options, name))]
+    words = " ".join(filter(None, (question, f"It is recorded with {', '.join(options)}." if options else "")))
     return FormDialog("Profile a script", fields, "Run", "runs it", question=words)
 
 
-def ask_for_program(app: Profiler, form: ScriptForm | None = None, question: str = "") -> None:
-    """Ask for a program and start it."""
-    given = form or ScriptForm()
+def ask_for_program(app: Profiler, program: ProgramCommand | None = None, question: str = "") -> None:
+    """Ask for a program, by default any, and start it."""
 
     def start(texts: Texts) -> None:
-        app.start_program(read_form(ScriptForm(**texts, options=given.options)))
+        options = program.options if program is not None else RecordingOptions()
+        app.start_program(replace(read_command(texts["command"], texts["directory"]), options=options))
 
-    script_dialog(given, question).ask(app, start)
+    script_dialog(program, question).ask(app, start)
 
 
 RERUN_CAPTURE_STEPS = 5
@@ -170,12 +141,12 @@ def rerun_program(app: Profiler, run: Run, *, capture: bool = False) -> None:
         except UsageError as error:
             app.tell(error)
             return
-    form = ScriptForm()
+    program = ProgramCommand(path="")
     if started is not None:
-        form = form_of_argv(tuple(started.argv), started.directory, started.options)
+        program = recorded_command(started.argv, started.directory, started.options)
     question = f"This comes from the session file{recorded_elsewhere(app.session)}. Check it before you run it."
     if ours or started is None:
         question = "The program runs again, with a capture." if capture else ""
-    if capture and not any(name.startswith("capture") for name, _ in form.options):
-        form = replace(form, options=(("capture_steps", RERUN_CAPTURE_STEPS), *form.options))
-    ask_for_program(app, form, question)
+    if capture and not program.options.wants_window:
+        program = replace(program, options=replace(program.options, capture_steps=RERUN_CAPTURE_STEPS))
+    ask_for_program(app, program, question)
