@@ -91,7 +91,7 @@ async def test_a_program_that_is_recorded_now_is_followed_and_one_that_has_ended
 
 @pytest.mark.parametrize(
     ("statuses", "note"),
-    [("failed", "failed"), ("crashed", "crashed"), ("ok", "just now"), ("ok failed crashed", "2 of 3 failed")],
+    [("failed", "1 failed"), ("ok", "just now"), ("ok failed crashed", "1 failed, 1 crashed")],
 )
 def test_a_whole_session_whose_run_failed_says_so(shelf, statuses, note):
     runs = [("train.py", f"v{number}", status, None) for number, status in enumerate(statuses.split())]

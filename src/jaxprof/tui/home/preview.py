@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from textual.content import Content
 
 from jaxprof import units
+from jaxprof.events.base import with_failures
 from jaxprof.facts import Fact, column
 from jaxprof.report.history import shares
 from jaxprof.report.renderers import Table
 from jaxprof.report.runs import parameters_text
 from jaxprof.text import safe
-from jaxprof.tui.home.start_list import failures
 from jaxprof.tui.kit.drawing import cell, hang, mark, spark
 from jaxprof.tui.kit.format import moment
 from jaxprof.tui.kit.python_source import highlighted
@@ -136,8 +136,8 @@ def _state(entry: Entry, open_path: Path | None) -> str:
     if entry.live:
         words.append("being written")
     elif entry.complete:
-        words.append(entry.state if entry.job is None else "every session in this folder is complete")
-        words += [failed] if (failed := failures(entry)) else []
+        ended = with_failures(entry.state, (run.status for run in entry.closed))
+        words.append(ended if entry.job is None else "every session in this folder is complete")
     else:
         who = "its writer" if entry.job is None else "the writer of a session"
         words.append(f"interrupted: {who} did not close it; the data written until then is readable")

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
+from jaxprof.events.base import with_failures
 from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import cell, mark
-from jaxprof.tui.kit.format import BROKEN, ago
+from jaxprof.tui.kit.format import ago
 from jaxprof.tui.kit.guard import HIDDEN, Hidden
 from jaxprof.tui.kit.table_columns import Span, TableColumn
 from jaxprof.tui.kit.table_view import Heading, TableView, TextRow
@@ -154,17 +155,9 @@ def _kept(entry: Entry) -> StartRow:
         note = f"{entry.job.missing} missing"
     elif entry.state != "complete" and not entry.live:  # whoever has run it may add to it
         note = entry.state
-    elif failed := failures(entry):
-        note = failed
+    elif failed := with_failures("", (run.status for run in entry.closed)):
+        note = failed.removeprefix(", ")
     return StartRow(", ".join(entry.workloads) or entry.name, note, entry=entry)
-
-
-def failures(entry: Entry) -> str:
-    """Return how the only run ended, if badly, or how many did; empty if none did."""
-    failed = [closed.status for closed in entry.closed if closed.status in BROKEN]
-    if len(entry.closed) == 1:
-        return "".join(failed)
-    return f"{len(failed)} of {len(entry.closed)} failed" if failed else ""
 
 
 def _example(name: str, info: WorkloadInfo | None) -> StartRow:
