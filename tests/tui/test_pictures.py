@@ -21,9 +21,9 @@ def stage(shelf, tmp_path, monkeypatch):
     """An app over three kept sessions and two programs, whose folder has the same name in every picture."""
     keep_session(shelf, "selu-h200", ("selu", "numpy", "ok", 4.37e-3), ("selu", "jit", "ok", 0.63e-3), age_seconds=120)
     keep_session(shelf, "matmul-oom", ("matmul", "jit", "failed", None), complete=False, age_seconds=7200)
-    keep_session(shelf, "first", ("hessian", "jit", "ok", 9.2e-6), age_seconds=200_000)
+    keep_session(shelf, "first", ("selu", "jit", "ok", 0.71e-3), ("hessian", "jit", "ok", 9.2e-6), age_seconds=200_000)
     monkeypatch.setenv("HOME", str(shelf))
-    monkeypatch.setattr("jaxprof.tui.home.kept_sessions.safe", lambda text: str(text).replace(str(shelf), "~"))
+    monkeypatch.setattr("jaxprof.tui.home.preview.safe", lambda text: str(text).replace(str(shelf), "~"))
     monkeypatch.setattr("jaxprof.tui.device_monitor.PERIOD_SECONDS", 60.0)
     monkeypatch.setattr("jaxprof.tui.device_monitor.HISTORY", 2)
     return Stage()

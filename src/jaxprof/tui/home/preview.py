@@ -170,7 +170,7 @@ def _runs(entry: Entry, entries: Sequence[Entry], width: int) -> Iterator[Conten
 # -- workloads -----------------------------------------------------------------------------------------------
 
 
-def last_medians(workload: str, parameters: Mapping[str, Scalar], entries: Iterable[Entry]) -> dict[str, str]:
+def last_medians(workload: str, parameters: Mapping[str, object], entries: Iterable[Entry]) -> dict[str, str]:
     """Return the newest median of each variant of a workload with these parameters, in words, and its trend. `entries`
     come newest first."""
     last: dict[str, str] = {}

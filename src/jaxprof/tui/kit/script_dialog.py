@@ -71,7 +71,7 @@ def read_directory(text: str) -> Path:
 def recorded_command(argv: Sequence[str], directory: str, options: Mapping[str, Any]) -> ProgramCommand:
     """Return the command of a recorded program, with those of its options that are recorded again."""
     again = ((name, options.get(name), kind) for name, kind in _RECORDED.items())
-    recorded = {name: value for name, value, kind in again if value and isinstance(value, kind)}
+    recorded: dict[str, Any] = {name: value for name, value, kind in again if value and isinstance(value, kind)}
     module = argv[:1] == ["-m"] and len(argv) > 1
     path, *arguments = argv[module:] or [""]
     return ProgramCommand(
