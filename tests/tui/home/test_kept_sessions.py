@@ -255,4 +255,4 @@ async def test_the_tables_of_two_compared_sessions_fit_a_small_terminal(shelf):
         kept_histories.keep(shelf, number, kept_histories.run("r1", 0.01, compile_seconds=(0.04, 0.05, 0.045)))
     async with walking(SMALL) as walk:
         await listed(walk, 2)
-        await walk.press("space space c", "phase ", "inconclusive: not measure", gone="│ measured together")
+        await walk.press("space space c", "phase ", "… inconclusive: not measured together", gone="│ measured together")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from textual.content import Content
 
 from jaxprof.text import columns, safe
-from jaxprof.tui.kit.drawing import Cut, cell
+from jaxprof.tui.kit.drawing import Cut, cell, hang
 
 if TYPE_CHECKING:
     from jaxprof.facts import Fact
@@ -210,6 +210,16 @@ def table_lines(table: Table[Any], width: int) -> Iterator[Content]:
         yield Content.styled(line, style).truncate(max(1, width), ellipsis=True)
 
 
+def _cut_texts(table: Table[Any], lines: Iterable[Content], width: int) -> Iterator[Content]:
+    """Yield the texts of the last column, which has reasons, that the lines of the table do not show whole."""
+    from jaxprof.report.renderers import texts
+
+    shown = "\n".join(line.plain for line in lines)
+    for text in dict.fromkeys(row[-1] for row in texts(table.cut())):
+        if safe(text) not in shown:
+            yield from hang(Content("  … "), text, width, "$text-muted")
+
+
 def report_contents(pieces: Iterable[Piece], width: int) -> Iterator[Content]:
     """Yield the lines of a report, as a command prints it, in the colours of the app."""
     from jaxprof.report.renderers import Headline, Table, report_lines
@@ -217,7 +227,8 @@ def report_contents(pieces: Iterable[Piece], width: int) -> Iterator[Content]:
     for piece in pieces:
         if isinstance(piece, Table):
             yield from [Content(safe(piece.title))] * bool(piece.title)
-            yield from table_lines(piece, width)
+            lines = list(table_lines(piece, width))
+            yield from (*lines, *_cut_texts(piece, lines, width))
         else:
             style = "bold" if isinstance(piece, Headline) else ""
             yield from (Content.styled(safe(line), style) for line in report_lines([piece], width))
