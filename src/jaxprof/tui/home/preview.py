@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _NAME: Final = 12
 """Columns of the names of the facts."""
 _MOST_ERRORS: Final = 8
-_POINTS: Final = 12
+_POINTS: Final = 8
 """Most points of a trend."""
 
 
@@ -154,7 +154,7 @@ def _runs(entry: Entry, entries: Sequence[Entry], width: int) -> Iterator[Conten
         return closed[plan.run].status if plan.run in closed else "running" if entry.live else units.UNKNOWN
 
     columns: tuple[Fact[RunPlanned], ...] = (
-        column("workload", lambda plan: plan.spec.workload),
+        column("workload", lambda plan: plan.spec.workload if len(entry.workloads) > 1 else ""),
         column("variant", lambda plan: plan.spec.variant),
         column("device", lambda plan: plan.spec.device),
         column("median", lambda plan: closed[plan.run].median_seconds if plan.run in closed else None, units.seconds),
