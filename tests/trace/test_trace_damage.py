@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_traces import cpu_plane, gpu_planes, host, on_cpu, on_gpu, op
-from xplane_wire import nested, number, space_bytes
+from xplane_wire import nested, number, space_bytes, varint
 
 from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.events import KernelsMeasured, TrustReported, WarningRaised
@@ -18,6 +18,14 @@ from jaxprof.trace.imported import import_profile
 from jaxprof.trace.line import Chain
 from jaxprof.trace.sources import read_profile
 from jaxprof.trace.summary import events_of
+from jaxprof.trace.xspace import varints
+
+
+def test_numbers_of_each_length_are_read_at_once():
+    numbers = [0, *(1 << bits for bits in (7, 14, 34, 35, 62, 63)), (1 << 64) - 1]
+    ends = np.cumsum([0, *(len(varint(each)) for each in numbers)])
+    values, after = varints(np.frombuffer(b"".join(map(varint, numbers)) + bytes(1), np.uint8), ends[:-1])
+    assert (values.tolist(), after.tolist()) == (numbers, ends[1:].tolist())
 
 
 def written(folder, raw, name="host.xplane.pb"):

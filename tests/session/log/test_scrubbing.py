@@ -17,7 +17,7 @@ from report import sessions
 
 SECRET = "kq7Zr93hWmXv21"
 HOST = "bobs-laptop.example.com"
-TELLING = (SECRET, "bobby", "bobs-laptop", "MHcCAQEEIB", "GPU-1234")
+TELLING = (SECRET, "bobby", "bobs-laptop", "MHcCAQEEIB", "GPU-1234", "/home/al", "/root")
 HLO = (
     "HloModule m\nENTRY %main {\n  %token.1 = token[] after-all()\n  %key = (u32[2]{0}, token[]) recv(%token.1)\n"
     '  ROOT %a = f32[8]{0} parameter(0), metadata={op_name="jit(f)/token" source_file="/home/bobby/train.py"}\n}\n'
@@ -27,6 +27,7 @@ LINES = (
     "MHcCAQEEIB",
     "-----END EC PRIVATE KEY-----",
     "to bobby@bobs-laptop:/home/bobby",
+    "from /home/al/x and /root/.netrc",
 )
 
 
@@ -74,6 +75,8 @@ def test_the_copy_has_every_event_and_no_secret(tmp_path):
     assert [notice for notice in copy.notices if "[redacted]" not in notice] == [
         notice for notice in original.notices if "unknown" in notice
     ]
+    numbers = [json.loads(line)["seq"] for line in done.path.read_bytes().splitlines()[1:]]
+    assert numbers == [*range(1, len(numbers) + 1)]
     assert copy.header.host == "host"
     assert copy.text("r1", "hlo") == (HLO * 1000).replace("bobby", "user")
     assert copy.text("r1", "source") == "# /scratch/user/x\npassword = '[redacted]'\nkey = random.key(0)"

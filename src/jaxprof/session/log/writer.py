@@ -112,8 +112,7 @@ class LogWriter:
         """Return the texts that a program wrote itself, as a session may keep them."""
         if isinstance(event, LogLine):
             return {"text": self._scrubber.scrubbed(f"{event.run} {event.stream}", event.text)}
-        texts = {name: getattr(event, name, None) for name in _TEXTS}
-        kept: dict[str, Any] = {name: scrubbed(text) for name, text in texts.items() if isinstance(text, str) and text}
+        kept: dict[str, Any] = {name: scrubbed(text) for name in _TEXTS if (text := getattr(event, name, ""))}
         if closure := getattr(event, "closure", None):
             kept["closure"] = list(map(_without_secret, closure))
         return kept
