@@ -178,6 +178,7 @@ async def test_what_is_read_is_said_on_every_screen_until_it_is_shown(profile, h
         await walk.shows(gone="Esc stops")
         assert walk.app.reading is None
         assert walk.app.session_path.name == "box.jaxprof"
+        assert walk.screen._called == str(profile), "commands name the profile, not the session in a temporary folder"
 
 
 async def test_escape_and_the_end_of_the_app_stop_it_and_leave_what_is_shown(profile, held):

@@ -40,6 +40,8 @@ class OpenedSession:
         self._session: Session | None = None
         self._follower: Follower[Session] | None = None
         self.path: Path | None = None
+        self.profile: Path | None = None
+        """The profile that the session was made from, in a temporary folder; None for other sessions."""
         self.clock_shift_seconds = 0.0
         """Seconds that the writer's monotonic clock is ahead of ours; clocks of two machines start at different times.
         """
@@ -88,7 +90,7 @@ class OpenedSession:
             from jaxprof.hlo.open.parsed import release
 
             release()
-        self._session, self.path, self._follower = session, path, follower
+        self._session, self.path, self._follower, self.profile = session, path, follower, None
         self.clock_shift_seconds, self._gone, self._same_clock = 0.0, False, True
         if follower is not None and path is not None:
             self._begin(session, path)

@@ -212,14 +212,17 @@ class Profiler(Guarded, App[None]):
             self.reading = ProfileReading(path, lambda reading: self.call_later(self._reading_changed, reading))
             self.show_state()
         work = partial(read, path, follow=follow, reading=self.reading)
-        in_thread(self, work, "open", then=partial(self._show_opened, go))
+        profile = path if kind is Kind.PROFILE else None
+        in_thread(self, work, "open", then=partial(self._show_opened, go, profile))
 
-    def _show_opened(self, go: str, opened: tuple[Follower[Session], Path, bool] | None) -> None:
-        """Show the session that a thread has read, and its notices; None if the reading was stopped."""
+    def _show_opened(self, go: str, profile: Path | None, opened: tuple[Follower[Session], Path, bool] | None) -> None:
+        """Show the session that a thread has read, which may be made from a `profile`, and its notices; None if the
+        reading was stopped."""
         if opened is None:
             return
         follower, path, written = opened
         self.set_session(follower.session, path, follower if written else None)
+        self.opened.profile = profile
         for notice in follower.session.notices:
             self.say(notice, path.name, severity="warning")
         self._go_to(go or place_of(follower.session))

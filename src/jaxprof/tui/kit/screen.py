@@ -108,7 +108,7 @@ class SessionScreen(Guarded, Screen[None]):
     @property
     def _called(self) -> str:
         """Return the name that commands use for the session."""
-        path = self.profiler.session_path
+        path = self.profiler.opened.profile or self.profiler.session_path
         return self.profiler.library().name_of(path) if path is not None else "last"
 
     def on_live_changed(self, message: LiveChanged) -> None:
