@@ -95,7 +95,7 @@ def test_kinds_by_lane_and_name():
 
 
 def test_the_kind_in_the_hlo_overrides_a_guess_from_the_name():
-    assert KINDS[kind_of("stream", "fusion.1", "fusion.1", {"fusion.1": "GEMM"})] == "matmul"
+    assert KINDS[kind_of("stream", "fusion.1", "fusion.1", {"fusion.1": "GEMM"})] == "matmul, conv"
 
 
 def pool(*threads):

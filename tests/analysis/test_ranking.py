@@ -1,7 +1,5 @@
 """The kernels of a program as rows: weights and shares, order, filters and groups; and what they are on paper."""
 
-from itertools import product
-
 import pytest
 
 from golden import figures_text, held_cases
@@ -10,7 +8,6 @@ from jaxprof.analysis.ranking import (
     FIGURES,
     GROUPINGS,
     TEXTS,
-    BarrierIndex,
     Ranking,
     everything,
     filtered,
@@ -22,11 +19,9 @@ from jaxprof.analysis.ranking import (
 from jaxprof.cli.commands.hlo import SORTS
 from jaxprof.devices.targets.least_time import exchanges, step_time
 from jaxprof.devices.targets.machine import machine_of
-from jaxprof.hlo.analysis.barriers import Barrier
 from jaxprof.hlo.analysis.cost.peaks import device
 from jaxprof.hlo.analysis.kernels import Kernel, kernels
 from jaxprof.hlo.read.parse import module
-from jaxprof.hlo.shape import parse_shape
 from jaxprof.report.kernels import COLUMNS
 from tui.hlo_texts import HLO
 
@@ -119,16 +114,9 @@ def test_without_origins_a_filter_leaves_what_names_and_kinds_tell():
     assert cheap("tanh") == ["tanh_fusion"]
     assert cheap("scope:attn") == cheap("file:model.py") == cheap("attn") == []
     assert not needs_origins("name:tanh kind:loop")
-
-
-def test_barriers_are_found_as_a_walk_over_all_finds_them_in_its_order():
-    shape, names = parse_shape("f32[8]{0}"), [f"k.{number}" for number in range(9)]
-    pairs = enumerate(product(names, names))
-    made = tuple(Barrier(first, other, "layout", number, shape, f"c.{number % 3}") for number, (first, other) in pairs)
-    index = BarrierIndex(made)
-    for computation, name in product(("c.0", "c.2", "no such"), [*names, "no such"]):
-        walked = [one for one in made if name in (one.producer, one.consumer) and one.computation == computation]
-        assert index.of(computation, name) == tuple(walked)
+    assert needs_origins("", "source")
+    assert needs_origins("", "share", "scope")
+    assert not needs_origins("", "share", "kind")
 
 
 def test_nothing_is_kept_that_was_read_to_arrange_kernels(monkeypatch):
@@ -143,12 +131,3 @@ def test_nothing_is_kept_that_was_read_to_arrange_kernels(monkeypatch):
     assert names(ranking, ordered(ranking, everything(ranking), "source"))[0] == "dot.1"
     for way in sorted(GROUPINGS.keys() - {"none"}):
         grouped(ranking, everything(ranking), way)
-
-
-def test_origins_that_were_read_elsewhere_are_those_of_the_same_kernels():
-    first, again, others = Ranking(KERNELS), Ranking(KERNELS, H100), Ranking(KERNELS[:2])
-    read = first.origins
-    again.know_from(first)
-    others.know_from(first)
-    assert again.origins is read
-    assert len(others.origins) == 2

@@ -177,15 +177,6 @@ def sides_beside(session: Session, run: Run) -> list[Run]:
     return [side for side in session.runs.values() if run.plan.side and first in (side.id, side.plan.baseline)]
 
 
-def side_title(session: Session, run: Run) -> str:
-    """Return the title of a side, such as `B  train.py:step, XLA_FLAGS=...`; empty for a run that is not a side."""
-    side = run.plan.side
-    first = session.runs.get(run.plan.baseline or run.id)
-    specs = first.comparison.sides if first is not None and first.comparison is not None else []
-    title = next((spec.title for spec in specs if spec.label == side), run.plan.workload)
-    return f"{side}  {title}" if side else ""
-
-
 def ab_results(session: Session) -> list[AbResult]:
     """Return the comparisons of a session, in the order of the plan."""
     return [ab_result(session, run.id) for run in session.runs.values() if run.plan.side and not run.plan.baseline]

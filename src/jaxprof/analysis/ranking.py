@@ -3,8 +3,8 @@
 The weight is the measured time if there is one, else the least time under the device's ceilings, else the bytes moved.
 A share is a fraction of the sum of the known weights. A program may have half a million kernels, and rows are selected
 while a user waits for a key press: figures and origins are therefore columns of numbers, and a row is built only when
-it is shown. Reading the columns of origins may take seconds; `needs_origins`, `GROUPED_BY_ORIGINS` and
-`SORTED_BY_ORIGINS` say which selections have to wait for them.
+it is shown. Reading the columns of origins may take seconds; `needs_origins` says which selections have to wait for
+them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from jaxprof.hlo.analysis.origin import op_path
 if TYPE_CHECKING:
     from jaxprof.devices.targets.least_time import Exchange, StepTime
     from jaxprof.devices.targets.machine import Machine
-    from jaxprof.hlo.analysis.barriers import Barrier
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks, Roofline
     from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath
     from jaxprof.hlo.analysis.origin_columns import OriginColumns
@@ -217,11 +216,6 @@ class Ranking:
         """Set the origins of these kernels, which another process or thread has read."""
         self._origins = origins
 
-    def know_from(self, other: Ranking) -> None:
-        """Take the origins from another ranking of the same kernels, if it has them."""
-        if other.kernels is self.kernels and other._origins is not None:
-            self._origins = other._origins
-
     def _basis(self) -> str:
         if self._measured and any(kernel.name in self._measured for kernel in self.kernels):
             return "measured"
@@ -274,44 +268,6 @@ FIGURES: dict[str, Callable[[Ranking, Kernel], float | None]] = {
 """Numeric figures that kernels are sorted by. The first five can be summed."""
 
 
-_NONE: Final = -1
-
-
-class BarrierIndex:
-    """Index of the barriers by the kernels on both sides: a hash table of eight to sixteen bytes for each barrier."""
-
-    def __init__(self, barriers: Sequence[Barrier] = ()) -> None:
-        self._barriers: Final = barriers
-        size = 1 << (2 * len(barriers)).bit_length()
-        self._mask: Final = size - 1
-        # Barrier n has the entries 2n, for its producer, and 2n + 1, for its consumer. Entries of one slot form a
-        # chain.
-        self._first = array("i", [_NONE]) * size
-        self._next = array("i", [_NONE]) * (2 * len(barriers))
-        for number in range(len(barriers) - 1, -1, -1):  # backwards, so that a chain keeps the order of the barriers
-            barrier = barriers[number]
-            self._add(2 * number, barrier.computation, barrier.producer)
-            if barrier.consumer != barrier.producer:
-                self._add(2 * number + 1, barrier.computation, barrier.consumer)
-
-    def _add(self, entry: int, computation: str, name: str) -> None:
-        slot = hash((computation, name)) & self._mask
-        self._next[entry] = self._first[slot]
-        self._first[slot] = entry
-
-    def of(self, computation: str, name: str) -> tuple[Barrier, ...]:
-        """Return the barriers next to a kernel, in their original order."""
-        beside_it: list[Barrier] = []
-        entry = self._first[hash((computation, name)) & self._mask]
-        while entry != _NONE:
-            barrier = self._barriers[entry // 2]
-            beside = barrier.consumer if entry % 2 else barrier.producer
-            if beside == name and barrier.computation == computation:
-                beside_it.append(barrier)
-            entry = self._next[entry]
-        return tuple(beside_it)
-
-
 GROUPINGS = {
     "none": "not grouped",
     "kind": "by kind",
@@ -320,8 +276,6 @@ GROUPINGS = {
     "direction": "forward and backward",
 }
 """Ways to group kernels, each with its text."""
-GROUPED_BY_ORIGINS: Final = frozenset({"source", "scope", "direction"})
-SORTED_BY_ORIGINS: Final = frozenset({"source"})
 _UNNAMED = "(no named scope)"
 _NOWHERE = "(no source line)"
 _NEITHER = "(neither: no gradient in its path)"
@@ -391,9 +345,10 @@ def _words(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield wanted, (name,)
 
 
-def needs_origins(text: str) -> bool:
-    """Return whether a filter looks at origins; `filtered` is incomplete without them."""
-    return any(not _ORIGIN_FIELDS.keys().isdisjoint(fields) for _, fields in _words(text))
+def needs_origins(text: str, sort: str = "order", grouping: str = "none") -> bool:
+    """Return whether a filter, a sort column or a grouping looks at origins; `filtered` is incomplete without them."""
+    looks = any(not _ORIGIN_FIELDS.keys().isdisjoint(fields) for _, fields in _words(text))
+    return looks or sort == "source" or grouping in _PATHS
 
 
 def filtered(ranking: Ranking, text: str, *, by_origins: bool = True) -> Sequence[int]:

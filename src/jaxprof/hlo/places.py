@@ -9,13 +9,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from jaxprof.hlo.analysis.origin import HloSourceLocation
 from jaxprof.hlo.read.syntax import unquote
-
-if TYPE_CHECKING:
-    from jaxprof.hlo.model import Instruction
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +24,6 @@ class LineOrigin:
 
     def __bool__(self) -> bool:
         return self.place is not None or bool(self.op_name)
-
-
-def hlo_origin(instruction: Instruction | None) -> LineOrigin | None:
-    """Return where an instruction came from; None if the text does not say."""
-    if instruction is None:
-        return None
-    stack = instruction.stack
-    place = HloSourceLocation(stack[0].file, stack[0].line) if stack and stack[0].file else None
-    return LineOrigin(place, instruction.metadata.first_name) or None
 
 
 Origins = dict[int, LineOrigin]

@@ -210,10 +210,10 @@ def beside_kernels(measured_run: MeasuredKernels) -> Iterator[str]:
 
 
 def measured_table(
-    kernels: Sequence[MeasuredKernel], *, programs: bool = False, spread: bool = True
+    kernels: Sequence[MeasuredKernel], *, programs: bool = False, spread: bool = True, rates: bool = True
 ) -> Table[MeasuredKernel]:
     """Return the table of measured kernels. `programs` adds a column with the program of each; without `spread`, the
-    shortest and longest execution are left out."""
+    shortest and longest execution are left out, and without `rates`, FLOP/s and B/s."""
     from jaxprof.facts.kernels import MEASURED
 
     several = any(len(kernel.devices) > 1 for kernel in kernels)
@@ -221,7 +221,7 @@ def measured_table(
         *pick(MEASURED, "share", "self_seconds", "executions", "per_call_seconds"),
         *pick(MEASURED, "median_seconds", *(("minimum_seconds", "maximum_seconds") if spread else ())),
         column("threads", lambda kernel: None if several else kernel.parallelism, _threads),
-        *pick(MEASURED, "flops_per_second", "of_peak", "bytes_per_second", "of_bandwidth"),
+        *(pick(MEASURED, "flops_per_second", "of_peak", "bytes_per_second", "of_bandwidth") if rates else ()),
         column("devices", lambda kernel: len(kernel.devices) if several else None, right=True),
         column("kernel", at("name"), widest=60),
         column("program", lambda kernel: kernel.module if programs else None, widest=40),

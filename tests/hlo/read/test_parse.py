@@ -1,23 +1,18 @@
 """Texts that XLA prints, and texts that people write; all made for these tests. Strings, brackets, attributes and
-operand lists. Colours: nothing is lost, and the words get their kinds. Files: what is read, what is refused, and by
-which name."""
+operand lists. Files: what is read, what is refused, and by which name."""
 
 import gzip
 import textwrap
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from jaxprof.errors import HloError
 from jaxprof.hlo.analysis.notices import problems
 from jaxprof.hlo.open.paths import modules_at
 from jaxprof.hlo.read import files
-from jaxprof.hlo.read.lexer import Language, lex
 from jaxprof.hlo.read.parse import module, modules
 from jaxprof.hlo.read.syntax import attributes
-from tables import rows
 
 PRINTED = (Path(__file__).parents[1] / "printed.hlo").read_text()
 
@@ -269,57 +264,6 @@ def test_an_open_bracket_is_told(text):
     found, _, closed = attributes_of(text)
     assert not closed
     assert list(found) == ["a"]
-
-
-@given(st.text() | st.text('%"\\{}[]()=,:;<>#/* \taf32.', max_size=200), st.sampled_from(Language))
-def test_the_spans_are_the_line(line, language):
-    assert "".join(span.text for span in lex(line, language)) == line
-
-
-@pytest.mark.parametrize(
-    ("language", "line", "kinds"),
-    [
-        (
-            Language.HLO,
-            "  ROOT %dot.1 = f32[8,4]{1,0:T(8,128)} dot(%a, b), lhs_contracting_dims={1}, "
-            'metadata={op_name="jit(f)/dot"} // x',
-            """
-                KEYWORD    ROOT
-                NAME       %dot.1
-                NAME       %a
-                SHAPE      f32[8,4]
-                LAYOUT     {1,0:T(8,128)}
-                OPCODE     dot
-                ATTRIBUTE  lhs_contracting_dims
-                ATTRIBUTE  op_name
-                NUMBER     1
-                STRING     "jit(f)/dot"
-                COMMENT    // x
-            """,
-        ),
-        (
-            Language.STABLEHLO,
-            "    %0 = stablehlo.add %arg0, %arg1 : tensor<8x4xf32> loc(#loc3)",
-            """
-                OPCODE  stablehlo.add
-                NAME    %0
-                NAME    %arg0
-                SHAPE   tensor<8x4xf32>
-            """,
-        ),
-        (
-            Language.JAXPR,
-            "    b:f32[3] = pjit[name=f] a 2.0:f32[]",
-            """
-                SHAPE      f32[3]
-                OPCODE     pjit
-                ATTRIBUTE  name
-            """,
-        ),
-    ],
-)
-def test_words_have_their_kinds(language, line, kinds):
-    assert {(kind, word) for kind, word in rows(kinds)} <= {(span.kind.name, span.text) for span in lex(line, language)}
 
 
 TEXT = "HloModule m\n\nENTRY e {\n  ROOT p = f32[] parameter(0)\n}\n"

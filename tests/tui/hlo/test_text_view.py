@@ -3,17 +3,18 @@
 from contextlib import asynccontextmanager
 from typing import ClassVar
 
+import pytest
 from textual.app import App
 from textual.binding import BindingType
 
-from jaxprof.hlo.read.lexer import lex
 from jaxprof.hlo.read.parse import modules
 from jaxprof.tui.actions import open_menu
-from jaxprof.tui.hlo.code_view import CodeView
+from jaxprof.tui.hlo.code_view import CodeView, coloured
 from jaxprof.tui.hlo.document import Document, HloDocument
 from jaxprof.tui.hlo.stage_side import StageSide
 from jaxprof.tui.kit.dialogs import Choose
 from jaxprof.tui.theme import VARIABLES
+from tables import rows
 from tui.fakes import until
 from tui.hlo_texts import HLO, large_hlo
 
@@ -84,6 +85,52 @@ async def test_lines_are_as_wide_as_the_view_and_hostile_text_is_not_obeyed():
         assert "xxxmiddleyyy" in text_at(view, 0)
 
 
+@pytest.mark.parametrize(
+    ("line", "styles"),
+    [
+        (
+            "  ROOT %dot.1 = f32[8,4]{1,0:T(8,128)} dot(%a, b), lhs_contracting_dims={1}, "
+            'metadata={op_name="jit(f)/dot"} // x',
+            """
+                bold $code-keyword    ROOT
+                $code-name            %dot.1
+                $code-name            %a
+                $phase-lower          f32[8,4]
+                $code-comment         {1,0:T(8,128)}
+                bold $code-name       dot
+                $code-keyword         lhs_contracting_dims
+                $code-keyword         op_name
+                $code-number          1
+                $code-string          "jit(f)/dot"
+                $code-comment italic  // x
+            """,
+        ),
+        (
+            "    %0 = stablehlo.add %arg0, %arg1 : tensor<8x4xf32> loc(#loc3)",
+            """
+                bold $code-name  stablehlo.add
+                $code-name       %0
+                $code-name       %arg0
+                $phase-lower     tensor<8x4xf32>
+            """,
+        ),
+        (
+            "    b:f32[3] = pjit[name=f] a 2.0:f32[]",
+            """
+                $phase-lower     f32[3]
+                bold $code-name  pjit
+                $code-keyword    name
+            """,
+        ),
+    ],
+)
+def test_words_have_their_colours(line, styles):
+    found = coloured(line)
+    assert found.plain == line
+    drawn = {(str(span.style), line[span.start : span.end]) for span in found.spans}
+    assert {(style, word) for style, word in rows(styles)} <= drawn
+
+
 async def test_the_ways_through_hlo_and_the_copy():
     async with viewing(hlo_document()) as (pilot, view):
         tanh, grad, dot = (line_of(f"%{name} =") for name in ("tanh_fusion", "grad_fusion", "dot.1"))
@@ -145,7 +192,7 @@ async def test_lines_in_view_are_drawn_once_for_a_search(monkeypatch):
     async with viewing(hlo_document()) as (pilot, view):
         await searched(pilot, "kind")
         lexed = []
-        monkeypatch.setattr("jaxprof.tui.hlo.code_view.lex", lambda *line: lexed.append(line) or lex(*line))
+        monkeypatch.setattr("jaxprof.tui.hlo.code_view.coloured", lambda line: lexed.append(line) or coloured(line))
         for y in (*range(view.size.height), *range(view.size.height)):
             view.render_line(y)
         assert len(lexed) <= view.size.height + 1, "only the line of the cursor is drawn again"

@@ -240,9 +240,8 @@ async def test_rows_scroll_and_the_one_of_the_cursor_stays_in_view_and_is_opened
 def test_a_process_that_nothing_is_compared_with_is_not_called_the_only_one():
     unknown = float("nan")
     for rows, says in (
-        ([0.0], "no other process is known"),
-        ([0.0, unknown], ", not compared: own work of the other process is unknown here"),
-        ([0.0, unknown, unknown], ", not compared: own work of all other processes is unknown here"),
+        ([0.0], ", not compared: own work of no other process is known here"),
+        ([0.0, unknown, unknown], ", not compared: own work of no other process is known here"),
     ):
         values = np.array(rows).reshape(-1, 1)
         given = np.zeros(1), np.full(1, 10), values, np.zeros_like(values), np.ones_like(values)

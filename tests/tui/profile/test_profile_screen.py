@@ -43,6 +43,18 @@ def test_every_part_of_the_overview_is_shown(width):
     assert max(map(len, text.splitlines())) <= width + 1
 
 
+def test_names_of_kernels_have_room_beside_their_figures():
+    session = profiles.imported().session()
+    made = overview(session, session.runs["r1"])
+    rates = {"flops_per_second": 2e12, "of_peak": 0.5, "bytes_per_second": 1e12, "of_bandwidth": 0.25}
+    made = replace(made, kernels=tuple((run, replace(kernel, **rates)) for run, kernel in made.kernels))
+    for width, figures in ((78, set()), (118, {"most"}), (160, {"most", "FLOP/s"})):
+        lines = [getattr(fact, "content", fact).plain for fact in overview_facts(made, width)]
+        heading = next(number for number, line in enumerate(lines) if "per call" in line)
+        assert {"most", "FLOP/s"} & set(lines[heading].split()) == figures
+        assert "loop_fusion" in lines[heading + 2]
+
+
 def test_the_unknown_is_a_dash_and_a_sound_capture_is_reported():
     session = profiles.imported().session()
     run = session.runs["r1"]

@@ -8,14 +8,15 @@ ellipsis stands.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 
 from textual.cache import LRUCache
-from textual.content import Content
+from textual.content import Content, Span
 from textual.strip import Strip
 
-from jaxprof.hlo.read.lexer import Language, SpanKind, TextSpan, lex
+from jaxprof.hlo.shape import DTYPE_BITS
 from jaxprof.text import safe
 from jaxprof.tui.hlo.document import Document, Hits, HloDocument
 from jaxprof.tui.kit.dialogs import Choose, Option
@@ -30,27 +31,34 @@ _KEPT = 4096
 _SIDEWAYS = 16
 _MOST_PLACES = 200
 """Number of places that the history keeps."""
-_STYLES = {
-    SpanKind.COMMENT: "$code-comment italic",
-    SpanKind.STRING: "$code-string",
-    SpanKind.NUMBER: "$code-number",
-    SpanKind.NAME: "$code-name",
-    SpanKind.SHAPE: "$phase-lower",
-    SpanKind.LAYOUT: "$code-comment",
-    SpanKind.OPCODE: "bold $code-name",
-    SpanKind.KEYWORD: "bold $code-keyword",
-    SpanKind.ATTRIBUTE: "$code-keyword",
-    SpanKind.PUNCTUATION: "$quiet",
-}
+_DTYPES = rf"(?:{'|'.join(DTYPE_BITS)}|i\d+|u?int\d+|b?float\d+|complex\d+|bool|key<\w+>|Ref(?:<\w+>)?)"
+_STYLES = (
+    ("$code-comment italic", r"//.*|/\*.*?(?:\*/|$)|#\s.*"),
+    ("$code-string", r"\"(?:[^\"\\]|\\.)*+\"?|'(?:[^'\\]|\\.)*+'"),
+    ("bold $code-keyword", r"\b(?:HloModule|ENTRY|ROOT|module|func\.func|public|private|return|attributes|dense|let|in|"
+     r"lambda|None|[Tt]rue|[Ff]alse|nan|inf)\b|^(?:FileNames|FunctionNames|FileLocations|StackFrames)\b"),
+    ("$phase-lower", rf"\b{_DTYPES}\[[^\[\]]*\]|\b(?:tensor|memref|vector|tuple|complex)<[^<>]*(?:<[^<>]*>[^<>]*)*>"),
+    ("$code-comment", r"(?<=\])\{[^{}\"=]*\}"),
+    ("$code-name", r"[%@^][\w.$\-#]+|#\w+|\b[A-Za-z_][\w.\-]*(?= =)"),
+    ("$code-keyword", r"\b[A-Za-z_][\w.\-]*(?==)"),
+    ("bold $code-name", r"(?<=[\])}] )[a-z][\w\-]*(?=\()|\b(?:stablehlo|mhlo|chlo|sdy)\.\w+|(?<== )[a-z_][\w.\-]*"),
+    ("$code-number", r"(?<![\w.%@#])-?(?:0x[0-9A-Fa-f]+|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.])"),
+    ("", r"[A-Za-z_][\w.\-]*"),
+    ("$quiet", r"(?:->|<=|[=(){}\[\],:;<>])+"),
+)  # fmt: skip
+"""Styles of comments, strings, keywords, shapes, layouts, names, attributes, opcodes, numbers, other words and
+punctuation of HLO, MLIR and jaxprs, each with its pattern; the first one that matches wins. They serve display only."""
+_PATTERN = re.compile("|".join(f"({pattern})" for _, pattern in _STYLES))
 
 LINE_SHOWN = 400
 """Characters shown of a line that can be chosen."""
 
 
-def coloured(line: str, language: Language | None) -> Content:
-    """Return a line, made safe, in the colours of its language."""
-    spans = lex(safe(line), language) if language is not None else [TextSpan(SpanKind.TEXT, safe(line))]
-    return Content.assemble(*((span.text, _STYLES.get(span.kind, "")) for span in spans))
+def coloured(line: str) -> Content:
+    """Return a line of a program, made safe, in colours."""
+    text = safe(line)
+    found = ((match, _STYLES[(match.lastindex or 1) - 1][0]) for match in _PATTERN.finditer(text))
+    return Content(text, [Span(*match.span(), style) for match, style in found if style])
 
 
 class CodeView(RowList, keys="text"):
@@ -132,7 +140,8 @@ class CodeView(RowList, keys="text"):
 
     def draw_row(self, index: int, width: int) -> Content:
         begin = self._left // _HALF * _HALF
-        text = coloured(self._document.line(index)[begin : begin + 2 * _HALF], self._document.language)
+        line = self._document.line(index)[begin : begin + 2 * _HALF]
+        text = coloured(line) if self._document.is_program else Content(safe(line))
         if self._hits is not None:
             for hit in self._hits.pattern.finditer(text.plain):
                 text = text.stylize("$background on $accent", hit.start(), hit.end())

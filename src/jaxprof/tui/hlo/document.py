@@ -1,4 +1,4 @@
-"""A text of any size to be shown: its lines by number, its language, how to move through it, and a search.
+"""A text of any size to be shown: its lines by number, how to move through it, and a search.
 
 The text is not split or copied: a line is sliced when it is shown. Building a document counts its lines. Moves in HLO
 use its model, and parse only the computation at the line, even in a module of a million instructions. A search goes
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from jaxprof.hlo.analysis.origin import HloSourceLocation
 from jaxprof.hlo.model import Computation
-from jaxprof.hlo.places import LineOrigin, Origins, hlo_origin
-from jaxprof.hlo.read.lexer import Language
+from jaxprof.hlo.places import LineOrigin, Origins
 from jaxprof.hlo.source import Source
 from jaxprof.units import integer
 
@@ -33,18 +33,14 @@ _CALLING = frozenset({"fusion", "while", "conditional", "call", "async-start"})
 class Document:
     """One text with its lines, counted from 0."""
 
-    def __init__(self, text: str, origins: Origins | None = None, language: Language | None = None) -> None:
+    def __init__(self, text: str, origins: Origins | None = None) -> None:
+        """`origins` has where the lines of a program came from; None for plain text."""
         self.source = Source(text)
         self._origins = origins or {}
-        self.language = language
-        """The language that colours its lines; None for plain text."""
+        self.is_program = origins is not None
         self.line_count = max(1, self.source.line_count)
         self.left_at = 0
         """The line at which the reader left it."""
-
-    @property
-    def text(self) -> str:
-        return self.source.text
 
     def line(self, number: int) -> str:
         """Return line `number`; empty outside of the text."""
@@ -68,10 +64,15 @@ class HloDocument(Document):
 
     def __init__(self, modules: Sequence[Module]) -> None:
         self.modules = tuple(modules)
-        super().__init__(modules[0].source.text, language=Language.HLO)
+        super().__init__(modules[0].source.text, {})
 
     def origin(self, number: int) -> LineOrigin | None:
-        return hlo_origin(self.instruction(number))
+        instruction = self.instruction(number)
+        if instruction is None:
+            return None
+        stack = instruction.stack
+        place = HloSourceLocation(stack[0].file, stack[0].line) if stack and stack[0].file else None
+        return LineOrigin(place, instruction.metadata.first_name) or None
 
     @cached_property
     def _computations(self) -> list[Computation]:

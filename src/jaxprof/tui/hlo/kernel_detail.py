@@ -12,7 +12,6 @@ from textual.content import Content
 
 from jaxprof.facts.kernels import places_text
 from jaxprof.hlo.analysis.origin import HloSourceLocation
-from jaxprof.hlo.read.lexer import Language
 from jaxprof.hlo.read.syntax import short_text
 from jaxprof.report.kernels import times
 from jaxprof.text import columns, safe, shorten
@@ -76,7 +75,8 @@ def _origins(kernel: Kernel, width: int, recorded_seconds: float | None, around:
     if first is None or first.source is None:
         facts.append(Content.styled("the module does not record its source line", "$quiet"))
     else:
-        facts += source_facts(first.source, width, recorded_seconds, _function(first), around)
+        function = first.frame.function.rpartition("<locals>.")[2] if first.frame is not None else ""
+        facts += source_facts(first.source, width, recorded_seconds, function, around)
     if kernel.op_name:
         facts += hang(Content(""), kernel.op_name, width, "$text-muted")
     by_place: dict[HloSourceLocation | None, Origin] = {}
@@ -100,10 +100,6 @@ def _and_more(count: int) -> list[FactLine]:
     return [Content.styled(f"  and {count} more", "$quiet")] if count > 0 else []
 
 
-def _function(origin: Origin) -> str:
-    return origin.frame.function.rpartition("<locals>.")[2] if origin.frame is not None else ""
-
-
 def _origin(origin: Origin, width: int) -> Content:
     place = origin.source
     text = cell(places_text([place]) if place is not None else UNKNOWN, min(24, max(12, width // 3)), "$code-name")
@@ -113,21 +109,13 @@ def _origin(origin: Origin, width: int) -> Content:
     return Content.assemble("  ", text, " ", (shorten(code or UNKNOWN, max(8, width - 29)), "$text-muted"), direction)
 
 
-def place_content(place: HloSourceLocation, width: int, function: str = "") -> Content:
-    """Return a source location such as `…/model.py:88 in attention`, its path shortened at the start."""
-    tail = f":{place.line}" + (f" in {function}" if function else "")
-    room = max(8, width - columns(safe(tail)))
-    file = safe(place.file)
-    if columns(file) > room:
-        file = "…" + file[-(room - 1) :]
-    return Content.assemble((file, "$code-name"), (safe(tail), "bold $code-name"))
-
-
 def source_facts(
     place: HloSourceLocation, width: int, recorded_seconds: float | None, function: str = "", around: int = 1
 ) -> list[Content]:
-    """Return a source place, with its lines when the file can be read here."""
-    facts = [place_content(place, width, function)]
+    """Return a source place such as `…/model.py:88 in attention`, with its lines when the file can be read here."""
+    file, tail = safe(place.file), safe(f":{place.line}" + (f" in {function}" if function else ""))
+    room = min(columns(file), max(8, width - columns(tail)))
+    facts = [cell(file, room, "$code-name", cut="start") + Content.styled(tail, "bold $code-name")]
     source = excerpt(place, around)
     indent = min((len(line) - len(line.lstrip()) for _, line in source.lines if line.strip()), default=0)
     lines = [(number, line[indent:][:400]) for number, line in source.lines if line.strip() or number == place.line]
@@ -188,8 +176,7 @@ def _inside(opened: OpenedModule, kernel: Kernel, width: int) -> list[FactLine]:
         text = short_text(inner.text).strip()
         if inner.parameter_number is not None and inner.parameter_number < len(instruction.operands):
             text += f" = %{instruction.operands[inner.parameter_number]}"
-        line = coloured(shorten(text, width), Language.HLO)
-        facts.append(Leads(line, FactTarget(inner.computation.name, inner.name)))
+        facts.append(Leads(coloured(shorten(text, width)), FactTarget(inner.computation.name, inner.name)))
     return [*facts, *_and_more(len(fused) - MOST_LISTED)]
 
 
@@ -200,7 +187,7 @@ def _barriers(opened: OpenedModule, kernel: Kernel, width: int) -> list[FactLine
     if opened.barriers is None:
         words = "analysing…" if not opened.over else "unknown"
         return [heading("Not fused with"), Content.styled(words, "$quiet")]
-    near = opened.barriers.of(kernel.computation, kernel.name)
+    near = [each for each in opened.barriers.get(kernel.name, ()) if each.computation == kernel.computation]
     if not near:
         return []
     facts = [heading("Not fused with", "saving in bytes (estimate)")]
@@ -209,8 +196,7 @@ def _barriers(opened: OpenedModule, kernel: Kernel, width: int) -> list[FactLine
         arrow = "←" if barrier.consumer == kernel.name else "→"
         target = FactTarget(barrier.computation, other, kernel=True)
         facts.append(_named(f"{arrow} {other}", bytes_(barrier.bytes), "$accent", width, target))
-        reason = barrier.words.partition(": ")[2] or barrier.words  # without the names, which stand above it
-        facts += hang(Content("    "), reason, width, "$text-muted")
+        facts += hang(Content("    "), barrier.why, width, "$text-muted")
     return [*facts, *_and_more(len(near) - MOST_BARRIERS)]
 
 
@@ -233,16 +219,8 @@ def group_facts(group: KernelGroup, width: int) -> list[FactLine]:
 
 
 def finding_facts(opened: OpenedModule, finding: Finding, width: int) -> list[FactLine]:
-    """Return everything about a finding."""
-    facts = [
-        Content.styled(finding.code.replace("-", " "), "bold $accent"),
-        *hang(Content(""), finding.message, width),
-        heading("What to do"),
-        *hang(Content(""), finding.advice, width),
-    ]
-    if finding.bytes is not None:
-        facts += _figures({"bytes": f"{bytes_(finding.bytes)} a run (estimate)"}, width)
-    facts.append(heading("Where", counted(len(finding.kernels), "place")))
+    """Return the kernels that a finding is about."""
+    facts = [heading(finding.code.replace("-", " "), counted(len(finding.kernels), "place"))]
     wanted = frozenset(finding.kernels[:MOST_LISTED])
     by_name = {kernel.name: kernel for kernel in opened.kernels or () if kernel.name in wanted}
     for name in finding.kernels[:MOST_LISTED]:

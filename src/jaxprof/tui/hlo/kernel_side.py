@@ -11,12 +11,12 @@ from textual.containers import Container, Vertical
 from textual.content import Content
 
 from jaxprof.analysis.ranking import Ranking, roofline_ceilings, roofline_points
-from jaxprof.finding import Finding
 from jaxprof.grouping import grouped
 from jaxprof.text import safe, shorten_middle
 from jaxprof.tui.hlo.kernel_detail import finding_facts, group_facts, kernel_facts
 from jaxprof.tui.hlo.kernels import KernelTable
 from jaxprof.tui.keys import in_words
+from jaxprof.tui.kit.claims import ClaimList, claim_of
 from jaxprof.tui.kit.drawing import whole_parts
 from jaxprof.tui.kit.fact_list import FactList, Facts, FactTarget
 from jaxprof.tui.kit.filter import FilterLine
@@ -24,26 +24,16 @@ from jaxprof.tui.kit.guard import HIDDEN, Guarded, on
 from jaxprof.tui.kit.picture import Picture
 from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot, nothing
 from jaxprof.tui.kit.row_list import RowList
-from jaxprof.tui.kit.table_columns import TableColumn
-from jaxprof.tui.kit.table_view import TableView
-from jaxprof.units import bytes_, counted, integer, scaled
+from jaxprof.units import counted, integer, scaled
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
+    from jaxprof.finding import Finding
     from jaxprof.tui.hlo.modules import OpenedModule
 
 
-_FINDINGS: tuple[TableColumn[Finding], ...] = (
-    TableColumn("finding", lambda finding: finding.code.replace("-", " "), 12, most=24, fits=True,
-                style="bold $accent", gap=2),
-    TableColumn("what", lambda finding: finding.message, 1, weight=1),
-    TableColumn("bytes", lambda finding: bytes_(finding.bytes) if finding.bytes is not None else "", 5, most=9,
-                fits=True, right=True, style="$text-muted"),
-)  # fmt: skip
-
-
-class HloFindings(TableView[Finding], keys="hlo_findings"):
+class HloFindings(ClaimList, keys="hlo_findings"):
     """The findings of a module, the most expensive first."""
 
 
@@ -63,7 +53,7 @@ class KernelSide(Guarded, Container, keys="roofline"):
             yield FilterLine("kernels", "findings")
             yield Picture(id="roofline")
             yield KernelTable(id="kernels")
-            yield HloFindings(_FINDINGS, id="findings")
+            yield HloFindings(id="findings")
         with Vertical(id="fact-box", classes="box"):
             yield FactList(id="facts")
 
@@ -79,6 +69,12 @@ class KernelSide(Guarded, Container, keys="roofline"):
         return self.query_one(HloFindings)
 
     @property
+    def _finding(self) -> Finding | None:
+        """The finding under the cursor."""
+        claim = self._findings.current_row
+        return claim.about if claim is not None else None
+
+    @property
     def current_list(self) -> KernelTable | HloFindings:
         """The list that takes the keys."""
         return self._findings if self.tab == "findings" else self.table
@@ -88,7 +84,7 @@ class KernelSide(Guarded, Container, keys="roofline"):
         self._opened = opened
         self.table.show_kernels(Ranking(), "Reading the HLO…" if opened is not None else "")
         self._findings.empty = ""
-        self._findings.show_rows({})
+        self._findings.show(())
         self._show()
 
     def show_ranking(self, opened: OpenedModule, ranking: Ranking) -> None:
@@ -102,7 +98,7 @@ class KernelSide(Guarded, Container, keys="roofline"):
         if opened.findings is not None:
             where = " in what was read" if opened.optimised else " detectable before XLA's passes"
             self._findings.empty = f"No findings{'' if opened.whole else where}."
-            self._findings.show_rows(dict(enumerate(opened.findings)))
+            self._findings.show(claim_of(finding, finding) for finding in opened.findings)
             self._findings.refresh()
         self._show()
 
@@ -115,6 +111,7 @@ class KernelSide(Guarded, Container, keys="roofline"):
         self.tab = tab
         self._findings.display = tab == "findings"
         self.table.display = tab != "findings"
+        self.set_class(tab == "findings", "-findings")
         self.set_class(tab == "roofline", "-roofline")
         self._show()
 
@@ -155,7 +152,6 @@ class KernelSide(Guarded, Container, keys="roofline"):
             words, below = counted(self._findings.total, "finding") + hidden, ["bytes are estimates"]
         elif opened is not None and opened.kernels is not None:
             words, below = self.table.words, self.table.order
-            words = words if opened.complete else f"the first {words}, reading the others…"
         title = opened.program.title if opened is not None else ""
         box.border_title = Content(safe(" · ".join(filter(None, (title, words)))))
         box.border_subtitle = whole_parts(below, box.size.width - 4)
@@ -165,7 +161,7 @@ class KernelSide(Guarded, Container, keys="roofline"):
         self._show_titles()
 
     def _show_facts(self) -> None:
-        opened, finding, ranked, group = self._opened, self._findings.current_row, self.table.ranked, self.table.group
+        opened, finding, ranked, group = self._opened, self._finding, self.table.ranked, self.table.group
         about: object = None
         facts: Facts | None = None
         title = "Kernel"
@@ -196,7 +192,7 @@ class KernelSide(Guarded, Container, keys="roofline"):
 
     def chosen(self, rows: RowList) -> FactTarget | None:
         """Return what the row that was chosen in a list leads to; a group of kernels opens or closes instead."""
-        finding, ranked = self._findings.current_row, self.table.ranked
+        finding, ranked = self._finding, self.table.ranked
         if isinstance(rows, FactList):
             return rows.target
         if isinstance(rows, HloFindings):

@@ -13,9 +13,7 @@ from textual.content import Content
 
 from jaxprof.analysis.ranking import (
     BASES,
-    GROUPED_BY_ORIGINS,
     GROUPINGS,
-    SORTED_BY_ORIGINS,
     KernelGroup,
     Ranked,
     Ranking,
@@ -108,7 +106,6 @@ class KernelTable(TableView[Hashable], keys="kernels"):
     def show_kernels(self, ranking: Ranking, empty: str) -> None:
         """Show the kernels of another program, or other figures of the same; `empty` is shown if there are none."""
         self.empty = empty
-        ranking.know_from(self.ranking)
         self.ranking = ranking
         self._arrange(fresh=True)
 
@@ -126,11 +123,7 @@ class KernelTable(TableView[Hashable], keys="kernels"):
 
     def _arrange(self, *, fresh: bool = False) -> None:
         """Filter, sort and group the rows; `fresh` forgets which groups are open."""
-        needed = (
-            self.wanted.sort in SORTED_BY_ORIGINS
-            or self.wanted.grouping in GROUPED_BY_ORIGINS
-            or needs_origins(self._filter)
-        )
+        needed = needs_origins(self._filter, self.wanted.sort, self.wanted.grouping)
         self.waits = needed and not self.ranking.knows_origins
         sort, turned, grouping = self.arrangement = Arrangement() if self.waits else self.wanted
         left = filtered(self.ranking, self._filter, by_origins=not self.waits)

@@ -8,23 +8,22 @@ from __future__ import annotations
 import gc
 import threading
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.ceilings import ceilings_for
-from jaxprof.analysis.ranking import BarrierIndex
 from jaxprof.errors import JaxprofError
+from jaxprof.grouping import grouped
 from jaxprof.hlo.analysis.cost.peaks import device_of_kind
 from jaxprof.hlo.open.stages import HLO_STAGES, STAGES, ModuleStages
 from jaxprof.hlo.places import without_comments, without_locations
-from jaxprof.hlo.read.lexer import Language
 from jaxprof.tui.hlo.document import Document, HloDocument
 from jaxprof.tui.kit.guard import in_daemon
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from jaxprof.finding import Finding
+    from jaxprof.hlo.analysis.barriers import Barrier
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
     from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.analysis.notices import Notice
@@ -33,12 +32,8 @@ if TYPE_CHECKING:
     from jaxprof.session import Session
 
 
-LARGE = 16 << 20
-"""Characters of HLO from which the first kernels are shown before the others are read."""
 FROZEN = 4 << 20
 """Characters of HLO from which a module is hidden from the garbage collector."""
-FIRST = 500
-"""Number of kernels that are shown first."""
 
 
 def first_of(programs: Mapping[str, ModuleStages], wanted: str) -> ModuleStages | None:
@@ -60,15 +55,13 @@ class OpenedModule:
     """By stage, why it cannot be shown."""
     module: Module | None = None
     kernels: tuple[Kernel, ...] | None = None
-    barriers: BarrierIndex | None = None
-    """Why kernels were not fused, by kernel."""
+    barriers: Mapping[str, Sequence[Barrier]] | None = None
+    """Why kernels were not fused, by the name of each of the two."""
     findings: tuple[Finding, ...] | None = None
     origins: OriginColumns | None = None
     """The source lines and named scopes of `kernels`."""
     notices: tuple[Notice, ...] = ()
     """Notices about the module, such as parts that were not read, as far as is known by now."""
-    complete: bool = True
-    """False while `kernels` holds only the first kernels of a large module."""
     over: bool = False
     """Whether reading has finished."""
     closed: threading.Event = field(default_factory=threading.Event)
@@ -95,26 +88,19 @@ class OpenedModule:
         return holder.get(name) if holder is not None else None
 
     def close(self) -> None:
-        """Let the thread that reads the program report nothing more; nothing waits for its end."""
-        with _FREEZING:
-            self.closed.set()
-            gc.unfreeze()
+        """Let the thread that reads the program report nothing more; nothing waits for its end. For the UI thread."""
+        self.closed.set()
+        gc.unfreeze()
 
     def freeze(self) -> None:
-        """Hide what was read from the garbage collector, until the program is closed.
+        """Hide what was read from the garbage collector, until the program is closed. For the UI thread.
 
         All objects of a module refer to each other, so a full collection walks over all of them and frees nothing: for
         20 MB of HLO that pauses the app for 0.4 s, at any moment. The process is the app's own, so no objects of others
         are hidden.
         """
         if self.module is not None and len(self.module.text) > FROZEN:
-            with _FREEZING:
-                if not self.closed.is_set():
-                    gc.freeze()
-
-
-_FREEZING = threading.Lock()
-"""Held to close a program, and by a thread to freeze what it has read: what is read of a closed one stays unfrozen."""
+            gc.freeze()
 
 
 def open_in_thread(
@@ -132,7 +118,6 @@ def open_in_thread(
 
     def read() -> None:
         for part in read_program(opened):
-            opened.freeze()
             if opened.closed.is_set():
                 return
             report(opened, part)
@@ -163,14 +148,12 @@ def _document(program: ModuleStages, name: str) -> Document:
     if name in HLO_STAGES:
         return HloDocument(program.modules(name))
     text = program.text(name)
-    if name == "jaxpr":
-        return Document(*without_comments(text), Language.JAXPR)
-    return Document(*without_locations(text), Language.STABLEHLO)
+    return Document(*(without_comments if name == "jaxpr" else without_locations)(text))
 
 
 def _kernels(opened: OpenedModule) -> Iterator[str]:
-    from jaxprof.hlo.analysis.kernels import kernels, stream
-    from jaxprof.hlo.analysis.notices import notices, outline
+    from jaxprof.hlo.analysis.kernels import kernels
+    from jaxprof.hlo.analysis.notices import notices
 
     document = opened.stages["hlo"]
     assert isinstance(document, HloDocument)
@@ -178,13 +161,7 @@ def _kernels(opened: OpenedModule) -> Iterator[str]:
     if module.entry is not None:
         _ = module.entry.instructions  # parse in this thread, not in the one that draws
     yield "hlo"
-    if len(module.text) > LARGE:
-        opened.notices = outline(module)
-        opened.kernels = tuple(islice(stream(module), FIRST))
-        opened.complete = False
-        yield "kernels"
     opened.kernels = kernels(module)
-    opened.complete = True
     opened.notices = notices(module)
     yield "kernels"
 
@@ -196,7 +173,9 @@ def _conclusions(opened: OpenedModule, module: Module) -> Iterator[str]:
 
     opened.findings = findings(module)
     yield "findings"
-    opened.barriers = BarrierIndex(barriers(module))
+    opened.barriers = grouped(
+        (name, barrier) for barrier in barriers(module) for name in {barrier.producer, barrier.consumer}
+    )
     yield "barriers"
     opened.origins = origin_columns(opened.kernels or (), cancelled=opened.closed.is_set)
     yield "origins"

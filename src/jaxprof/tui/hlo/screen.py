@@ -62,8 +62,7 @@ def tabs_of(opened: OpenedModule | None) -> list[Tab]:
     tabs = []
     for name, title in LISTS.items():
         rows = getattr(opened, name, None)
-        more = "+" if name == "kernels" and opened is not None and not opened.complete else ""
-        tabs.append(Tab(name, title, note=f"{len(rows)}{more}" if rows is not None else ""))
+        tabs.append(Tab(name, title, note=str(len(rows)) if rows is not None else ""))
     return tabs + [
         Tab(stage.name, stage.title, stage.short, enabled=stage.name in there, stage=True)
         for stage in STAGES
@@ -180,6 +179,7 @@ class HloScreen(SessionScreen, keys="hlo"):
         """Show a part of a program that the reading thread has finished."""
         if opened is not self._opened:  # posted before the user chose another program
             return
+        opened.freeze()
         lists, texts, error = self.lists, self.texts, opened.errors.get("hlo")
         if part in (texts.stage, "over"):
             texts.show_stage(texts.stage)
@@ -216,7 +216,10 @@ class HloScreen(SessionScreen, keys="hlo"):
         self.query_one(TrustLine).show_run(source_of(session, run) if run is not None and measured else None)
         own = device_of(session, opened.program)
         machine = machine_of(self._device) if self._device is not None else machine_of_run(run, own)
-        self.lists.show_ranking(opened, ranking_on(machine, opened.module, opened.kernels, measured))
+        ranking = ranking_on(machine, opened.module, opened.kernels, measured)
+        if opened.origins is not None:
+            ranking.know_origins(opened.origins)
+        self.lists.show_ranking(opened, ranking)
         self._take_kernel()
         self._follow()
 
@@ -370,7 +373,7 @@ class HloScreen(SessionScreen, keys="hlo"):
     async def action_back(self) -> None:
         line = self.lists.query_one(FilterLine)
         if self.in_text and self.texts.searching:
-            self.texts.clear_search()
+            self.texts.query_one(FilterLine).clear()
             self.texts.view.focus()
         elif self.in_text:
             self.to_lists()

@@ -156,10 +156,6 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
         message.stop()
         self.view.focus()
 
-    def clear_search(self) -> None:
-        """Stop the search and show no matches."""
-        self.query_one(FilterLine).clear()
-
     def _search(self, text: str, *, jump: bool) -> None:
         """Search in a thread; with `jump`, move the cursor to the first match from where the search began."""
         self.hits, self._hit_index = None, None
@@ -173,7 +169,7 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
         except UsageError as error:
             self._show_count(error.what)
             return
-        body = self.view.document.text
+        body = self.view.document.source.text
         in_thread(
             self,
             lambda: search(body, pattern, lambda: wanted is self._wanted and self.is_running),
@@ -209,7 +205,7 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
     def _show_count(self, text: str | None = None) -> None:
         """Show the number of matches, in other words if given, and the line of the cursor."""
         self.count, document = self.count if text is None else text, self.view.document
-        at = f"{integer(self.view.cursor + 1)} of {integer(document.line_count)}" if document.text else ""
+        at = f"{integer(self.view.cursor + 1)} of {integer(document.line_count)}" if document.source.text else ""
         self.query_one("#text-box").border_subtitle = Content(safe(" · ".join(filter(None, (self.count, at)))))
 
     # -- where a line came from --------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar, Final
 
+import numpy as np
 from textual import events
 from textual.content import Content
 from textual.message import Message
@@ -32,10 +33,6 @@ if TYPE_CHECKING:
     from jaxprof.analysis.jobs.figures import ProcessFigures
     from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.jobs.step_grid import StepGrid
-
-
-MANY: Final = 16
-"""Of more processes, the one that loses most comes first."""
 
 
 MARKS: Final = "·░▒▓█"
@@ -115,24 +112,17 @@ def cell_words(grid: StepGrid, row: int, column: int) -> str:
         why = "no step recorded" if grid.values_of == STEP else "too few samples, or no step recorded"
         return f"{where}: {what} unknown: {why}"
     figure = seconds if grid.unit == "step" or grid.values_of == STEP else percent
-    a_step = " a step" if figure is seconds else " of the time"
-    words = f"{where}: {what} {figure(value)}{a_step}"
+    words = f"{where}: {what} {figure(value)}{' a step' if figure is seconds else ' of the time'}"
     if math.isnan(usual):
-        others = len(grid.processes) - 1
-        if not others:
-            return f"{words}: no other process is known"
-        who = "the other process" if others == 1 else "all other processes"
-        return f"{words}, not compared: {what} of {who} is unknown here"
-    known = sum(not math.isnan(value) for value in grid.seconds[:, column].tolist())
-    against = "the other" if known == 2 else "the median"
-    words += f", {against.removeprefix('the ') if known > 2 else against} {figure(usual)}"
+        return f"{words}, not compared: {what} of no other process is known here"
+    against = "other" if np.count_nonzero(~np.isnan(grid.seconds[:, column])) == 2 else "median"
+    words += f", {against} {figure(usual)}"
     if figure is seconds and grid.values_of != STEP:
         words += f" of {seconds(float(grid.step_seconds[row, column]))}"
-    ratio = float(grid.ratio[row, column])
+    ratio, samples = float(grid.ratio[row, column]), float(grid.samples[row, column])
     words += f", {ratio:.2f}×" if not math.isnan(ratio) else f", {UNKNOWN}×"
-    samples = float(grid.samples[row, column])
     if samples > 0:
-        unsure = "" if ratio < RATIOS[0] or grid.levels[row, column] else f", too few to separate it from {against}"
+        unsure = "" if ratio < RATIOS[0] or grid.levels[row, column] else f", too few to separate it from the {against}"
         words += f": estimate from {samples:.0f} samples{unsure}"
     return words
 
@@ -141,6 +131,8 @@ Column = TableColumn["ProcessFigures"]
 VIEWS: Final = {"map": "Steps", "ranks": "Processes"}
 """Titles of the views of the list."""
 _PARTS = (DATA, HOST, DISPATCH, COPY, COMPILE, DEVICE)
+_MANY = 16
+"""Of more processes, the one that loses most comes first."""
 _FIGURES = (("steps_per_second", 8, 3), ("wall_seconds", 8, 4), ("compile_count", 10, 5), ("compiled_again", 12, 5))
 """Facts of a process that are shown as they are, each with its width and priority."""
 
@@ -190,11 +182,14 @@ class ProcessList(TableView["ProcessFigures"], keys="processes"):
 
     def show(self, job: JobFigures, lost_seconds: Mapping[int, float]) -> None:
         """Show the processes of a job, with the seconds that the job loses by each."""
-        self._lost_seconds, self._late, self.empty = lost_seconds, {}, self.EMPTY
+        first, self.empty = not self.total, self.EMPTY
+        self._lost_seconds, self._late = lost_seconds, {}
         for finding in job.findings:
             if finding.code != "failed-after" and finding.index is not None:
                 self._late.setdefault(finding.index, set()).add(finding.part)
         self.show_rows({process.index: process for process in job.processes})
+        if first and self.total > _MANY:
+            self.sort_by(next(column for column in self._columns if column.title == "lost"))
 
     def show_view(self, view: str) -> None:
         """Show the columns of another view, in the same order if it has that column."""
@@ -214,11 +209,6 @@ class ProcessList(TableView["ProcessFigures"], keys="processes"):
         if before is not None and self.column < len(before.steps) and len(grid.steps):
             self.column = max(0, bisect_right(grid.first_steps, float(before.first_steps[self.column])) - 1)
         self._changed()
-
-    def show_worst_first(self) -> None:
-        """Sort by lost time, if there are many processes."""
-        if self.total > MANY:
-            self.sort_by(next(column for column in self._columns if column.title == "lost"))
 
     @property
     def columns(self) -> int:

@@ -18,7 +18,7 @@ from jaxprof.session.log.state import url_of
 from jaxprof.text import safe
 from jaxprof.tui.job.processes import VIEWS, ProcessList, legend
 from jaxprof.tui.job.reading import JobInView, JobReading
-from jaxprof.tui.kit.claims import Claim, ClaimList
+from jaxprof.tui.kit.claims import Claim, ClaimList, claim_of
 from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import in_thread, on
@@ -26,7 +26,7 @@ from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import ViewsScreen
 from jaxprof.tui.kit.screen_bars import StageTabs
-from jaxprof.units import counted, seconds
+from jaxprof.units import counted
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -40,10 +40,7 @@ def claims_of(job: JobFigures) -> list[Claim]:
     from jaxprof.report.hosts import nothing_found
 
     claims = [Claim(notice, "!", style="") for notice in job.notices]
-    for finding in job.findings:
-        cost = seconds(finding.seconds) if finding.seconds is not None else ""
-        place = finding.where.short() if finding.where else ""
-        claims.append(Claim(finding.message, "✗", cost, place, finding.advice, finding.index))
+    claims += [claim_of(finding, finding.index, "✗") for finding in job.findings]
     if not job.names_somebody and (words := nothing_found(job)):
         claims.append(Claim(words, "✓", style=""))
     return claims
@@ -145,7 +142,6 @@ class JobScreen(ViewsScreen, keys="job"):
         self._job = job if job is not None else self._job
         self._show()
         if first and self._job is not None:
-            self.processes.show_worst_first()
             self._go_to_worst(self._job)
 
     # -- showing ----------------------------------------------------------------------------------------------

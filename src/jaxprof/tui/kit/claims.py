@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual.content import Content
 
 from jaxprof.text import safe
 from jaxprof.tui.kit.drawing import cell
+from jaxprof.tui.kit.format import place_text
 from jaxprof.tui.kit.table_view import TableView
+from jaxprof.units import bytes_, seconds
+
+if TYPE_CHECKING:
+    from jaxprof.finding import Finding
 
 _COST = 8
 _INDENT = _COST + 4
@@ -31,6 +36,15 @@ class Claim:
     about: Any = None
     """What Enter leads to: a process or a line; None for nothing."""
     style: str = "bold"
+
+
+def claim_of(finding: Finding, about: Any, mark: str = "", directory: str = "") -> Claim:
+    """Return a finding as a claim: what it costs in seconds or bytes, and what a fix would save."""
+    cost = bytes_(finding.bytes) if finding.bytes is not None else ""
+    if finding.seconds is not None:
+        cost = seconds(finding.seconds)
+    saves = f"; would save about {seconds(finding.saves_seconds, 2)}" if finding.saves_seconds else ""
+    return Claim(finding.message + saves, mark, cost, place_text(finding.where, directory), finding.advice, about)
 
 
 class ClaimList(TableView[Claim]):

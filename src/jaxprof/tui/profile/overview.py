@@ -5,16 +5,18 @@ A kernel or a program leads to its HLO. The module shows `analysis.profile.overv
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from textual.content import Content
 
 from jaxprof.facts import Fact, at, column
-from jaxprof.report.renderers import Table
+from jaxprof.report.renderers import Table, text_lines
 from jaxprof.report.views import device_columns, measured_table
 from jaxprof.session.run import IMPORTED
-from jaxprof.text import safe
+from jaxprof.text import columns, safe
 from jaxprof.tui.keys import in_words
 from jaxprof.tui.kit.captures import MARKS, check_lines, trust_of
 from jaxprof.tui.kit.fact_list import FactLine, FactList, FactTarget, Leads, heading
@@ -22,13 +24,13 @@ from jaxprof.tui.kit.table_columns import table_lines
 from jaxprof.units import bytes_, counted, integer, percent_or_less, seconds
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.measured import MeasuredKernel
     from jaxprof.analysis.profile import ProfileOverview, ProfileProgram
 
 KERNELS, PROGRAMS, DEVICES, DOUBTS = 16, 8, 16, 4
 """Most kernels, programs, devices and doubts shown. A line counts the rest."""
 _SPREAD_WIDTH = 100
-"""Least width at which devices have the middle half of their steps, and kernels their shortest and longest execution;
-in a narrow terminal, names have the room."""
+"""Least width at which devices have the middle half of their steps."""
 
 
 class OverviewList(FactList, keys="overview"):
@@ -78,41 +80,50 @@ def _devices(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
     span = next((device.span_seconds for device in devices if device.span_seconds is not None), None)
     note = f"idle and busy are of the whole {seconds(span)}" if span is not None else ""
     shown = [fact for fact in device_columns() if width >= _SPREAD_WIDTH or fact.key != "quartiles_seconds"]
-    yield from _listed("Devices", note, Table(shown, devices[:DEVICES]), [None] * len(devices), width)
-    if len(devices) > DEVICES:
-        yield _muted(f"and {len(devices) - DEVICES} more devices")
+    return _listed("Devices", note, Table(shown, devices, most=DEVICES, rest="and {} more devices"), (), width)
 
 
 def _kernels(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
-    shown, every = profile.kernels[:KERNELS], len(profile.kernels)
-    if not shown:
+    if not profile.kernels:
         yield heading("Kernels", "none were recorded")
         return
-    note = f"the longest {len(shown)} of {integer(every)}, self time" if every > KERNELS else "self time"
     with_hlo = {program.run.id for program in profile.programs if program.has_hlo}
-    targets = [FactTarget("", kernel.name, kernel=True, run=run) if run in with_hlo else None for run, kernel in shown]
-    table = measured_table([kernel for _, kernel in shown], programs=True, spread=width >= _SPREAD_WIDTH)
-    yield from _listed("Kernels", note, table, targets, width)
+    targets = (
+        FactTarget("", kernel.name, kernel=True, run=run) if run in with_hlo else None
+        for run, kernel in profile.kernels[:KERNELS]
+    )
+    table = _kernel_table([kernel for _, kernel in profile.kernels], width)
+    yield from _listed("Kernels", "self time", table, targets, width)
     for device, took in profile.unattributed_seconds.items():
         if took > 0:
             yield _muted(f"{seconds(took)} on {device} belong to no HLO op, copies included")
 
 
+def _kernel_table(kernels: Sequence[MeasuredKernel], width: int) -> Table[MeasuredKernel]:
+    """Return the table of the longest kernels with as many figures as leave room for the names."""
+    for rates, spread in ((True, True), (False, True), (False, False)):
+        table = measured_table(kernels, programs=True, rates=rates, spread=spread)
+        table = replace(table, most=KERNELS, rest="and {} more kernels")
+        if max(map(columns, text_lines(table))) <= width:
+            break
+    return table
+
+
 def _programs(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
-    shown, every = profile.programs[:PROGRAMS], len(profile.programs)
-    note = f"the longest {PROGRAMS} of {every}" if every > PROGRAMS else ""
-    targets = [FactTarget("", "", run=program.run.id) if program.has_hlo else None for program in shown]
-    yield from _listed("Programs", note, Table(_PROGRAM, shown), targets, width)
+    table = Table(_PROGRAM, profile.programs, most=PROGRAMS, rest="and {} more programs")
+    shown = profile.programs[:PROGRAMS]
+    targets = (FactTarget("", "", run=program.run.id) if program.has_hlo else None for program in shown)
+    return _listed("Programs", "", table, targets, width)
 
 
 def _listed(
-    title: str, note: str, table: Table[Any], targets: Sequence[FactTarget | None], width: int
+    title: str, note: str, table: Table[Any], targets: Iterable[FactTarget | None], width: int
 ) -> Iterator[FactLine]:
     """Yield a table of a report below its title, each row with its target; nothing if it has no rows."""
     lines = list(table_lines(table, width))
     if lines:
         yield from (heading(title, note), lines[0])
-        yield from (Leads(line, target) for line, target in zip(lines[1:], targets, strict=False))
+        yield from (Leads(line, target) for line, target in zip(lines[1:], chain(targets, repeat(None)), strict=False))
 
 
 def _muted(words: str) -> Content:

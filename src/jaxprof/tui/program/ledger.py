@@ -72,37 +72,20 @@ def _in_words(facts: Sequence[Fact[Any]], each: object) -> str:
 _PLACE_FROM = 10
 """Least columns beside a name in which its location is shown."""
 
-_CUT_FROM = 48
-"""Columns from which the beginning of a reason says more than its kind."""
-
 LedgerRow = FunctionCompiles | Compiled
 """A function, or one of its compilations."""
 
 
-def _ranked(function: FunctionCompiles) -> list[ReasonCount]:
-    """Return the reasons of a function; the first compilation, which cannot be avoided, comes last."""
-    return sorted(function.reasons, key=lambda reason: (reason.code == "first", -reason.count))
-
-
-def _times_of(reason: ReasonCount) -> str:
-    return f" ×{integer(reason.count)}" if reason.count > 1 else ""
+def _reasons(function: FunctionCompiles) -> Sequence[ReasonCount]:
+    """Return why a function was compiled again; only that it was compiled for the first time if it was not."""
+    return [reason for reason in function.reasons if reason.code != "first"] or function.reasons
 
 
 def reasons_text(function: FunctionCompiles) -> str:
-    """Return the reasons in words, such as `shape of x varies: f32[1..412] ×41; first time`."""
-    return "; ".join(reason.text + _times_of(reason) for reason in _ranked(function))
-
-
-def _kind_of(code: str) -> str:
-    return "first time" if code == "first" else words(code)
-
-
-def _kinds(row: LedgerRow) -> str:
-    """Return the kinds of the reasons, such as `shape ×41, dtype`."""
-    if isinstance(row, Compiled):
-        return _kind_of(row.reason_code)
-    listed = [reason for reason in _ranked(row) if reason.code != "first" or len(row.reasons) == 1]
-    return ", ".join(_kind_of(reason.code) + _times_of(reason) for reason in listed)
+    """Return the reasons in words, such as `shape of x varies: f32[1..412] ×41`."""
+    return "; ".join(
+        reason.text + (f" ×{integer(reason.count)}" if reason.count > 1 else "") for reason in _reasons(function)
+    )
 
 
 class LedgerList(TreeView[LedgerRow], keys="ledger"):
@@ -204,10 +187,9 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
 
     def _reason(self, row: LedgerRow) -> Cell:
         """Return the whole reasons, or as much as there is room for; `below` then shows all of them."""
-        whole, style = _whole_reason(row), _reason_style(row)
+        whole = _whole_reason(row)
         short = briefest(row.reason) if isinstance(row, Compiled) else ""
-        forms = [form for form in (whole, short, _kinds(row)) if form]
-        return lambda width: cell(whole, width, style) if width >= _CUT_FROM else either(*forms, style=style)(width)
+        return either(whole, short or whole, style=_reason_style(row))
 
     def below(self, index: int, width: int) -> list[Content]:
         row, place = self.row(self.key_at(index)), self._placed(width)[-1]
@@ -217,12 +199,9 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
         style = _reason_style(row)
         if isinstance(row, Compiled):
             return hang(Content(" " * 6), _whole_reason(row), width - 1, style)
-        listed = [reason for reason in _ranked(row) if reason.code != "first"]
-        digits = max((len(integer(reason.count)) for reason in listed), default=1)
         lines: list[Content] = []
-        for reason in listed:
-            head = Content.styled(f"    {integer(reason.count):>{digits}} × ", "$quiet")
-            lines += hang(head, reason.text, width - 1, style)
+        for reason in _reasons(row):
+            lines += hang(Content.styled(f"    {integer(reason.count)} × ", "$quiet"), reason.text, width - 1, style)
         return lines
 
     # -- keys -------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ over time, devices and arrays on the same axis, and the tables.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from textual.content import Content
 from jaxprof.analysis.flame import PICOSECONDS
 from jaxprof.analysis.programs.result import states_by_column
 from jaxprof.events import SourceLocation
+from jaxprof.grouping import grouped, totals
 from jaxprof.report.recording.tables import TIME_LINE, time_line_rows
 from jaxprof.report.recording.text import parts_beside
 from jaxprof.report.renderers import Table
@@ -56,17 +56,17 @@ class HotLine:
 
 def hottest(lines: Iterable[LineTime], most: int) -> list[HotLine]:
     """Return the lines that took the most time, the longest first."""
-    states: dict[SourceLocation, Counter[str]] = {}
-    calls: dict[SourceLocation, Counter[str]] = {}
-    for line in lines:
-        states.setdefault(line.place, Counter())[line.state] += line.seconds  # type: ignore[assignment]
-        if line.call:
-            calls.setdefault(line.place, Counter())[line.call] += line.seconds  # type: ignore[assignment]
-    totals = sorted(((sum(spent.values()), place) for place, spent in states.items()), key=lambda pair: -pair[0])
-    return [
-        HotLine(place, total, tuple(states[place].most_common()), _first(calls.get(place)))
-        for total, place in totals[:most]
-    ]
+    found = []
+    for place, spent in grouped((line.place, line) for line in lines).items():
+        states = _longest_first((line.state, line.seconds) for line in spent)
+        calls = _longest_first((line.call, line.seconds) for line in spent if line.call)
+        found.append(HotLine(place, sum(took for _, took in states), states, calls[0][0] if calls else ""))
+    return sorted(found, key=lambda line: -line.seconds)[:most]
+
+
+def _longest_first(times: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
+    """Return the total of each name, the longest first."""
+    return tuple(sorted(totals(times).items(), key=lambda total: -total[1]))
 
 
 def nested(graph: FlameGraph, directory: str) -> TimeNode | None:
@@ -81,10 +81,6 @@ def nested(graph: FlameGraph, directory: str) -> TimeNode | None:
         return TimeNode(name, frame.total / PICOSECONDS, own, frame.count, inside, note, state_style(state), where)
 
     return node(graph.root) if graph.root.total else None
-
-
-def _first(counted: Counter[str] | None) -> str:
-    return counted.most_common(1)[0][0] if counted else ""
 
 
 MOST = 200
@@ -195,8 +191,6 @@ class SourceLines(TextDialog, keys="source"):
 
 HIGH, LOW = 6, 3
 """Lines of the stacked columns on a high and on a low terminal."""
-COARSE_FROM_SECONDS = 128.0
-"""Wall time from which the picture is redrawn less than once a second."""
 
 
 def over_time(sampled: Sequence[ProgramSampled], axis: Scale, width: int, height: int) -> list[Content]:
@@ -208,15 +202,6 @@ def over_time(sampled: Sequence[ProgramSampled], axis: Scale, width: int, height
         *state_columns(states_by_column(sampled, axis.low, axis.high, width), height),
         Content.styled(times, "$quiet"),
     ]
-
-
-def coarse(wall_seconds: float) -> tuple[int, int]:
-    """Return a key that changes each second at first, then each time the wall time has grown by about a hundredth.
-
-    A picture of hours adds up tens of thousands of sample windows, and looks the same a second later.
-    """
-    step: int = 2 ** max(0, int(math.log2(max(1.0, wall_seconds / COARSE_FROM_SECONDS))))
-    return step, int(wall_seconds / step)
 
 
 class TimePane(Guarded, VerticalScroll, can_focus=True):
@@ -241,7 +226,8 @@ class TimePane(Guarded, VerticalScroll, can_focus=True):
                 else []
             )
 
-        drawn = (result.run.id, result.ended, height, coarse(result.wall_seconds))
+        # A picture of hours adds up many windows: drawn again each time the wall time has grown by a fiftieth.
+        drawn = (result.run.id, result.ended, height, int(50 * math.log1p(result.wall_seconds)))
         self.query_one("#over-time", Lines).show(drawn, pictures)
         self.query_one("#time-table", Lines).show(key, lambda width: time_lines(result, width))
 

@@ -21,10 +21,9 @@ from jaxprof.facts.programs import ProgramRow
 from jaxprof.report.conclusion import Conclusion, program_cost
 from jaxprof.tui.keys import in_words, key_of
 from jaxprof.tui.kit.captures import can_capture, capture, is_ours, last_window
-from jaxprof.tui.kit.claims import Claim, ClaimList
+from jaxprof.tui.kit.claims import Claim, ClaimList, claim_of
 from jaxprof.tui.kit.explanation import cost_lines
 from jaxprof.tui.kit.filter import FilterLine
-from jaxprof.tui.kit.format import place_text
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.log_pane import LogPane
 from jaxprof.tui.kit.picture import Lines
@@ -79,10 +78,7 @@ class AdviceList(ClaimList, keys="advice"):
 def claims_of(result: ProgramResult) -> Iterator[Claim]:
     """Return the findings, then remarks that are true of most programs."""
     for finding in result.findings:
-        saves = f"; would save about {seconds(finding.saves_seconds, 2)}" if finding.saves_seconds else ""
-        cost = seconds(finding.seconds) if finding.seconds is not None else ""
-        place = place_text(finding.where, result.directory)
-        yield Claim(finding.message + saves, "", cost, place, finding.advice, finding.where)
+        yield claim_of(finding, finding.where, directory=result.directory)
     for remark in result.remarks:
         yield Claim(f"{remark.message}. {remark.advice}", style="$text-muted")
 

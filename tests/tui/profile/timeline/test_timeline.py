@@ -66,7 +66,7 @@ def test_a_counter_is_as_high_as_its_highest_value_in_a_column():
     (lane,) = COUNTER.lanes
     drawn = columns_of(lane.rows[0], AxisWindow(0, 100), 10)
     assert drawn.height.tolist() == [0, *[0.25] * 4, 1, *[0.5] * 4]
-    assert set(drawn.kind.tolist()) == {-1, KINDS.index("counter")}
+    assert set(drawn.kind.tolist()) == {-1, KINDS.index("counters")}
 
 
 def test_readings_of_the_session_that_lie_in_the_recording_are_counters():

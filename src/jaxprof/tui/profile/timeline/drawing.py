@@ -20,9 +20,9 @@ NAMED_COLUMNS = 4
 """Least columns of an interval that carries its name."""
 _NOTHING = -1
 STYLES: Mapping[str, str] = {
-    "matmul": "$phase-compile", "fusion": "$phase-run", "reduction": "$phase-lower", "move": "$phase-transfer",
-    "collective": "$phase-first", "kernel": "$better", "program": "$baseline", "dispatch": "$phase-trace",
-    "wait": "$text-disabled", "host": "$quiet", "counter": "$accent",
+    "matmul, conv": "$phase-compile", "fusion": "$phase-run", "reduction": "$phase-lower", "copies": "$phase-transfer",
+    "collective": "$phase-first", "kernel": "$better", "programs": "$baseline", "dispatch": "$phase-trace",
+    "waiting": "$text-disabled", "host": "$quiet", "counters": "$accent",
 }  # fmt: skip
 """The colour of each kind."""
 _HIT = "$accent"

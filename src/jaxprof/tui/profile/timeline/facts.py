@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from functools import partial
 from itertools import zip_longest
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from textual.content import Content
 
-from jaxprof.analysis.lanes.kinds import COUNTER, KINDS, WORDS
-from jaxprof.analysis.profile import mean_step
+from jaxprof.analysis.lanes.kinds import COUNTER, KINDS
+from jaxprof.analysis.profile import FOUND_BY, mean_step
 from jaxprof.events import StepParts, StepTimes
 from jaxprof.facts import Fact, at, column
 from jaxprof.report.renderers import Table
@@ -26,7 +26,6 @@ from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, percent_or
 if TYPE_CHECKING:
     from jaxprof.analysis.lanes.navigation import End
     from jaxprof.analysis.lanes.rows import LaneGroup, LaneRow, Lanes
-    from jaxprof.analysis.lanes.totals import LaneTotals
     from jaxprof.events import StepsMeasured
     from jaxprof.tui.profile.timeline.browse import Browse
 
@@ -39,7 +38,7 @@ def legend(lanes: Lanes, width: int) -> Content:
     """Return the colours of the kinds that occur, as many as fit."""
     line = Content("")
     for kind in lanes.kinds:
-        item = Content.assemble(("■", STYLES[KINDS[kind]]), f" {WORDS.get(KINDS[kind], KINDS[kind])}  ")
+        item = Content.assemble(("■", STYLES[KINDS[kind]]), f" {KINDS[kind]}  ")
         if line.cell_length + item.cell_length > width:
             break
         line = line.append(item)
@@ -84,7 +83,7 @@ def cursor_lines(browse: Browse, width: int) -> list[Content]:
         label = int(row.label[at])
         name, op = lane.labels[label]
         kind = KINDS[lane.kind_of_label[label]]
-        details = f"{WORDS.get(kind, kind)}  {times}"
+        details = f"{kind}  {times}"
         parts = []
         if op is not None:
             hlo_op = browse.lanes.ops[op]
@@ -121,30 +120,16 @@ def _quantity(value: float, unit: str) -> str:
 
 PARTS = {part.name: part.name.removesuffix("_exposed").replace("_", " ") for part in fields(StepParts)}
 """Titles of the parts of a step, by their names in the events."""
-FOUND_BY = {
-    "annotation": "found by their annotations",
-    "modules": "found by the executions of the program",
-    "whole": "no steps found: the whole recording",
-}
-
-
-def steps_of(event: StepsMeasured | None) -> list[StepTimes]:
-    """Return the steps that took any time, which can be drawn."""
-    return [step for step in event.steps if step.seconds > 0] if event is not None else []
-
-
-def step_at(steps: Sequence[StepTimes], time: float, device: str) -> StepTimes | None:
-    """Return the step at `time` (seconds), on `device` if that has one, else on another device."""
-    around = [step for step in steps if step.start_seconds <= time < step.start_seconds + step.seconds]
-    return next((step for step in around if step.device == device), around[0] if around else None)
 
 
 def step_lines(event: StepsMeasured | None, time: float, device: str, width: int) -> list[Content]:
-    """Return the parts of the step under the cursor, and those of the mean of all complete steps."""
-    steps = steps_of(event)
+    """Return the parts of the step at `time` (seconds), on `device` if that has one, else on another device; and those
+    of the mean of all complete steps."""
+    steps = [step for step in event.steps if step.seconds > 0] if event is not None else []
     if event is None or not steps:
         return [Content.styled("The parts of a step are unknown: no steps and no kernels were found.", "$text-muted")]
-    here = step_at(steps, time, device)
+    around = [step for step in steps if step.start_seconds <= time < step.start_seconds + step.seconds]
+    here = next((step for step in around if step.device == device), around[0] if around else None)
     whole = [step for step in steps if step.complete] or steps
     mean = mean_step(whole)
     name = "between the steps" if here is None else here.name if here.complete else f"{here.name} (not whole)"
@@ -175,8 +160,7 @@ def _step_count(steps: Sequence[StepTimes]) -> str:
 
 
 def _found_by(event: StepsMeasured, step: StepTimes) -> Content:
-    words = FOUND_BY.get(event.found_by, event.found_by or UNKNOWN)
-    parts = [f"steps {words}" if event.found_by != "whole" else words]
+    parts = [f"steps found by {FOUND_BY.get(event.found_by, event.found_by or UNKNOWN)}"]
     if step.collectives_overlapped_seconds > 0:
         parts.append(f"collectives overlapped {seconds(step.collectives_overlapped_seconds)}")
     return Content.styled(safe(" · ".join(parts)), "$text-muted")
@@ -186,16 +170,15 @@ _GAP = 3
 """Columns between the two tables."""
 
 
-def range_facts(
-    lanes: Lanes, span: tuple[int, int], totals: Mapping[int, LaneTotals], lane: int, width: int, height: int
-) -> Content:
+def range_facts(lanes: Lanes, span: tuple[int, int], lane: int, width: int, height: int) -> Content:
     """Return the totals of a range in `width` by `height`.
 
     On the left stand the lanes, the one under the cursor first; on the right the names that took most of the time:
     kernels of its device or, on a host, names of the lane itself.
     """
-    from jaxprof.analysis.lanes.totals import kernels_on
+    from jaxprof.analysis.lanes.totals import kernels_on, range_totals
 
+    totals = range_totals(lanes, *span)
     group, here, whole = lanes.lanes[lane], totals.get(lane), span[1] - span[0]
     names = kernels_on(lanes, group.device, totals.values()) if group.on_device else ()
     title = f"kernels of {group.device}" if names else f"in {lane_name(group)}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 from textual.containers import Vertical
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
     from jaxprof.analysis.lanes.navigation import Matches
     from jaxprof.analysis.lanes.rows import Lanes
-    from jaxprof.analysis.lanes.totals import LaneTotals
     from jaxprof.analysis.timeline import TimelineOp
     from jaxprof.events import StepsMeasured
     from jaxprof.session import Session
@@ -42,8 +40,6 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
     _run_id = ""
     _matches: Matches | None = None
     _search_state = ""
-    _totals: tuple[Lanes, tuple[int, int], Mapping[int, LaneTotals]] | None = None
-    """The totals shown last, with their lanes and their range: many keys leave the range as it is."""
     _kernel = ""
     """The kernel to go to once the timeline has been read."""
 
@@ -156,16 +152,9 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         self.query_one("#timeline-facts").border_title = Content("Range" if span else "Under the cursor")
 
         def draw(width: int, height: int) -> Content:
-            return range_facts(lanes, span, self._totals_of(lanes, span), lane, width, height) if span else Content("")
+            return range_facts(lanes, span, lane, width, height) if span else Content("")
 
         self.query_one("#totals", Picture).show((id(lanes), span, lane), draw)
-
-    def _totals_of(self, lanes: Lanes, span: tuple[int, int]) -> Mapping[int, LaneTotals]:
-        from jaxprof.analysis.lanes.totals import range_totals
-
-        if self._totals is None or self._totals[0] is not lanes or self._totals[1] != span:
-            self._totals = lanes, span, range_totals(lanes, *span)
-        return self._totals[2]
 
     # -- keys -------------------------------------------------------------------------------------------------
 
@@ -210,7 +199,9 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         if (label := self._label) is not None:
             line = self.query_one(FilterLine)
             line.display = True
-            line.value = f"^{_literal(label[0])}$"
+            # An expression for a name from outside, in printable characters: it stands in the search line.
+            name = (re.escape(each) if each.isprintable() else f"\\U{ord(each):08x}" for each in label[0])
+            line.value = f"^{''.join(name)}$"
 
     @on(FilterLine.Edited)
     def _search(self, message: FilterLine.Edited) -> None:
@@ -253,7 +244,9 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         if line.value and (browse is None or browse.anchor is None):
             line.clear()
             return True
-        return self.view.step_back()
+        undone = browse is not None and browse.step_back()
+        self.view.changed()
+        return undone
 
     def want_kernel(self, name: str) -> None:
         """Go to the first execution of a kernel, once the timeline has been read."""
@@ -270,11 +263,6 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
             self.view.change(lambda browse: browse.go(first))
         else:
             self.say(f"{safe(name)} is not in this recording.")
-
-
-def _literal(name: str) -> str:
-    """Return an expression for a name from outside, in printable characters: it stands in the search line."""
-    return "".join(re.escape(each) if each.isprintable() else f"\\U{ord(each):08x}" for each in name)
 
 
 def _median(matches: Matches) -> str:

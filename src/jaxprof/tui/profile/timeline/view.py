@@ -188,12 +188,6 @@ class TimelineView(RowList, keys="timeline"):
             self.say("This lane has no idle period between its events.")
         self.changed()
 
-    def step_back(self) -> bool:
-        """Undo the range, the zoom, or what was opened; return False if there is nothing to undo."""
-        undone = self.browse is not None and self.browse.step_back()
-        self.changed()
-        return undone
-
     # -- mouse ------------------------------------------------------------------------------------------------
 
     def on_resize(self) -> None:
