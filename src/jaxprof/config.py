@@ -85,7 +85,7 @@ def _seconds(value: Any) -> Value | None:
 SETTINGS: Final = (
     Setting("theme", "the colours of the app", _text, "auto, dark, light, or the name of a theme: textual-dark"),
     Setting("preset", "the sizes of a run; the app keeps the last one", _preset, "quick or published"),
-    Setting("devices", "where to run; `compare`, `gate` and `hlo` take the first", _words,
+    Setting("devices", "where to run; `compare`, `gate` and `hlo` take the first that is there", _words,
             'devices: ["cuda:0", "cpu:0"]'),
     Setting("budget", "seconds of sampling for each run", _seconds, "a number of seconds above 0"),
     Setting("comparison_budget", "total seconds of `compare`, and of `gate` for times", _seconds,
@@ -99,12 +99,12 @@ _BY_NAME = {setting.name: setting for setting in SETTINGS}
 _OF_PROJECTS = {name: setting for name, setting in _BY_NAME.items() if name != "theme"}
 """The settings that a project may have. The app's theme and keys are not a project's business."""
 _OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
-    "run": {"preset": "preset", "devices": "devices", "budget_seconds": "budget"},
-    "compare": {"preset": "preset", "device": "devices", "budget_seconds": "comparison_budget", "margin": "margin"},
-    "hlo": {"preset": "preset", "device": "devices"},
-    "gate": {"device": "devices", "budget_seconds": "comparison_budget", "limits": "fail_on"},
+    "run": {"preset": "preset", "budget_seconds": "budget"},
+    "compare": {"preset": "preset", "budget_seconds": "comparison_budget", "margin": "margin"},
+    "hlo": {"preset": "preset"},
+    "gate": {"budget_seconds": "comparison_budget", "limits": "fail_on"},
 }
-"""Command → parameter → the setting that is its default."""
+"""Command → parameter → the setting that is its default. Devices are chosen where it is known which there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +124,8 @@ class Config:
 
     def options(self, command: str) -> dict[str, Value]:
         """Return the settings that are defaults of a command's options, by the names of its parameters."""
-        usual = {option: self.values.get(name) for option, name in _OPTIONS.get(command, {}).items()}
-        first = (self.get("devices", tuple) or ())[:1]
-        return {option: first[0] if option == "device" and first else value for option, value in usual.items() if value}
+        usual = _OPTIONS.get(command, {})
+        return {option: self.values[name] for option, name in usual.items() if name in self.values}
 
 
 def config_path() -> Path:

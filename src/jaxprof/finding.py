@@ -15,6 +15,8 @@ from jaxprof.light_dataclass import dataclass
 Scope: TypeAlias = Literal["program", "call", "compile", "profile", "steps", "module"]
 """What a cost is a part of: the wall time of a program, one call of a measured function, one compilation, the devices'
 time in a profile, the steps of a profile, or one run of a compiled module."""
+_NEARLY_ALL = 0.9
+"""Share of a cost from which the saving is not clearly less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,12 @@ class Finding:
     """For a late process: seconds into its loop at which it was no longer late; None if late to the end."""
     since_step: int | None = None
     """Number of the first step from which the process is late; None if steps were not numbered."""
+
+    @property
+    def saves_part(self) -> float | None:
+        """`saves_seconds` where that is clearly less than the finding costs; else None: its cost says as much."""
+        saves = self.saves_seconds
+        return saves if saves and self.seconds is not None and saves < _NEARLY_ALL * self.seconds else None
 
     @property
     def advice(self) -> str:

@@ -93,6 +93,17 @@ def test_that_nothing_is_kept_comes_before_that_there_is_no_base(call):
     assert (said.code, said.err) == (ExitCode.USAGE, call("export", "last").err)
 
 
+@pytest.mark.parametrize("base", ["", "--base selu:jit", "--base HEAD~1"])
+def test_a_target_that_is_not_there_is_unknown_whatever_the_base_is(call, kept, base):
+    said = call("gate", "nosuch", *base.split(), "--fail-on", "kernels")
+    assert (said.code, said.err.splitlines()[0]) == (2, "jaxprof: unknown path, workload or session 'nosuch'")
+
+
+def test_no_command_shows_how_a_session_differs_from_itself(call, kept):
+    said = call("gate", "last", "--base", kept, "--fail-on", "compile:5%")
+    assert (said.code, said.out.startswith("undecided"), "jaxprof compare" in said.out) == (0, True, False)
+
+
 def test_what_grew_is_shown_by_a_command_that_can_be_run(call, known, tmp_path):
     grown = sessions.HLO.replace("f32", "f64")
     old, new = str(tmp_path / "old.jaxprof"), str(tmp_path / "new.jaxprof")

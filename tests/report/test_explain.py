@@ -20,6 +20,7 @@ from jaxprof.finding import Finding
 from jaxprof.report import explain
 from jaxprof.report.conclusion import conclusion, largest
 from jaxprof.report.envelope import json_pieces
+from jaxprof.report.recording.words import saving
 from jaxprof.report.renderers import wrap
 from jaxprof.text import columns
 from jaxprof.units import parts_of, spread
@@ -78,6 +79,13 @@ def test_text_fits_a_small_terminal(findings):
         assert sum("static_argument_varies" in line for line in lines) == findings
 
 
+def test_in_full_no_line_of_a_finding_is_cut():
+    (found,) = crowded(1).findings
+    printed = " ".join(" ".join(explain.explanation_lines(crowded(1), full=True)).split())
+    assert found.code_line in printed
+    assert "…" not in printed
+
+
 def test_json_fits_a_prompt_however_long_its_sentences_are():
     text = "".join(json_pieces(explain.explanation_json(crowded())))
     assert len(text) < 7_000
@@ -97,6 +105,13 @@ COSTS = [
     Finding("", "", scope="call", seconds=6.0, saves_seconds=2.0, estimate=True),
     Finding("", "", scope="profile", seconds=6.0, share=0.5, at_most=True),
 ]
+
+
+@pytest.mark.parametrize(("saves", "is_said"), [(2.0, True), (5.9, False), (None, False)])
+def test_a_saving_is_claimed_by_all_or_by_none(saves, is_said):
+    found = Finding("code", "it took 6.0 s", seconds=6.0, saves_seconds=saves)
+    said = saving(found), explain.cost_text(found)
+    assert ["save" in words for words in said] == [is_said] * 2
 
 
 def test_what_a_cost_is_called():

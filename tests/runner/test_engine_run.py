@@ -5,6 +5,7 @@ import time
 import pytest
 
 from jaxprof import events as e
+from jaxprof.devices.inventory.placement import OF_A_DEVICE
 from jaxprof.engine.protocol.request import TurnsOverRequest
 from jaxprof.errors import WorkerError
 from jaxprof.runner.child import Exit
@@ -62,6 +63,20 @@ def followed(process, *requests, **limits):
 def test_a_worker_that_waits_after_a_last_event_that_was_lost_is_ended():
     ended = followed(Waiting(), max_silence_seconds=0.05)
     assert (ended.status, ended.error) == ("timed out", "the worker gave no sign of the run for 50.0 ms")
+
+
+def test_of_the_variables_that_leave_a_worker_its_device_the_users_own_are_kept(monkeypatch):
+    monkeypatch.setenv("JAX_PLATFORMS", "cuda")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    given = {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "0", "NPROC": "1", "jax_enable_x64": True}
+    ended = [e.EnvironmentRead(settings=given), e.RunFinished(run="r1", status="ok")]
+    recorder = SessionRecorder(LogWriter(new_header(), None), lambda batch: None)
+    recorder.emit(e.RunPlanned(run="r1", spec=e.RunSpec(workload="w", variant="v", how="jit", device="none:0")))
+    process, placed = Gone(ended, cancelled=False), OF_A_DEVICE
+    engine = EngineRun("r1", process, recorder, DeviceWatch("none:0"), let_go=lambda: None, placed=placed)
+    engine.follow()
+    kept = recorder.session.runs["r1"].environment.settings
+    assert kept == {"JAX_PLATFORMS": "cuda", "NPROC": "1", "jax_enable_x64": True}
 
 
 def test_a_worker_that_does_not_come_to_its_run_is_not_said_to_have_exceeded_the_cap(monkeypatch):

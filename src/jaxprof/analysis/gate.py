@@ -9,22 +9,31 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from jaxprof.analysis.difference import FACTS, TIMES, Compared, FigureDifference
-from jaxprof.analysis.run_difference import CollectiveDifference, RunDifference
+from jaxprof.analysis.run_difference import (
+    CollectiveDifference,
+    RunDifference,
+    arguments_of,
+    measurement,
+    run_difference,
+)
+from jaxprof.analysis.run_result import result
 from jaxprof.errors import UsageError, unknown_name
+from jaxprof.grouping import paired
 from jaxprof.stats.comparison import LimitState, TimeComparison
 from jaxprof.units import counted
 
 if TYPE_CHECKING:
     from jaxprof.analysis.ab import AbResult
-    from jaxprof.analysis.run_result import RunResult
     from jaxprof.analysis.session_difference import PhaseDifference
-    from jaxprof.session import Run
+    from jaxprof.session import Run, Session
 
+Program: TypeAlias = "tuple[Session, Run]"
+"""A compiled program: a run, with its session."""
 _LIMIT: Final = re.compile(r"\s*(?P<fact>[a-z_]+)\s*(?::\s*(?P<growth>\d+(?:\.\d+)?)\s*%\s*)?")
 
 
@@ -137,33 +146,67 @@ def read_limit(text: str) -> GateLimit:
     return GateLimit(fact, growth)
 
 
-def versions_differ(before: Run, after: Run) -> str:
-    """Return a note if two programs were compiled by different versions of jax or jaxlib; otherwise empty."""
-    ours, theirs = (versions_of(run) for run in (before, after))
-    if ours == theirs or not ours or not theirs:
-        return ""
-    return f"compiled by different versions, which changes programs by itself: base {ours}; now {theirs}"
+def judged_programs(
+    base: GateBase, before: Sequence[Program], after: Sequence[Program], limits: Sequence[GateLimit]
+) -> tuple[list[GateRow], list[str]]:
+    """Apply the limits to each program of `after`, held against its own of `before`: facts first, then times, which are
+    undecided because the two were not measured in turns. Return the rows, and the notes to read before them. Raises
+    UsageError if the base has no program on a device, or none of these programs."""
+    kinds = {run.device_kind: run for _, run in before}
+    for _, run in after:
+        if run.device_kind not in kinds:
+            hint = f"It has programs on {', '.join(kinds)}; --device compiles for another."
+            raise UsageError(f"{base.name} has no program on {run.device_kind}", hint)
+    found = paired(before, after, _keys(before, after))
+    held = [(ours, theirs) for ours, theirs in found if ours is not None and theirs is not None]
+    if not held:
+        has, wanted = (", ".join(f"{run.id} {run.label}" for _, run in side[:10]) for side in (before, after))
+        raise UsageError(f"{base.name} has none of these programs: {wanted}", f"It has {has}.")
+    rows = [row for pair in held for row in judged(label_of(pair[1][1]), run_difference(*pair[0], *pair[1]), limits)]
+    rows += [row for pair in held for row in _judged_apart(*pair, limits)]
+    notes = [note for pair in held for note in _notes(*pair, is_kept=base.reading == "session")]
+    notes += [f"not in the base: {theirs[1].label}" for ours, theirs in found if ours is None and theirs is not None]
+    return rows, list(dict.fromkeys(filter(None, notes)))
 
 
-def of_another_file(before: Run, after: Run) -> str:
-    """Return a note if a kept program of the same name was compiled from another file; otherwise empty."""
-    ours, theirs = before.plan.target, after.plan.target
-    if ours == theirs or not ours or not theirs or before.plan.workload != after.plan.workload:
-        return ""
-    return f"the base was compiled from {ours}, and what is there now from {theirs}"
+def label_of(run: Run) -> str:
+    """Return a program and its device in words."""
+    return f"{run.plan.workload} {run.plan.variant} {run.plan.device}"
 
 
-def arguments_differ(before: Sequence[str], after: Sequence[str]) -> str:
-    """Return a note if two programs are called with different arrays, so that their facts reflect the sizes; otherwise
-    empty."""
-    ours, theirs = Counter(before), Counter(after)
-    if ours == theirs or not before or not after:
-        return ""
-    gone, new = (", ".join(sorted(difference.elements())) or "nothing" for difference in (ours - theirs, theirs - ours))
-    return f"called with other arguments: {gone} in the base; {new} now"
+def _keys(*sides: Sequence[Program]) -> list[Callable[[Program], Hashable]]:
+    """Return what a program and its base have in common, the surest first. The only programs of a device belong
+    together, whatever they are called."""
+    counts = [Counter(run.device_kind for _, run in side) for side in sides]
+
+    def alone(program: Program) -> Hashable:
+        kind = program[1].device_kind
+        return kind if all(count[kind] == 1 for count in counts) else None
+
+    return [
+        lambda program: (program[1].plan.workload, measurement(program[1])),
+        lambda program: (program[1].device_kind, program[1].plan.workload, program[1].plan.variant),
+        lambda program: (program[1].device_kind, program[1].plan.workload),
+        alone,
+    ]
 
 
-def versions_of(run: Run) -> str:
+def _notes(before: Program, after: Program, *, is_kept: bool) -> Iterator[str]:
+    """Yield what else differs between two programs: the versions that compiled them, the arrays that they are called
+    with, so that their facts reflect the sizes, and the file of a base that `is_kept`. Unknown differs from nothing."""
+    then, now = before[1].plan, after[1].plan
+    ours, theirs = _versions(before[1]), _versions(after[1])
+    if ours and theirs and ours != theirs:
+        yield f"compiled by different versions, which changes programs by itself: base {ours}; now {theirs}"
+    gone, new = Counter(arguments_of(*before)), Counter(arguments_of(*after))
+    if gone and new and gone != new:
+        less, more = (", ".join(sorted(each.elements())) or "nothing" for each in (gone - new, new - gone))
+        yield f"called with other arguments: {less} in the base; {more} now"
+    if is_kept and then.target and now.target and then.target != now.target and then.workload == now.workload:
+        yield f"the base was compiled from {then.target}, and what is there now from {now.target}"
+
+
+def _versions(run: Run) -> str:
     """Return the versions that compiled a program, as `jax 0.10.2, jaxlib 0.10.2`; empty if they were not reported."""
     environment = run.environment
     if environment is None or environment.jax is None:
@@ -196,13 +239,14 @@ def judged_times(label: str, compared: AbResult, limits: Iterable[GateLimit]) ->
     return tuple(rows)
 
 
-def judged_apart(label: str, before: RunResult, after: RunResult, limits: Iterable[GateLimit]) -> tuple[GateRow, ...]:
-    """Return each limit on a time as undecided, because the two were not measured in turns."""
-    reason = "not measured together: --base REV measures both in turns"
-    ours, theirs = before.phase_seconds, after.phase_seconds
+def _judged_apart(before: Program, after: Program, limits: Iterable[GateLimit]) -> Iterator[GateRow]:
+    """Yield each limit on a time as undecided, because the two were not measured in turns."""
     times = [limit for limit in limits if limit.is_time]
-    figures = [FigureDifference(each.fact, ours.get(each.fact), theirs.get(each.fact), "second") for each in times]
-    return tuple(GateRow(label, each, "undecided", figure, reason) for each, figure in zip(times, figures, strict=True))
+    ours, theirs = (result(session, run.id).phase_seconds if times else {} for session, run in (before, after))
+    for limit in times:
+        figure = FigureDifference(limit.fact, ours.get(limit.fact), theirs.get(limit.fact), "second")
+        reason = "not measured together: --base REV measures both in turns"
+        yield GateRow(label_of(after[1]), limit, "undecided", figure, reason)
 
 
 def _judge_time(label: str, limit: GateLimit, phase: PhaseDifference, times: TimeComparison) -> GateRow:

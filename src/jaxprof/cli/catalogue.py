@@ -8,11 +8,11 @@ from pathlib import Path
 
 from jaxprof import workloads
 from jaxprof.cli.answers import command_line, print_answer
-from jaxprof.cli.kinds import WORKLOAD
 from jaxprof.cli.options import refuse
 from jaxprof.cli.output import note
 from jaxprof.cli.target import is_own
 from jaxprof.facts import Fact, at, column, pick
+from jaxprof.facts.listed import WORKLOAD
 from jaxprof.grouping import grouped
 from jaxprof.report.renderers import Table, text_lines, wrap
 from jaxprof.text import safe, safe_lines

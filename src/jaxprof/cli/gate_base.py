@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from jaxprof.analysis.gate import GateBase
-from jaxprof.cli.target import is_compiled_now, is_own, is_ready, is_workload, session_at
+from jaxprof.cli.target import existing, is_compiled_now, is_own, is_ready, is_workload, session_at
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.files import with_home
 from jaxprof.runner.repository import Repository, Revision, checked_out, repository_of
@@ -48,7 +48,9 @@ class FoundBase:
 def found_base(target: str, word: str | None) -> Iterator[FoundBase]:
     """Yield what `word` means as the base of `target`; a revision is checked out until the end. Without a word, the
     base is HEAD, if `target` is a function with changes that are not committed. Raises UsageError naming what was
-    tried."""
+    tried, and first if there is no `target`."""
+    if not is_compiled_now(target):
+        existing(target)
     if word is None:
         _check_default(target)
     elif (known := _base_by_name(word)) is not None:

@@ -13,9 +13,8 @@ from jaxprof.analysis.opener import HOW_TO_COMPILE, Kind, kind_of, modules_of, o
 from jaxprof.cli.answers import report_location
 from jaxprof.cli.options import refuse, refuse_without
 from jaxprof.cli.output import note
-from jaxprof.cli.target import is_compiled_now, is_ready, recorded, split_variant
-from jaxprof.errors import JaxprofError, UsageError, WorkerError, not_found, unknown_name
-from jaxprof.files import with_home
+from jaxprof.cli.target import existing, is_compiled_now, is_ready, recorded, split_variant
+from jaxprof.errors import JaxprofError, UsageError, WorkerError, unknown_name
 from jaxprof.units import counted
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def placed(options: CompileOptions, *targets: str) -> CompileOptions:
         from jaxprof.cli.selection import choose
         from jaxprof.runner.interpreter import find_interpreter
 
-        (device,) = choose([options.device] if options.device else [], find_interpreter(options.python))
+        device, *_ = choose([options.device] if options.device else [], find_interpreter(options.python))
         return replace(options, device=device)
     return options
 
@@ -100,15 +99,7 @@ def find_modules(
                 "--variant chooses what is compiled; --out FILE keeps it as a session.",
             )
         return _compile(target, options, variables)
-    path: Path | None = with_home(target)
-    if not is_ready(target):  # a path needs no folder of sessions, nor what reads it
-        from jaxprof.session.log import Library
-
-        path = Library().search(target)
-    if path is None:
-        from jaxprof.workloads import names
-
-        raise not_found("path, workload or session", target, names())
+    path = existing(target)
     if alone:
         refuse(
             [option.name for option in fields(CompileOptions) if option.name != "force"],

@@ -14,50 +14,13 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.cli.options import VIEWS
-from jaxprof.facts import Fact, at, json_schema
-from jaxprof.facts.units import ANY, BY_NAME, BYTES, INDEX, LIST, NUMBER, ROWS, TEXT, TRUTH
+from jaxprof.facts import Fact, json_schema
+from jaxprof.facts.units import ANY, BYTES, LIST, ROWS, TEXT, TRUTH
 
 if TYPE_CHECKING:
     from jaxprof.config import Config
-    from jaxprof.rollup.making import RollUpReport
-    from jaxprof.workloads.model import WorkloadInfo
 
 Facts = tuple[Fact[Any], ...]
-WORKLOAD: Final[tuple[Fact[WorkloadInfo], ...]] = (
-    Fact("name", TEXT, "Its name", title="name"),
-    Fact("title", TEXT, "What it computes, in a line", title="computes", widest=44),
-    Fact("description", TEXT, "What it is"),
-    Fact("parameters", ROWS, "What can be set", inside=(
-        Fact("name", TEXT, "Its name", title="parameter"),
-        Fact("description", TEXT, "What it is", title=""),
-        Fact("kind", TEXT, "int, float or choice"),
-        Fact("minimum", NUMBER, "The smallest value"),
-        Fact("maximum", NUMBER, "The largest value"),
-        Fact("choices", LIST, "The words to choose from"),
-    )),
-    Fact("presets", BY_NAME, "Parameters by the name of a preset"),
-    Fact("variants", ROWS, "What can be run of it", inside=(
-        Fact("name", TEXT, "Its name"),
-        Fact("how", TEXT, "numpy, eager (op by op), jit", title="how"),
-        Fact("description", TEXT, "What it is", title=""),
-        Fact("inputs", TEXT, "Where its inputs are: device or host"),
-        Fact("precision", TEXT, "Precision of its matrix products"),
-        Fact("source", TEXT, "Its code"),
-    )),
-    Fact("baseline", TEXT, "The variant that the others are compared with"),
-    Fact("published", ROWS, "Figures that others published"),
-    Fact("has_dots", TRUTH, "Whether it has matrix products"),
-    Fact("origin", TEXT, "built in, or the target"),
-    Fact("inputs_from", TEXT, "Where the inputs come from"),
-)  # fmt: skip
-ROLL_UP: Final[tuple[Fact[RollUpReport], ...]] = (
-    Fact("process", INDEX, "Index of the process in its job"),
-    Fact("session", TEXT, "Name of its session's file"),
-    Fact("rollup_bytes", BYTES, "Size of its roll-up; null if there is none", at("bytes")),
-    Fact("session_bytes", BYTES, "Size of the session that was read"),
-    Fact("error", TEXT, "Why there is no roll-up"),
-    Fact("notices", LIST, "What of the session could not be read"),
-)
 
 
 def _facts(module: str, name: str) -> Facts:
@@ -88,13 +51,6 @@ def _session_facts() -> Facts:
         replace(fact, inside=(*fact.inside, path)) if fact.key == "session" else fact
         for fact in _facts("report.json", "SESSION")
     )
-
-
-def _workload_facts() -> Facts:
-    """Return the facts of a list of workloads, as JSON has them."""
-    published = _facts("report.json", "PUBLISHED")
-    inside = tuple(replace(fact, inside=published) if fact.key == "published" else fact for fact in WORKLOAD)
-    return (Fact("workloads", ROWS, "What can be run", inside=inside),)
 
 
 def _config_facts() -> Facts:
@@ -149,13 +105,13 @@ KINDS: Final[Mapping[str, Callable[[], Facts]]] = {
     "job": partial(_facts, "report.hosts", "JOB"),
     "query": lambda: (Fact("rows", ROWS, "The rows, with the names of the columns of the SELECT"), _UNREADABLE),
     "query-schema": _list("tables", "The tables of SQL", "query.tables", "DESCRIBED"),
-    "rollup": lambda: (_FOLDER, _UNREADABLE, Fact("processes", ROWS, "The processes of the job", inside=ROLL_UP)),
+    "rollup": _list("processes", "The processes of the job", "facts.listed", "ROLL_UP", _FOLDER, _UNREADABLE),
     "session": _session_facts,
     **{f"session-{view}": partial(_view, view) for view in VIEWS},
-    "sessions": _list("sessions", "The sessions, the newest first", "cli.commands.sessions", "ENTRY", _FOLDER,
+    "sessions": _list("sessions", "The sessions, the newest first", "facts.listed", "ENTRY", _FOLDER,
                       Fact("size_bytes", BYTES, "Size of all of them")),
     "targets": _list("targets", "Devices to compile for", "report.device_list", "TARGETS"),
-    **dict.fromkeys(("workload", "workloads"), _workload_facts),
+    **dict.fromkeys(("workload", "workloads"), _list("workloads", "What can be run", "facts.listed", "WORKLOAD")),
 }  # fmt: skip
 """Kind of answer → function that imports and returns the facts of its `data`."""
 _ERROR: Final[Facts] = (

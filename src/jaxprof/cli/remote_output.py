@@ -19,7 +19,7 @@ from jaxprof.units import and_more, bytes_
 
 if TYPE_CHECKING:
     from jaxprof.remote.place import RemotePlace
-    from jaxprof.remote.upload import UploadOutcome
+    from jaxprof.remote.upload import Uploader
 
 CHECK_SECONDS: Final = 15.0
 """How long the check of the store may take before the program starts."""
@@ -48,7 +48,12 @@ def output_place(
     from jaxprof.session.log.state import make_spool
 
     place = RemotePlace(out)
-    _refuse_unwritable(place)
+    if "?" in place.url:
+        raise UsageError(f"{place.shown} has a query, and cannot be written to", "Give the store its credentials.")
+    if place.scheme in ("http", "https"):
+        raise UsageError(f"{place.shown}: a web server takes no files", "Name a bucket, ssh://, or a folder.")
+    if place.scheme in ("file", "local"):
+        raise UsageError(f"{place.shown} is on this machine", "Give its path.")
     taken = _existing_names(place, index=index, force=force, job=job)
     spool = make_spool(place.shown)
     uploader = Uploader(place, spool / place.name)
@@ -56,14 +61,7 @@ def output_place(
     try:
         yield spool / place.name, taken
     finally:
-        from jaxprof.config import read_config
-
-        wait_seconds = read_config().get("upload_wait", float) or WAIT_SECONDS
-
-        def report(done: int, count: int) -> None:
-            note(f"uploading to {place.shown}: {done} of {count} files are there; ctrl+c leaves the rest here")
-
-        _finish(uploader.finish(wait_seconds, report), place, spool)
+        _finish(uploader, spool)
 
 
 def _job_folder(out: str) -> str:
@@ -78,22 +76,14 @@ def _job_folder(out: str) -> str:
     return f"{name}{JOB_EXTENSION}"
 
 
-def _refuse_unwritable(place: RemotePlace) -> None:
-    if "?" in place.url:
-        raise UsageError(f"{place.shown} has a query, and cannot be written to", "Give the store its credentials.")
-    if place.scheme in ("http", "https"):
-        raise UsageError(f"{place.shown}: a web server takes no files", "Name a bucket, ssh://, or a folder.")
-    if place.scheme in ("file", "local"):
-        raise UsageError(f"{place.shown} is on this machine", "Give its path.")
-
-
 def _existing_names(place: RemotePlace, *, index: int | None, force: bool, job: bool) -> frozenset[str]:
     """Delete the sessions that may be replaced, and return the names of those in the store. A store that does not
     answer is no error, because it may answer later. Raises UsageError, StorageError or FileRefusedError."""
-    from jaxprof.remote.store import StoreFailure, bounded, store_error
+    from jaxprof.remote.store import Intake, StoreFailure, store_error
 
     try:
-        return bounded(lambda: _clear(place, index=index, force=force, job=job), CHECK_SECONDS)
+        check = Intake(place, CHECK_SECONDS)
+        return check.wait_for(lambda: _clear(place, index=index, force=force, job=job))
     except StoreFailure as failure:
         if failure.refused or failure.missing:  # `_clear` takes a folder that is not there yet for an empty one
             raise store_error(place, failure) from failure
@@ -124,11 +114,20 @@ def _clear(place: RemotePlace, *, index: int | None, force: bool, job: bool) -> 
     return frozenset(file.name for file in stored)
 
 
-def _finish(outcome: UploadOutcome, place: RemotePlace, spool: Path) -> None:
-    if not outcome.unsent:
-        shutil.rmtree(spool, ignore_errors=True)
-        if outcome.bytes:
-            note(f"uploaded: {place.shown} ({bytes_(outcome.bytes)})")
+def _finish(uploader: Uploader, spool: Path) -> None:
+    """Upload the rest, and say what is in the store, or why not all of it is."""
+    from jaxprof.config import read_config
+
+    place = uploader.place
+
+    def report(done: int, count: int) -> None:
+        note(f"uploading to {place.shown}: {done} of {count} files are there; ctrl+c leaves the rest here")
+
+    unsent = uploader.finish(read_config().get("upload_wait", float) or WAIT_SECONDS, report)
+    if unsent:
+        note(f"not uploaded to {place.shown}: {and_more(unsent, 4)} ({uploader.failure})")
+        note(f"all of it is in {uploader.source}; copy it there, and delete it here")
         return
-    note(f"not uploaded to {place.shown}: {and_more(outcome.unsent, 4)} ({outcome.failure})")
-    note(f"all of it is in {spool / place.name}; copy it there, and delete it here")
+    if uploader.sent_bytes:
+        note(f"uploaded: {place.shown} ({bytes_(uploader.sent_bytes)})")
+    shutil.rmtree(spool, ignore_errors=True)

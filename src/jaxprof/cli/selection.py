@@ -7,28 +7,23 @@ never runs in this process.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.cli.output import note
 from jaxprof.cli.target import is_own, split_run
-from jaxprof.devices import Device, default_device
-from jaxprof.devices.inventory.join import merge
-from jaxprof.devices.inventory.machine import gather, local_devices, parse_device, platforms_of
-from jaxprof.devices.inventory.placement import worker_environment
-from jaxprof.errors import JaxprofError, UsageError, unknown_name
-from jaxprof.runner.engine_process import describe, jax_devices
+from jaxprof.config import read_config
+from jaxprof.errors import UsageError, unknown_name
+from jaxprof.runner.device_choice import default_for, find_devices
+from jaxprof.runner.engine_process import describe
 from jaxprof.runner.interpreter import Interpreter
-from jaxprof.runner.planning import HOST, PlannedRun, PlanOptions, plan_runs
-from jaxprof.text import safe
+from jaxprof.runner.planning import PlannedRun, PlanOptions, plan_runs
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import WorkloadInfo, workload_info
 
 if TYPE_CHECKING:
     from jaxprof.runner.rerun import Ask
-
-_KINDS = ("gpu", "cuda", "rocm", "tpu", "metal")
 
 
 def find_workloads(
@@ -132,88 +127,22 @@ def planned_from(source: str, changes: Mapping[str, Any], device: str, ask: Ask)
     return list(made.values())
 
 
-def find_all(interpreter: Interpreter) -> tuple[Sequence[Device], str]:
-    """Return all devices, merged from the machine's list and JAX's; and why JAX could not list its own, or ''."""
-    return _as_jax_sees(local_devices(gather(interpreter.path)), interpreter)
-
-
-def _as_jax_sees(local: Sequence[Device], interpreter: Interpreter) -> tuple[Sequence[Device], str]:
-    if interpreter.jax is None:
-        return local, f"{interpreter.path} has no jax"
-    try:
-        return merge(local, jax_devices(interpreter)), ""
-    except JaxprofError as error:
-        return local, safe(error.what)
-
-
-def choose(wanted: Sequence[str], interpreter: Interpreter, variables: Mapping[str, str] | None = None) -> list[str]:
-    """Return the ids of the chosen devices, without repeats. `cpu` is `cpu:0`, `gpu:0` the first GPU of any vendor. If
-    none is `wanted`, it is the one that JAX uses by default, with `variables` laid over the environment.
-
-    JAX lists its devices (in a child process) only if something other than `cpu:0` may be chosen. Raises UsageError for
-    a device that does not exist (with similar names) or that JAX does not use (with the reason).
-    """
+def choose(given: Sequence[str], interpreter: Interpreter, variables: Mapping[str, str] | None = None) -> list[str]:
+    """Return the ids of the devices to run on, without repeats: those that were `given`; else those of the user's
+    setting that are there, with a note on the others; else the one that JAX uses by default, with `variables` laid over
+    the environment. Raises UsageError for a device that does not exist or that JAX does not use, with the source of a
+    setting."""
+    config = read_config()
+    wanted = given or config.get("devices", tuple) or ()
     if not wanted:
-        return [_default(interpreter, {**os.environ, **(variables or {})}.get("JAX_PLATFORMS", ""))]
-    if all(parse_device(text) == HOST for text in wanted):
-        return [HOST]
-    devices, problem = find_all(interpreter)
-    chosen = list(dict.fromkeys(_device_id(text, devices, problem, interpreter) for text in wanted))
-    for device in chosen:
-        worker_environment(device, devices)
+        device, why = default_for(interpreter, {**os.environ, **(variables or {})}.get("JAX_PLATFORMS", ""))
+        if why:
+            note(f"note: this runs on {device}, because {why}")
+        return [device]
+    chosen, errors = find_devices(wanted, interpreter)
+    if errors and (given or not chosen):
+        source = "" if given else f"{config.sources['devices']}: "
+        raise UsageError(f"{source}{errors[0].what}", errors[0].hint) from errors[0]
+    for error in errors:
+        note(f"note: this runs on {', '.join(chosen)}. {config.sources['devices']}: {error.what}")
     return chosen
-
-
-def _device_id(text: str, devices: Sequence[Device], problem: str, interpreter: Interpreter) -> str:
-    """Return the id that `text` means. Raises UsageError, which says why if the machine has no device of this kind."""
-    parse_device(text)
-    try:
-        return parse_device(text, [device.id for device in devices])
-    except UsageError as error:
-        platforms = platforms_of(text)
-        kind = text.partition(":")[0].strip().lower()
-        exists = any(device.platform in platforms and device.used_by_jax is not False for device in devices)
-        if exists or kind not in _KINDS:
-            raise  # the kind exists but this number does not, or the word is mistyped
-        unused = [device for device in devices if device.platform in platforms]
-        if unused:
-            seen = "; ".join(f"{device.id} ({device.kind or device.platform}): {device.reason}" for device in unused)
-            raise UsageError(f"no {kind} that JAX uses: {seen}", unused[0].hint) from error
-        searched = "NVIDIA's driver and the PCI bus show none" if kind != "tpu" else "the PCI bus shows none"
-        why = (
-            problem
-            or f"the jax of {interpreter.path} sees {', '.join(device.id for device in devices if device.used_by_jax)}"
-        )
-        raise UsageError(f"this machine has no {kind}: {searched}, and {why}", "jaxprof devices shows more.") from error
-
-
-_WORTH_A_NOTE = ("cuda", "tpu")
-"""Platforms whose unused devices are named. Many a laptop has a GPU of AMD or Apple that JAX cannot use at all."""
-
-
-def _default(interpreter: Interpreter, platforms: str) -> str:
-    """Return the device that JAX uses by default; a note says why that is the CPU beside an accelerator. JAX is asked
-    only if the machine has an accelerator that it may use, and `platforms` (`JAX_PLATFORMS`) does not begin with the
-    CPU."""
-    if interpreter.jax is None or platforms.partition(",")[0].strip().lower() == "cpu":
-        return HOST
-    devices: Sequence[Device] = local_devices(gather(interpreter.path))
-    problem = ""
-    if any(device.platform != "cpu" and device.used_by_jax is not False for device in devices):
-        devices, problem = _as_jax_sees(devices, interpreter)
-    chosen = default_device(devices)
-    why = f"JAX could not list its devices: {problem}" if problem else _why_unused(devices)
-    if not why and platforms:
-        why = f"JAX_PLATFORMS={platforms!r} names no other device of this machine"
-    if why and chosen == HOST:
-        note(f"note: this runs on {HOST}, because {why}")
-    return chosen
-
-
-def _why_unused(devices: Iterable[Device]) -> str:
-    """Return why JAX does not use the first accelerator, with the fix; empty if there is none that it could use."""
-    for device in devices:
-        if device.used_by_jax is False and device.platform in _WORTH_A_NOTE and not device.mig:
-            why = "; ".join(filter(None, (device.reason, device.hint)))
-            return f"JAX does not use {device.id} ({device.kind or device.platform}): {' '.join(why.split())}"
-    return ""

@@ -23,7 +23,7 @@ import click
 
 from jaxprof.cli.options import profile_part, refuse
 from jaxprof.cli.output import note, written_whole
-from jaxprof.errors import FileRefusedError, JaxprofError, UsageError, is_path, missing_file, unknown_name
+from jaxprof.errors import FileRefusedError, JaxprofError, UsageError, is_path, missing_file, not_found, unknown_name
 from jaxprof.files import with_home
 
 if TYPE_CHECKING:
@@ -168,15 +168,31 @@ def named(word: str) -> tuple[Kind | None, Path]:
     return kind, path
 
 
+def existing(word: str) -> Path:
+    """Return the path of what the word names, a path or a kept session. Raises UsageError with similar names if there
+    is nothing."""
+    if is_ready(word):  # a path needs no folder of sessions, nor what reads it
+        return with_home(word)
+    from jaxprof.session.log import Library
+
+    path = Library().search(word)
+    if path is None:
+        from jaxprof.workloads import names
+
+        raise not_found("path, workload or session", word, names())
+    return path
+
+
 def session_at(word: str) -> Session | None:
-    """Return the session that the word names, by path or name; None for everything else. Raises FileRefusedError, also
-    for the folder of a job."""
+    """Return the session that the word names, by path or name; None for what is compiled now, and for HLO and profiles.
+    Raises UsageError if there is nothing, FileRefusedError for the folder of a job."""
     from jaxprof.analysis.opener import Kind, kind_of
     from jaxprof.session import Session
-    from jaxprof.session.log import Library, load
+    from jaxprof.session.log import load
 
-    path = Library().search(word) if not is_compiled_now(word) else None
-    return load(path, Session) if path is not None and kind_of(path) in (Kind.SESSION, Kind.JOB) else None
+    if is_compiled_now(word) or kind_of(path := existing(word)) not in (Kind.SESSION, Kind.JOB):
+        return None
+    return load(path, Session)
 
 
 @dataclass(eq=False)

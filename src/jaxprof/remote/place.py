@@ -48,11 +48,6 @@ class RemotePlace:
         return self.url.partition("://")[0].rpartition("::")[2].lower()
 
     @property
-    def layers(self) -> list[str]:
-        """Schemes of a chained URL: `zip` and `https` of `zip://a.jaxprof::https://host/x.zip`."""
-        return [part.partition("://")[0].lower() for part in self.url.split("::")]
-
-    @property
     def shown(self) -> str:
         """URL without its secrets, for screens, logs and sessions."""
         return without_url_secrets(re.sub(r"\s", "%20", self.url)).rstrip("/")

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, TypeVar
 
@@ -34,7 +33,7 @@ _NO_STORES: Final = frozenset(
     ("blockcache", "cached", "dask", "data", "filecache", "generic", "jlab", "jupyter", "reference", "simplecache")
 )
 """File systems of fsspec that are not used: they copy without a limit, run in other processes, or read files that name
-further files, also on this machine."""
+further files, also on this machine. A chain of file systems may hold any of them."""
 _DEEPEST: Final = 8
 _PIECE: Final = 1 << 20
 _WEB: Final = frozenset(("http", "https"))
@@ -71,16 +70,18 @@ class StoredFile:
 
 
 class Intake:
-    """Limits of bytes and time for one refresh of a place, counted while data arrives, because a store may send more
+    """Limits of bytes and time for what is asked of a store, counted while data arrives, because a store may send more
     than the sizes in its listing. A call is given up if no data arrives for a while; it then goes on until it notices
     that, but nothing waits for it, and the next one is tried."""
 
-    def __init__(self, place: RemotePlace) -> None:
+    def __init__(self, place: RemotePlace, seconds: float | None = None) -> None:
+        """`seconds`: the time for all of it; by default that of the limits."""
         self._shown = place.shown
         self._lock = threading.Lock()
         self._bytes = 0
         self._last = time.monotonic()
-        self._end = self._last + FETCH_TIME.most
+        self._end = self._last + (FETCH_TIME.most if seconds is None else seconds)
+        self._late = f"it took {FETCH_TIME.words}. {FETCH_TIME.hint}" if seconds is None else ""
 
     def take(self, count: int) -> None:
         """Count received bytes. Raises FileRefusedError for too many bytes, StoreFailure after the time limit."""
@@ -89,18 +90,32 @@ class Intake:
             self._bytes += count
         if self._bytes > FETCHED.most:
             raise FileRefusedError(f"what {self._shown} sends is {FETCHED.words}", FETCHED.hint)
-        self._due()
+        if self._last >= self._end:
+            raise StoreFailure(self._late)
 
     def wait_for(self, call: Callable[[], T]) -> T:
-        """Return or raise what `call` does. Raises StoreFailure if the store is silent, or after the time limit."""
-        self._last = time.monotonic()
-        return _until(self._due, call)
+        """Return or raise what `call` does, in a thread. Raises StoreFailure if the store is silent, or after the time
+        limit."""
+        done: list[T] = []
+        raised: list[BaseException] = []
 
-    def _due(self) -> float:
-        """Return until when to wait for more. Raises StoreFailure after the time limit."""
-        if time.monotonic() >= self._end:
-            raise StoreFailure(f"it took {FETCH_TIME.words}. {FETCH_TIME.hint}")
-        return min(self._last + _SILENT_SECONDS, self._end)
+        def work() -> None:
+            try:
+                done.append(call())
+            except BaseException as error:  # noqa: BLE001  raised again below
+                raised.append(error)
+
+        thread = threading.Thread(target=work, name="jaxprof-store", daemon=True)
+        self._last = began = time.monotonic()
+        thread.start()
+        while thread.is_alive() and (left := min(self._last + _SILENT_SECONDS, self._end) - time.monotonic()) > 0:
+            thread.join(left)
+        if raised and not isinstance(raised[0], TimeoutError):  # a store's own time limit may end just before this one
+            raise raised[0]
+        if not done:
+            late = self._late if time.monotonic() >= self._end else ""
+            raise StoreFailure(late or f"no answer within {time.monotonic() - began:.0f} s")
+        return done[0]
 
     def callback(self) -> Any:
         """Return a callback for one call of fsspec's file systems, which counts each piece, and ends a call that is
@@ -121,36 +136,6 @@ class Intake:
         return Counted()
 
 
-def bounded(call: Callable[[], T], seconds: float) -> T:
-    """Return or raise what `call` does. Raises StoreFailure if it takes more than `seconds`; the call then goes on, but
-    nothing waits for it."""
-    end = time.monotonic() + seconds
-    return _until(lambda: end, call)
-
-
-def _until(due: Callable[[], float], call: Callable[[], T]) -> T:
-    """Run `call` in a thread and wait for it until `due`, a time of the monotonic clock that may move meanwhile."""
-    done: list[T] = []
-    raised: list[BaseException] = []
-    began = time.monotonic()
-
-    def work() -> None:
-        try:
-            done.append(call())
-        except BaseException as error:  # noqa: BLE001  raised again below
-            raised.append(error)
-
-    thread = threading.Thread(target=work, name="jaxprof-store", daemon=True)
-    thread.start()
-    while thread.is_alive() and (left := due() - time.monotonic()) > 0:
-        thread.join(left)
-    if raised and not isinstance(raised[0], TimeoutError):  # a store's own time limit may end just before this one
-        raise raised[0]
-    if not done:
-        raise StoreFailure(f"no answer within {time.monotonic() - began:.0f} s")
-    return done[0]
-
-
 class Store:
     """The file system of a place. It is not thread-safe, except for `fetch` if `takes_several`."""
 
@@ -168,43 +153,51 @@ class Store:
         Raises StoreFailure, and FileRefusedError for more than the limits allow."""
         self._intake = Intake(self.place)
         with self._failures():
-            self._files.invalidate_cache()
-            if not self.place.is_folder:
-                info = self._intake.wait_for(lambda: self._files.info(self._root))
-                if info.get("type") != "directory":
-                    return self._within_limit([_stored("", self._root, info)])
-            files = list(self._below(self._root.rstrip("/")))
+            listed = self._intake.wait_for(self._listed)
+        if len(listed) > FETCHED_FILES.most:
+            raise FileRefusedError(f"{self.place.shown} holds {FETCHED_FILES.words}", FETCHED_FILES.hint)
+        named = ((_relative(path, self._root), path, info) for path, info in listed.items())
+        files = [_stored(name, path, info) for name, path, info in named if name is not None]
         if not files:
             raise StoreFailure("there is nothing", missing=True)
-        return self._within_limit(files)
+        if sum(max(file.size, 0) for file in files) > FETCHED.most:
+            raise FileRefusedError(f"{self.place.shown} holds {FETCHED.words}", FETCHED.hint)
+        return files
 
-    def _receive(self, path: str, target: str, pieces: Any) -> None:
-        """Write a file to `target`, and report to `pieces` what has arrived. fsspec does not report it by SSH."""
-        if self.place.scheme in ("ssh", "sftp"):
-            self._files.ftp.get(path, target, callback=lambda done, _: pieces.relative_update(done - pieces.value))
-        else:
-            self._files.get_file(path, target, callback=pieces)
+    def _listed(self) -> dict[str, Any]:
+        """Return what the store says of each file, by its path."""
+        self._files.invalidate_cache()
+        info = self._files.info(self._root)
+        if info.get("type") != "directory":
+            return {self._root: info}
+        self._files.ls(self._root, detail=True)  # raises for a folder that `find` would take for empty
+        found: dict[str, Any] = self._files.find(self._root, maxdepth=_DEEPEST, detail=True)
+        return found
 
     def fetch(self, file: StoredFile, target: Path) -> None:
         """Write the content of a file to `target`. Raises StoreFailure, FileRefusedError for more than the limits
         allow, and OSError if the disk refuses."""
-        intake = self._intake
+        pieces = self._intake.callback()
         with self._failures():
-            if getattr(self._files, "protocol", None) == _LOCAL:
-                _copy(file.path, target, intake)
-            else:
-                pieces = intake.callback()
-                try:
-                    intake.wait_for(lambda: self._receive(file.path, str(target), pieces))
-                finally:
-                    pieces.over = True
+            try:
+                self._intake.wait_for(lambda: self._receive(file.path, str(target), pieces))
+            finally:
+                pieces.over = True
         if not target.exists():  # some file systems treat a file that has gone as a folder
             raise StoreFailure("it has gone", missing=True)
 
-    def _within_limit(self, files: list[StoredFile]) -> list[StoredFile]:
-        if sum(max(file.size, 0) for file in files) > FETCHED.most:
-            raise FileRefusedError(f"{self.place.shown} holds {FETCHED.words}", FETCHED.hint)
-        return files
+    def _receive(self, path: str, target: str, pieces: Any) -> None:
+        """Write a file to `target`, and report to `pieces` what has arrived. fsspec does not report it by SSH, and would
+        wait for a named pipe of this machine, and copy a device for ever."""
+        if self.place.scheme in _LOCAL:
+            with open_regular(path) as file, open(target, "wb") as copy:
+                while piece := file.read(_PIECE):
+                    pieces.relative_update(len(piece))
+                    copy.write(piece)
+        elif self.place.scheme in ("ssh", "sftp"):
+            self._files.ftp.get(path, target, callback=lambda done, _: pieces.relative_update(done - pieces.value))
+        else:
+            self._files.get_file(path, target, callback=pieces)
 
     def put(self, source: Path, name: str) -> None:
         """Write the file as `name`, so that a reader gets either the former content or all of the new. Raises
@@ -245,25 +238,6 @@ class Store:
             self._files.makedirs(folder, exist_ok=True)
         return f"{folder}/.{name}.{self._token}{PARTIAL}"
 
-    def _below(self, root: str) -> Iterator[StoredFile]:
-        """Yield every file below the root. fsspec's `find` does not do: it takes a folder that cannot be listed for
-        empty."""
-        count, folders = 0, [(root, 0)]
-        while folders:
-            folder, depth = folders.pop()
-            for info in self._intake.wait_for(partial(self._files.ls, folder, detail=True)):
-                path = str(info["name"]).rstrip("/")
-                name = _relative(path, root)
-                count += 1
-                if count > FETCHED_FILES.most:
-                    raise FileRefusedError(f"{self.place.shown} holds {FETCHED_FILES.words}", FETCHED_FILES.hint)
-                if not name:
-                    continue
-                if info.get("type") != "directory":
-                    yield _stored(name, path, info)
-                elif path != folder and depth < _DEEPEST:
-                    folders.append((path, depth + 1))
-
     def _rename(self, source: str, target: str) -> None:
         try:
             self._files.mv(source, target)
@@ -288,14 +262,6 @@ class Store:
             raise _failure(self.place, error) from error
 
 
-def _copy(source: str, target: Path, intake: Intake) -> None:
-    """Copy a file of this machine without fsspec, which would wait for a named pipe and copy a device for ever."""
-    with open_regular(source) as file, target.open("wb") as copy:
-        while piece := file.read(_PIECE):
-            intake.take(len(piece))
-            copy.write(piece)
-
-
 def _filesystem(place: RemotePlace) -> tuple[Any, str]:
     if os.environ.get(URLS) == REFUSED:
         raise UsageError(
@@ -307,11 +273,10 @@ def _filesystem(place: RemotePlace) -> tuple[Any, str]:
     except ImportError as error:
         hint = f"{sys.executable} -m pip install 'fsspec>=2024.6'"
         raise UsageError(f"{place.shown} needs fsspec, which is not installed", hint) from error
-    refused = next((layer for layer in place.layers if layer in _NO_STORES), "")
-    if refused:
-        raise UsageError(f"{refused}:: is no store and no archive", "Name the store itself: jaxprof keeps copies.")
+    if "::" in place.url.partition("?")[0] or place.scheme in _NO_STORES:
+        raise UsageError(f"{place.shown} is no store", "Name the store itself: jaxprof keeps copies.")
     try:
-        files, root = url_to_fs(place.url, **_web_options(place))
+        files, root = url_to_fs(place.url, **(_web_options() if place.scheme in _WEB else {}))
     except (ImportError, ValueError) as error:  # the package of the store is missing, or nobody knows the scheme
         hint = "Install the package of the store: s3fs, gcsfs, adlfs, paramiko, aiohttp..."
         raise UsageError(f"{place.shown} cannot be opened: {place.clean(str(error))}", hint) from error
@@ -322,15 +287,11 @@ def _filesystem(place: RemotePlace) -> tuple[Any, str]:
     return files, str(root)
 
 
-def _web_options(place: RemotePlace) -> dict[str, Any]:
-    """Return options with which no file is too long for a web server, also inside a chained URL."""
-    schemes = [layer for layer in place.layers if layer in _WEB]
-    if not schemes:
-        return {}
+def _web_options() -> dict[str, Any]:
+    """Return options with which no file is too long for a web server."""
     from aiohttp import ClientTimeout
 
-    client = {"timeout": ClientTimeout(total=None)}  # `Intake` has the limits
-    return {scheme: {"client_kwargs": client} for scheme in schemes}
+    return {"client_kwargs": {"timeout": ClientTimeout(total=None)}}  # `Intake` has the limits
 
 
 def _failure(place: RemotePlace, error: Exception) -> StoreFailure:
@@ -384,11 +345,12 @@ def _seconds(info: Mapping[str, Any]) -> float | None:
     return None
 
 
-def _relative(path: str, root: str) -> str:
-    """Return the name of a path below the root; an empty text for one that could lead out of a folder, and for a hidden
-    one, which no reader needs."""
-    if not path.startswith(f"{root}/"):
+def _relative(path: str, root: str) -> str | None:
+    """Return the name of a path below the root, an empty text for the root itself; None for a path that could lead out
+    of a folder, and for a hidden one, which no reader needs."""
+    root = root.rstrip("/")
+    if path in (root, f"{root}/"):
         return ""
-    parts = PurePosixPath(path[len(root) + 1 :]).parts
+    parts = PurePosixPath(path.removeprefix(f"{root}/")).parts
     safe = all(part.isprintable() and not part.startswith((".", "/")) and "\\" not in part for part in parts)
-    return "/".join(parts) if parts and safe and len(os.fsencode(path)) < 4000 else ""
+    return "/".join(parts) if path.startswith(f"{root}/") and safe and len(os.fsencode(path)) < 4000 else None

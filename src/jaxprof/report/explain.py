@@ -84,8 +84,6 @@ _SENTENCE_LIMITS: Final = (300, 200, 120, 70)
 _MOST_CHARACTERS: Final = 5_400
 """Upper limit for the JSON, without line breaks and indentation: some 1 500 tokens."""
 _CODE_LINE_CHARACTERS: Final = 100
-_SAVING_SHOWN_BELOW: Final = 0.9
-"""Show the saving of a finding only if it is below this share of its cost."""
 _KERNELS_NAMED: Final = 3
 _ANSWERS: Final = 3
 MOST_UTILISATIONS: Final = 3
@@ -187,9 +185,8 @@ def cost_text(finding: Finding) -> str:
     ends = [seconds(end, 2) for end in (finding.low, finding.high) if end is not None]
     between = f" ({ends[0]} to {ends[1]})" if len({*ends}) == 2 else ""
     share = f", {percent(finding.share)} {_SCOPES[finding.scope]}" if finding.share is not None else ""
-    saves = finding.saves_seconds
-    if saves and saves < _SAVING_SHOWN_BELOW * finding.seconds:
-        word = f"saves about {seconds(saves, 2)} of {'up to ' if finding.at_most else ''}"
+    if finding.saves_part is not None:
+        word = f"saves about {seconds(finding.saves_part, 2)} of {'up to ' if finding.at_most else ''}"
     return f"{word}{seconds(finding.seconds, 2)}{between}{share}"
 
 
@@ -268,11 +265,10 @@ def _finding_lines(number: int, finding: Finding, room: _Room, *, verify: str) -
     head += "" if finding.where is not None or not finding.run else f"  {finding.run}"
     source = "  ".join(part for part in (place, safe(finding.code_line)) if part)
     if columns(head) + 2 + columns(source) <= room.width or not room.commands:
-        yield shorten(f"{head}  {source}".rstrip(), room.width)
+        yield from _cut(f"{head}  {source}".rstrip(), room, hang=3)
     else:
-        yield shorten(head, room.width)
-        if source:
-            yield shorten(f"   {source}", room.width)
+        yield from _cut(head, room, hang=3)
+        yield from _cut(source, room, first="   ", hang=2)
     yield from _cut(finding.message, room, first="   ")
     yield from _cut(finding.advice, room, first="   → ")
     if verify and room.commands:

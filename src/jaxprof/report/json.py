@@ -17,6 +17,7 @@ from jaxprof.events import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, STARTUP_PHASES
 from jaxprof.facts import SENTENCE, Fact, at, optional, pick, recorder, within
 from jaxprof.facts.captures import COPIES, DEVICE_STEPS, TRUST, trust_rows
 from jaxprof.facts.kernels import KERNEL_OF_RUN, kernel_rows
+from jaxprof.facts.listed import PUBLISHED
 from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.programs import ASKED, COMPILES, FINDINGS, PROGRAM, TRANSFERS, rows_of
 from jaxprof.facts.runs import RUNS, RunRow, run_rows
@@ -273,17 +274,6 @@ _VERSUS: Final[tuple[Fact[_RunRow], ...]] = (
         Fact("between_share", SHARE, "Share of the variance of a ratio that lies between launches"),
     )),
 )  # fmt: skip
-PUBLISHED: Final[tuple[Fact[Any], ...]] = (
-    Fact("variant", TEXT, "numpy, jax, jit, or another name"),
-    Fact("phase", TEXT, "The phase that it corresponds to"),
-    Fact("seconds", SECONDS, "The time; null where text has the source's own words"),
-    Fact("hardware", TEXT, "The hardware that the source names"),
-    Fact("source", TEXT, "Where it was published"),
-    Fact("parameters", BY_NAME, "Parameters of the workload", lambda figure: dict(figure.parameters)),
-    Fact("statistic", TEXT, "What it is, in words"),
-    Fact("caveat", TEXT, "Why the comparison is not like for like"),
-    Fact("text", TEXT, "The source's own words"),
-)
 _CAPTURE: Final[tuple[Fact[Any], ...]] = (
     Fact("kind", TEXT, "kernels, compile, ...", lambda capture: capture[0]),
     *within(lambda capture: capture[1], (

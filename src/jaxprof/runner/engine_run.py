@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from jaxprof.engine.protocol.request import Request
 from jaxprof.errors import WorkerError
-from jaxprof.events import DeviceReading, EnvironmentRead, Event, RunFinished, RunPlanned, TurnAwaited, WarningRaised
+from jaxprof.events import (
+    DeviceReading,
+    EnvironmentRead,
+    Event,
+    RunFinished,
+    RunPlanned,
+    Scalar,
+    TurnAwaited,
+    WarningRaised,
+)
+from jaxprof.private import safe_variables
 from jaxprof.runner.engine_process import EngineProcess
 from jaxprof.runner.session_recorder import BATCH_SECONDS, DeviceWatch, SessionRecorder
 from jaxprof.units import seconds
@@ -36,11 +47,12 @@ class EngineRun:
         watch: DeviceWatch,
         *,
         let_go: Callable[[], object],
+        placed: Set[str] = frozenset(),
         max_seconds: float | None = None,
         max_silence_seconds: float = MAX_SILENCE_SECONDS,
     ) -> None:
-        """`let_go` is called before the worker is closed: from then on nobody may cancel it. `max_seconds`: the hard
-        cap of its work after start-up."""
+        """`let_go` is called before the worker is closed: from then on nobody may cancel it. `placed`: the variables
+        that we gave it for its device. `max_seconds`: the hard cap of its work after start-up."""
         self.run = run
         self.process = process
         self.made: dict[str, str] = {}
@@ -56,6 +68,7 @@ class EngineRun:
         self._timed_out: RunFinished | None = None
         """The end of the run if we ended the worker; else None."""
         self._let_go = let_go
+        self._placed = placed
         self._silence_reported = False
         self._end: Event | None = None
         """The worker's final event, if it came together with one that `follow` was to return."""
@@ -128,11 +141,19 @@ class EngineRun:
     def _take(self, event: Event) -> None:
         if isinstance(event, TurnAwaited) or self._ends(event):
             return
+        if isinstance(event, EnvironmentRead):
+            event = replace(event, settings=self._without_placement(event.settings))
         if isinstance(event, RunPlanned) and event.run in ("", self.run):  # the engine knows the device of a profile
             workload = self._recorder.session.runs[self.run].plan.workload
             event = replace(event, spec=replace(event.spec, workload=workload))
         if self.keep is None or self.keep(event):
             self._recorder.take(event, self.run, self.made)
+
+    def _without_placement(self, settings: Mapping[str, Scalar | None]) -> dict[str, Scalar | None]:
+        """Return the settings with the user's own in place of those that we gave the worker: its run names its
+        device."""
+        users = safe_variables({name: os.environ[name] for name in self._placed & os.environ.keys()})
+        return {name: value for name, value in settings.items() if name not in self._placed} | users
 
     def _ends(self, event: Event) -> bool:
         """Return whether `event` is the engine's final event for the requested run."""

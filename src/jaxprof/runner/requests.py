@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from jaxprof.devices.inventory.join import merge
+from jaxprof.devices import Device
 from jaxprof.devices.inventory.machine import gather, local_devices
 from jaxprof.devices.inventory.placement import WorkerEnvironment, worker_environment
 from jaxprof.devices.targets import wheels
@@ -13,7 +13,8 @@ from jaxprof.devices.targets.chips import target_config
 from jaxprof.engine.protocol.request import CompileRequest, Request, RunRequest
 from jaxprof.events import RunPlanned, RunSpec
 from jaxprof.files import with_home
-from jaxprof.runner.engine_process import host_devices, jax_devices
+from jaxprof.runner.device_choice import usable_devices
+from jaxprof.runner.engine_process import host_devices
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.planning import HOST, PlannedRun
 from jaxprof.workloads import names
@@ -32,11 +33,11 @@ def place(planned: PlannedRun, interpreter: Interpreter) -> WorkerEnvironment:
         return WorkerEnvironment(environment={**variables, **host_devices(planned.elsewhere.devices)}, device=HOST)
     if planned.spec.device.startswith("cpu:"):
         return WorkerEnvironment(environment={"JAX_PLATFORMS": "cpu"}, device=planned.spec.device)
-    devices = local_devices(gather(interpreter.path))
+    devices: Sequence[Device] = local_devices(gather(interpreter.path))
     by_id = {device.id: device for device in devices}
     device = by_id.get(planned.spec.device)
     if device is None or device.used_by_jax is False:  # a forecast: JAX itself can tell for certain
-        devices = merge(devices, jax_devices(interpreter))
+        devices = usable_devices(interpreter)
     return worker_environment(planned.spec.device, devices)
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from jaxprof.devices.inventory.placement import WorkerEnvironment
+from jaxprof.devices.inventory.placement import OF_A_DEVICE, WorkerEnvironment
 from jaxprof.engine.protocol.request import OpenTraceRequest
 from jaxprof.errors import JaxprofError
 from jaxprof.events import Event, RunFinished, WarningRaised, WorkerStarted
@@ -192,6 +192,7 @@ class Scheduler(RecordingScheduler):
             self._session_recorder,
             watch,
             let_go=lambda: self._hold(side, None),
+            placed=OF_A_DEVICE & (placement.environment.keys() - side.plan.environment.keys()),
             max_seconds=max_seconds if max_seconds is not None else side.left_seconds,
             max_silence_seconds=self.max_silence_seconds,
         )

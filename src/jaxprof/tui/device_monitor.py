@@ -55,14 +55,12 @@ class MachineSource:
 
     def usable(self, interpreter: Interpreter) -> Iterable[Device]:
         """Return the devices after asking JAX in a child process. Raises WorkerError."""
-        from jaxprof.devices.inventory.join import merge
-        from jaxprof.devices.inventory.machine import gather, local_devices
-        from jaxprof.runner.engine_process import jax_devices
+        from jaxprof.runner.device_choice import usable_devices
 
-        merged = merge(local_devices(gather(interpreter.path)), jax_devices(interpreter))
+        devices = usable_devices(interpreter)
         with self._lock:
-            self._monitor.devices = merged
-        return merged
+            self._monitor.devices = devices
+        return devices
 
     def read(self) -> list[DeviceReading]:
         """Return the current readings, one for each device."""

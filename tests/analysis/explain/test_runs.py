@@ -193,7 +193,7 @@ def test_what_is_said_of_each():
 
 DOUBTS = [
     "", "file good, sum good", "no such check bad", "sum doubt, slowdown doubt", "file doubt, sum bad, dropped doubt",
-    "dropped bad",
+    "dropped bad", "python_tracer doubt, sum bad, clock doubt",
 ]  # fmt: skip
 
 

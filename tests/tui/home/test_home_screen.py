@@ -7,6 +7,7 @@ from jaxprof.errors import WorkerError
 from jaxprof.runner.expected_time import expected_time
 from jaxprof.session.log import Library
 from jaxprof.tui.home.device_list import DeviceList
+from jaxprof.tui.home.plan_options import HomeOptions
 from jaxprof.tui.home.preview import last_medians
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.home.start_list import StartList
@@ -184,6 +185,15 @@ async def test_a_workload_of_ones_own_joins_the_list_and_runs_with_its_arguments
 def test_specs_are_set_apart_outside_of_brackets():
     assert split_specs(" f32[8,8],i32[4]  bf16[2, ]; f32[] ") == ["f32[8,8]", "i32[4]", "bf16[2,", "]", "f32[]"]
     assert split_specs("") == []
+
+
+def test_of_the_devices_of_a_setting_those_that_are_there_are_chosen():
+    for chosen, there, left in (
+        (["gpu:0", "tpu:0", "cpu:0"], ["cuda:0", "cpu:0"], ["cuda:0", "cpu:0"]), (["tpu:0"], ["cpu:0"], ["tpu:0"]),
+    ):  # fmt: skip
+        options = HomeOptions(devices=chosen)
+        options.take_usable(there)
+        assert options.devices == left
 
 
 def test_a_target_is_made_whole(tmp_path):

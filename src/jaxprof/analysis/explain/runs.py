@@ -320,12 +320,12 @@ def _may_fake_idle_time(row: TrustCheck) -> bool:
 
 
 def capture_abstentions(run: Run, name: str) -> Iterator[Abstention]:
-    """Yield the worst reason to doubt a capture, and how many more there are."""
-    rows = [row for event in run.trust.values() for row in event.rows if row.verdict in ("bad", "doubt")]
-    rows = [row for row in rows if row.code in _DOUBTED_CHECKS and (row.code, row.verdict) != ("clock", "doubt")]
+    """Yield the worst reason to doubt a capture, and how many more the view of its trust has."""
+    doubts = [row for event in run.trust.values() for row in event.rows if row.verdict in ("bad", "doubt")]
+    rows = [row for row in doubts if row.code in _DOUBTED_CHECKS and (row.code, row.verdict) != ("clock", "doubt")]
     if rows:
-        row, *others = sorted(rows, key=lambda row: (row.verdict != "bad", _DOUBTED_CHECKS.index(row.code)))
-        more = f" ({counted(len(others), 'more doubt')})" if others else ""
+        row = min(rows, key=lambda row: (row.verdict != "bad", _DOUBTED_CHECKS.index(row.code)))
+        more = f" ({counted(len(doubts) - 1, 'more doubt')})" if len(doubts) > 1 else ""
         yield Abstention(row.code, f"{run.id}: {row.message}{more}", command("open", name, "--run", run.id, "--trust"))
 
 

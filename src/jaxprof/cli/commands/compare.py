@@ -175,7 +175,7 @@ def _measured(targets: tuple[str, ...], form: str, words: dict[str, Any]) -> int
     refuse_to_run("jaxprof compare")
     with unwound_by_signals(), TemporaryFolder("ab") as folder, read_sides(targets, words) as read:
         first = read[0][0]
-        (device,) = choose([words["device"]] if words["device"] else [], first.interpreter, first.environment)
+        device, *_ = choose([words["device"]] if words["device"] else [], first.interpreter, first.environment)
         measured = measure(read, folder, words, device=device)
     (result,) = ab_results(measured.session)
     if form == "json":

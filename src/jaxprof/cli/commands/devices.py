@@ -36,9 +36,9 @@ def command() -> None:
 @format_option("text", "json")
 def list_(python: Path | None, form: str) -> None:
     """List devices, those that JAX does not use with the fix."""
-    from jaxprof.cli.selection import find_all
     from jaxprof.devices.live.monitor import Monitor
     from jaxprof.report.device_list import devices_text, listed_devices
+    from jaxprof.runner.device_choice import find_all
     from jaxprof.runner.interpreter import find_interpreter
 
     interpreter = find_interpreter(python)

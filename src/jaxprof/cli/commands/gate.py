@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import click
 
@@ -16,30 +16,25 @@ from jaxprof.analysis.gate import (
     GateLimit,
     GateResult,
     GateRow,
-    arguments_differ,
-    judged,
-    judged_apart,
+    Program,
+    judged_programs,
     judged_times,
-    of_another_file,
+    label_of,
     read_limits,
-    versions_differ,
 )
-from jaxprof.analysis.run_difference import arguments_of, run_difference
-from jaxprof.analysis.run_result import result as run_result
 from jaxprof.cli import options
 from jaxprof.cli.answers import Outcome, command_line, print_facts
-from jaxprof.cli.gate_base import FoundBase, found_base
+from jaxprof.cli.gate_base import found_base
 from jaxprof.cli.hlo_target import CompileOptions, compiled_programs, placed
 from jaxprof.cli.options import refuse, refuse_without, words_given
 from jaxprof.cli.output import ExitCode, format_option, print_lines, print_report
 from jaxprof.cli.sides import TIMED, measure_times
-from jaxprof.cli.target import is_compiled_now, session_at
+from jaxprof.cli.target import existing, is_compiled_now, session_at
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.operating_system import unwound_by_signals
 from jaxprof.report import gate as report
 from jaxprof.report.conclusion import conclusion_lines, gate_conclusion
 from jaxprof.report.renderers import WIDE
-from jaxprof.session import Run, Session
 
 _COMPILING: Final = {"targets", "axes", "shard", "variant", "arguments", "settings", "device", "python"}
 """Parameters that say what is compiled; `hlo` and `compare` have them, too."""
@@ -101,86 +96,35 @@ def command(
 def _compared(
     target: str,
     base: str | None,
-    parsed_limits: Sequence[GateLimit],
+    limits: Sequence[GateLimit],
     options: CompileOptions,
     how: Mapping[str, Any],
 ) -> tuple[GateResult, Outcome | None]:
     """Judge each limit. Return the result, and what was measured for limits on times."""
     rows: list[GateRow] = []
-    pairs: list[_Pair] = []
     notes: list[str] = []
     measured: Outcome | None = None
     compared: AbResult | None = None
-    timed = any(limit.is_time for limit in parsed_limits)
+    timed = [limit for limit in limits if limit.is_time]
     with unwound_by_signals(), found_base(target, base) as found:
         if not (is_compiled_now(target) or is_compiled_now(found.target)):
             hint = "Sessions are compared as they are: leave it out."
             refuse(sorted(_COMPILING), "applies to what is compiled now", hint)
         options = placed(options, target, found.target)
         # a session is of another time
-        together = timed and is_compiled_now(target) and found.about.reading in ("target", "revision")
-        if not together or not all(limit.is_time for limit in parsed_limits):
-            pairs = _pairs(target, found, options, notes)
-            for pair in pairs:
-                difference = run_difference(pair.base_session, pair.base, pair.session, pair.run)
-                rows += judged(_label(pair.run), difference, parsed_limits)
+        together = bool(timed) and is_compiled_now(target) and found.about.reading in ("target", "revision")
+        judged_alone = [limit for limit in limits if not (together and limit.is_time)]
+        if judged_alone:
+            try:
+                before = _programs(found.target, options, found.variables)
+            except JaxprofError as error:
+                raise found.named(error) from error
+            rows, notes = judged_programs(found.about, before, _programs(target, options), judged_alone)
         if together:
-            measured = measure_times(target, found, options, how, parsed_limits)
+            measured = measure_times(target, found, options, how, timed)
             (compared,) = ab_results(measured.session)
-            rows += judged_times(_label(compared.versus[0].run), compared, parsed_limits)
-        elif timed:
-            for pair in pairs:
-                before, now = run_result(pair.base_session, pair.base.id), run_result(pair.session, pair.run.id)
-                rows += judged_apart(_label(pair.run), before, now, parsed_limits)
-    result = GateResult(
-        base=found.about,
-        rows=tuple(rows),
-        notes=(*_notes(pairs, found.about.reading), *dict.fromkeys(filter(None, notes))),
-        measured=compared,
-    )
-    return result, measured
-
-
-class _Pair(NamedTuple):
-    """A program and its base."""
-
-    session: Session
-    run: Run
-    base_session: Session
-    base: Run
-
-
-def _notes(pairs: Sequence[_Pair], reading: str) -> tuple[str, ...]:
-    """Return the notes above the rows: other versions, other arguments, and for a kept base another file."""
-    notes = [versions_differ(pair.base, pair.run) for pair in pairs]
-    notes += [
-        arguments_differ(arguments_of(pair.base_session, pair.base), arguments_of(pair.session, pair.run))
-        for pair in pairs
-    ]
-    if reading == "session":
-        notes += [of_another_file(pair.base, pair.run) for pair in pairs]
-    return tuple(dict.fromkeys(filter(None, notes)))
-
-
-def _pairs(target: str, base: FoundBase, options: CompileOptions, notes: list[str]) -> list[_Pair]:
-    """Return each program of the target with its base, compiled now or read from a session, and note those without one.
-    Raises JaxprofError."""
-    try:
-        base_programs = _programs(base.target, options, base.variables)
-    except JaxprofError as error:
-        raise base.named(error) from error
-    programs = _programs(target, options)
-    several = min(len(programs), len(base_programs)) > 1
-    found = [(each, _counterpart(each[1], base_programs, base.about.name, several=several)) for each in programs]
-    pairs = [_Pair(*each, *partner) for each, partner in found if partner is not None]
-    if not pairs:
-        raise UsageError(f"{base.about.name} has none of the programs of {target}", "Compare two of the same names.")
-    notes.extend(f"not in the base: {run.label}" for (_, run), partner in found if partner is None)
-    return pairs
-
-
-def _label(run: Run) -> str:
-    return f"{run.plan.workload} {run.plan.variant} {run.plan.device}"
+            rows += judged_times(label_of(compared.versus[0].run), compared, timed)
+    return GateResult(found.about, tuple(rows), tuple(notes), compared), measured
 
 
 def _refuse_ineffective(targets: str, parsed_limits: Sequence[GateLimit], *, timed: bool) -> None:
@@ -204,50 +148,13 @@ def _exit_code(result: GateResult, measured: Outcome | None, *, strict: bool) ->
     return ExitCode.UNDECIDED if strict and result.outcome == "undecided" else ExitCode.OK
 
 
-def _programs(
-    name: str, options: CompileOptions, variables: Mapping[str, str] | None = None
-) -> list[tuple[Session, Run]]:
+def _programs(name: str, options: CompileOptions, variables: Mapping[str, str] | None = None) -> list[Program]:
     """Return the compiled programs that an argument names, or the recorded ones of a session. Raises JaxprofError."""
     session = session_at(name)
     if session is not None and (recorded := [run for run in session.runs.values() if run.is_program]):
         return [(session, run) for run in recorded]
     programs = compiled_programs(name, options, variables)
     return [(session, run) for session, run in programs if "hlo" in run.texts] or programs
-
-
-_ALIKE: Final = (
-    ("device", "workload", "variant", "parameters", "arguments"),
-    ("device", "workload", "variant"),
-    ("workload", "variant"),
-    ("workload",),
-    ("device",),
-    (),
-)
-"""What a program and its base have in common, the surest first."""
-
-
-def _counterpart(
-    run: Run, programs: list[tuple[Session, Run]], base: str, *, several: bool
-) -> tuple[Session, Run] | None:
-    """Return the base of `run`: on the same kind of device, and among several the one of the same name and variant.
-    None if both sides have `several` programs, and the base has none of that name."""
-    on_device = [program for program in programs if program[1].device_kind == run.device_kind]
-    if not on_device:
-        kinds = ", ".join(dict.fromkeys(program.device_kind for _, program in programs))
-        raise UsageError(
-            f"{base} has no program on {run.device_kind}", f"It has programs on {kinds}; --device compiles for another."
-        )
-    plan = run.plan
-    if several and all(program.plan.workload != plan.workload for _, program in on_device):
-        return None
-    for names in _ALIKE:
-        alike = [
-            each for each in on_device if all(getattr(each[1].plan, name) == getattr(plan, name) for name in names)
-        ]
-        if len(alike) == 1:
-            return alike[0]
-    listed = ", ".join(f"{program.id} {program.label}" for _, program in on_device[:10])
-    raise UsageError(f"{base} has {len(on_device)} programs on {run.device_kind}", f"Keep one of them: {listed}.")
 
 
 def _print(result: GateResult, form: str, target: str, path: Path | None) -> None:
@@ -260,13 +167,16 @@ def _print(result: GateResult, form: str, target: str, path: Path | None) -> Non
 
 
 def _details(base: GateBase, target: str) -> str:
-    """Return the command that shows what differs from the base, with the options that say what is compiled."""
+    """Return the command that shows what differs from the base, with the options that say what is compiled; an empty
+    text if the target is the base."""
     given = click.get_current_context().params
     options = [str(word) for word in words_given(without=given.keys() - _COMPILING)]
     if base.reading == "revision" and given["targets"]:
         return shell_line("hlo", target, *options, "--kernels")
     if base.reading == "revision":
         return shell_line("compare", "--git", base.name, *options, target)
+    if not is_compiled_now(target) and existing(target).resolve() == Path(base.place).resolve():
+        return ""
     of_sessions = base.reading == "session" and session_at(target) is not None
     if base.reading == "target" or of_sessions or given["targets"]:
         return shell_line("compare", *options, base.name, target)

@@ -15,8 +15,8 @@ from jaxprof.cli.options import require_packages
 from jaxprof.cli.output import ExitCode, confirmed, format_option, note, notes, print_lines
 from jaxprof.errors import UsageError
 from jaxprof.events.base import with_failures
-from jaxprof.facts import Fact, at, column, pick
-from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, NUMBERS, OBJECT, ROWS, SECONDS, TEXT, TRUTH
+from jaxprof.facts import at, column, pick
+from jaxprof.facts.listed import ENTRY
 from jaxprof.limits import size_of
 from jaxprof.remote.place import path_here
 from jaxprof.session.log import Library
@@ -27,44 +27,6 @@ if TYPE_CHECKING:
     from jaxprof.rollup.making import RollUpReport
     from jaxprof.session.log import Entry
     from jaxprof.session.log.scrubbing import Scrubbed
-
-
-ENTRY: Final[tuple[Fact[Entry], ...]] = (
-    Fact("name", TEXT, "Its name, as commands take it", title="session", widest=34),
-    Fact("path", TEXT, "Its file", lambda entry: str(entry.path)),
-    Fact("size_bytes", BYTES, "Size on disk", title="size"),
-    Fact("id", TEXT, "Identity of the session", at("header.session")),
-    Fact("created", TEXT, "When it was begun, in UTC", at("header.created")),
-    Fact("process_index", INDEX, "Which process of a job it was, from 0"),
-    Fact("process_count", COUNT, "Processes of that job", lambda entry: entry.process_count or None),
-    Fact("complete", TRUTH, "Whether its writer closed it properly"),
-    Fact("live", TRUTH, "Whether a process is writing it now"),
-    Fact("problem", TEXT, "Why it cannot be read"),
-    Fact("workloads", LIST, "What was run"),
-    Fact("job_summary", OBJECT, "Of the folder of a job; null for a session", at("job"), inside=(
-        Fact("recorded_processes", COUNT, "Processes with a session here", lambda job: len(job.processes)),
-        Fact("process_count", COUNT, "Processes of the job; null where it is not known", at("count")),
-        Fact("missing_processes", COUNT, "Processes without a session",
-             lambda job: job.missing if job.count is not None else None),
-        Fact("hosts", LIST, "The machines that they ran on"),
-        Fact("by_status", ROWS, "Processes by how they ended, the most frequent first",
-             lambda job: list(job.by_status.items()), inside=(
-                 Fact("status", TEXT, "ok, failed, crashed, cancelled, running, interrupted, unreadable",
-                      lambda pair: pair[0]),
-                 Fact("count", COUNT, "Processes that ended in this way", lambda pair: pair[1]),
-             )),
-    )),
-    Fact("runs", ROWS, "Runs that have ended", at("closed"), inside=(
-        Fact("id", TEXT, "Id of the run", at("run")),
-        Fact("workload", TEXT, "Name of the workload, the function or the program"),
-        Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's"),
-        Fact("device", TEXT, "Where it ran"),
-        Fact("status", TEXT, "How it ended"),
-        Fact("median_seconds", SECONDS, "Median time of a call"),
-        Fact("ci95_seconds", NUMBERS, "Its 95 % interval, [low, high]"),
-    )),
-)  # fmt: skip
-"""The facts of a session, or of a job, in the list of those that are kept."""
 
 
 _LARGEST: Final = 1 << 60

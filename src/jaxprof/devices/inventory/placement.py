@@ -21,6 +21,8 @@ FRACTIONS = ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION")
 """Variables that hold the share of memory to preallocate, the newer name first."""
 ALLOCATOR = "XLA_PYTHON_CLIENT_ALLOCATOR"
 DEFAULT_FRACTION = 0.75
+OF_A_DEVICE = frozenset({"JAX_PLATFORMS", VARIABLE, ORDER_VARIABLE})
+"""Variables that leave a worker its one device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,8 @@ The same module makes the plan, so that Enter does what the line says.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,17 @@ class HomeOptions:
             self.devices.append(device)
         elif len(self.devices) > 1:
             self.devices.remove(device)
+
+    def take_usable(self, usable: Iterable[str]) -> None:
+        """Leave out the chosen devices that are not `usable`, unless none is: a run says why."""
+        from jaxprof.devices.inventory.machine import parse_device
+
+        known = list(usable)
+        there: list[str] = []
+        for name in self.devices:
+            with suppress(UsageError):
+                there.append(parse_device(name, known))
+        self.devices[:] = there or self.devices
 
     def parameters(self, info: WorkloadInfo) -> dict[str, object]:
         """Return the parameters of the workload, without its sweep."""

@@ -68,8 +68,8 @@ class HomeScreen(SessionScreen, keys="home"):
         """The session to which the cursor goes once it is listed."""
         self._settling: Timer | None = None
         """Runs while the cursor rests."""
-        self._device_proposed = False
-        """Whether JAX's default has been chosen for the user already."""
+        self._devices_proposed = False
+        """Whether the devices that are there have been chosen for the user already."""
         self._previewed = ""
         """Title of the row in the preview."""
 
@@ -80,7 +80,6 @@ class HomeScreen(SessionScreen, keys="home"):
             budget_seconds=user.get("budget", float) or self.choices.budget_seconds,
             devices=list(user.get("devices", tuple) or self.choices.devices),
         )
-        self._device_proposed = "devices" in user.values
         with Vertical(id="devices-box", classes="box") as box:
             box.border_title = "Devices"
             yield DeviceList(self.profiler.devices, self.choices.devices, id="devices")
@@ -139,11 +138,13 @@ class HomeScreen(SessionScreen, keys="home"):
         if not self.whole or self.profiler.current_mode != self.MODE:
             return
         devices = self.profiler.devices
-        if devices.asked and not self._device_proposed:
-            self._device_proposed = True
-            if self.choices.devices == ["cpu:0"]:
+        if devices.asked and not self._devices_proposed:
+            self._devices_proposed = True
+            if "devices" in self.profiler.user.config.values:
+                self.choices.take_usable(row.device.id for row in devices if row.device.used_by_jax is not False)
+            elif self.choices.devices == ["cpu:0"]:
                 self.choices.devices[:] = [default_device(row.device for row in devices)]
-                self._show_plan()
+            self._show_plan()
         self.query_one(DeviceList).show_devices()
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:

@@ -43,7 +43,7 @@ def claim_of(finding: Finding, about: Any, mark: str = "", directory: str = "") 
     cost = bytes_(finding.bytes) if finding.bytes is not None else ""
     if finding.seconds is not None:
         cost = seconds(finding.seconds)
-    saves = f"; would save about {seconds(finding.saves_seconds, 2)}" if finding.saves_seconds else ""
+    saves = f"; would save about {seconds(finding.saves_part, 2)}" if finding.saves_part is not None else ""
     return Claim(finding.message + saves, mark, cost, place_text(finding.where, directory), finding.advice, about)
 
 

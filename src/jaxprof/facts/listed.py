@@ -1,0 +1,110 @@
+"""Facts of what is listed without reading a session: sessions and jobs that are kept, workloads with the figures that
+others published, and the roll-ups of a job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from jaxprof.facts import Fact, at
+from jaxprof.facts.units import (
+    BY_NAME,
+    BYTES,
+    COUNT,
+    INDEX,
+    LIST,
+    NUMBER,
+    NUMBERS,
+    OBJECT,
+    ROWS,
+    SECONDS,
+    TEXT,
+    TRUTH,
+)
+
+if TYPE_CHECKING:
+    from jaxprof.rollup.making import RollUpReport
+    from jaxprof.session.log import Entry
+    from jaxprof.workloads.model import WorkloadInfo
+
+ENTRY: Final[tuple[Fact[Entry], ...]] = (
+    Fact("name", TEXT, "Its name, as commands take it", title="session", widest=34),
+    Fact("path", TEXT, "Its file", lambda entry: str(entry.path)),
+    Fact("size_bytes", BYTES, "Size on disk", title="size"),
+    Fact("id", TEXT, "Identity of the session", at("header.session")),
+    Fact("created", TEXT, "When it was begun, in UTC", at("header.created")),
+    Fact("process_index", INDEX, "Which process of a job it was, from 0"),
+    Fact("process_count", COUNT, "Processes of that job", lambda entry: entry.process_count or None),
+    Fact("complete", TRUTH, "Whether its writer closed it properly"),
+    Fact("live", TRUTH, "Whether a process is writing it now"),
+    Fact("problem", TEXT, "Why it cannot be read"),
+    Fact("workloads", LIST, "What was run"),
+    Fact("job_summary", OBJECT, "Of the folder of a job; null for a session", at("job"), inside=(
+        Fact("recorded_processes", COUNT, "Processes with a session here", lambda job: len(job.processes)),
+        Fact("process_count", COUNT, "Processes of the job; null where it is not known", at("count")),
+        Fact("missing_processes", COUNT, "Processes without a session",
+             lambda job: job.missing if job.count is not None else None),
+        Fact("hosts", LIST, "The machines that they ran on"),
+        Fact("by_status", ROWS, "Processes by how they ended, the most frequent first",
+             lambda job: list(job.by_status.items()), inside=(
+                 Fact("status", TEXT, "ok, failed, crashed, cancelled, running, interrupted, unreadable",
+                      lambda pair: pair[0]),
+                 Fact("count", COUNT, "Processes that ended in this way", lambda pair: pair[1]),
+             )),
+    )),
+    Fact("runs", ROWS, "Runs that have ended", at("closed"), inside=(
+        Fact("id", TEXT, "Id of the run", at("run")),
+        Fact("workload", TEXT, "Name of the workload, the function or the program"),
+        Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's"),
+        Fact("device", TEXT, "Where it ran"),
+        Fact("status", TEXT, "How it ended"),
+        Fact("median_seconds", SECONDS, "Median time of a call"),
+        Fact("ci95_seconds", NUMBERS, "Its 95 % interval, [low, high]"),
+    )),
+)  # fmt: skip
+"""The facts of a session, or of a job, in the list of those that are kept."""
+PUBLISHED: Final[tuple[Fact[Any], ...]] = (
+    Fact("variant", TEXT, "numpy, jax, jit, or another name"),
+    Fact("phase", TEXT, "The phase that it corresponds to"),
+    Fact("seconds", SECONDS, "The time; null where text has the source's own words"),
+    Fact("hardware", TEXT, "The hardware that the source names"),
+    Fact("source", TEXT, "Where it was published"),
+    Fact("parameters", BY_NAME, "Parameters of the workload", lambda figure: dict(figure.parameters)),
+    Fact("statistic", TEXT, "What it is, in words"),
+    Fact("caveat", TEXT, "Why the comparison is not like for like"),
+    Fact("text", TEXT, "The source's own words"),
+)
+WORKLOAD: Final[tuple[Fact[WorkloadInfo], ...]] = (
+    Fact("name", TEXT, "Its name", title="name"),
+    Fact("title", TEXT, "What it computes, in a line", title="computes", widest=44),
+    Fact("description", TEXT, "What it is"),
+    Fact("parameters", ROWS, "What can be set", inside=(
+        Fact("name", TEXT, "Its name", title="parameter"),
+        Fact("description", TEXT, "What it is", title=""),
+        Fact("kind", TEXT, "int, float or choice"),
+        Fact("minimum", NUMBER, "The smallest value"),
+        Fact("maximum", NUMBER, "The largest value"),
+        Fact("choices", LIST, "The words to choose from"),
+    )),
+    Fact("presets", BY_NAME, "Parameters by the name of a preset"),
+    Fact("variants", ROWS, "What can be run of it", inside=(
+        Fact("name", TEXT, "Its name"),
+        Fact("how", TEXT, "numpy, eager (op by op), jit", title="how"),
+        Fact("description", TEXT, "What it is", title=""),
+        Fact("inputs", TEXT, "Where its inputs are: device or host"),
+        Fact("precision", TEXT, "Precision of its matrix products"),
+        Fact("source", TEXT, "Its code"),
+    )),
+    Fact("baseline", TEXT, "The variant that the others are compared with"),
+    Fact("published", ROWS, "Figures that others published", inside=PUBLISHED),
+    Fact("has_dots", TRUTH, "Whether it has matrix products"),
+    Fact("origin", TEXT, "built in, or the target"),
+    Fact("inputs_from", TEXT, "Where the inputs come from"),
+)  # fmt: skip
+ROLL_UP: Final[tuple[Fact[RollUpReport], ...]] = (
+    Fact("process", INDEX, "Index of the process in its job"),
+    Fact("session", TEXT, "Name of its session's file"),
+    Fact("rollup_bytes", BYTES, "Size of its roll-up; null if there is none", at("bytes")),
+    Fact("session_bytes", BYTES, "Size of the session that was read"),
+    Fact("error", TEXT, "Why there is no roll-up"),
+    Fact("notices", LIST, "What of the session could not be read"),
+)
