@@ -90,8 +90,6 @@ SETTINGS: Final = (
     Setting("budget", "seconds of sampling for each run", _seconds, "a number of seconds above 0"),
     Setting("comparison_budget", "total seconds of `compare`, and of `gate` for times", _seconds,
             "a number of seconds above 0"),
-    Setting("upload_wait", "seconds that `script --out URL` uploads at its end", _seconds,
-            "a number of seconds above 0"),
     Setting("margin", "smaller differences count as the same in `compare`", _share, "a share: 2% or 0.02"),
     Setting("fail_on", "the limits of `gate`", _words, 'limits: ["kernels", "run:5%"]'),
 )  # fmt: skip

@@ -7,7 +7,7 @@ rest later.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from itertools import chain, count
 from pathlib import Path
 from typing import Final
@@ -41,8 +41,8 @@ def attempts_in(paths: Iterable[Path]) -> list[tuple[int, int, Path]]:
     return sorted((int(match[1]), int(match[2] or 1), path) for match, path in named)
 
 
-def session_path(folder: Path, index: int, taken: Collection[str] = ()) -> Path:
-    """Return a free path for the session of process `index`. `taken`: names that are not free although not here."""
+def session_path(folder: Path, index: int) -> Path:
+    """Return a free path for the session of process `index`."""
     names = chain([""], (f"-{number}" for number in count(2)))
     paths = (folder / f"process-{index:05}{attempt}{EXTENSION}" for attempt in names)
-    return next(path for path in paths if path.name not in taken and not path.exists())
+    return next(path for path in paths if not path.exists())

@@ -56,7 +56,7 @@ def _here(ctx: click.Context, parameter: click.Parameter, value: str | None) -> 
     if value is not None and "://" in value:
         from jaxprof.remote.place import path_here
 
-        path_here(value, "Name a file, and copy it there; `jaxprof script --out URL` records to a store.")
+        path_here(value, "Name a file, and copy it there.")
     return Path(value) if value is not None else None
 
 

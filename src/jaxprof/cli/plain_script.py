@@ -7,11 +7,9 @@ it.
 
 from __future__ import annotations
 
-import re
 import secrets
 import socket
 import sys
-from collections.abc import Collection
 from contextlib import nullcontext
 from functools import partial
 from itertools import chain, count
@@ -135,7 +133,6 @@ def note(text: str) -> None:
     output.note(f"{_NAME}{shorten(text, 2000)}")
 
 
-_ROLLUP: Final = re.compile(rf"{FOLDER}/[^/]+/([^/]+){re.escape(ENDING)}")
 _NOT_PASSED_AS_OPTIONS: Final = ("target", "arguments", "processes", "oversubscribe", "out", "force", "plain", "form")
 """Parameters that are not passed to the processes as options, or not as they were given."""
 _ALWAYS_ALLOWED: Final = 16
@@ -152,12 +149,10 @@ def run_process(
     *,
     force: bool,
     quiet: bool,
-    taken: Collection[str] = (),
 ) -> int:
     """Record one process of a job into the job's folder. Return the exit code of the program.
 
-    `quiet`: the caller reports where the folder is. `taken`: names of sessions that the job already has in a store.
-    Raises UsageError if the processes cannot agree on a folder.
+    `quiet`: the caller reports where the folder is. Raises UsageError if the processes cannot agree on a folder.
     """
     if out is None and not process.job:
         raise UsageError(
@@ -167,11 +162,21 @@ def run_process(
     folder = out or job_folder_for(program.name, process.job, Path.cwd())
     if force:
         _delete(folder, process.index)
-    path = session_path(folder, process.index, taken)
+    path = session_path(folder, process.index)
     code = run_plain(program, interpreter, path, force=False, member=process)
     if process.index == 0 and not quiet:
         note(f"job: {Library().name_of(folder)}")
     return code
+
+
+def job_folder(out: Path) -> Path:
+    """Return the folder of a job that `--out` names. Raises UsageError for one file."""
+    if out.name.endswith(JOB_EXTENSION):
+        return out
+    if out.name.endswith(EXTENSION) or out.is_file():
+        what = f"{out} is one file, and a job has a session for each process"
+        raise UsageError(what, f"Name a folder: --out {str(out).removesuffix(EXTENSION)}{JOB_EXTENSION}")
+    return out.with_name(f"{out.name}{JOB_EXTENSION}")
 
 
 def refuse_too_many(count: int) -> None:
@@ -244,14 +249,8 @@ def _free_folder(target: str) -> Path:
 def _delete(folder: Path, index: int | None = None) -> None:
     """Delete the sessions and roll-ups of that process, or of all. Old roll-ups would otherwise stand for processes
     that have no session yet."""
-    for path in (*folder.glob(f"*{EXTENSION}"), *folder.glob(f"{FOLDER}/*/*{ENDING}")):
-        if belongs_to(path.relative_to(folder).as_posix(), index):
+    rollups = list(folder.glob(f"{FOLDER}/*/*{ENDING}"))
+    for path in (*folder.glob(f"*{EXTENSION}"), *rollups):
+        number = process_number(f"{path.name.removesuffix(ENDING).removesuffix(EXTENSION)}{EXTENSION}")
+        if number == index if index is not None else number is not None or path in rollups:
             path.unlink(missing_ok=True)
-
-
-def belongs_to(name: str, index: int | None) -> bool:
-    """Return whether the file with this path in the folder of a job is a session or a roll-up, of the process of that
-    index, or of any."""
-    of_rollup = _ROLLUP.fullmatch(name)
-    number = process_number(f"{of_rollup[1]}{EXTENSION}" if of_rollup else name)
-    return number == index if index is not None else of_rollup is not None or number is not None

@@ -1,5 +1,5 @@
-"""Sessions and jobs at the URL of any store that fsspec knows: recorded locally and uploaded as they grow, or fetched
-to be read. Everything else works on the local copy.
+"""Sessions and jobs at the URL of any store that fsspec knows, fetched to be read. Everything else works on the local
+copy.
 
 Needs the extra `remote` (fsspec), which is imported where it is used.
 """

@@ -1,4 +1,4 @@
-"""Read and write one folder or file in a store through fsspec, and turn its failures into errors with a hint.
+"""Read one folder or file in a store through fsspec, and turn its failures into errors with a hint.
 
 fsspec's file systems raise whatever their libraries raise. Only this module handles that: it raises a `StoreFailure`,
 for callers that go on without the store, and `store_error` makes an error with a hint of it.
@@ -11,19 +11,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, TypeVar
 
 from jaxprof.errors import FileRefusedError, JaxprofError, MissingFileError, UsageError
-from jaxprof.files import PARTIAL, open_regular
+from jaxprof.files import open_regular
 from jaxprof.limits import FETCH_TIME, FETCHED, FETCHED_FILES
 from jaxprof.remote.place import REFUSED, URLS, RemotePlace
 
-_ATOMIC: Final = frozenset(("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oci", "memory"))
-"""Schemes of stores in which a file appears whole or not at all. In others it is written under another name and
-renamed."""
 _REFUSALS: Final = (
     "permission", "access denied", "accessdenied", "forbidden", "unauthorized", "credential", "anonymous",
     "authentication", "invalidaccesskeyid", "signaturedoesnotmatch", "expiredtoken", "401", "403", "login",
@@ -74,14 +71,13 @@ class Intake:
     than the sizes in its listing. A call is given up if no data arrives for a while; it then goes on until it notices
     that, but nothing waits for it, and the next one is tried."""
 
-    def __init__(self, place: RemotePlace, seconds: float | None = None) -> None:
-        """`seconds`: the time for all of it; by default that of the limits."""
+    def __init__(self, place: RemotePlace) -> None:
         self._shown = place.shown
         self._lock = threading.Lock()
         self._bytes = 0
         self._last = time.monotonic()
-        self._end = self._last + (FETCH_TIME.most if seconds is None else seconds)
-        self._late = f"it took {FETCH_TIME.words}. {FETCH_TIME.hint}" if seconds is None else ""
+        self._end = self._last + FETCH_TIME.most
+        self._late = f"it took {FETCH_TIME.words}. {FETCH_TIME.hint}"
 
     def take(self, count: int) -> None:
         """Count received bytes. Raises FileRefusedError for too many bytes, StoreFailure after the time limit."""
@@ -113,8 +109,8 @@ class Intake:
         if raised and not isinstance(raised[0], TimeoutError):  # a store's own time limit may end just before this one
             raise raised[0]
         if not done:
-            late = self._late if time.monotonic() >= self._end else ""
-            raise StoreFailure(late or f"no answer within {time.monotonic() - began:.0f} s")
+            now = time.monotonic()
+            raise StoreFailure(self._late if now >= self._end else f"no answer within {now - began:.0f} s")
         return done[0]
 
     def callback(self) -> Any:
@@ -143,7 +139,6 @@ class Store:
         """Find the file system, which may already connect. Raises UsageError for an unknown scheme and for missing
         packages, StoreFailure if the store refuses access or cannot be reached."""
         self.place = place
-        self._token = os.urandom(4).hex()
         self._intake = Intake(place)
         self._files, self._root = self._intake.wait_for(lambda: _filesystem(place))
         self.takes_several = bool(getattr(self._files, "async_impl", False))
@@ -187,8 +182,8 @@ class Store:
             raise StoreFailure("it has gone", missing=True)
 
     def _receive(self, path: str, target: str, pieces: Any) -> None:
-        """Write a file to `target`, and report to `pieces` what has arrived. fsspec does not report it by SSH, and would
-        wait for a named pipe of this machine, and copy a device for ever."""
+        """Write a file to `target`, and report to `pieces` what has arrived. fsspec reports nothing by SSH, waits for a
+        named pipe of this machine, and copies a device for ever."""
         if self.place.scheme in _LOCAL:
             with open_regular(path) as file, open(target, "wb") as copy:
                 while piece := file.read(_PIECE):
@@ -198,58 +193,6 @@ class Store:
             self._files.ftp.get(path, target, callback=lambda done, _: pieces.relative_update(done - pieces.value))
         else:
             self._files.get_file(path, target, callback=pieces)
-
-    def put(self, source: Path, name: str) -> None:
-        """Write the file as `name`, so that a reader gets either the former content or all of the new. Raises
-        StoreFailure."""
-        with self._failures():
-            target = self._path(name)
-            if self.place.scheme in _ATOMIC:
-                self._files.put_file(str(source), target)
-                return
-            beside = self._partial(target)
-            self._files.put_file(str(source), beside)
-            self._rename(beside, target)
-
-    def try_to_write(self, name: str) -> None:
-        """Write an empty file in the folder where `name` will be, and delete it. Raises StoreFailure."""
-        with self._failures():
-            probe = self._partial(self._path(name))
-            self._files.pipe_file(probe, b"")
-        with suppress(Exception):  # the permission to write need not include that to delete
-            self._files.rm_file(probe)
-
-    def size(self, name: str) -> int:
-        """Return the size in bytes of the file of that name. Raises StoreFailure."""
-        with self._failures():
-            self._files.invalidate_cache()
-            return int(self._files.size(self._path(name)))
-
-    def delete(self, file: StoredFile) -> None:
-        """Delete a file. Raises StoreFailure."""
-        with self._failures():
-            self._files.rm_file(file.path)
-
-    def _partial(self, target: str) -> str:
-        """Return a path beside the target that no other writer of the folder can have taken, in a folder that is there.
-        A file that is sent again gets the same path."""
-        folder, _, name = target.rpartition("/")
-        if self.place.scheme not in _ATOMIC:
-            self._files.makedirs(folder, exist_ok=True)
-        return f"{folder}/.{name}.{self._token}{PARTIAL}"
-
-    def _rename(self, source: str, target: str) -> None:
-        try:
-            self._files.mv(source, target)
-        except Exception:
-            if not self._files.exists(target):
-                raise
-            self._files.rm_file(target)
-            self._files.mv(source, target)
-
-    def _path(self, name: str) -> str:
-        """Return the path of the file of that name in the file system; for an empty name that of the place itself."""
-        return f"{self._root.rstrip('/')}/{name}" if name else self._root
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
@@ -316,7 +259,7 @@ def store_error(place: RemotePlace, failure: StoreFailure) -> JaxprofError:
     if failure.missing:
         return MissingFileError(f"there is nothing at {place.shown}", "Check the URL, down to the last folder.")
     if failure.refused:
-        hint = "Check your credentials and your permission to read and write."
+        hint = "Check your credentials and your permission to read."
         return FileRefusedError(f"{place.shown} refuses access: {failure.words}", hint)
     return FileRefusedError(f"{place.shown} cannot be reached: {failure.words}", "Check the network and the URL.")
 

@@ -35,12 +35,7 @@ _duration = partial(click.option, type=options.positive_seconds)
     help="Run N processes here as one job; the program itself must call jax.distributed.initialize().",
 )
 @click.option("--oversubscribe", is_flag=True, help="With -n: start more than 4 processes for each processor.")
-@click.option(
-    "--out",
-    "-o",
-    metavar="FILE",
-    help="Where to write the session; of a job, the folder. It can be a URL: gs://, s3://...",
-)
+@options.out(help="Where to write the session; of a job, the folder.")
 @options.force()
 @click.option(
     "--plain", is_flag=True, help="Do not open the app: the program has the terminal, and notes follow at its end."
@@ -70,7 +65,7 @@ def command(
     module: bool,
     processes: int | None,
     oversubscribe: bool,
-    out: str | None,
+    out: Path | None,
     force: bool,
     plain: bool,
     python: Path | None,
@@ -86,8 +81,7 @@ def command(
     Under srun, mpirun or torchrun each process writes into one folder, and `jaxprof open FOLDER` compares them; -n
     starts such a job on this machine.
     """
-    from jaxprof.cli.plain_script import launch_job, refuse_too_many, run_process
-    from jaxprof.cli.remote_output import output_place
+    from jaxprof.cli.plain_script import job_folder, launch_job, refuse_too_many, run_process
     from jaxprof.engine.protocol.recording import RecordingOptions
     from jaxprof.job_process import job_process, take_own_variables
     from jaxprof.operating_system import refuse_to_run
@@ -120,18 +114,15 @@ def command(
             raise UsageError(f"{target} is a URL, and a program has to be here", "Copy it to this machine first.")
         raise missing_file(target)
     is_member = process.count != 1 or launched
-    names_job = out is not None and out.rstrip("/").endswith(JOB_EXTENSION)
-    is_job = processes is not None or is_member or names_job
-    index = process.index if processes is None else None
-    with output_place(out, job=is_job, index=index, force=force) as (path, taken):
-        if processes is not None:
-            code = launch_job(processes, path, force=force, form=form)
-        elif is_member:
-            code = run_process(program, interpreter, process, path, force=force, quiet=launched, taken=taken)
-        else:
-            if is_job and path is not None:
-                path = session_path(path, 0, () if force else taken)
-            code = _run_alone(program, interpreter, path, force=force, form=form, plain=plain)
+    is_job = processes is not None or is_member or (out is not None and out.name.endswith(JOB_EXTENSION))
+    out = job_folder(out) if out is not None and is_job else out
+    if processes is not None:
+        code = launch_job(processes, out, force=force, form=form)
+    elif is_member:
+        code = run_process(program, interpreter, process, out, force=force, quiet=launched)
+    else:
+        path = session_path(out, 0) if out is not None and is_job else out
+        code = _run_alone(program, interpreter, path, force=force, form=form, plain=plain)
     if not is_member:  # processes of a job may share one terminal
         note_own_options(target, arguments)
     return code

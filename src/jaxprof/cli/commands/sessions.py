@@ -199,7 +199,7 @@ def rollup(folder: str, workers: int | None, every: bool, form: str) -> int:
     from jaxprof.rollup.making import in_processes, roll_up
     from jaxprof.rollup.reading import compact_all
 
-    path = path_here(folder, "A job that is recorded to a URL has its roll-ups there.")
+    path = path_here(folder, "Copy the job here first.")
     if kind_of(path) is not Kind.JOB:
         hint = "Name one that `jaxprof script` wrote, such as train.jaxprof.d."
         raise UsageError(f"{path} is not the folder of a job", hint)

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 from pathlib import Path
 
-from jaxprof.files import private_folder
 from jaxprof.session_names import FETCHED
 
 HOME_VARIABLE = "JAXPROF_HOME"
 FETCHED_FROM = "url.txt"
-"""Name of the file in each folder of what was fetched or is uploaded that holds its URL."""
+"""Name of the file in each folder of what was fetched that holds its URL."""
 _IN_FETCHED = r"[0-9a-f]{16}[/\\][\w.+@-]*[\w+@-]"
 """Pattern for the key of a URL and its last part, below the folder of what was fetched."""
 
@@ -48,23 +46,14 @@ def is_fetched(path: Path) -> bool:
     )
 
 
-def make_spool(url: str) -> Path:
-    """Make a folder for what is recorded here and uploaded to a URL, given without its secrets. Raises OSError."""
-    folder = _spools() / secrets.token_hex(8)
-    private_folder(folder)
-    (folder / FETCHED_FROM).write_text(url, "utf-8")
-    return folder
-
-
 def url_of(path: Path) -> str | None:
     """Return the URL, without its secrets, of which the file or folder at `path` is a copy; None if it is none."""
-    for root in (fetched_folder(), _spools()):
-        try:
-            key, _, *below = path.absolute().relative_to(root.absolute()).parts
-            return "/".join([(root / key / FETCHED_FROM).read_text("utf-8").strip(), *below])
-        except (ValueError, OSError):
-            continue
-    return None
+    root = fetched_folder().absolute()
+    try:
+        key, _, *below = path.absolute().relative_to(root).parts
+        return "/".join([(root / key / FETCHED_FROM).read_text("utf-8").strip(), *below])
+    except (ValueError, OSError):
+        return None
 
 
 def with_urls(text: str) -> str:
@@ -72,7 +61,3 @@ def with_urls(text: str) -> str:
     it means nothing in another shell."""
     copy = re.compile(re.escape(f"{fetched_folder().absolute()}{os.sep}") + _IN_FETCHED)
     return copy.sub(lambda found: url_of(Path(found[0])) or found[0], text)
-
-
-def _spools() -> Path:
-    return state_folder() / "spool"
