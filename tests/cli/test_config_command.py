@@ -19,13 +19,12 @@ def test_a_value_is_set_and_taken_out(call, state_home):
 def test_what_compares_and_compiles_takes_what_is_not_given_from_the_settings(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pyproject.toml").write_text(
-        '[tool.jaxprof]\npreset = "published"\ndevices = ["cuda:1", "cpu:0"]\ncomparison_budget = 90\nmargin = "4%"\n'
+        '[tool.jaxprof]\npreset = "published"\ncomparison_budget = 90\nmargin = "4%"\n'
     )
     for words, option, usual in rows("""
         compare  --budget  90
         compare  --margin  4%
         hlo      --preset  published
-        gate     --device  cuda:1
     """):
         said = " ".join(call(words, "--help").out.split())
         assert f"default: {usual}" in said[said.index(f"{option} ") :][:200]

@@ -89,7 +89,7 @@ def started(tmp_path, monkeypatch):
             return 0
 
     monkeypatch.setattr("jaxprof.runner.job_launch.JobLaunch", Launch)
-    monkeypatch.setattr("jaxprof.cli.plain_script.processors", lambda: 2)
+    monkeypatch.setattr("jaxprof.runner.job_launch.processors", lambda: 2)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text("pass")
     return counts
@@ -100,7 +100,7 @@ def test_more_processes_than_the_machine_bears_are_started_on_request_alone(call
     assert (refused.code, "--oversubscribe starts them all" in refused.err) == (2, True)
     for count, *more in (("16",), ("500", "--oversubscribe")):
         assert call("script", "--force", "-n", count, *more, "train.py").code == 0
-    monkeypatch.setattr("jaxprof.cli.plain_script.processors", lambda: 8)
+    monkeypatch.setattr("jaxprof.runner.job_launch.processors", lambda: 8)
     assert call("script", "--force", "-n", "32", "train.py").code == 0
     assert call("script", "--oversubscribe", "train.py").code == 2, "it is for -n"
     assert started == [16, 500, 32]

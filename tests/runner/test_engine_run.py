@@ -69,7 +69,7 @@ def test_of_the_variables_that_leave_a_worker_its_device_the_users_own_are_kept(
     monkeypatch.setenv("JAX_PLATFORMS", "cuda")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     given = {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "0", "NPROC": "1", "jax_enable_x64": True}
-    ended = [e.EnvironmentRead(settings=given), e.RunFinished(run="r1", status="ok")]
+    ended = [e.EnvironmentRead(python="3.13.1", numpy="2.3.0", settings=given), e.RunFinished(run="r1", status="ok")]
     recorder = SessionRecorder(LogWriter(new_header(), None), lambda batch: None)
     recorder.emit(e.RunPlanned(run="r1", spec=e.RunSpec(workload="w", variant="v", how="jit", device="none:0")))
     process, placed = Gone(ended, cancelled=False), OF_A_DEVICE

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from jaxprof.errors import UsageError
+from jaxprof.analysis.opener import HOW_TO_COMPILE, modules_of
+from jaxprof.errors import JaxprofError, UsageError, unknown_name
 
 if TYPE_CHECKING:
     from jaxprof.analysis.memory import MemoryPicture
@@ -105,3 +107,32 @@ class HloProgram:
         from jaxprof.analysis.memory import peak_memory
 
         return peak_memory(self.run)
+
+
+def readable_programs(sources: Sequence[ModuleStages]) -> list[HloProgram]:
+    """Return every module of every readable file, with a note on each unreadable one. If no file can be read, raises
+    the last error."""
+    modules: list[HloProgram] = []
+    notes: list[str] = []
+    failure: JaxprofError | None = None
+    for stages in sources:
+        try:
+            modules += [HloProgram(each) for each in stages.each()]
+        except JaxprofError as error:
+            failure = error
+            notes.append(f"left out: {error.what}")
+    if failure is not None and not modules:
+        raise failure
+    modules[0].notes += notes
+    return modules
+
+
+def programs_in(session: Session, run: str | None = None) -> list[HloProgram]:
+    """Return the runs of a session, or the named one. Raises UsageError."""
+    if run is not None and run not in session.runs:
+        raise unknown_name("run", run, session.runs)
+    chosen = [stages for stages in modules_of(session) if run is None or stages.key == run]
+    if not chosen:
+        named = session.runs[str(run)].label
+        raise UsageError(f"run {run} ({named}) has no compiled program", HOW_TO_COMPILE)
+    return [HloProgram(stages, session) for stages in chosen]

@@ -27,15 +27,12 @@ from jaxprof.cli.output import (
     rows_wanted,
     with_urls,
 )
-from jaxprof.errors import FileRefusedError, StorageError, UsageError
 from jaxprof.light_dataclass import dataclass
-from jaxprof.session_names import EXTENSION, JOB_EXTENSION
+from jaxprof.runner.new_session import report_location
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.explain.jobs import JobStart
     from jaxprof.analysis.explain.model import Explanation
     from jaxprof.analysis.jobs.job import JobFigures
-    from jaxprof.job_process import JobProcess
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.planning import PlannedRun
     from jaxprof.session import Session
@@ -126,52 +123,6 @@ def print_conclusion(session: Session, place: Path | None, write: Callable[[str]
         write(line)
 
 
-def new_writer(out: Path | None, *, replace_existing: bool = False, process: JobProcess | None = None) -> LogWriter:
-    """Return a new log in `out`, or among the kept sessions. `process`: the process of a job that it records. Raises
-    UsageError or StorageError before anything runs."""
-    from jaxprof.devices.inventory.environment import environment_facts
-    from jaxprof.session.log import Library, LogWriter, new_header
-
-    header = new_header(environment_facts())
-    if process is not None:
-        header = replace(header, process_index=process.index, process_count=process.count, job=process.job)
-    if out is not None:
-        refuse_folder(out)
-    path = out if out is not None else Library().new_path(header)
-    return LogWriter(header, path, replace_existing=replace_existing and out is not None)
-
-
-def refuse_folder(out: Path) -> None:
-    """Raises UsageError if `out` is a folder in place of a file."""
-    if out.is_dir():
-        raise UsageError(f"{out} is a directory", f"Name a file in it: --out {out / 'session.jaxprof'}")
-
-
-def report_location(writer: LogWriter, note: Callable[[str], None]) -> bool:
-    """Print where the session is. If it could not be written there, save it in another folder and return False."""
-    import tempfile
-
-    from jaxprof.session.log.state import url_of
-
-    if writer.failure is None:
-        place = writer.path and (url_of(writer.path) or writer.path)
-        note(f"session: {place}" + (f" ({writer.changed})" if writer.changed else ""))
-        return not writer.is_displaced
-    taken = writer.path.parent.absolute() if writer.path is not None else None
-    others = [folder for folder in (Path.cwd(), Path(tempfile.gettempdir())) if folder.absolute() != taken]
-    for folder in others:
-        target = folder / f"jaxprof-{writer.header.session}{EXTENSION}"
-        try:
-            writer.move_to(target)
-        except StorageError:
-            continue
-        writer.close()
-        note(f"session: {target} (it could not be written to the requested place; --out FILE names another)")
-        return False
-    note("the session could not be kept: free some space, or name another place with --out FILE, and run again")
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of a plan."""
@@ -229,29 +180,7 @@ def print_job(job: JobFigures, form: str) -> None:
 def explained_job(folder: Path, job: JobFigures | None = None) -> Explanation:
     """Return what to do about the job in `folder`, whose figures are `job` if they have been read. Raises
     FileRefusedError if it has no readable session."""
-    from jaxprof.analysis.explain.jobs import explanation_of_job
+    from jaxprof.analysis.explain.jobs import explanation_of_job, job_start
     from jaxprof.rollup.job import read_job_figures
 
-    return explanation_of_job(job or read_job_figures(folder), with_urls(str(folder)), _restart(folder))
-
-
-def _restart(folder: Path) -> JobStart | None:
-    """Return how to start the same job again, beside this one; None if `jaxprof script -n` did not start it."""
-    from jaxprof.analysis.explain.jobs import JobStart
-    from jaxprof.job_process import OWN_JOBS
-    from jaxprof.session.log.entry import program_start, read_entry
-    from jaxprof.session.log.job_folder import job_sessions
-    from jaxprof.session.log.state import url_of
-
-    restart_folder = folder.with_name(f"{folder.name.removesuffix(JOB_EXTENSION)}-again{JOB_EXTENSION}")
-    if url_of(folder) is not None:  # a store that can be read may refuse to be written
-        restart_folder = Path(restart_folder.name)
-    for _, path in job_sessions(folder)[0]:
-        try:
-            entry, program = read_entry(path), program_start(path)
-        except (OSError, FileRefusedError):
-            continue
-        if entry.header is not None and program is not None:
-            ours = entry.header.job.startswith(OWN_JOBS)
-            return JobStart(entry.process_count, str(restart_folder), tuple(program.argv)) if ours else None
-    return None
+    return explanation_of_job(job or read_job_figures(folder), with_urls(str(folder)), job_start(folder))

@@ -8,17 +8,16 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.hlo_program import HloProgram
-from jaxprof.analysis.opener import HOW_TO_COMPILE, Kind, kind_of, modules_of, open_hlo
-from jaxprof.cli.answers import report_location
+from jaxprof.analysis.hlo_program import HloProgram, programs_in, readable_programs
+from jaxprof.analysis.opener import HOW_TO_COMPILE, Kind, kind_of, open_hlo
 from jaxprof.cli.options import refuse, refuse_without
 from jaxprof.cli.output import note
 from jaxprof.cli.target import existing, is_compiled_now, is_ready, recorded, split_variant
-from jaxprof.errors import JaxprofError, UsageError, WorkerError, unknown_name
+from jaxprof.errors import UsageError, WorkerError
+from jaxprof.runner.new_session import report_location
 from jaxprof.units import counted
 
 if TYPE_CHECKING:
-    from jaxprof.hlo.open.stages import ModuleStages
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.planning import PlannedRun
     from jaxprof.session import Run, Session
@@ -157,43 +156,14 @@ def _modules_at_path(path: Path, run: str | None, number: int | None) -> list[Hl
 
     found, session = open_hlo(path, session_of_profile)
     if session is not None:
-        modules = _programs_in(session, run)
+        modules = programs_in(session, run)
     else:
-        modules = _readable(found) if path.is_dir() else list(map(HloProgram, found))
+        modules = readable_programs(found) if path.is_dir() else list(map(HloProgram, found))
     if number is None:
         return modules
     if number > len(modules):
         raise UsageError(f"{path} has {counted(len(modules), 'module')}", f"--module takes 1 to {len(modules)}.")
     return [modules[number - 1]]
-
-
-def _readable(sources: Sequence[ModuleStages]) -> list[HloProgram]:
-    """Return every module of every readable file, with a note on each unreadable one. If no file can be read, raises
-    the last error."""
-    modules: list[HloProgram] = []
-    notes: list[str] = []
-    failure: JaxprofError | None = None
-    for stages in sources:
-        try:
-            modules += [HloProgram(each) for each in stages.each()]
-        except JaxprofError as error:
-            failure = error
-            notes.append(f"left out: {error.what}")
-    if failure is not None and not modules:
-        raise failure
-    modules[0].notes += notes
-    return modules
-
-
-def _programs_in(session: Session, run: str | None = None) -> list[HloProgram]:
-    """Return the runs of a session, or the named one. Raises UsageError."""
-    if run is not None and run not in session.runs:
-        raise unknown_name("run", run, session.runs)
-    chosen = [stages for stages in modules_of(session) if run is None or stages.key == run]
-    if not chosen:
-        named = session.runs[str(run)].label
-        raise UsageError(f"run {run} ({named}) has no compiled program", HOW_TO_COMPILE)
-    return [HloProgram(stages, session) for stages in chosen]
 
 
 def _compile(target: str, options: CompileOptions, variables: Mapping[str, str] | None) -> list[HloProgram]:
@@ -215,7 +185,7 @@ def _compile(target: str, options: CompileOptions, variables: Mapping[str, str] 
     for run in session.runs.values():
         if run.status != "ok":
             raise WorkerError(f"{run.label}: {run.error}", run.advice)
-    modules = _programs_in(session)
+    modules = programs_in(session)
     for module in modules:
         if module.run is not None:
             module.notes += [warning.message for warning in module.run.warnings if warning.code in _NOTED_WARNINGS]

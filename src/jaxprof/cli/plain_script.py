@@ -12,23 +12,21 @@ import socket
 import sys
 from contextlib import nullcontext
 from functools import partial
-from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from jaxprof.cli import output
-from jaxprof.cli.answers import explained_job, new_writer, print_conclusion, print_job, print_session, report_location
+from jaxprof.cli.answers import explained_job, print_conclusion, print_job, print_session
 from jaxprof.cli.options import words_given
 from jaxprof.cli.output import ExitCode
 from jaxprof.errors import FileRefusedError, StorageError, UsageError
-from jaxprof.operating_system import processors, python_words
-from jaxprof.rollup import ENDING, FOLDER
+from jaxprof.operating_system import python_words
+from jaxprof.runner.new_session import new_writer, report_location
 from jaxprof.runner.passing_signals import passing_signals
 from jaxprof.session.log import Library
 from jaxprof.session_names import EXTENSION, JOB_EXTENSION, job_folder_for, process_number, session_path
-from jaxprof.units import counted
 
 if TYPE_CHECKING:
     from jaxprof.early_start import Started
@@ -135,10 +133,6 @@ def note(text: str) -> None:
 
 _NOT_PASSED_AS_OPTIONS: Final = ("target", "arguments", "processes", "oversubscribe", "out", "force", "plain", "form")
 """Parameters that are not passed to the processes as options, or not as they were given."""
-_ALWAYS_ALLOWED: Final = 16
-_ALLOWED_PER_PROCESSOR: Final = 4
-"""Processes for each processor that start without `--oversubscribe`. More make little progress, and each needs memory
-for its own JAX, some 300 MB."""
 
 
 def run_process(
@@ -161,34 +155,14 @@ def run_process(
         )
     folder = out or job_folder_for(program.name, process.job, Path.cwd())
     if force:
-        _delete(folder, process.index)
+        from jaxprof.runner.job_launch import delete_sessions
+
+        delete_sessions(folder, process.index)
     path = session_path(folder, process.index)
     code = run_plain(program, interpreter, path, force=False, member=process)
     if process.index == 0 and not quiet:
         note(f"job: {Library().name_of(folder)}")
     return code
-
-
-def job_folder(out: Path) -> Path:
-    """Return the folder of a job that `--out` names. Raises UsageError for one file."""
-    if out.name.endswith(JOB_EXTENSION):
-        return out
-    if out.name.endswith(EXTENSION) or out.is_file():
-        what = f"{out} is one file, and a job has a session for each process"
-        raise UsageError(what, f"Name a folder: --out {str(out).removesuffix(EXTENSION)}{JOB_EXTENSION}")
-    return out.with_name(f"{out.name}{JOB_EXTENSION}")
-
-
-def refuse_too_many(count: int) -> None:
-    """Raises UsageError for a number of processes that this machine can hardly run, and that may be a mistake."""
-    cores = processors()
-    most = max(_ALWAYS_ALLOWED, _ALLOWED_PER_PROCESSOR * cores)
-    if count > most:
-        what = f"-n {count} starts {count} processes on {counted(cores, 'processor')}, each with a JAX of its own"
-        raise UsageError(
-            f"{what} (some 300 MB)",
-            f"Up to {most} start at once; --oversubscribe starts them all. Options of the program go after its name.",
-        )
 
 
 def launch_job(count: int, out: Path | None, *, force: bool, form: str) -> int:
@@ -197,13 +171,13 @@ def launch_job(count: int, out: Path | None, *, force: bool, form: str) -> int:
 
     Raises UsageError or StorageError before anything starts.
     """
-    from jaxprof.runner.job_launch import JobLaunch
+    from jaxprof.runner.job_launch import JobLaunch, delete_sessions, free_folder
 
     parameters = click.get_current_context().params
-    folder = out or _free_folder(parameters["target"])
+    folder = out or free_folder(parameters["target"])
     if not force and any(process_number(path.name) is not None for path in folder.glob(f"*{EXTENSION}")):
         raise StorageError(f"{folder} holds a job already", "Give another name, or --force to replace it.")
-    _delete(folder)
+    delete_sessions(folder)
     command = python_words(
         sys.executable, "-m", "jaxprof", "script", *map(str, words_given(_NOT_PASSED_AS_OPTIONS)), "--out", str(folder)
     )
@@ -237,20 +211,3 @@ def _report(folder: Path, form: str) -> None:
     note(f"job: {Library().name_of(folder)}")
     for line in conclusion_lines(conclusion(explained_job(folder, job)), width):
         note(line)
-
-
-def _free_folder(target: str) -> Path:
-    """Return `train.jaxprof.d` in the current folder, or a path with the next number: `train-2.jaxprof.d`."""
-    stem = Path(target).stem or "program"
-    names = chain([stem], (f"{stem}-{number}" for number in count(2)))
-    return next(path for name in names if not (path := Path(f"{name}{JOB_EXTENSION}")).exists())
-
-
-def _delete(folder: Path, index: int | None = None) -> None:
-    """Delete the sessions and roll-ups of that process, or of all. Old roll-ups would otherwise stand for processes
-    that have no session yet."""
-    rollups = list(folder.glob(f"{FOLDER}/*/*{ENDING}"))
-    for path in (*folder.glob(f"*{EXTENSION}"), *rollups):
-        number = process_number(f"{path.name.removesuffix(ENDING).removesuffix(EXTENSION)}{EXTENSION}")
-        if number == index if index is not None else number is not None or path in rollups:
-            path.unlink(missing_ok=True)

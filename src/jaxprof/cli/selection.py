@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from jaxprof.cli.output import note
 from jaxprof.cli.target import is_own, split_run
 from jaxprof.config import read_config
-from jaxprof.errors import UsageError, unknown_name
+from jaxprof.errors import UsageError
 from jaxprof.runner.device_choice import default_for, find_devices
 from jaxprof.runner.engine_process import describe
 from jaxprof.runner.interpreter import Interpreter
-from jaxprof.runner.planning import PlannedRun, PlanOptions, plan_runs
+from jaxprof.runner.planning import PlannedRun
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import WorkloadInfo, workload_info
 
@@ -60,30 +60,6 @@ def find_workloads(
         infos[target] = of_target
     unique = {info.origin if is_own(target) else target: info for target in wanted for info in infos[target]}
     return list(unique.values())
-
-
-def plan(infos: Sequence[WorkloadInfo], choice: PlanOptions) -> tuple[list[PlannedRun], list[str]]:
-    """Return the runs of all these workloads, and notes on what was left out. Each of several takes the variants and
-    settings that it has; a name that none of them has raises UsageError with similar names."""
-    variants = {variant.name for info in infos for variant in info.variants}
-    for name in choice.variants:
-        if name not in variants:
-            raise unknown_name("variant", name, variants)
-    parameters = {parameter.name for info in infos for parameter in info.parameters}
-    for name in choice.settings:
-        if name not in parameters:
-            raise unknown_name("parameter", name, parameters)
-    planned: list[PlannedRun] = []
-    notes: list[str] = []
-    for info in infos:
-        kept = [name for name in choice.variants if name in {variant.name for variant in info.variants}]
-        if choice.variants and not kept:
-            notes.append(f"{info.name} has no variant {' or '.join(choice.variants)}: left out")
-            continue
-        accepted = {parameter.name for parameter in info.parameters}
-        settings = {name: text for name, text in choice.settings.items() if name in accepted}
-        planned += plan_runs(info, replace(choice, variants=kept, settings=settings))
-    return planned, notes
 
 
 def read_settings(items: Sequence[str]) -> dict[str, str]:

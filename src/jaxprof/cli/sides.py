@@ -9,13 +9,14 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.cli.answers import Outcome, carry_out, new_writer
+from jaxprof.cli.answers import Outcome, carry_out
 from jaxprof.cli.selection import find_workloads, read_settings
 from jaxprof.cli.target import split_variant
 from jaxprof.errors import UsageError
 from jaxprof.private import kept_value
 from jaxprof.reaper import TemporaryFolder
 from jaxprof.runner.interpreter import Interpreter, find_interpreter
+from jaxprof.runner.new_session import new_writer
 from jaxprof.runner.repository import Revision, checked_out
 from jaxprof.runner.sides import HALF_WIDTH, ComparedSide, SideOptions, plan_comparison, tree_note
 

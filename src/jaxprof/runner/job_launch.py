@@ -18,10 +18,16 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
+from itertools import chain, count
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.errors import UsageError, WorkerError, system_words
 from jaxprof.job_process import variables_for
+from jaxprof.operating_system import processors
+from jaxprof.rollup import ENDING, FOLDER
+from jaxprof.session_names import EXTENSION, JOB_EXTENSION, process_number
+from jaxprof.units import counted
 
 if TYPE_CHECKING:
     from jaxprof.engine.protocol.recording import RecordingOptions
@@ -144,3 +150,50 @@ def options_of(ranks: Sequence[range] | None, index: int, options: RecordingOpti
     if ranks is None or any(index in numbers for numbers in ranks):
         return options
     return replace(options, capture_after_seconds=None, capture_steps=None, capture_seconds=None)
+
+
+_ALWAYS_ALLOWED: Final = 16
+_ALLOWED_PER_PROCESSOR: Final = 4
+"""Processes for each processor that start without `--oversubscribe`. More make little progress, and each needs memory
+for its own JAX, some 300 MB."""
+
+
+def job_folder(out: Path) -> Path:
+    """Return the folder of a job that `--out` names. Raises UsageError for one file."""
+    if out.name.endswith(JOB_EXTENSION):
+        return out
+    if out.name.endswith(EXTENSION) or out.is_file():
+        what = f"{out} is one file, and a job has a session for each process"
+        raise UsageError(what, f"Name a folder: --out {str(out).removesuffix(EXTENSION)}{JOB_EXTENSION}")
+    return out.with_name(f"{out.name}{JOB_EXTENSION}")
+
+
+def refuse_too_many(processes: int) -> None:
+    """Raises UsageError for a number of processes that this machine can hardly run, and that may be a mistake."""
+    cores = processors()
+    most = max(_ALWAYS_ALLOWED, _ALLOWED_PER_PROCESSOR * cores)
+    if processes > most:
+        what = (
+            f"-n {processes} starts {processes} processes on {counted(cores, 'processor')}, each with a JAX of its own"
+        )
+        raise UsageError(
+            f"{what} (some 300 MB)",
+            f"Up to {most} start at once; --oversubscribe starts them all. Options of the program go after its name.",
+        )
+
+
+def free_folder(target: str) -> Path:
+    """Return `train.jaxprof.d` in the current folder, or a path with the next number: `train-2.jaxprof.d`."""
+    stem = Path(target).stem or "program"
+    names = chain([stem], (f"{stem}-{number}" for number in count(2)))
+    return next(path for name in names if not (path := Path(f"{name}{JOB_EXTENSION}")).exists())
+
+
+def delete_sessions(folder: Path, index: int | None = None) -> None:
+    """Delete the sessions and roll-ups of that process, or of all. Old roll-ups would otherwise stand for processes
+    that have no session yet."""
+    rollups = list(folder.glob(f"{FOLDER}/*/*{ENDING}"))
+    for path in (*folder.glob(f"*{EXTENSION}"), *rollups):
+        number = process_number(f"{path.name.removesuffix(ENDING).removesuffix(EXTENSION)}{EXTENSION}")
+        if number == index if index is not None else number is not None or path in rollups:
+            path.unlink(missing_ok=True)

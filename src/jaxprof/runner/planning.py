@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from jaxprof.devices.targets.machine import Target
 from jaxprof.engine.protocol.request import OpenTraceRequest
-from jaxprof.errors import UsageError
+from jaxprof.errors import UsageError, unknown_name
 from jaxprof.events import DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES, ComparisonPlanned, RunSpec, Scalar
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.workloads.model import Parameter, VariantInfo, WorkloadInfo, worth_running
@@ -74,6 +74,30 @@ class PlanOptions:
     seed: int = 0
     launches: int = DEFAULT_LAUNCHES
     """Number of fresh processes that measure each run."""
+
+
+def plan_all(infos: Sequence[WorkloadInfo], choice: PlanOptions) -> tuple[list[PlannedRun], list[str]]:
+    """Return the runs of all these workloads, and notes on what was left out. Each of several takes the variants and
+    settings that it has; a name that none of them has raises UsageError with similar names."""
+    variants = {variant.name for info in infos for variant in info.variants}
+    for name in choice.variants:
+        if name not in variants:
+            raise unknown_name("variant", name, variants)
+    parameters = {parameter.name for info in infos for parameter in info.parameters}
+    for name in choice.settings:
+        if name not in parameters:
+            raise unknown_name("parameter", name, parameters)
+    planned: list[PlannedRun] = []
+    notes: list[str] = []
+    for info in infos:
+        kept = [name for name in choice.variants if name in {variant.name for variant in info.variants}]
+        if choice.variants and not kept:
+            notes.append(f"{info.name} has no variant {' or '.join(choice.variants)}: left out")
+            continue
+        accepted = {parameter.name for parameter in info.parameters}
+        settings = {name: text for name, text in choice.settings.items() if name in accepted}
+        planned += plan_runs(info, replace(choice, variants=kept, settings=settings))
+    return planned, notes
 
 
 def plan_runs(info: WorkloadInfo, choice: PlanOptions | None = None) -> list[PlannedRun]:

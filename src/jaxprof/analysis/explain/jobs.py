@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.explain.model import (
@@ -13,6 +14,8 @@ from jaxprof.analysis.explain.model import (
     Explanation,
     command,
 )
+from jaxprof.errors import FileRefusedError
+from jaxprof.session_names import JOB_EXTENSION
 
 if TYPE_CHECKING:
     from jaxprof.analysis.jobs.job import JobFigures
@@ -37,6 +40,27 @@ class JobStart:
     def command(self, *options: str) -> str:
         """Return the command line, with these options."""
         return command("script", "-n", str(self.count), *options, "--out", self.folder, *self.argv)
+
+
+def job_start(folder: Path) -> JobStart | None:
+    """Return how to start the same job again, beside this one; None if `jaxprof script -n` did not start it."""
+    from jaxprof.job_process import OWN_JOBS
+    from jaxprof.session.log.entry import program_start, read_entry
+    from jaxprof.session.log.job_folder import job_sessions
+    from jaxprof.session.log.state import url_of
+
+    restart_folder = folder.with_name(f"{folder.name.removesuffix(JOB_EXTENSION)}-again{JOB_EXTENSION}")
+    if url_of(folder) is not None:  # a store that can be read may refuse to be written
+        restart_folder = Path(restart_folder.name)
+    for _, path in job_sessions(folder)[0]:
+        try:
+            entry, program = read_entry(path), program_start(path)
+        except (OSError, FileRefusedError):
+            continue
+        if entry.header is not None and program is not None:
+            ours = entry.header.job.startswith(OWN_JOBS)
+            return JobStart(entry.process_count, str(restart_folder), tuple(program.argv)) if ours else None
+    return None
 
 
 def explanation_of_job(job: JobFigures, name: str, again: JobStart | None = None) -> Explanation:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from jaxprof.cli import options
-from jaxprof.cli.answers import next_of_session, print_facts, print_job, print_session, refuse_folder
+from jaxprof.cli.answers import next_of_session, print_facts, print_job, print_session
 from jaxprof.cli.options import chosen_view, is_given, refuse, refuse_others, refuse_without
 from jaxprof.cli.output import (
     ExitCode,
@@ -32,6 +32,7 @@ from jaxprof.cli.output import (
 from jaxprof.cli.target import follow_fetched, import_to, local_word, named, recorded
 from jaxprof.errors import FileRefusedError, UsageError, missing_file, system_words, unknown_name
 from jaxprof.files import with_home
+from jaxprof.runner.new_session import refuse_folder
 from jaxprof.units import counted
 
 if TYPE_CHECKING:

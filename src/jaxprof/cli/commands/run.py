@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxprof.cli import options
-from jaxprof.cli.answers import carry_out, new_writer, print_conclusion, print_session
+from jaxprof.cli.answers import carry_out, print_conclusion, print_session
 from jaxprof.cli.options import is_given, refuse, refuse_others, refuse_without
 from jaxprof.cli.output import ExitCode, asks, format_option, print_text
 from jaxprof.errors import UsageError
+from jaxprof.runner.new_session import new_writer
 
 if TYPE_CHECKING:
     from jaxprof.runner.interpreter import Interpreter
@@ -88,10 +89,10 @@ def command(
         print_catalogue(names[0] if names else None, python, planning["arguments"], form)
         return ExitCode.OK
     from jaxprof import workloads
-    from jaxprof.cli.selection import choose, find_workloads, plan, planned_from, read_settings
+    from jaxprof.cli.selection import choose, find_workloads, planned_from, read_settings
     from jaxprof.operating_system import refuse_to_run
     from jaxprof.runner.interpreter import find_interpreter
-    from jaxprof.runner.planning import PlanOptions
+    from jaxprof.runner.planning import PlanOptions, plan_all
 
     refuse_to_run("jaxprof run")
     if source is not None:
@@ -118,7 +119,7 @@ def command(
         changes |= {} if options.capture else {"capture": False}
         planned = planned_from(source, changes, options.devices[0] if devices else "", asks(source, yes=yes))
     else:
-        planned, notes = plan(infos, options)
+        planned, notes = plan_all(infos, options)
     writer = new_writer(out, replace_existing=force)
     return _work(planned, notes, interpreter, writer, form, max_silence_seconds)
 

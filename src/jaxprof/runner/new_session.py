@@ -1,0 +1,60 @@
+"""Where a new session is written, and where it is at its end. Imports little: a recorded program waits for it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jaxprof.errors import StorageError, UsageError
+from jaxprof.session_names import EXTENSION
+
+if TYPE_CHECKING:
+    from jaxprof.job_process import JobProcess
+    from jaxprof.session.log import LogWriter
+
+
+def new_writer(out: Path | None, *, replace_existing: bool = False, process: JobProcess | None = None) -> LogWriter:
+    """Return a new log in `out`, or among the kept sessions. `process`: the process of a job that it records. Raises
+    UsageError or StorageError before anything runs."""
+    from jaxprof.devices.inventory.environment import environment_facts
+    from jaxprof.session.log import Library, LogWriter, new_header
+
+    header = new_header(environment_facts())
+    if process is not None:
+        header = replace(header, process_index=process.index, process_count=process.count, job=process.job)
+    if out is not None:
+        refuse_folder(out)
+    path = out if out is not None else Library().new_path(header)
+    return LogWriter(header, path, replace_existing=replace_existing and out is not None)
+
+
+def refuse_folder(out: Path) -> None:
+    """Raises UsageError if `out` is a folder in place of a file."""
+    if out.is_dir():
+        raise UsageError(f"{out} is a directory", f"Name a file in it: --out {out / 'session.jaxprof'}")
+
+
+def report_location(writer: LogWriter, note: Callable[[str], None]) -> bool:
+    """Print where the session is. If it could not be written there, save it in another folder and return False."""
+    from jaxprof.session.log.state import url_of
+
+    if writer.failure is None:
+        place = writer.path and (url_of(writer.path) or writer.path)
+        note(f"session: {place}" + (f" ({writer.changed})" if writer.changed else ""))
+        return not writer.is_displaced
+    taken = writer.path.parent.absolute() if writer.path is not None else None
+    others = [folder for folder in (Path.cwd(), Path(tempfile.gettempdir())) if folder.absolute() != taken]
+    for folder in others:
+        target = folder / f"jaxprof-{writer.header.session}{EXTENSION}"
+        try:
+            writer.move_to(target)
+        except StorageError:
+            continue
+        writer.close()
+        note(f"session: {target} (it could not be written to the requested place; --out FILE names another)")
+        return False
+    note("the session could not be kept: free some space, or name another place with --out FILE, and run again")
+    return False
