@@ -30,7 +30,7 @@ def test_what_is_started_early_is_what_the_command_would_start(words):
     assert asked.pop("format", "text") == asked.pop("form", "text") == "text"
     assert asked.keys() <= {"target", "arguments", "out", "plain", "force"}
     assert (early.path, early.arguments, early.out, early.plain) == (
-        read["target"], read["arguments"], read["out"], read["plain"],
+        read["target"], read["arguments"], str(read["out"]) if read["out"] else None, read["plain"],
     )  # fmt: skip
 
 

@@ -191,7 +191,7 @@ def test_a_recorded_command_line_has_no_secret_and_the_session_says_so(tmp_path)
 
 
 def test_a_side_of_a_comparison_keeps_no_secret():
-    from jaxprof.cli.sides import sides_of
+    from jaxprof.runner.sides import sides_of
 
     words = {"arguments": (), "environment_b": ("HF_TOKEN=sesame", "OMP_NUM_THREADS=1")}
     (_, side), _ = sides_of(("selu", "selu"), words, None)

@@ -41,7 +41,7 @@ def test_how_the_measuring_ends(monkeypatch, capsys, stopped_by, status, kept, c
             assert (planned, self.scheduler.max_silence_seconds) == (["a plan"], 7.0)
 
     monkeypatch.setattr("jaxprof.runner.headless.HeadlessRuns", Runs)
-    monkeypatch.setattr(answers, "report_location", lambda writer, note: kept)
+    monkeypatch.setattr("jaxprof.runner.new_session.report_location", lambda writer, note: kept)
     writer = SimpleNamespace(kept_path=Path("s.jaxprof"))
     ending = pytest.raises(click.exceptions.Exit) if stopped_by is signal.SIGTERM else nullcontext()
     with ending as ended:

@@ -16,7 +16,6 @@ from jaxprof.analysis.ab import ab_results
 from jaxprof.analysis.difference import FigureDifference
 from jaxprof.analysis.gate import GateBase, GateResult, GateRow, judged, judged_times, read_limit, read_limits
 from jaxprof.analysis.run_difference import run_difference
-from jaxprof.cli import sides as cli_sides
 from jaxprof.cli.answers import Outcome
 from jaxprof.cli.commands.gate import _exit_code
 from jaxprof.cli.output import ExitCode
@@ -260,7 +259,7 @@ def test_a_revision_and_what_is_there_now_are_measured_and_judged(call, tmp_path
         given.extend((read, how))
         return Outcome(session=measured(0.015, 1.0).session, path=None, exit_code=ExitCode.OK)
 
-    monkeypatch.setattr(cli_sides, "measure", measure)
+    monkeypatch.setattr("jaxprof.cli.commands.gate.measure", measure)
     said = call("gate", "own.py:step", "--fail-on", "run:5%", "--launches", "2", "--format", "json")
     (row,) = said.data["limits"]
     assert (said.code, row["state"]) == (3, "passed")

@@ -157,7 +157,7 @@ def judged_programs(
         if run.device_kind not in kinds:
             hint = f"It has programs on {', '.join(kinds)}; --device compiles for another."
             raise UsageError(f"{base.name} has no program on {run.device_kind}", hint)
-    found = paired(before, after, _keys(before, after))
+    found = paired_programs(before, after)
     held = [(ours, theirs) for ours, theirs in found if ours is not None and theirs is not None]
     if not held:
         has, wanted = (", ".join(f"{run.id} {run.label}" for _, run in side[:10]) for side in (before, after))
@@ -174,21 +174,22 @@ def label_of(run: Run) -> str:
     return f"{run.plan.workload} {run.plan.variant} {run.plan.device}"
 
 
-def _keys(*sides: Sequence[Program]) -> list[Callable[[Program], Hashable]]:
-    """Return what a program and its base have in common, the surest first. The only programs of a device belong
-    together, whatever they are called."""
-    counts = [Counter(run.device_kind for _, run in side) for side in sides]
+def paired_programs(before: Sequence[Program], after: Sequence[Program]) -> list[tuple[Program | None, Program | None]]:
+    """Pair programs by device, name and variant, those of the same measurement first. The only programs of a device
+    belong together, whatever they are called."""
+    counts = [Counter(run.device_kind for _, run in side) for side in (before, after)]
 
     def alone(program: Program) -> Hashable:
         kind = program[1].device_kind
         return kind if all(count[kind] == 1 for count in counts) else None
 
-    return [
+    keys: list[Callable[[Program], Hashable]] = [
         lambda program: (program[1].plan.workload, measurement(program[1])),
         lambda program: (program[1].device_kind, program[1].plan.workload, program[1].plan.variant),
         lambda program: (program[1].device_kind, program[1].plan.workload),
         alone,
     ]
+    return paired(before, after, keys)
 
 
 def _notes(before: Program, after: Program, *, is_kept: bool) -> Iterator[str]:

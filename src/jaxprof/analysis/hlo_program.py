@@ -1,10 +1,13 @@
-"""A compiled program, of a session, a dump or a profile, with what its HLO needs to be judged: its device and links."""
+"""A compiled program, of a session, a dump or a profile, with what its HLO needs to be judged: its device and links;
+and how one that is not compiled yet is compiled."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.opener import HOW_TO_COMPILE, modules_of
@@ -18,6 +21,39 @@ if TYPE_CHECKING:
     from jaxprof.hlo.model import Module
     from jaxprof.hlo.open.stages import ModuleStages
     from jaxprof.session import Run, Session
+
+_LOAD_AUTOTUNED = "--xla_gpu_load_autotune_results_from"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompileOptions:
+    """The options that apply when jaxprof compiles, as given on the command line, by the names of their parameters."""
+
+    variant: str = ""
+    preset: str = "quick"
+    settings: Sequence[str] = ()
+    """Settings such as `n=4000`, as `--set` takes them."""
+    arguments: Sequence[str] = ()
+    targets: str = ""
+    """The value of `--for`."""
+    axes: str = ""
+    """The value of `--mesh`."""
+    shard: Sequence[str] = ()
+    autotune_results: Path | None = None
+    """A file of what XLA's autotuner chose on a GPU (`--xla_gpu_dump_autotune_results_to`, or in a dump's folder)."""
+    device: str | None = None
+    """The value of `--device`; once `placed`, an id."""
+    python: Path | None = None
+    keep_constants: bool = False
+    out: Path | None = None
+    force: bool = False
+
+    def environment(self) -> dict[str, str]:
+        """Variables of the process that compiles."""
+        if self.autotune_results is None:
+            return {}
+        flags = f'{os.environ.get("XLA_FLAGS", "")} {_LOAD_AUTOTUNED}="{self.autotune_results.resolve()}"'
+        return {"XLA_FLAGS": flags.strip()}
 
 
 @dataclass(eq=False)

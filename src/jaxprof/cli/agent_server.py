@@ -22,12 +22,13 @@ from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.types import CallToolResult, TextContent, Tool, ToolAnnotations
 from pydantic import Field, ValidationError
 
-from jaxprof.cli.target import is_compiled_now, is_workload
+from jaxprof.cli.target import is_compiled_now
 from jaxprof.operating_system import python_words
 from jaxprof.remote.place import ALLOWED, REFUSED, URLS, is_url
 from jaxprof.report.envelope import Bounds, error_text
 from jaxprof.text import json_text
 from jaxprof.version import __version__
+from jaxprof.workloads import is_workload
 
 MOST_CHARACTERS: Final = 24_000
 """Longest answer, in characters: some 7 000 tokens."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -28,13 +28,13 @@ from jaxprof.cli.output import (
     with_urls,
 )
 from jaxprof.light_dataclass import dataclass
-from jaxprof.runner.new_session import report_location
 
 if TYPE_CHECKING:
     from jaxprof.analysis.explain.model import Explanation
     from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.planning import PlannedRun
+    from jaxprof.runner.sides import Sides
     from jaxprof.session import Session
     from jaxprof.session.log import LogWriter
 
@@ -144,6 +144,7 @@ def carry_out(
     """Print `notes`, run the plan to its end, and print where the session is. Ends the command if a signal other than
     ctrl+c ended the plan."""
     from jaxprof.runner.headless import HeadlessRuns, Progress
+    from jaxprof.runner.new_session import report_location
 
     progress = Progress(sys.stderr)
     for each in notes:
@@ -158,6 +159,23 @@ def carry_out(
     ended_well = kept and all(run.status == "ok" for run in session.runs.values())
     code = ExitCode.OK if ended_well else ExitCode.FAILED
     return Outcome(session, writer.kept_path, code if stopped_by is None else ExitCode.INTERRUPTED)
+
+
+def measure(read: Sides, folder: Path, words: Mapping[str, Any], **more: Any) -> Outcome:
+    """Measure the sides, A first, and keep the session. `words`: parameters of the command, with those of `TIMED`;
+    `more`: options of all sides, in place of these. Raises UsageError for sides that do not fit, before anything
+    runs."""
+    from jaxprof.runner.new_session import new_writer
+    from jaxprof.runner.sides import SideOptions, plan_comparison
+
+    sides, notes = read
+    interpreter = sides[0].interpreter
+    given = {each.name: words[each.name] for each in fields(SideOptions) if each.name in words}
+    planned = plan_comparison(sides, SideOptions(**{**given, **more}, folder=folder), notes)
+    comparison = planned[0].comparison
+    lines = [f"note: {each}" for each in comparison.notes] if comparison is not None else []
+    writer = new_writer(words["out"], replace_existing=words["force"])
+    return carry_out(planned, interpreter, writer, lines, words["max_silence_seconds"])
 
 
 def print_job(job: JobFigures, form: str) -> None:

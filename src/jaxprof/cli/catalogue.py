@@ -10,13 +10,13 @@ from jaxprof import workloads
 from jaxprof.cli.answers import command_line, print_answer
 from jaxprof.cli.options import refuse
 from jaxprof.cli.output import note
-from jaxprof.cli.target import is_own
 from jaxprof.facts import Fact, at, column, pick
 from jaxprof.facts.listed import WORKLOAD
 from jaxprof.grouping import grouped
 from jaxprof.report.renderers import Table, text_lines, wrap
 from jaxprof.text import safe, safe_lines
 from jaxprof.units import value_text
+from jaxprof.workloads import is_own
 from jaxprof.workloads.model import Parameter, WorkloadInfo, workload_info
 
 

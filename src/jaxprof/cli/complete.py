@@ -25,15 +25,10 @@ def complete_workload(incomplete: str) -> list[CompletionItem]:
 
 
 def complete_target(incomplete: str) -> list[CompletionItem]:
-    """Complete what `jaxprof hlo` takes: a workload, a workload and variant (`selu:jit`), a kept session, a file."""
-    from jaxprof.workloads import built_in, names
+    """Complete what `jaxprof hlo` takes: a workload, a kept session, a file."""
+    from jaxprof.workloads import names
 
-    workload, colon, _ = incomplete.partition(":")
-    if colon and workload in names():
-        targets = [f"{workload}:{variant.name}" for variant in built_in(workload).variants if variant.how != "numpy"]
-    else:
-        targets = names()
-    return [*_offered(incomplete, targets), *complete_session(incomplete)]
+    return [*_offered(incomplete, names()), *complete_session(incomplete)]
 
 
 def complete_device(incomplete: str) -> list[CompletionItem]:

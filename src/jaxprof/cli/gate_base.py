@@ -10,12 +10,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from jaxprof.analysis.gate import GateBase
-from jaxprof.cli.target import existing, is_compiled_now, is_own, is_ready, is_workload, session_at
+from jaxprof.cli.target import existing, is_compiled_now, is_ready, session_at
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.files import with_home
 from jaxprof.runner.repository import Repository, Revision, checked_out, repository_of
 from jaxprof.session.log import Library
 from jaxprof.session_names import EXTENSION
+from jaxprof.workloads import is_own, is_workload
 
 _HEAD = "HEAD"
 

@@ -2,61 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.hlo_program import HloProgram, programs_in, readable_programs
+from jaxprof.analysis.hlo_program import CompileOptions, HloProgram, programs_in, readable_programs
 from jaxprof.analysis.opener import HOW_TO_COMPILE, Kind, kind_of, open_hlo
 from jaxprof.cli.options import refuse, refuse_without
 from jaxprof.cli.output import note
-from jaxprof.cli.target import existing, is_compiled_now, is_ready, recorded, split_variant
-from jaxprof.errors import UsageError, WorkerError
-from jaxprof.runner.new_session import report_location
+from jaxprof.cli.target import existing, is_compiled_now, is_ready, recorded
+from jaxprof.errors import UsageError
 from jaxprof.units import counted
 
 if TYPE_CHECKING:
-    from jaxprof.runner.interpreter import Interpreter
-    from jaxprof.runner.planning import PlannedRun
     from jaxprof.session import Run, Session
-
-
-_NOTED_WARNINGS = ("sharding", "library_gemms", "debug_calls_left_out")
-"""Codes of the warnings that say what was compiled."""
-_LOAD_AUTOTUNED = "--xla_gpu_load_autotune_results_from"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompileOptions:
-    """The options that apply when jaxprof compiles, as given on the command line, by the names of their parameters."""
-
-    variant: str = ""
-    preset: str = "quick"
-    settings: Sequence[str] = ()
-    """Settings such as `n=4000`, as `--set` takes them."""
-    arguments: Sequence[str] = ()
-    targets: str = ""
-    """The value of `--for`."""
-    axes: str = ""
-    """The value of `--mesh`."""
-    shard: Sequence[str] = ()
-    autotune_results: Path | None = None
-    """A file of what XLA's autotuner chose on a GPU (`--xla_gpu_dump_autotune_results_to`, or in a dump's folder)."""
-    device: str | None = None
-    """The value of `--device`; once `placed`, an id."""
-    python: Path | None = None
-    keep_constants: bool = False
-    out: Path | None = None
-    force: bool = False
-
-    def environment(self) -> dict[str, str]:
-        """Variables of the process that compiles."""
-        if self.autotune_results is None:
-            return {}
-        flags = f'{os.environ.get("XLA_FLAGS", "")} {_LOAD_AUTOTUNED}="{self.autotune_results.resolve()}"'
-        return {"XLA_FLAGS": flags.strip()}
 
 
 def placed(options: CompileOptions, *targets: str) -> CompileOptions:
@@ -97,7 +57,9 @@ def find_modules(
                 f"chooses among existing programs, and {target} is compiled now",
                 "--variant chooses what is compiled; --out FILE keeps it as a session.",
             )
-        return _compile(target, options, variables)
+        from jaxprof.runner.compiling import compiled_now
+
+        return compiled_now(target, options, variables, note)
     path = existing(target)
     if alone:
         refuse(
@@ -164,63 +126,3 @@ def _modules_at_path(path: Path, run: str | None, number: int | None) -> list[Hl
     if number > len(modules):
         raise UsageError(f"{path} has {counted(len(modules), 'module')}", f"--module takes 1 to {len(modules)}.")
     return [modules[number - 1]]
-
-
-def _compile(target: str, options: CompileOptions, variables: Mapping[str, str] | None) -> list[HloProgram]:
-    """Lower and compile the target now, in child processes, without running anything, and return its modules. Raises
-    WorkerError if that fails, JaxprofError for a target or an option that does not fit."""
-    from jaxprof.devices.inventory.environment import environment_facts
-    from jaxprof.operating_system import refuse_to_run
-    from jaxprof.runner.interpreter import find_interpreter
-    from jaxprof.runner.scheduler import session_of
-    from jaxprof.session.log import LogWriter, new_header
-
-    refuse_to_run("compiling")
-    interpreter = find_interpreter(options.python)
-    planned = _planned(target, options, interpreter, variables)
-    writer = LogWriter(new_header(environment_facts()), options.out, replace_existing=options.force)
-    session = session_of(planned, writer, interpreter)
-    if writer.failure is not None or writer.changed:
-        report_location(writer, note)
-    for run in session.runs.values():
-        if run.status != "ok":
-            raise WorkerError(f"{run.label}: {run.error}", run.advice)
-    modules = programs_in(session)
-    for module in modules:
-        if module.run is not None:
-            module.notes += [warning.message for warning in module.run.warnings if warning.code in _NOTED_WARNINGS]
-    return modules
-
-
-def _planned(
-    target: str, options: CompileOptions, interpreter: Interpreter, variables: Mapping[str, str] | None
-) -> list[PlannedRun]:
-    """Return the compilations of one target: for this machine, or for each device that it lacks. Raises
-    JaxprofError."""
-    from jaxprof.cli.selection import find_workloads, read_settings
-    from jaxprof.devices.targets.machine import parse_mesh, parse_targets
-    from jaxprof.runner.planning import HOST, PlanOptions, plan_compiles
-
-    name, variant = split_variant(target)
-    if variant and options.variant and variant != options.variant:
-        raise UsageError(f"{target} says its variant, and so does --variant {options.variant}", "Give one of them.")
-    choice = PlanOptions(
-        devices=[options.device or HOST],
-        preset=options.preset,
-        settings=read_settings(options.settings),
-        arguments=options.arguments,
-        keep_constants=options.keep_constants,
-    )
-    mesh = parse_mesh(options.axes) if options.axes else {}
-    targets = parse_targets(options.targets) if options.targets else []
-    devices = targets[0].devices if targets else 1
-    try:
-        (info,) = find_workloads([name], interpreter, options.arguments, devices, variables)
-    except UsageError as error:
-        if targets and "ValueError" in error.what:  # usually because the file makes its own mesh
-            hint = f"It sees {counted(devices, 'device')}, as --for {targets[0].label} says."
-            raise UsageError(error.what, f"{error.hint} {hint}".strip()) from error
-        raise
-    plans = plan_compiles(info, variant or options.variant, choice, targets, options.shard, mesh)
-    environment = {**(variables or {}), **options.environment()}
-    return [replace(plan, environment=environment) for plan in plans]

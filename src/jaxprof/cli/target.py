@@ -111,18 +111,6 @@ def _fetched(url: str) -> Path:
     return mirror.path
 
 
-def is_workload(word: str) -> bool:
-    """Return whether the word is a built-in workload, alone or with a variant (`selu:jit`)."""
-    from jaxprof.workloads import names
-
-    return word.partition(":")[0] in names()
-
-
-def is_own(word: str) -> bool:
-    """Return whether the word names a user's function (`file.py:f`, `module:f`), file or module, not a workload."""
-    return ":" in word or "/" in word or "." in word
-
-
 def is_ready(word: str) -> bool:
     """Return whether the word is a path to something that need not be compiled."""
     return not word.endswith(".py") and os.path.exists(with_home(word))
@@ -130,13 +118,9 @@ def is_ready(word: str) -> bool:
 
 def is_compiled_now(word: str) -> bool:
     """Return whether the word is a workload or a function of the user's, and nothing that is compiled already."""
+    from jaxprof.workloads import is_workload
+
     return not is_ready(word) and (is_workload(word) or ":" in word or word.endswith(".py"))
-
-
-def split_variant(word: str) -> tuple[str, str]:
-    """Return a built-in workload and the variant after its colon (`selu:numpy`). A user's function has no variant."""
-    name, _, variant = word.partition(":")
-    return (name, variant) if is_workload(name) else (word, "")
 
 
 def split_run(word: str, find: Callable[[str], T]) -> tuple[T, str]:

@@ -60,11 +60,6 @@ class RemotePlace:
         return _UNSAFE.sub("-", last).strip(".-") or "store"
 
     @property
-    def is_folder(self) -> bool:
-        """Whether the URL ends like that of a folder, a slash or `.jaxprof.d`. The store is not queried."""
-        return self.url.endswith("/") or self.name.endswith(".jaxprof.d")
-
-    @property
     def key(self) -> str:
         """Hash of the URL, as the name of a folder that does not reveal it."""
         return hashlib.sha256(self.url.rstrip("/").encode("utf-8", "backslashreplace")).hexdigest()[:16]

@@ -20,6 +20,7 @@ from jaxprof.errors import FileRefusedError, JaxprofError, MissingFileError, Usa
 from jaxprof.files import open_regular
 from jaxprof.limits import FETCH_TIME, FETCHED, FETCHED_FILES
 from jaxprof.remote.place import REFUSED, URLS, RemotePlace
+from jaxprof.session_names import JOB_EXTENSION
 
 _REFUSALS: Final = (
     "permission", "access denied", "accessdenied", "forbidden", "unauthorized", "credential", "anonymous",
@@ -225,7 +226,7 @@ def _filesystem(place: RemotePlace) -> tuple[Any, str]:
         raise UsageError(f"{place.shown} cannot be opened: {place.clean(str(error))}", hint) from error
     except Exception as error:
         raise _failure(place, error) from error
-    if place.is_folder and place.scheme in _WEB:
+    if place.scheme in _WEB and place.url.endswith(("/", JOB_EXTENSION)):
         raise UsageError(f"{place.shown}: a web server lists no folders", "Name a session: https://host/run.jaxprof.")
     return files, str(root)
 

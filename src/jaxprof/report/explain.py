@@ -1,4 +1,4 @@
-"""Render an explanation: as text that fits a screen, and as JSON that fits a prompt.
+"""Render an explanation: as text, and as JSON that fits a prompt.
 
 It includes how much of the device's peak the runs reach.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.analysis.explain.catalogue import SOURCES, entries
@@ -77,8 +76,6 @@ UTILISATION: Final[tuple[Fact[Utilisation], ...]] = (
 )
 
 
-HEIGHT: Final = 23
-"""Lines of a small terminal, with one left for the prompt."""
 _SENTENCE_LIMITS: Final = (300, 200, 120, 70)
 """Most characters of a sentence in JSON. The first limit with which the whole explanation fits is taken."""
 _MOST_CHARACTERS: Final = 5_400
@@ -197,52 +194,31 @@ def place_text(finding: Finding) -> str:
     return finding.kernels[0] if finding.kernels else ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Room:
-    """Space for an explanation."""
-
-    sentence: int
-    """Most lines of a sentence."""
-    abstentions: int
-    """Most abstentions that are shown."""
-    commands: bool
-    """Whether the commands of findings and abstentions are shown."""
-    width: int = WIDTH
-    """Columns of a line."""
+def explanation_lines(explanation: Explanation, *, width: int = WIDTH) -> list[str]:
+    """Return the explanation in lines of at most `width` columns."""
+    return list(_lines(explanation, width))
 
 
-_ROOMS: Final = (_Room(99, 99, True), _Room(2, 99, True), _Room(2, 2, True), _Room(1, 2, True), _Room(1, 2, False))
-
-
-def explanation_lines(explanation: Explanation, *, full: bool = False, width: int = WIDTH) -> list[str]:
-    """Return the explanation in lines of at most `width` columns, shortened until it fits a small terminal unless
-    `full` is set."""
-    for room in _ROOMS:
-        lines = list(_lines(explanation, replace(room, width=width)))
-        if full or len(lines) <= HEIGHT:
-            return lines
-    return lines
-
-
-def _lines(explanation: Explanation, room: _Room) -> Iterator[str]:
-    answer_room = replace(room, sentence=room.sentence + room.commands)
+def _lines(explanation: Explanation, width: int) -> Iterator[str]:
     for line in answers(explanation):
-        yield from _cut(line, answer_room, hang=4)
+        yield from wrap(line, first="", hang=4, width=width)
     if not explanation.findings:
         yield explanation.nothing_found
     commands = list(dict.fromkeys(finding.verify for finding in explanation.findings))
+    label = _verify_label(explanation)
     for number, finding in enumerate(explanation.findings, start=1):
-        yield from _finding_lines(number, finding, room, verify=_verify_label(explanation) if len(commands) > 1 else "")
+        yield from _finding_lines(number, finding, width)
+        if len(commands) > 1:
+            yield from wrap(f"{label} {finding.verify}", first="   ", hang=2, width=width)
     if explanation.left_out:
         yield f"   and {explanation.left_out} more: {_where_the_rest_is(explanation)}"
     if len(commands) == 1:
-        yield from _cut(f"{_verify_label(explanation)} {commands[0]}", room, hang=8)
-    shown = explanation.abstentions[: room.abstentions]
-    for number, abstention in enumerate(shown, start=1):
-        repeated = any(following.command == abstention.command for following in shown[number : number + 1])
-        yield from _cut(abstention.reason, room, first="? ", hang=1)
-        if abstention.command and room.commands and not repeated:
-            yield from _cut(abstention.command, room, first="   ", hang=2)
+        yield from wrap(f"{label} {commands[0]}", first="", hang=8, width=width)
+    for number, abstention in enumerate(explanation.abstentions, start=1):
+        following = explanation.abstentions[number : number + 1]
+        yield from wrap(abstention.reason, first="? ", hang=1, width=width)
+        if abstention.command and all(abstention.command != each.command for each in following):
+            yield from wrap(abstention.command, first="   ", hang=2, width=width)
 
 
 def _verify_label(explanation: Explanation) -> str:
@@ -259,29 +235,17 @@ def _where_the_rest_is(explanation: Explanation) -> str:
     return command("hlo", explanation.name, "--findings") + " has them" if explanation.modules else "--full has them"
 
 
-def _finding_lines(number: int, finding: Finding, room: _Room, *, verify: str) -> Iterator[str]:
-    place = place_text(finding)
+def _finding_lines(number: int, finding: Finding, width: int) -> Iterator[str]:
     head = f"{number}. {finding.code}  {cost_text(finding)}"
     head += "" if finding.where is not None or not finding.run else f"  {finding.run}"
-    source = "  ".join(part for part in (place, safe(finding.code_line)) if part)
-    if columns(head) + 2 + columns(source) <= room.width or not room.commands:
-        yield from _cut(f"{head}  {source}".rstrip(), room, hang=3)
+    source = "  ".join(part for part in (place_text(finding), safe(finding.code_line)) if part)
+    if columns(head) + 2 + columns(source) <= width:
+        yield safe(f"{head}  {source}".rstrip())
     else:
-        yield from _cut(head, room, hang=3)
-        yield from _cut(source, room, first="   ", hang=2)
-    yield from _cut(finding.message, room, first="   ")
-    yield from _cut(finding.advice, room, first="   → ")
-    if verify and room.commands:
-        yield from _cut(f"{verify} {finding.verify}", room, first="   ", hang=2)
-
-
-def _cut(text: str, room: _Room, *, first: str = "", hang: int = 0) -> list[str]:
-    """Wrap the text into at most `room.sentence` lines. The last one ends in an ellipsis if something was cut."""
-    lines = wrap(text, first=first, hang=hang, width=room.width)
-    if len(lines) <= room.sentence:
-        return lines
-    kept = lines[: room.sentence]
-    return [*kept[:-1], shorten(f"{kept[-1]} {lines[room.sentence].strip()}", room.width)]
+        yield from wrap(head, first="", hang=3, width=width)
+        yield from wrap(source, first="   ", hang=2, width=width)
+    yield from wrap(finding.message, first="   ", width=width)
+    yield from wrap(finding.advice, first="   → ", width=width)
 
 
 def _source(finding: Finding) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -39,11 +38,10 @@ def refuse_folder(out: Path) -> None:
 
 def report_location(writer: LogWriter, note: Callable[[str], None]) -> bool:
     """Print where the session is. If it could not be written there, save it in another folder and return False."""
-    from jaxprof.session.log.state import url_of
+    import tempfile
 
     if writer.failure is None:
-        place = writer.path and (url_of(writer.path) or writer.path)
-        note(f"session: {place}" + (f" ({writer.changed})" if writer.changed else ""))
+        note(f"session: {writer.path}" + (f" ({writer.changed})" if writer.changed else ""))
         return not writer.is_displaced
     taken = writer.path.parent.absolute() if writer.path is not None else None
     others = [folder for folder in (Path.cwd(), Path(tempfile.gettempdir())) if folder.absolute() != taken]

@@ -1,14 +1,16 @@
-"""Plan the sides of a comparison as runs: A, B, C...
+"""The sides of a comparison, A, B, C...: read from words (target, interpreter and environment of each), and planned as
+runs.
 
 All of them are compared with A, so they are measured in one group, in turns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from jaxprof.analysis.ab import difference
 from jaxprof.engine.protocol.request import KeptLeaf
@@ -16,9 +18,12 @@ from jaxprof.errors import UsageError, WorkerError
 from jaxprof.events import ComparisonPlanned, RunSpec, SideSpec
 from jaxprof.private import kept_value
 from jaxprof.runner.engine_process import describe_inputs
-from jaxprof.runner.interpreter import Interpreter
+from jaxprof.runner.interpreter import Interpreter, find_interpreter
 from jaxprof.runner.planning import HOST, PlannedRun
+from jaxprof.runner.repository import Revision, checked_out
+from jaxprof.runner.targets import find_workloads, read_settings
 from jaxprof.stats.comparison import MARGIN
+from jaxprof.workloads import split_variant
 from jaxprof.workloads.model import VariantInfo, WorkloadInfo
 
 MOST_LAUNCHES = 10
@@ -196,3 +201,112 @@ def _variant(side: ComparedSide, name: str) -> VariantInfo:
             f"--variant takes one of: {', '.join(variant.name for variant in variants)}.",
         )
     return chosen
+
+
+LABELS = "ABCDEFGHIJ"
+_OF_A_SIDE: Final = ("environment", "python", "settings", "precision")
+"""Parameters that hold for all sides; with `_b` behind its name, each holds for B in place of that."""
+
+Sides = tuple[list[ComparedSide], list[str]]
+"""The sides, and the notes to print before the measuring."""
+
+
+@contextmanager
+def read_sides(targets: tuple[str, ...], words: Mapping[str, Any]) -> Iterator[Sides]:
+    """Yield the sides at these targets, as the parameters of `compare` describe them; another revision is checked out
+    until the end. Raises UsageError."""
+    targets = _both(targets, words)
+    if words.get("revision") is None:
+        yield sides_of(targets, words, None)
+        return
+    with checked_out(targets[1], words["revision"]) as revision:
+        yield sides_of(targets, words, revision)
+
+
+def _both(targets: tuple[str, ...], words: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the targets, of which one alone stands for two sides. Raises UsageError."""
+    if words.get("revision") is not None and len(targets) > 1:
+        raise UsageError("--git compares one target with another revision of it", "Name the target once.")
+    if len(targets) == 1 and not _differ(words):
+        raise UsageError(
+            "compare needs two sides",
+            f"Name the other: jaxprof compare {targets[0]} OTHER; or say how the sides differ, with --git REV, "
+            f"--env-b K=V, --set-b, --precision-b or --python-b. "
+            f"jaxprof compare {targets[0]} {targets[0]} compares it with itself.",
+        )
+    if len(targets) > len(LABELS):
+        raise UsageError(f"compare measures at most {len(LABELS)} sides", "Compare fewer at a time.")
+    return targets * 2 if len(targets) == 1 else targets
+
+
+def _differ(words: Mapping[str, Any]) -> bool:
+    """Return whether A and B differ by more than their targets."""
+    return words.get("revision") is not None or any(words.get(f"{name}_b") for name in _OF_A_SIDE)
+
+
+def sides_of(targets: Sequence[str], words: Mapping[str, Any], revision: Revision | None) -> Sides:
+    """Return the sides at these targets, the first of them at `revision`. Raises UsageError."""
+    notes: list[str] = []
+    interpreters: dict[str | None, Interpreter] = {}
+    sides: list[ComparedSide] = []
+    for label, target in zip(LABELS, targets, strict=False):
+        own = {name: label == "B" and words.get(f"{name}_b") for name in _OF_A_SIDE}
+        python = own["python"] or words.get("python")
+        if python not in interpreters:
+            interpreters[python] = find_interpreter(Path(python) if python else None)
+        if interpreters[python].jax is None:
+            raise UsageError(
+                f"{label}: {interpreters[python].path} has no jax",
+                f"{'--python-b' if label == 'B' else '--python'} PATH names an environment with jax.",
+            )
+        own_variables = _variables(own["environment"] or ())
+        environment = {**_variables(words.get("environment") or ()), **own_variables}
+        place, variant = split_variant(target)
+        title = [target]
+        at_revision: dict[str, Any] = revision.side(target, is_then=label == "A") if revision is not None else {}
+        if revision is not None and label == "A":
+            place = revision.target(target)
+            title = [f"{target} at {revision.name}" + f" ({revision.commit})" * (revision.name != revision.commit)]
+        title += [f"{name}={kept_value(name, value)}" for name, value in own_variables.items()]
+        title += own["settings"] or ()
+        title += [f"{own['precision']} precision"] if own["precision"] else []
+        title += [own["python"]] if own["python"] else []
+        (workload,) = find_workloads(
+            [place],
+            interpreters[python],
+            words["arguments"],
+            variables={**at_revision.get("variables", {}), **environment},
+            inputs_from=sides[0].workload.target if sides else "",
+        )
+        if workload.inputs_from:
+            notes.append(f"{label} has no inputs of its own, and is called with those of A")
+        side = ComparedSide(
+            label=label,
+            title=", ".join(title),
+            workload=workload,
+            variant=variant,
+            interpreter=interpreters[python],
+            environment=environment,
+            settings=read_settings([*(words.get("settings") or ()), *(own["settings"] or ())]),
+            precision=own["precision"] or words.get("precision") or "",
+            **at_revision,
+        )
+        sides.append(side)
+    if note := tree_note([side.spec() for side in sides]):
+        notes.append(note)
+    elif len(set(targets)) == 1 and not _differ(words):
+        notes.append("all sides are the same: an A/A comparison, which shows what this machine can tell apart")
+    return sides, notes
+
+
+def _variables(items: Sequence[str]) -> dict[str, str]:
+    """Return `NAME=value` items as a mapping. Raises UsageError."""
+    variables: dict[str, str] = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not equals or not name.isidentifier() or "\0" in value:
+            raise UsageError(
+                f"cannot read the variable {item!r}", "Write it as NAME=VALUE: --env-b XLA_FLAGS=--xla_..."
+            )
+        variables[name] = value
+    return variables

@@ -41,20 +41,17 @@ def make_scheduler(
 ) -> Made:
     """Create a scheduler of runs, or one of `program`, that writes a new session to `path`, or into the user's
     folder."""
-    from jaxprof.devices.inventory.environment import environment_facts
+    from jaxprof.runner.new_session import new_writer
     from jaxprof.runner.program_run import ProgramScheduler
     from jaxprof.runner.scheduler import Scheduler
     from jaxprof.session import Session
-    from jaxprof.session.log import Library, LogWriter, new_header
 
-    header = new_header(environment_facts())
-    path = path if path is not None else Library().new_path(header)
-    writer = LogWriter(header, path)
-    session = Session(header)
+    writer = new_writer(path)
+    session = Session(writer.header)
     session.desert(deserted=False)
     if program is None:
-        return Scheduler(writer, interpreter, listen), session, path
-    return ProgramScheduler(writer, interpreter, listen, program), session, path
+        return Scheduler(writer, interpreter, listen), session, writer.path
+    return ProgramScheduler(writer, interpreter, listen, program), session, writer.path
 
 
 @dataclass

@@ -11,7 +11,6 @@ import pytest
 
 from engine.measure.heard import of, phases
 from golden import held_cases
-from jaxprof.cli.selection import find_workloads
 from jaxprof.devices.targets import wheels
 from jaxprof.devices.targets.machine import parse_targets
 from jaxprof.engine.protocol import encode_request
@@ -24,6 +23,7 @@ from jaxprof.hlo.read.parse import module
 from jaxprof.runner.interpreter import find_interpreter
 from jaxprof.runner.planning import PlanOptions, plan_compiles
 from jaxprof.runner.scheduler import Scheduler
+from jaxprof.runner.targets import find_workloads
 from jaxprof.session.log import LogWriter, new_header
 from jaxprof.session.log.codec import decode_line
 

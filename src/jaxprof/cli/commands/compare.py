@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from jaxprof.cli import options
-from jaxprof.cli.answers import command_line, print_conclusion, print_facts
+from jaxprof.cli.answers import command_line, measure, print_conclusion, print_facts
 from jaxprof.cli.options import refuse, refuse_others, refuse_without
 from jaxprof.cli.output import (
     combine_options,
@@ -29,7 +29,6 @@ from jaxprof.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from jaxprof.analysis.session_difference import SessionDifference
-    from jaxprof.session import Run, Session
 
 _COMPILED: Final = ("targets", "axes", "shard", "arguments", "settings", "python")
 _RUN: Final = re.compile(r".+(?<!\.py):r\d+")
@@ -167,10 +166,10 @@ def _measured(targets: tuple[str, ...], form: str, words: dict[str, Any]) -> int
     refuse_without("out", ("force",))
     from jaxprof.analysis.ab import ab_results
     from jaxprof.cli.selection import choose
-    from jaxprof.cli.sides import measure, read_sides
     from jaxprof.operating_system import refuse_to_run, unwound_by_signals
     from jaxprof.reaper import TemporaryFolder
     from jaxprof.report.comparison import ab_json, ab_lines
+    from jaxprof.runner.sides import read_sides
 
     refuse_to_run("jaxprof compare")
     with unwound_by_signals(), TemporaryFolder("ab") as folder, read_sides(targets, words) as read:
@@ -225,23 +224,20 @@ def _refuse_twice(files: Sequence[str], sides: Sequence[Recorded]) -> None:
 
 def _compiled(files: tuple[str, ...], compiling: dict[str, Any]) -> list[SessionDifference]:
     """Compile the targets, and compare each with the first, on each device. Raises JaxprofError."""
+    from jaxprof.analysis.gate import paired_programs
+    from jaxprof.analysis.hlo_program import CompileOptions
     from jaxprof.analysis.session_difference import session_difference
-    from jaxprof.cli.hlo_target import CompileOptions, compiled_programs
+    from jaxprof.cli.hlo_target import compiled_programs
 
-    options = CompileOptions(**compiling)
-    sides: list[dict[str, tuple[Session, Run]]] = [
-        {run.plan.device: (session, run) for session, run in compiled_programs(name, options)} for name in files
-    ]
+    first, *others = (compiled_programs(name, CompileOptions(**compiling)) for name in files)
     differences: list[SessionDifference] = []
-    for name, other in zip(files[1:], sides[1:], strict=True):
-        shared = [device for device in sides[0] if device in other]
-        if not shared:
-            raise UsageError(
-                f"{files[0]} and {name} have no device in common", f"{', '.join(sides[0])}; {', '.join(other)}."
-            )
-        for device in shared:
-            (first, before), (second, after) = sides[0][device], other[device]
-            differences.append(session_difference(first, second, run_before=before.id, run_after=after.id))
+    for name, other in zip(files[1:], others, strict=True):
+        pairs = [(ours, theirs) for ours, theirs in paired_programs(first, other) if ours and theirs]
+        if not pairs:
+            has = "; ".join(", ".join(run.plan.device for _, run in side) for side in (first, other))
+            raise UsageError(f"{files[0]} and {name} have no device in common", f"{has}.")
+        for (session_a, run_a), (session_b, run_b) in pairs:
+            differences.append(session_difference(session_a, session_b, run_before=run_a.id, run_after=run_b.id))
     return differences
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option(
     "--code", metavar="CODE", help="What a finding means, what to do, and where to read on; `all` lists them."
 )
-@click.option("--full", is_flag=True, help="Print every finding in full, even if they fill more than a screen.")
+@click.option("--full", is_flag=True, help="Print every finding, not only the first five.")
 @options.profile
 @format_option("text", "json", "markdown", bounded=())
 def command(file: str | None, code: str | None, full: bool, form: str) -> None:
@@ -50,7 +50,7 @@ def command(file: str | None, code: str | None, full: bool, form: str) -> None:
     if form == "json":
         print_json("explanation", explain.explanation_json(explained), _next(explained))
     else:
-        print_report("\n".join(explain.explanation_lines(explained, full=full or form == "markdown")), form)
+        print_report("\n".join(explain.explanation_lines(explained)), form)
 
 
 def _explain(file: str, most: int) -> Explanation:

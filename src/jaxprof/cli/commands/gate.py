@@ -22,22 +22,27 @@ from jaxprof.analysis.gate import (
     label_of,
     read_limits,
 )
+from jaxprof.analysis.hlo_program import CompileOptions
 from jaxprof.cli import options
-from jaxprof.cli.answers import Outcome, command_line, print_facts
-from jaxprof.cli.gate_base import found_base
-from jaxprof.cli.hlo_target import CompileOptions, compiled_programs, placed
+from jaxprof.cli.answers import Outcome, command_line, measure, print_facts
+from jaxprof.cli.gate_base import FoundBase, found_base
+from jaxprof.cli.hlo_target import compiled_programs, placed
 from jaxprof.cli.options import refuse, refuse_without, words_given
 from jaxprof.cli.output import ExitCode, format_option, print_lines, print_report
-from jaxprof.cli.sides import TIMED, measure_times
 from jaxprof.cli.target import existing, is_compiled_now, session_at
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.operating_system import unwound_by_signals
+from jaxprof.reaper import TemporaryFolder
 from jaxprof.report import gate as report
 from jaxprof.report.conclusion import conclusion_lines, gate_conclusion
 from jaxprof.report.renderers import WIDE
+from jaxprof.runner.sides import HALF_WIDTH, sides_of
+from jaxprof.workloads import split_variant
 
 _COMPILING: Final = {"targets", "axes", "shard", "variant", "arguments", "settings", "device", "python"}
 """Parameters that say what is compiled; `hlo` and `compare` have them, too."""
+TIMED: Final = ("launches", "budget_seconds", "max_seconds", "max_silence_seconds", "seed", "out", "force")
+"""Parameters of a command that say how the times of sides are measured, and where they are kept."""
 
 
 @click.command("gate")
@@ -121,10 +126,43 @@ def _compared(
                 raise found.named(error) from error
             rows, notes = judged_programs(found.about, before, _programs(target, options), judged_alone)
         if together:
-            measured = measure_times(target, found, options, how, timed)
+            measured = _measure_times(target, found, options, how, timed)
             (compared,) = ab_results(measured.session)
             rows += judged_times(label_of(compared.versus[0].run), compared, timed)
     return GateResult(found.about, tuple(rows), tuple(notes), compared), measured
+
+
+def _measure_times(
+    target: str,
+    base: FoundBase,
+    compiling: CompileOptions,
+    how: Mapping[str, Any],
+    limits: Sequence[GateLimit],
+) -> Outcome:
+    """Measure both sides, A the base and B the target. Raises UsageError for sides that do not fit."""
+    revision = base.revision
+    sides = (target if revision else base.target, target)
+    targets, variants = zip(*map(split_variant, sides), strict=True)
+    if len(chosen := {each for each in (*variants, compiling.variant) if each}) > 1:
+        raise UsageError(f"both sides are measured as one variant, not as {' and '.join(sorted(chosen))}", "Name one.")
+    words = {
+        "revision": base.about.name if revision is not None else None,
+        "arguments": compiling.arguments,
+        "settings": compiling.settings,
+        "python": str(compiling.python) if compiling.python else None,
+    }
+    read = sides_of(targets, words, revision)
+    with TemporaryFolder("gate") as folder:
+        return measure(
+            read,
+            folder,
+            how,
+            device=compiling.device,
+            variant=next(iter(chosen), "jit"),
+            preset=compiling.preset,
+            arguments=compiling.arguments,
+            half_width=HALF_WIDTH if all(limit.fact == "run" for limit in limits if limit.is_time) else None,
+        )
 
 
 def _refuse_ineffective(targets: str, parsed_limits: Sequence[GateLimit], *, timed: bool) -> None:

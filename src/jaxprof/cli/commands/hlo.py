@@ -17,8 +17,7 @@ from jaxprof.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from jaxprof.analysis.hlo_program import HloProgram
-    from jaxprof.cli.hlo_target import CompileOptions
+    from jaxprof.analysis.hlo_program import CompileOptions, HloProgram
     from jaxprof.report.kernels import KernelOptions
 
 MOST_PROBLEMS = 20
@@ -89,7 +88,8 @@ def command(
     part of it, or `last`). Functions and workloads are lowered and compiled, but not run. With --for, they are
     compiled for devices that you do not have: an estimate of their kernels.
     """
-    from jaxprof.cli.hlo_target import CompileOptions, find_modules, placed
+    from jaxprof.analysis.hlo_program import CompileOptions
+    from jaxprof.cli.hlo_target import find_modules, placed
 
     view = chosen_view("other", "stage")
     options = CompileOptions(**compiling)

@@ -32,7 +32,6 @@ from jaxprof.cli.output import (
 from jaxprof.cli.target import follow_fetched, import_to, local_word, named, recorded
 from jaxprof.errors import FileRefusedError, UsageError, missing_file, system_words, unknown_name
 from jaxprof.files import with_home
-from jaxprof.runner.new_session import refuse_folder
 from jaxprof.units import counted
 
 if TYPE_CHECKING:
@@ -210,6 +209,7 @@ def _keep(path: Path, out: Path | None, form: str, *, force: bool) -> None:
 def _new_session(out: Path | None, form: str, *, force: bool) -> Path:
     """Return where to keep a profile as a session. Raises UsageError, also for a format that the answer lacks, and
     StorageError if there is something already."""
+    from jaxprof.runner.new_session import refuse_folder
     from jaxprof.session.log import Library, new_header
 
     if form not in ("text", "json"):

@@ -89,10 +89,11 @@ def command(
         print_catalogue(names[0] if names else None, python, planning["arguments"], form)
         return ExitCode.OK
     from jaxprof import workloads
-    from jaxprof.cli.selection import choose, find_workloads, planned_from, read_settings
+    from jaxprof.cli.selection import choose, planned_from
     from jaxprof.operating_system import refuse_to_run
     from jaxprof.runner.interpreter import find_interpreter
     from jaxprof.runner.planning import PlanOptions, plan_all
+    from jaxprof.runner.targets import find_workloads, read_settings
 
     refuse_to_run("jaxprof run")
     if source is not None:

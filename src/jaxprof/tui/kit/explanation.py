@@ -102,7 +102,7 @@ class ExplanationDialog(ReportDialog, keys="explanation"):
         from jaxprof.report.explain import explanation_lines
 
         found = self._explanation = explain(self._session, self._called)
-        lines = partial(explanation_lines, found, full=True)
+        lines = partial(explanation_lines, found)
         return lambda width: [Content.styled(line, _style(line)) for line in lines(width=max(40, width))]
 
     def action_copy(self) -> None:

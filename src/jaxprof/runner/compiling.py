@@ -1,0 +1,83 @@
+"""Compile what a word names, and run nothing: for this machine, or for devices that it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from jaxprof.analysis.hlo_program import CompileOptions, HloProgram, programs_in
+from jaxprof.errors import UsageError, WorkerError
+from jaxprof.runner.new_session import report_location
+from jaxprof.runner.targets import find_workloads, read_settings
+from jaxprof.units import counted
+from jaxprof.workloads import split_variant
+
+if TYPE_CHECKING:
+    from jaxprof.runner.interpreter import Interpreter
+    from jaxprof.runner.planning import PlannedRun
+
+_NOTED_WARNINGS = ("sharding", "library_gemms", "debug_calls_left_out")
+"""Codes of the warnings that say what was compiled."""
+
+
+def compiled_now(
+    target: str, options: CompileOptions, variables: Mapping[str, str] | None, note: Callable[[str], None]
+) -> list[HloProgram]:
+    """Lower and compile the target now, in child processes, without running anything, and return its modules. `note` is
+    called with where they are kept, if not where they should be. Raises WorkerError if that fails, JaxprofError for a
+    target or an option that does not fit."""
+    from jaxprof.devices.inventory.environment import environment_facts
+    from jaxprof.operating_system import refuse_to_run
+    from jaxprof.runner.interpreter import find_interpreter
+    from jaxprof.runner.scheduler import session_of
+    from jaxprof.session.log import LogWriter, new_header
+
+    refuse_to_run("compiling")
+    interpreter = find_interpreter(options.python)
+    planned = _planned(target, options, interpreter, variables)
+    writer = LogWriter(new_header(environment_facts()), options.out, replace_existing=options.force)
+    session = session_of(planned, writer, interpreter)
+    if writer.failure is not None or writer.changed:
+        report_location(writer, note)
+    for run in session.runs.values():
+        if run.status != "ok":
+            raise WorkerError(f"{run.label}: {run.error}", run.advice)
+    modules = programs_in(session)
+    for module in modules:
+        if module.run is not None:
+            module.notes += [warning.message for warning in module.run.warnings if warning.code in _NOTED_WARNINGS]
+    return modules
+
+
+def _planned(
+    target: str, options: CompileOptions, interpreter: Interpreter, variables: Mapping[str, str] | None
+) -> list[PlannedRun]:
+    """Return the compilations of one target: for this machine, or for each device that it lacks. Raises
+    JaxprofError."""
+    from jaxprof.devices.targets.machine import parse_mesh, parse_targets
+    from jaxprof.runner.planning import HOST, PlanOptions, plan_compiles
+
+    name, variant = split_variant(target)
+    if variant and options.variant and variant != options.variant:
+        raise UsageError(f"{target} says its variant, and so does --variant {options.variant}", "Give one of them.")
+    choice = PlanOptions(
+        devices=[options.device or HOST],
+        preset=options.preset,
+        settings=read_settings(options.settings),
+        arguments=options.arguments,
+        keep_constants=options.keep_constants,
+    )
+    mesh = parse_mesh(options.axes) if options.axes else {}
+    targets = parse_targets(options.targets) if options.targets else []
+    devices = targets[0].devices if targets else 1
+    try:
+        (info,) = find_workloads([name], interpreter, options.arguments, devices, variables)
+    except UsageError as error:
+        if targets and "ValueError" in error.what:  # usually because the file makes its own mesh
+            hint = f"It sees {counted(devices, 'device')}, as --for {targets[0].label} says."
+            raise UsageError(error.what, f"{error.hint} {hint}".strip()) from error
+        raise
+    plans = plan_compiles(info, variant or options.variant, choice, targets, options.shard, mesh)
+    environment = {**(variables or {}), **options.environment()}
+    return [replace(plan, environment=environment) for plan in plans]
