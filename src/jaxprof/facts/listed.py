@@ -22,7 +22,6 @@ from jaxprof.facts.units import (
 )
 
 if TYPE_CHECKING:
-    from jaxprof.rollup.making import RollUpReport
     from jaxprof.session.log import Entry
     from jaxprof.workloads.model import WorkloadInfo
 
@@ -100,7 +99,7 @@ WORKLOAD: Final[tuple[Fact[WorkloadInfo], ...]] = (
     Fact("origin", TEXT, "built in, or the target"),
     Fact("inputs_from", TEXT, "Where the inputs come from"),
 )  # fmt: skip
-ROLL_UP: Final[tuple[Fact[RollUpReport], ...]] = (
+ROLL_UP: Final[tuple[Fact[Any], ...]] = (
     Fact("process", INDEX, "Index of the process in its job"),
     Fact("session", TEXT, "Name of its session's file"),
     Fact("rollup_bytes", BYTES, "Size of its roll-up; null if there is none", at("bytes")),
