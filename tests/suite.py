@@ -5,7 +5,8 @@ A pytest plugin, loaded by `conftest.py`.
 Ends: pytest-timeout raises in a test that is past its limit, which fails that test and lets the rest go on. A main
 thread that swallows signals, or holds the interpreter's lock in native code, is not reached by that. Therefore the C
 thread of faulthandler prints all stacks and ends the process some seconds later; with pytest-xdist, the parent then
-names the test in which its worker crashed, and starts another worker.
+names the test in which its worker crashed, and starts another worker. That one goes on with the next test: xdist alone
+would begin the same one in eight workers, one after the other, and then give up.
 
 Kinds: a test marked `process` may start one. Any other that does fails, so that `-m "not process"` stays quick.
 
@@ -81,6 +82,26 @@ def _limit(item):
     if given is None:
         given = item.config.getoption("timeout", None)
     return float(given if given is not None else item.config.getini("timeout") or 0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class EachOnce(LoadFileScheduling):
+        """A test in which a worker ended is over."""
+
+        def remove_node(self, node):
+            units = self.assigned_work[node].values()
+            crashed = next((test for unit in units for test, over in unit.items() if not over), None)
+            for unit in units:
+                unit.update({crashed: True} if crashed in unit else {})
+            super().remove_node(node)
+            return crashed
+
+    return EachOnce(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

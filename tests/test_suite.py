@@ -1,18 +1,43 @@
 """A test that hangs is named and ends, and one that starts a process has to say so."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-SPINS = """
+HANGS = """
+import ctypes
+import os
 import signal
+import pytest
 
 def test_before():
     pass
 
-def test_that_hangs():
-    signal.signal(signal.SIGALRM, signal.SIG_IGN)  # what pytest-timeout sends
-    {hangs}
+def ignore_what_pytest_timeout_sends():
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)
+
+def test_that_spins():
+    ignore_what_pytest_timeout_sends()
+    while True:
+        pass
+
+def test_that_holds_the_lock_in_native_code():
+    ignore_what_pytest_timeout_sends()
+    ctypes.PyDLL(None).sleep(60)
+
+def test_that_waits_in_a_call_without_signals():
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    os.read(os.pipe()[0], 1)
+
+@pytest.fixture(scope="module")
+def made():
+    ignore_what_pytest_timeout_sends()
+    while True:
+        pass
+
+def test_whose_fixture_spins(made):
+    pass
 
 def test_after():
     pass
@@ -49,18 +74,14 @@ def suite(pytester, monkeypatch):
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(
-    "hangs",
-    ["while True: pass", "import ctypes; ctypes.PyDLL(None).sleep(60)"],
-    ids=["in the interpreter", "in native code that holds the lock"],
-)
-def test_a_test_that_hangs_is_named_and_the_others_go_on(hangs, suite):
-    suite.makepyfile(test_it=SPINS.format(hangs=hangs))
-    loaded = ("-p", "xdist.plugin", "-p", "pytest_timeout", "-p", "suite")
+def test_each_test_that_hangs_is_named_once_and_the_others_go_on(suite):
+    suite.makepyfile(test_it=HANGS)
+    loaded = ("-p", "xdist.plugin", "-p", "pytest_timeout", "-p", "suite", "--dist", "loadfile")
     limits = ("-o", "timeout=0.5", "-o", "timeout_grace=0.2")
     ran = suite.runpytest_subprocess(*loaded, "-n", "1", *limits, timeout=50)
-    ran.assert_outcomes(passed=2, failed=1)
-    ran.stdout.fnmatch_lines(["*crashed while running 'test_it.py::test_that_hangs'*"])
+    ran.assert_outcomes(passed=2, failed=4)
+    named = [line.rpartition("::")[2].rstrip("'") for line in ran.outlines if "crashed while running" in line]
+    assert named == re.findall(r"test_(?:that|whose)\w+", HANGS)
 
 
 @pytest.mark.process
