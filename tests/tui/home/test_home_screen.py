@@ -7,11 +7,11 @@ from jaxprof.errors import WorkerError
 from jaxprof.runner.expected_time import expected_time
 from jaxprof.session.log import Library
 from jaxprof.tui.home.device_list import DeviceList
+from jaxprof.tui.home.dialogs import split_specs, whole_target
 from jaxprof.tui.home.plan_options import HomeOptions
 from jaxprof.tui.home.preview import last_medians
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.home.start_list import StartList
-from jaxprof.tui.home.workload_dialogs import split_specs, whole_target
 from jaxprof.tui.kit.dialogs import FormDialog
 from tui.fakes import HOSTILE, MIDDLE, NoJax, NoMachine, Stage, info, keep_session, walking
 

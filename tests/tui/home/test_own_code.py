@@ -9,7 +9,7 @@ from jaxprof.runner.program import ProgramCommand
 from jaxprof.session.log import Library, LogWriter
 from jaxprof.session.log.entry import read_entry
 from jaxprof.tui.home.preview import session_summary
-from jaxprof.tui.home.start_list import TOUR, WAYS, StartList, own_rows
+from jaxprof.tui.home.start_list import WAYS, StartList, own_rows
 from tui.fakes import NOW, SMALL, keep_session, walking
 
 pytestmark = pytest.mark.usefixtures("small_catalogue", "shelf")
@@ -35,7 +35,7 @@ def test_programs_of_the_folder_come_before_the_kept_sessions(shelf, work):
     found = own_rows(Library().listed(), work)
     assert [row.title for row in found[:2]] == ["train.py", "selu"]
     assert found[0].program == ProgramCommand(path="train.py", directory=str(work))
-    assert found[2:] == [way for way in WAYS if way.action != TOUR]
+    assert len(found) == 2
 
 
 async def test_each_way_has_its_key_and_the_cursor_goes_on_into_the_examples():
@@ -48,6 +48,7 @@ async def test_each_way_has_its_key_and_the_cursor_goes_on_into_the_examples():
         rows.show(WAYS[:1])
         assert rows.current == "hessian", "what a thread brings moves no cursor that the user has moved"
         rows.show(WAYS)
+        await walk.press("home space", "marks a session, of a program too")
 
         for index, way in enumerate(WAYS):
             dialogs = []
@@ -83,9 +84,9 @@ async def test_a_program_that_is_recorded_now_is_followed_and_one_that_has_ended
     writer.append(e.RunClosed(run="r1", workload="serve.py", variant="program", device="host", status="ok"))
     entry = read_entry(path)
     assert (entry.live, entry.running) == (True, False), "its session is still held"
-    (session, *ways) = own_rows([entry], shelf)
+    (session,) = own_rows([entry], shelf)
     assert session.note == "just now"
-    assert (session.entry, ways) == (entry, [way for way in WAYS if way.action != TOUR])
+    assert session.entry == entry
     writer.close()
 
 

@@ -21,7 +21,7 @@ from jaxprof.errors import JaxprofError
 from jaxprof.text import safe
 from jaxprof.tui.home.device_list import DeviceList
 from jaxprof.tui.home.plan_options import HomeOptions, plan_line
-from jaxprof.tui.home.start_list import StartList, StartRow, explained, own_rows, plan_text
+from jaxprof.tui.home.start_list import StartList, StartRow, explained, own_rows
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import HIDDEN, Hidden, in_thread, on
@@ -49,7 +49,7 @@ _OF_A_WORKLOAD = frozenset({"edit", "preset", "compile_for", "run"})
 
 
 class HomeScreen(SessionScreen, keys="home"):
-    """Devices at the top, the list on the left, the preview of its row on the right, the plan of Enter below."""
+    """Devices at the top, the list on the left, the preview of its row on the right, the plan of its runs below."""
 
     CSS_PATH = None  # the app's stylesheet has its layout, so that the first frame has it
     MODE = "home"
@@ -222,13 +222,10 @@ class HomeScreen(SessionScreen, keys="home"):
         return [info for info in marked if info is not None]
 
     def _show_plan(self) -> None:
-        """Show in one line what Enter will do."""
-        row, width = self._rows.current_row, self.app.size.width
-        line = plan_text(row, width) if row is not None and not row.workload else None
-        if self.info is not None:
-            line = plan_line(self._chosen(), self.choices, width)
-        if line is not None:
-            self.query_one("#plan", Static).update(line, layout=False)
+        """Show in one line what Enter will run; of other rows, the preview says what it does."""
+        chosen = self._chosen() if self.info is not None else []
+        line = plan_line(chosen, self.choices, self.app.size.width) if chosen else Content("")
+        self.query_one("#plan", Static).update(line, layout=False)
 
     def _show_marks(self) -> None:
         """Show on the frame how many rows are marked and hidden, and whether the marked ones can be compared."""
@@ -271,10 +268,10 @@ class HomeScreen(SessionScreen, keys="home"):
 
     def action_kept(self, what: str) -> None:
         """Rename, copy or delete the session under the cursor."""
-        from jaxprof.tui.home import kept_sessions
+        from jaxprof.tui.home import dialogs
 
         if self.entry is not None:
-            getattr(kept_sessions, what)(self.profiler, self.entry, self.list_sessions)
+            getattr(dialogs, what)(self.profiler, self.entry, self.list_sessions)
 
     def action_open_file(self) -> None:
         self.profiler.ask_for_file()
@@ -324,13 +321,13 @@ class HomeScreen(SessionScreen, keys="home"):
 
     def action_edit(self) -> None:
         if self.info is not None:
-            from jaxprof.tui.home.workload_dialogs import ask_parameters
+            from jaxprof.tui.home.dialogs import ask_parameters
 
             ask_parameters(self.app, self.info, self.choices, self._show_row)
 
     def action_compile_for(self) -> None:
         if self.info is not None:
-            from jaxprof.tui.home.workload_dialogs import ask_devices
+            from jaxprof.tui.home.dialogs import ask_devices
 
             ask_devices(self.profiler, self.info, self.choices)
 
@@ -374,7 +371,7 @@ class HomeScreen(SessionScreen, keys="home"):
         ask_for_program(self.profiler, program)
 
     def action_own(self) -> None:
-        from jaxprof.tui.home.workload_dialogs import ask_own
+        from jaxprof.tui.home.dialogs import ask_own
 
         ask_own(self.profiler, self.choices, self._take_own)
 

@@ -1,5 +1,5 @@
-"""The list of the Start screen: what runs, the programs of this folder, the kept sessions and jobs, the ways to measure
-anything else, and the examples, which are the workloads of the catalogue.
+"""The list of the Start screen: what runs, the programs of this folder, the kept sessions and jobs, and the examples,
+which are the workloads of the catalogue. Who has no program and no session yet gets the ways to measure one.
 
 The first frame has the ways and the examples; a thread adds the others. No program is imported to find it, and none
 starts without its dialog: a file that happens to lie in the folder is shown before it runs.
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 from textual.content import Content
 
 from jaxprof.events.base import with_failures
-from jaxprof.text import safe, shorten
-from jaxprof.tui.keys import key_of
+from jaxprof.text import safe
+from jaxprof.tui.keys import ACTIONS, key_of
 from jaxprof.tui.kit.drawing import cell, mark
 from jaxprof.tui.kit.format import ago
 from jaxprof.tui.kit.guard import HIDDEN, Hidden
@@ -36,8 +36,6 @@ _SOURCE_SHOWN = 4_000
 """Characters of a program's source that the preview shows."""
 _NAME = 19
 """Columns of the name of a workload, before its title."""
-TOUR = "app.help"
-"""Name of the action, and the id of its key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +47,7 @@ class StartRow:
     explains: str = ""
     """What Enter does, for the preview; of a workload, its description. A kept session has its summary there."""
     action: str = ""
-    """The action of the screen that Enter runs; empty for a program, a session and a workload."""
-    binding: str = ""
-    """Id of the key that does the same as Enter; empty if there is none."""
+    """The action that Enter runs; empty for a program, a session and a workload."""
     program: ProgramCommand | None = None
     """The program that Enter offers to run; None if the row is no program."""
     source: str = ""
@@ -77,7 +73,8 @@ class StartRow:
     @property
     def key_shown(self) -> str:
         """The key that does the same as Enter; empty if there is none."""
-        return key_of(self.binding) if self.binding else ""
+        name = self.action if "." in self.action else f"home.{self.action}"
+        return key_of(name) if name in ACTIONS else ""
 
 
 WAYS = (
@@ -85,24 +82,24 @@ WAYS = (
         "Profile a script…", "",
         "Runs a program of yours unchanged, as python does, and says where its time goes: the slowest lines, what was "
         "compiled, why it was compiled again, copies, memory, and what to change.",
-        "program", "home.program",
+        "program",
     ),
     StartRow(
         "Measure a function…", "",
         "Times a function of yours phase by phase (trace, lower, compile, first run, steady run) on each device, and "
         "its NumPy twin if it has one: is it faster, and from how many calls on?",
-        "own", "home.own",
+        "own",
     ),
     StartRow(
         "Open a session…", "",
         "A session of jaxprof, also from another machine; a profile that JAX, TensorBoard or a trainer wrote; or HLO: "
         "text, a proto, the folder of a dump.",
-        "open_file", "home.open_file",
+        "open_file",
     ),
     StartRow(
         "Take the tour", "",
         "For each screen: the question that it answers, the keys to press, and an example of the answer.",
-        TOUR, TOUR,
+        "app.help",
     ),
 )  # fmt: skip
 _OLDER: Final = StartRow("Older sessions…", "", "Lists all kept sessions and jobs.", "list_all")
@@ -110,18 +107,15 @@ _EXAMPLES: Final = TextRow(" Examples", "bold $primary")
 
 
 def own_rows(entries: Iterable[Entry], folder: Path, *, more: bool = False) -> list[StartRow]:
-    """Return the sessions that are recorded now, the programs of this folder, the other sessions, then the ways to
-    measure. `more`: there are older sessions, too. Reads files: for threads only.
-
-    The tour is listed only if there is no program and no session.
-    """
+    """Return the sessions that are recorded now, the programs of this folder, then the other sessions; without any of
+    them, the ways to measure. `more`: there are older sessions, too. Reads files: for threads only."""
     from jaxprof.workloads.scripts import scripts_with_jax
 
     kept = list(entries)
     first = [_kept(entry) for entry in kept if entry.running]
     others = [_kept(entry) for entry in kept if not entry.running]
     yours = [*first, *_here(scripts_with_jax(folder)[:MOST_HERE]), *others, *([_OLDER] if more else [])]
-    return [*yours, *(way for way in WAYS if not yours or way.action != TOUR)]
+    return yours or list(WAYS)
 
 
 def _here(paths: Iterable[Path]) -> Iterator[StartRow]:
@@ -247,16 +241,3 @@ def explained(row: StartRow, width: int) -> list[Content]:
 
         lines += [Content(""), *highlighted(row.source).wrap(width)]
     return lines
-
-
-def plan_text(row: StartRow, width: int) -> Content:
-    """Return what Enter does, in one line."""
-    if row.program is not None:
-        what, rest = f"profile {row.title}", " · asks for its arguments, then runs it unchanged"
-    elif row.entry is not None:
-        what, rest = f"open {row.title}", ""
-    else:
-        what, rest = row.title, f" · also {row.key_shown} on Start" if row.binding else ""
-    return Content.assemble(
-        (" ⏎ ", "bold $footer-key-foreground"), (shorten(safe(what), max(8, width - 4)), "bold"), (rest, "$text-muted")
-    ).truncate(max(1, width), ellipsis=True)
