@@ -77,6 +77,36 @@ def test_the_lines_of_other_loops():
         assert (loop.line - first, loop.last_line - first) == lines
 
 
+async def _handling(source, lock):
+    try:
+        rows = source()
+    except OSError:
+        rows = await lock.rows()
+    for row in rows:
+        try:
+            row = row()
+        except ValueError:
+            continue
+        except TypeError as error:
+            row = error
+        async with lock:
+            await row
+    while rows:
+        with lock:
+            rows = rows()
+    return rows
+
+
+def test_what_an_exception_leads_to_is_no_loop():
+    """Python 3.12 and later jump back from a handler, which they put last: `except` lines began loops, in which the
+    loops of the function were."""
+    first = _handling.__code__.co_firstlineno
+    loops = sorted((loop.line - first, loop.last_line - first) for loop in loops_of(_handling.__code__))
+    assert [line for line, _ in loops] == [5, 14]
+    assert loops[0][1] < 14
+    assert loops[1][1] == 16
+
+
 def test_a_line_under_a_condition_is_not_of_every_pass():
     first = _train.__code__.co_firstlineno
     of = [under_a_condition(__file__, first + 3, first + line) for line in (4, 5, 6)]

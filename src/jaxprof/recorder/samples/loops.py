@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import sys
 from functools import lru_cache
 from types import CodeType
 from typing import Final
@@ -12,6 +13,7 @@ from jaxprof.light_dataclass import dataclass
 
 _COLLECTS: Final = ("LIST_APPEND", "SET_ADD", "MAP_ADD")
 """Opcodes by which a comprehension adds an item; with the argument 1 they build a display such as `[*rows, row]`."""
+_HANDLERS_LAST: Final = sys.version_info >= (3, 12)
 _LARGEST_CODE_BYTES: Final = 60_000
 """Analysing a larger function would hold the interpreter's lock for too long."""
 
@@ -41,14 +43,16 @@ class Loop:
 @lru_cache(maxsize=512)
 def loops_of(code: CodeType) -> tuple[Loop, ...]:
     """Return the loops of a code object, inner ones first. Leaves out those of comprehensions, which from Python 3.12
-    on are in the code of the enclosing function."""
+    on are in the code of the enclosing function, and those that only an exception repeats."""
     if len(code.co_code) > _LARGEST_CODE_BYTES:
         return ()
     ends: dict[int, int] = {}
     collecting: list[int] = []
     lines: dict[int, int] = {}
     line = code.co_firstlineno
+    handlers = _Handlers()
     for instruction in dis.get_instructions(code):
+        handlers.take(instruction)
         if instruction.positions is not None and instruction.positions.lineno is not None:
             line = instruction.positions.lineno
         lines[instruction.offset] = line
@@ -56,7 +60,7 @@ def loops_of(code: CodeType) -> tuple[Loop, ...]:
             collecting.append(instruction.offset)
         if "JUMP" in instruction.opname and isinstance(instruction.argval, int):
             target = instruction.argval
-            if target < instruction.offset and _is_loop(instruction.opname):
+            if target < instruction.offset and _is_loop(instruction.opname) and not handlers.left_by(target):
                 ends[target] = max(ends.get(target, 0), instruction.offset)
     loops = []
     for begins, end in ends.items():
@@ -66,6 +70,33 @@ def loops_of(code: CodeType) -> tuple[Loop, ...]:
     loops.sort(key=lambda loop: loop.ends - loop.begins)
     expressions = [next((loop for loop in loops if loop.begins <= at <= loop.ends), None) for at in collecting]
     return tuple(loop for loop in loops if loop not in expressions)
+
+
+class _Handlers:
+    """The exception handlers around the instructions of a code object, which are taken one after another.
+
+    From Python 3.12 on the compiler puts handlers behind everything else, so that what leads from one to the code after
+    its `try`, `with` or `await` jumps backwards, as a loop does. In 3.11 only `continue` and the end of a loop do.
+    """
+
+    def __init__(self) -> None:
+        self._begins: list[int] = []
+        """Offsets of the handlers that the last instruction is in, outermost first."""
+        self._last: tuple[str, ...] = ("", "", "")
+        """The last three operations."""
+
+    def take(self, instruction: dis.Instruction) -> None:
+        """Take the next instruction."""
+        self._last = (*self._last[1:], instruction.opname)
+        if instruction.opname == "PUSH_EXC_INFO":
+            self._begins.append(instruction.offset)
+        elif self._begins and self._last == ("COPY", "POP_EXCEPT", "RERAISE"):  # the last three of each handler
+            self._begins.pop()
+
+    def left_by(self, target: int) -> bool:
+        """Return whether a jump from the last instruction to `target` leaves a handler."""
+        inside = self._last[-2] == "CLEANUP_THROW" or (bool(self._begins) and target < self._begins[-1])
+        return inside and _HANDLERS_LAST
 
 
 def _is_loop(operation: str) -> bool:
