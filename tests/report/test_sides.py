@@ -3,6 +3,8 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
+import pytest
+
 from folding import fold
 from jaxprof import events as e
 from jaxprof.analysis.ab import ab_result
@@ -13,6 +15,7 @@ from jaxprof.report.comparison import DIFFERENCE, environment_table
 from jaxprof.report.json import to_dict
 from jaxprof.report.sides import basis_lines, more_launches_text, verdict_line
 from jaxprof.stats.comparison import compare
+from jaxprof.stats.location import Spread
 from jaxprof.stats.turns import Block, LaunchBlocks
 from report.sessions import HEADER, environment, later_launches, turns
 
@@ -65,6 +68,23 @@ def test_a_ratio_that_is_not_that_of_the_medians_says_where_both_come_from():
     slow = replace(result.sides[1], summary=replace(result.sides[1].summary, median=2e-3))
     [text] = [text for label, text in basis_lines(replace(result, sides=(result.sides[0], slow))) if label == "call"]
     assert text.endswith("; these medians are of all calls, the ratio is of pairs of neighbouring blocks")
+
+
+@pytest.mark.parametrize(("median", "fast", "what"), [
+    (1.01e-3, False, "pairs of neighbouring blocks"),
+    (1.01e-3, True, "the fast calls"),
+    (1.002e-3, False, ""),
+    (0.99e-3, False, ""),
+])  # fmt: skip
+def test_medians_that_name_the_other_side_say_what_the_ratio_is_of(median, fast, what):
+    """B is 1.02 times as fast in its pairs; the medians of all calls seem to contradict that."""
+    result = ab_result(session_with(1e-3 / 1.02), "r1")
+    (versus,) = result.versus
+    wide = (*versus.times.spreads, Spread(0.1, 4))
+    versus = replace(versus, times=replace(versus.times, spreads=wide, of_fast_calls=fast))
+    own = replace(result.sides[1], summary=replace(result.sides[1].summary, median=median))
+    told = dict(basis_lines(replace(result, sides=(result.sides[0], own), versus=(versus,))))["call"]
+    assert told.partition("; ")[2] == (what and f"these medians are of all calls, the ratio is of {what}")
 
 
 def test_the_kept_margin_is_the_one_that_counts():

@@ -235,7 +235,7 @@ def _compared_cost(session: Session) -> tuple[str, str]:
 
 def comparison_cost(compared: Sequence[AbResult]) -> tuple[str, str]:
     """Return the first two lines of measured comparisons: what each side takes, and what the verdicts rest on."""
-    from jaxprof.report.sides import basis_lines, verdict_line
+    from jaxprof.report.sides import basis_lines, how_medians_differ, verdict_line
 
     verdicts = [verdict_line(versus) for result in compared for versus in result.versus]
     medians = [
@@ -245,6 +245,7 @@ def comparison_cost(compared: Sequence[AbResult]) -> tuple[str, str]:
         if side.summary is not None
     ]
     basis = [f"{label}: {text}" for result in compared for label, text in basis_lines(result) if label != "call"]
+    basis += filter(None, map(how_medians_differ, compared))
     return "; ".join(filter(None, (", ".join(medians), *verdicts))) or _NO_COST, "; ".join(basis) or "not measured"
 
 
