@@ -3,6 +3,7 @@
 import pytest
 
 from jaxprof import events as e
+from jaxprof.tui.home.plan_options import HomeOptions
 from jaxprof.tui.home.start_list import StartList
 from jaxprof.tui.kit.dialogs import FormDialog
 from tui import recorded
@@ -13,17 +14,26 @@ pytestmark = pytest.mark.usefixtures("small_catalogue")
 
 ANSWERS = {
     "a program in the folder": (
-        ("which line is the slowest", "enter enter", "train.py:91"),
+        ("what costs most", "enter enter", "costs most"),
+        ("which line is the slowest", "", "train.py:91"),
         ("why was it compiled again", "3", "shape of x varies"),
+        ("does it fit", "6", "It fits"),
     ),
     "the example": (
-        ("how much faster is it", "end enter", "6.9×"),
+        ("what costs most", "end enter", "costs most"),
+        ("how much faster is it", "", "6.9×"),
+        ("which kernel, of which line", "4", "loop_fusion"),
         ("does it fit", "6", "peak "),
         ("a file to send", "1 home down m E enter", ""),
     ),
+    "two sessions": (("is the older one faster", "down space c", "first: "),),
+    "two workloads": (("is the second one faster", "end space c", "in turns"),),
 }
 """The keys to each answer, from the first frame and then from the answer before, and what the screen says. Every run is
 over before the next key: waiting is no key."""
+MOST_KEYS = 3
+"""To each of the five answers that a newcomer asks for: what costs most, which line, why again, does it fit, which is
+faster."""
 
 
 @pytest.fixture
@@ -33,7 +43,9 @@ def work(tmp_path, shelf, monkeypatch):
     folder.mkdir()
     (folder / "train.py").write_text("import jax\n")
     keep_session(shelf, "the example", ("selu", "jit", "ok", 1e-3))  # which the fake scheduler does not write
+    keep_session(shelf, "an older one", ("selu", "jit", "ok", 2e-3), age_seconds=99)
     monkeypatch.chdir(folder)
+    monkeypatch.setattr(HomeOptions, "comparison", lambda options, infos: lambda interpreter, folder: [])
     return folder
 
 
@@ -44,7 +56,8 @@ async def test_an_answer_takes_as_many_keys_as_are_written_here(source, work):
     async with walking(SMALL, stage) as walk:
         await walk.home()
         await walk.until(lambda: "train.py" in str(walk.find(StartList).keys[0]))
-        for _, keys, answer in ANSWERS[source]:
+        for question, keys, answer in ANSWERS[source]:
+            assert len(keys.split()) <= MOST_KEYS or question == "a file to send"
             for number, key in enumerate(keys.split(), 1):
                 before = walk.screen
                 await walk.press(key)

@@ -150,7 +150,7 @@ async def test_the_menu_does_by_its_letter_and_each_of_the_six_screens_shows_wha
 async def test_a_key_that_does_nothing_now_says_why():
     async with walking() as walk:
         await walk.home()
-        await walk.press("c", "marked by Space; marked now: none")
+        await walk.press("c", "mark one with Space and go to the other; marked now: none")
         await walk.show(recorded.finished(), "program", "step")
         for times, place in enumerate("54", 1):
             await walk.press(place, "has no capture")

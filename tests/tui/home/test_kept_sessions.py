@@ -208,8 +208,11 @@ async def test_of_two_marked_sessions_the_older_one_is_the_first_side(shelf):
         await walk.press("c", "marked now: none")
         await walk.press("space")
         assert [path.stem for path in rows.marked] == ["new"]
-        await walk.press("c", "marked now: new")
-        await walk.press("space", gone="marked now: new")
+        await walk.press("c", "old and new")  # beside one mark, the row under the cursor
+        await walk.press("escape", gone="old and new")
+        await walk.press("end c", "marked now: new")
+        rows.move_to_key(rows.keys[1])
+        await walk.press("space")
         await walk.press("c", "old and new")
         await walk.shows("first: ", "second: ")
         await walk.press("escape", gone="old and new")

@@ -32,6 +32,8 @@ from jaxprof.tui.live import LiveChanged
 from jaxprof.workloads import names
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
     from textual.app import ComposeResult
     from textual.timer import Timer
 
@@ -215,11 +217,12 @@ class HomeScreen(SessionScreen, keys="home"):
 
     def _chosen(self) -> list[WorkloadInfo]:
         """Return the marked workloads, or the one under the cursor."""
-        return self._marked_workloads() or ([self.info] if self.info is not None else [])
+        return self._described(self._rows.marked) or ([self.info] if self.info is not None else [])
 
-    def _marked_workloads(self) -> list[WorkloadInfo]:
-        marked = (self._infos.get(str(key)) for key in self._rows.marked)
-        return [info for info in marked if info is not None]
+    def _described(self, keys: Iterable[Hashable]) -> list[WorkloadInfo]:
+        """Return the workloads among these rows, as far as they are described."""
+        described = (self._infos.get(str(key)) for key in keys)
+        return [info for info in described if info is not None]
 
     def _show_plan(self) -> None:
         """Show in one line what Enter will run; of other rows, the preview says what it does."""
@@ -232,7 +235,7 @@ class HomeScreen(SessionScreen, keys="home"):
         rows = self._rows
         notes = [f"{len(rows.marked)} marked"] if rows.marked else []
         notes += [f"{rows.hidden} hidden"] if rows.hidden else []
-        notes += [f"{key_of('home.compare')} compares"] if self._comparable else []
+        notes += [f"{key_of('home.compare')} compares"] if len(rows.marked) == len(self._to_compare) == 2 else []
         self.query_one("#start-box").border_subtitle = " · ".join(notes)
         self.refresh_bindings()
         self._show_plan()
@@ -339,23 +342,29 @@ class HomeScreen(SessionScreen, keys="home"):
             return HIDDEN
         if self.entry is None and (action == "kept" or (action == "history" and self.info is None)):
             return HIDDEN
-        if action == "compare" and not self._comparable:
+        if action == "compare" and not self._to_compare:
             marked = ", ".join(each.stem if isinstance(each, Path) else str(each) for each in self._rows.marked)
-            words = f"{key_of('home.compare')} compares two workloads, or two sessions, marked by"
-            return Hidden(f"{words} {key_of('start.mark')}; marked now: {marked or 'none'}")
+            words = f"{key_of('home.compare')} compares two workloads, or two sessions"
+            how = f"mark one with {key_of('start.mark')} and go to the other"
+            return Hidden(f"{words}: {how}; marked now: {marked or 'none'}")
         return super().why_not(action, parameters)
 
     @property
-    def _comparable(self) -> bool:
-        """Whether two rows of one kind are marked."""
-        return len(self._rows.marked) == 2 and len(set(map(type, self._rows.marked))) == 1
+    def _to_compare(self) -> list[Hashable]:
+        """The two marked rows, or the marked one and the one under the cursor; empty unless both are of one kind."""
+        rows = self._rows
+        both = list(rows.marked)
+        if len(both) == 1 and rows.current not in both and rows.why_not("mark", ()) is None:
+            both.append(rows.current)
+        return both if len(both) == 2 and len(set(map(type, both))) == 1 else []
 
     def action_compare(self) -> None:
-        """Compare the two marked sessions, the older one first, or measure the two marked workloads."""
-        sessions = [entry.path for entry in reversed(self._entries) if entry.path in self._rows.marked]
+        """Compare two sessions, the older one first, or measure two workloads."""
+        both = self._to_compare
+        sessions = [entry.path for entry in reversed(self._entries) if entry.path in both]
         if len(sessions) == 2:
             self.profiler.compare_sessions(*sessions)
-        elif len(infos := self._marked_workloads()) == 2:  # both are described
+        elif len(infos := self._described(both)) == 2:
             self.profiler.start_comparison(self.choices.comparison(infos))
 
     def action_history(self) -> None:
