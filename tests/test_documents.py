@@ -44,6 +44,7 @@ def test_a_command_that_is_documented_is_understood(tmp_path, monkeypatch):
             understood(line)
         except click.UsageError as error:
             pytest.fail(f"{line}: {error.message}")
+        assert "[" not in re.sub(r"\"[^\"]*\"|'[^']*'", "", line), f"zsh takes a bracket for a pattern: {line}"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

@@ -54,7 +54,10 @@ def test_the_tables_of_a_session_are_files_of_parquet(call, file, tmp_path):
 def test_a_profile_is_imported_and_its_timeline_exported(call, tmp_path):
     kept, out, hlo = (tmp_path / name for name in ("kept.jaxprof", "out.json", "m.hlo"))
     profile = write_kernels(tmp_path / "box.xplane.pb.gz", 3, kernel="k\x1b[31m", op="fusion\x1b[2J", module="jit_f")
-    assert [call("open", "--keep", profile, "-o", kept).code for _ in range(2)] == [0, 2]
+    first, again = (call("open", "--keep", profile, "-o", kept) for _ in range(2))
+    assert (first.code, again.code) == (0, 2)
+    assert "\ncosts most  " in first.err
+    assert f"jaxprof open {kept} --run r1 --trust" in first.err
     whole, program = call("open", kept, "--format", "json", "--full").data["runs"]
     assert [row["count"] for row in whole["device_steps"]] == [1]
     (kernel,) = program["kernels"]

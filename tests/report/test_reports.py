@@ -9,9 +9,10 @@ import program_events as made
 from folding import fold
 from golden import held_cases
 from jaxprof import events as e
+from jaxprof.analysis.memory import buffers_of
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.report.envelope import ROWS, answer_pieces, json_pieces
-from jaxprof.report.memory import fit_words
+from jaxprof.report.memory import fit_words, memory_heading
 from jaxprof.report.text import to_text
 from report import sessions
 
@@ -53,6 +54,14 @@ def test_a_session_that_is_being_written_is_not_called_cut_off(deserted, statuse
 def test_whether_a_program_fits_is_said_without_a_capture(events, exit_code, words):
     session = made.session(*events, exit_code=exit_code)
     assert fit_words(session, program_result(session, made.RUN)).startswith(words)
+
+
+def test_the_memory_of_a_run_says_how_much_its_device_has():
+    planned = e.RunPlanned(run="r1", spec=e.RunSpec(workload="f", variant="jit", how="jit", device="cuda:0"))
+    needed = e.MemoryReported(run="r1", argument_bytes=2 << 30, output_bytes=1 << 30, temporary_bytes=0)
+    for more, words in (((), "peak memory 3.00 GiB (memory"), ((ROOM,), "peak memory 3.00 GiB of 80.0 GiB on the dev")):
+        picture = buffers_of(fold(e.Header(), [planned, needed, *more]), "r1")
+        assert next(memory_heading(picture)).startswith(words)
 
 
 def _streamed(data):

@@ -55,6 +55,8 @@ class MemoryPicture:
     """Bytes that a failed allocation, or a refused program, requested."""
     schedule: Liveness | None = None
     """What is alive at which instruction, an estimate; None without the program's HLO."""
+    device_bytes: int | None = None
+    """Memory that the device of the run has; None if no reading of it says so."""
 
     @property
     def is_estimate(self) -> bool:
@@ -72,10 +74,21 @@ def peak_memory(run: Run | None) -> int | None:
     return sum(parts.values()) if parts else None
 
 
+def device_memory(session: Session, device: str) -> int | None:
+    """Return the bytes of memory that a device has, by the last reading that says so; None if none does."""
+    limits = [reading.memory_limit_bytes for reading in session.readings.get(device, ())]
+    return next(filter(None, reversed(limits)), None)
+
+
 def buffers_of(session: Session, run_id: str) -> MemoryPicture | None:
     """Return the memory of a run; None without a program and without an out-of-memory failure. The schedule is read
     once for each text, in a few milliseconds. Raises KeyError for an unknown run."""
     run = session.runs[run_id]
+    picture = _picture_of(session, run)
+    return picture and replace(picture, device_bytes=device_memory(session, run.plan.device))
+
+
+def _picture_of(session: Session, run: Run) -> MemoryPicture | None:
     asked = _requested_bytes(run)
     module = module_of(session, run)
     estimate = module.once(memory_of) if module is not None else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.memory import REQUEST, SCHEDULE, MemoryPicture
+from jaxprof.analysis.memory import REQUEST, SCHEDULE, MemoryPicture, device_memory
 from jaxprof.facts import pick
 from jaxprof.facts.memory import ALIVE, BUFFERS, place
 from jaxprof.grouping import thinned
@@ -66,7 +66,8 @@ def memory_heading(picture: MemoryPicture) -> Iterator[str]:
     if picture.source == REQUEST or picture.peak_bytes is None:
         return
     origin = "estimated from the schedule: the least that it needs" if picture.source == SCHEDULE else picture.source
-    yield f"peak memory {bytes_(picture.peak_bytes)} ({origin})"
+    of_device = f" of {bytes_(picture.device_bytes)} on the device" if picture.device_bytes else ""
+    yield f"peak memory {bytes_(picture.peak_bytes)}{of_device} ({origin})"
     whole = picture.peak_bytes or 1
     if picture.parts:
         yield ", ".join(
@@ -83,7 +84,11 @@ def fit_words(session: Session, program: ProgramResult) -> str:
         return f"It did not fit: {failure}."
     counts = run.program.arrays if run.program is not None else []
     held = {device: max(each.devices.get(device, 0) for each in counts) for each in counts for device in each.devices}
-    parts = [f"{bytes_(size)}{_of_limit(session, device)} on {device}" for device, size in held.items()]
+    limits = {device: device_memory(session, device) for device in held}
+    parts = [
+        f"{bytes_(size)}{f' of {bytes_(limits[device])}' if limits[device] else ''} on {device}"
+        for device, size in held.items()
+    ]
     if counts and not parts:
         most = max(each.bytes for each in counts)
         parts = [f"{bytes_(most)} of arrays, beside what its programs need"]
@@ -94,12 +99,6 @@ def fit_words(session: Session, program: ProgramResult) -> str:
 
 _FITS: Final = {"running": "It fits so far", "ok": "It fits", "failed": "It fitted until it failed"}
 """Whether the memory sufficed, by the status of the program; other ends may come from a lack of memory."""
-
-
-def _of_limit(session: Session, device: str) -> str:
-    """Return ` of 80 GiB` if a reading of the device says how much it has."""
-    limits = [reading.memory_limit_bytes for reading in session.readings.get(device, ()) if reading.memory_limit_bytes]
-    return f" of {bytes_(limits[-1])}" if limits else ""
 
 
 def _sparkline(sizes: tuple[int, ...]) -> str:

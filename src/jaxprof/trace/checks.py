@@ -28,7 +28,10 @@ TRUST: Final[dict[str, tuple[str, str]]] = {
     ),
     "tracers": ("the tracing levels change the times", "Record with the default levels."),
     "clock": ("clocks that do not agree", "Look at the device by itself."),
-    "compile": ("compiles inside the capture", "Run once before the profiler is started."),
+    "compile": (
+        "compiles inside the capture",
+        "Run once before the profiler is started, unless the compile is what you look at.",
+    ),
     "slowdown": (
         "calls were slower with the profiler on",
         "The kernels' shares are those of the slower call: the machine was busy, or the ops are too short to be "

@@ -12,6 +12,7 @@ from jaxprof import events as e
 from jaxprof.analysis.memory import buffers_of
 from jaxprof.analysis.profile import device_steps, overview
 from jaxprof.session import Session
+from jaxprof.trace.checks import TRUST
 from jaxprof.tui.kit.plots import Axis, seconds_tick
 from jaxprof.tui.kit.screen_bars import ModeBar
 from jaxprof.tui.kit.time_tree import TimeTree
@@ -306,6 +307,16 @@ async def test_what_has_no_data_says_why():
         tape.add(e.TextRecorded, "r2", name="timeline", text='{"version": 1, "lanes": [')
         await opened(walk, tape)
         await walk.shows("damaged")
+
+
+def test_the_phases_of_a_compile_and_times_of_kernels_want_different_profiles():
+    """The doubt beside it, of another profile, says that compiles do not belong into a capture."""
+    tape = sessions.Tape()
+    tape.plan("r1", "profile", "imported")
+    assert "times of kernels are better read from one that is started after it" in screen.why_no_passes(
+        tape.session().runs["r1"]
+    )
+    assert TRUST["compile"][1].endswith("unless the compile is what you look at.")
 
 
 async def test_hostile_names_are_shown_and_not_obeyed():

@@ -91,7 +91,8 @@ def program_abstentions(program: ProgramResult, *, has_capture: bool) -> Iterato
         return
     if program.verdict.kind is None and program.verdict.reason:
         reason, again = undecided(program)
-        yield Abstention("no-verdict", f"what bounds the loop: {reason}", again)
+        what = "the loop" if program.hot.where is not None else "the program's work"
+        yield Abstention("no-verdict", f"what bounds {what}: {reason}", again)
     if not has_capture:
         failed = next((note.message for note in reversed(program.notes) if note.code == "window"), "")
         reason = failed or "no capture: kernels, their times and their HLO are unknown"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from jaxprof.cli import options
-from jaxprof.cli.answers import next_of_session, print_facts, print_job, print_session
+from jaxprof.cli.answers import next_of_session, print_conclusion, print_facts, print_job, print_session
 from jaxprof.cli.options import chosen_view, is_given, refuse, refuse_others, refuse_without
 from jaxprof.cli.output import (
     ExitCode,
@@ -224,11 +224,14 @@ def _new_session(out: Path | None, form: str, *, force: bool) -> Path:
 
 
 def _import(profile: Path, target: Path, form: str, *, force: bool) -> None:
-    """Make a session of the profile, and print where it is; the session itself if the format is JSON."""
+    """Make a session of the profile, and print where it is and what to do; the session itself if the format is
+    JSON."""
     session = import_to(profile, target, replace=force)
     note(f"session: {target} ({counted(len(session.runs) - 1, 'program')})")
     if form == "json":
         print_session(session, target)
+    else:
+        print_conclusion(session, target, note)
 
 
 def _serve(file: str, port: int) -> None:

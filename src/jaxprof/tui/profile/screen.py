@@ -83,8 +83,8 @@ _NO_SCHEDULE = "This module has no schedule, so the lifetimes of its buffers are
 _NO_PASSES = {
     "numpy": "NumPy compiles nothing.",
     "eager": "An op-by-op run compiles each op by itself: the details of the run list the time of each.",
-    "imported": "This profile has no compilation with phases. Start the profile before the first call of a function to "
-    "record it.",
+    "imported": "This profile has no compilation with phases. One that starts before the first call of a function "
+    "has them; times of kernels are better read from one that is started after it.",
 }
 """Why a run has none, by how it was run."""
 
