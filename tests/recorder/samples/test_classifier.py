@@ -366,6 +366,7 @@ class TestJax:
         if here in stack.codes:
             assert (seen.line.function, seen.line.call, seen.line.through) == (here.co_name, "stepped", "note")
             assert [site.call for site in seen.sites] == ["stepped"]
+            assert [code.co_name for code, _ in seen.path] == ["note", here.co_name]
 
     def test_a_copy_over_the_host_that_device_put_makes_was_asked_for(self):
         """From one sharding to another on a CPU, the shards are read and put together again."""

@@ -8,7 +8,20 @@ from jaxprof.events import PROGRAM_STATES
 from jaxprof.recorder.samples.loops import loops_of
 from jaxprof.recorder.samples.monitored_loop import JUMP, LEFT, CallTimes
 from jaxprof.recorder.samples.sample_window import MOST_LINES, SampleWindow, TimedLoop
-from jaxprof.recorder.samples.states import CALL, COMPILED, DATA, HOST, READ, STATES, SYNC, UNSEEN, Seen, Site, UserLine
+from jaxprof.recorder.samples.states import (
+    CALL,
+    CALLBACK,
+    COMPILED,
+    DATA,
+    HOST,
+    READ,
+    STATES,
+    SYNC,
+    UNSEEN,
+    Seen,
+    Site,
+    UserLine,
+)
 
 NO_STAGES = {"trace": 0.0, "lower": 0.0, "compile": 0.0}
 
@@ -180,6 +193,29 @@ def test_in_a_function_that_the_loop_calls_each_line_has_its_time():
     assert _kinds(90, 10, calls=calls) == {("host", BOOKS): 0.8, ("call", WORKS): 0.1, ("inline", WORKS): 0.1}
     brief = CallTimes(10, {BOOKS: 0.0002, WORKS: 0.0998})
     assert _kinds(90, 10, calls=brief)["call", WORKS] > 0.89
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_what_a_callback_takes_is_its_own_although_samples_come_when_it_has_ended(held):
+    """It holds the lock, which samples get where it is given away: in the call of the compiled function."""
+    place, site = UserLine(__file__, CALLS, "_train", "step"), Site(__file__, "_train", 0, 0, CALLS, "", loop=LOOP)
+    path, window = ((_train.__code__, CALLS),), SampleWindow(0.0)
+    for number in range(100):
+        back = number < 40
+        seen = Seen(CALLBACK if back else COMPILED, place, (site,), path=(*((_step.__code__, WORKS),) * back, *path))
+        window.add(seen, 0.01, running=True, stages=NO_STAGES, busy_seconds=0.01, held=held and back)
+    timed = TimedLoop(
+        LOOP,
+        {LOOP.line: 0.0, CALLS: 1.0},
+        lambda code, line: (HOST, UserLine(__file__, line, code.co_name, "")),
+        {CALLS: 100},
+        {_step.__code__: CallTimes(10, {WORKS: 0.095})},
+    )
+    lines = window.event(1.0, None, timed=timed).lines
+    assert {(row.kind, row.line): round(row.seconds, 6) for row in lines} == {
+        ("callback", CALLS): 0.95,
+        ("inline", CALLS): 0.05,
+    }
 
 
 def test_a_lock_that_others_hold_is_not_known_to_be_pythons_at_the_line():

@@ -191,7 +191,7 @@ class Classifier:
             called = Stack(stack.codes[inside:], stack.offsets[inside:], stack.kinds[inside:], stack.globals[inside:])
             line = _user_line(called, called.jax_functions)
             line = line and replace(line, through=_callback_name(stack, inside))
-            return Seen(CALLBACK, line, sites_of(called, CALLBACK))
+            return Seen(CALLBACK, line, sites_of(called, CALLBACK), path=_callback_path(stack, inside) + _path(called))
         names = stack.jax_functions
         at = stack.caller
         spot = spot_of(stack.codes[at], stack.offsets[at]) if at >= 0 else CallSpot(0, "", "")
@@ -368,6 +368,16 @@ def _callback_frames(stack: Stack) -> int:
 def _callback_name(stack: Stack, end: int) -> str:
     """Return the user's function that the compiled function calls; empty if it is a library's."""
     return next((stack.codes[at].co_name for at in range(end - 1, -1, -1) if stack.kinds[at] == USER), "")
+
+
+def _callback_path(stack: Stack, end: int) -> tuple[tuple[CodeType, int], ...]:
+    """Return the user's function that the compiled function calls, with its line; empty if it is a library's. What that
+    function calls is part of its lines."""
+    outermost = next((at for at in range(end - 1, -1, -1) if stack.kinds[at] == USER), None)
+    if outermost is None:
+        return ()
+    code = stack.codes[outermost]
+    return ((code, spot_of(code, stack.offsets[outermost]).line),)
 
 
 def _is_stepping(code: CodeType, spot: CallSpot) -> bool:

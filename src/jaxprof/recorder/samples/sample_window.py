@@ -20,6 +20,7 @@ from jaxprof.recorder.samples.loops import Loop
 from jaxprof.recorder.samples.monitored_loop import CallTimes
 from jaxprof.recorder.samples.states import (
     CALL,
+    CALLBACK,
     COMPILED,
     CONTENDED,
     DISPATCH,
@@ -392,7 +393,8 @@ class SampleWindow:
         through = max(found, key=lambda key: (key[1] in (UNSEEN, COMPILED, INLINE), found[key]))[2] if found else None
         named: _Weights = defaultdict(float)
         for key, took in found.items():
-            if key[1] == UNSEEN or key[2] is None or not took * self._held_share(key):
+            waited = took if key[1] == CALLBACK else took * self._held_share(key)
+            if key[1] == UNSEEN or key[2] is None or not waited:
                 continue
             kind, where = key[1], key[2]
             if kind == DISPATCH and kinds & {COMPILED, INLINE} and DISPATCH not in kinds:
@@ -405,7 +407,7 @@ class SampleWindow:
                 kind = CALL  # seen before it was known that this line calls one
             if kind == CALL and through is not None:
                 where = replace(where, through=through.through)
-            named[STATES[kind][0], kind, where, key[3]] += took * self._held_share(key)
+            named[STATES[kind][0], kind, where, key[3]] += waited
         if not named:
             kind, where = timed.at_line(*leaf) if not called else (UNSEEN, _line_without_call(leaf))
             kind = CALL if kind == HOST and SYNC in kinds else kind  # Python on its way to the wait
