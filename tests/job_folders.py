@@ -12,13 +12,13 @@ import numpy as np
 import program_events
 from folding import fold, written
 from jaxprof import events as e
-from jaxprof.analysis.jobs.job import JobFigures, figures_of
+from jaxprof.analysis.jobs.job import JobFigures
 from jaxprof.analysis.jobs.step_grid import OWN, StepGrid
 from jaxprof.analysis.timeline import TEXT_NAME, VERSION
 from jaxprof.facts.processes import ProcessFile
 from jaxprof.rollup.job import JobFiles, JobSteps
 from jaxprof.session import Session
-from jaxprof.session.log.job_folder import JobFollower, JobMember, RecordedJob, recorded_job
+from jaxprof.session.log.job_folder import JobFollower
 from jaxprof.session_names import session_path
 
 JOB = "slurm-1234.0"
@@ -38,11 +38,14 @@ ENTRY main {
 """A program that sums 4 MiB over four devices."""
 
 
-def read_job(folder: Path) -> RecordedJob[Session]:
-    """The job of a folder as far as it is written."""
+def read_job(folder: Path) -> JobFiles:
+    """The job of a folder, from its sessions."""
     follower = JobFollower(folder, Session)
     follower.poll()
-    return follower.job
+    files = JobFiles(folder, {}, notices=follower.notices)
+    for index, member in sorted(follower.members.items()):
+        files.take(ProcessFile(member.path, member.session, index=index))
+    return files
 
 
 def loop(seconds: int = 20, *, data: float = 0.02, host: float = 0.0, wait: float | None = None) -> list[e.Event]:
@@ -127,13 +130,13 @@ def job(folder: Path, *loops: Sequence[e.Event]) -> Path:
     return folder
 
 
-def recorded(*loops: Sequence[e.Event], options: Mapping[int, dict[str, Any]] | None = None) -> RecordedJob[Session]:
+def recorded(*loops: Sequence[e.Event], options: Mapping[int, dict[str, Any]] | None = None) -> JobFiles:
     """The same, as it would be read from that folder; `options`: how some of the processes ended, or where they ran."""
-    folder, members = Path("run.jaxprof.d"), {}
+    files = JobFiles(Path("run.jaxprof.d"), {})
     for index, inside in enumerate(loops):
-        header, events = recording(index, len(loops), *inside, **(options or {}).get(index, {}))
-        members[index] = JobMember(index, folder / f"process-{index:05}.jaxprof", fold(header, events))
-    return recorded_job(folder, members, [])
+        session = fold(*recording(index, len(loops), *inside, **(options or {}).get(index, {})))
+        files.take(ProcessFile(files.folder / f"process-{index:05}.jaxprof", session, index=index))
+    return files
 
 
 def stderr(*lines: str, seconds: float = 5.0) -> list[e.Event]:
@@ -196,21 +199,11 @@ def captures(
     return taken
 
 
-def job_files(job: RecordedJob[Session]) -> JobFiles:
-    """What is derived from the whole sessions of its processes."""
-    files = JobFiles(job.folder, {})
-    for member in job.members:
-        files.take(ProcessFile(member.path, member.session, index=member.index))
-    return files
+def job_figures(job: JobFiles) -> JobFigures:
+    """The figures of a job."""
+    return job.job_figures()
 
 
-def job_figures(job: RecordedJob[Session]) -> JobFigures:
-    """The figures of a job, from the whole sessions of its processes."""
-    files = job_files(job)
-    processes = tuple(files.figures.values())
-    return figures_of(str(job.folder), job.job, job.count, processes, files.captures, files.began, job.notices)
-
-
-def step_grid(job: RecordedJob[Session], columns: int = 100, values_of: str = OWN) -> StepGrid:
-    """The steps of a job, from the whole sessions of its processes."""
-    return JobSteps(job_files(job)).grid(columns, values_of)
+def step_grid(job: JobFiles, columns: int = 100, values_of: str = OWN) -> StepGrid:
+    """The steps of a job."""
+    return JobSteps(job).grid(columns, values_of)

@@ -95,6 +95,7 @@ class JobFiles:
             self.traces[read.index] = read.trace
         self.began.append((read.figures.host, read.session.header.wall_seconds))
         self.captures.append(read.captures)
+        self.reported.append(process_report(JobMember(read.index, read.path, read.session)))
 
     def read_rest(self) -> None:
         """Read the sessions of processes of which nothing was read so far. One that cannot be read adds a notice."""
@@ -298,4 +299,3 @@ def _take_session(files: JobFiles, index: int, path: Path) -> None:
         files.notices.append(error.what)
         return
     files.take(ProcessFile(path, session, index=index))
-    files.reported.append(process_report(JobMember(index, path, session)))

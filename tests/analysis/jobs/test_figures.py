@@ -30,8 +30,7 @@ def test_the_windows_of_the_loop_add_up_to_it():
     outside = [made.line(3, 1.0, "host_busy", loop=None)]
     before = made.sampled(30, 1.0, {"host_busy": 1.0}, outside)
     windows = [made.sampled(at, 1.0, states, lines) for at in (6, 7, 8)]
-    [member] = recorded([*loop(6), *windows, *again, before]).members
-    figures = process_figures(member)
+    (figures,) = recorded([*loop(6), *windows, *again, before]).figures.values()
     for part in PARTS:
         assert figures.windows.part(part).sum() == pytest.approx(figures.loop.parts[part]), part
     # the compilation of 0.4 s at 6.8 s lies in two windows; the third has the rest of its time in first ones

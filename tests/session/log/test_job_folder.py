@@ -11,46 +11,50 @@ import pytest
 import program_events
 from jaxprof import events as e
 from jaxprof.errors import FileRefusedError
+from jaxprof.rollup.job import read_job_files
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
 from jaxprof.session.log.job_folder import JobFollower, is_job_folder
 from jaxprof.session_names import session_path
-from job_folders import JOB, job, loop, process, read_job
+from job_folders import JOB, job, job_figures, loop, process, read_job
+
+
+def read(folder):
+    """The figures of a job, from its sessions."""
+    return job_figures(read_job(folder))
 
 
 def test_how_many_there_are_is_unknown_until_jax_says_it(tmp_path):
     for index in (0, 1):
         process(tmp_path, index, 0, *loop(1))
-    read = read_job(tmp_path)
-    assert (read.count, read.missing) == (2, ())
-    [notice] = read.notices
-    assert notice.startswith("the number of processes is unknown")
+    found = read(tmp_path)
+    assert found.count == 2
+    assert found.notices[0].startswith("the number of processes is unknown")
     process(tmp_path, 2, 0, e.ProcessIdentified(run="r1", index=2, count=4))
-    read = read_job(tmp_path)
-    assert (read.count, read.missing) == (4, (3,))
-    assert len(read.notices) == 1
+    found = read(tmp_path)
+    assert (found.count, found.notices[0]) == (4, "1 of 4 processes have no session here: 3")
 
 
 def test_a_folder_without_sessions_is_refused(tmp_path):
     with pytest.raises(FileRefusedError, match="holds no session of a process"):
-        read_job(tmp_path)
+        read(tmp_path)
     with pytest.raises(FileRefusedError, match="cannot be read"):
-        read_job(tmp_path / "nothing.jaxprof.d")
+        read(tmp_path / "nothing.jaxprof.d")
     assert not is_job_folder(tmp_path)
 
 
 def test_no_more_processes_are_read_than_the_limit_allows_and_no_file_of_another_kind(tmp_path, monkeypatch):
     job(tmp_path, loop(1), loop(1), loop(1))
-    whole = read_job(tmp_path)
-    assert (whole.count, whole.job, whole.missing, whole.notices) == (3, JOB, (), ())
+    whole = read(tmp_path)
+    assert (whole.count, whole.job) == (3, JOB)
     monkeypatch.setenv("JAXPROF_LIMITS", "processes=2")
-    read = read_job(tmp_path)
-    assert [member.index for member in read.members] == [0, 1]
-    assert "more than 2 processes" in read.notices[0]
+    some = read(tmp_path)
+    assert [each.index for each in some.processes] == [0, 1]
+    assert "more than 2 processes" in some.notices[0]
     monkeypatch.delenv("JAXPROF_LIMITS")
     session_path(tmp_path, 3).write_text("nothing of ours")
-    read = read_job(tmp_path)
-    assert (read.count, "neither a session nor a profile" in read.notices[0]) == (3, True)
+    some = read(tmp_path)
+    assert (some.count, "neither a session nor a profile" in some.notices[0]) == (3, True)
 
 
 @pytest.fixture
@@ -70,14 +74,12 @@ def test_it_reads_what_a_whole_reading_reads(folder):
     process(folder, 1, 2, *loop(3))  # started again
     follower = JobFollower(folder, Session)
     assert follower.poll() == {0, 1}
-    whole, read = (
-        (found.job, found.count, found.notices, [member.path for member in found.members])
-        for found in (read_job(folder), follower.job)
-    )
-    assert read == whole
-    assert not any(member.live for member in follower.job.members)
+    whole = read_job_files(folder)
+    assert follower.notices == whole.notices
+    assert [str(member.path) for member in follower.members.values()] == [each.path for each in whole.figures.values()]
+    assert not any(member.live for member in follower.members.values())
     assert follower.poll() == frozenset()
-    assert follower.job.members[1].path.name == "process-00001-2.jaxprof"
+    assert follower.members[1].path.name == "process-00001-2.jaxprof"
 
 
 def test_a_session_that_grows_is_read_on_and_a_new_one_is_found(folder):
@@ -88,17 +90,17 @@ def test_a_session_that_grows_is_read_on_and_a_new_one_is_found(folder):
         writer.append(event)
     try:
         assert follower.poll() == {2}
-        assert follower.job.members[2].live
-        session = follower.job.members[2].session
+        assert follower.members[2].live
+        session = follower.members[2].session
         writer.append(program_events.sampled(0, 1.0, {"device_busy": 1.0}))
         writer.append(program_events.sampled(1, 1.0, {"device_busy": 1.0}))
         assert follower.poll() == {2}
-        assert follower.job.members[2].session is session, "it is not read anew"
+        assert follower.members[2].session is session, "it is not read anew"
         assert len(session.runs["r1"].program.sampled) == 2
     finally:
         writer.close()
     assert follower.poll() == {2}
-    assert not follower.job.members[2].live
+    assert not follower.members[2].live
 
 
 def test_a_torn_session_is_said_and_read_once_it_is_whole(folder):
@@ -106,24 +108,24 @@ def test_a_torn_session_is_said_and_read_once_it_is_whole(folder):
     path.write_text("")
     follower = JobFollower(folder, Session)
     assert follower.poll() == {0, 1, 2}
-    assert any("is empty" in notice for notice in follower.job.notices)
+    assert any("is empty" in notice for notice in follower.notices)
     assert follower.poll() == frozenset()
     path.write_text((folder / "process-00001.jaxprof").read_text().replace("5e5500000001", "5e5500000002"))
     assert follower.poll() == {2}
-    assert not any("is empty" in notice for notice in follower.job.notices)
-    assert len(follower.job.members) == 3
+    assert not any("is empty" in notice for notice in follower.notices)
+    assert len(follower.members) == 3
 
 
 def test_what_is_deleted_stays_as_it_was_read(folder):
     follower = following(folder)
     (folder / "process-00001.jaxprof").unlink()
     follower.poll()
-    assert [member.index for member in follower.job.members] == [0, 1]
-    assert "process-00001.jaxprof was deleted; what was read of it is shown" in follower.job.notices
+    assert list(follower.members) == [0, 1]
+    assert "process-00001.jaxprof was deleted; what was read of it is shown" in follower.notices
     shutil.rmtree(folder)
     with pytest.raises(FileRefusedError, match="cannot be read"):
         follower.poll()
-    assert len(follower.job.members) == 2
+    assert len(follower.members) == 2
 
 
 def test_a_writer_on_another_host_counts_as_gone_after_silence(folder, monkeypatch):
@@ -131,11 +133,11 @@ def test_a_writer_on_another_host_counts_as_gone_after_silence(folder, monkeypat
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:-1]))
     follower = following(folder)
-    assert follower.job.members[1].live, "node1 is not this host, and its file was written just now"
+    assert follower.members[1].live, "node1 is not this host, and its file was written just now"
     old = path.stat().st_mtime - 60
     os.utime(path, (old, old))
     assert follower.poll() == {1}
-    assert not follower.job.members[1].live
+    assert not follower.members[1].live
     monkeypatch.setattr("socket.gethostname", lambda: "node1")
     os.utime(path)
-    assert not following(folder).job.members[1].live, "nobody holds its lock here"
+    assert not following(folder).members[1].live, "nobody holds its lock here"

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
@@ -68,45 +68,10 @@ class JobMember(Generic[S]):
         return not (self.session.deserted or self.session.complete)
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedJob(Generic[S]):
-    """The processes found in the folder of a job."""
-
-    folder: Path
-    job: str
-    count: int
-    """Number of processes, as they report it; at least the number that are here."""
-    members: tuple[JobMember[S], ...]
-    """Processes whose sessions could be read, by index."""
-    notices: tuple[str, ...] = field(default=())
-    """Notices of what is missing or could not be used, a line each."""
-
-    @property
-    def missing(self) -> tuple[int, ...]:
-        """Indices of the processes without a session that can be read."""
-        there = {member.index for member in self.members}
-        return tuple(index for index in range(self.count) if index not in there)
-
-
 def check_job(folder: Path) -> None:
     """Raise FileRefusedError unless there is a session in the folder. Reads none."""
     if not job_sessions(folder)[0]:
         raise no_session_in(folder)
-
-
-def recorded_job(folder: Path, members: Mapping[int, JobMember[S]], session_notices: Iterable[str]) -> RecordedJob[S]:
-    """Return the job of these members, and notices of contradictions; `session_notices` holds those of single sessions.
-
-    Raises FileRefusedError if there are no members.
-    """
-    if not members:
-        raise no_session_in(folder)
-    notices = list(session_notices)
-    reports = [process_report(members[index]) for index in sorted(members)]
-    copies = copies_in(reports, notices)
-    chosen = [members[index] for index in sorted(members) if index not in copies]
-    job, count = agreed([report for report in reports if report.index not in copies], notices)
-    return RecordedJob(folder, job, count, tuple(chosen), tuple(notices))
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +171,8 @@ class JobFollower(Generic[S]):
         self._kind = kind
         self._host = socket.gethostname()
         self._followers: dict[int, Follower[S]] = {}
-        self._members: dict[int, JobMember[S]] = {}
+        self.members: dict[int, JobMember[S]] = {}
+        """Processes whose sessions could be read, by index."""
         self._sizes: dict[Path, int] = {}
         """Size of each session at the last reading, in bytes."""
         self._refused: dict[Path, str] = {}
@@ -221,15 +187,15 @@ class JobFollower(Generic[S]):
         changed = {index for index, path in sessions if self._read(index, path)}
         there = {path for _, path in sessions}
         self._refused = {path: what for path, what in self._refused.items() if path in there}
-        for member in self._members.values():
+        for member in self.members.values():
             if member.path not in there:
                 self._notices.append(f"{member.path.name} was deleted; what was read of it is shown")
         return frozenset(changed)
 
     @property
-    def job(self) -> RecordedJob[S]:
-        """The job as far as it was read. Raises FileRefusedError if there is no session in it that can be read."""
-        return recorded_job(self.folder, self._members, [*self._refused.values(), *self._notices])
+    def notices(self) -> list[str]:
+        """Notices of what could not be read or was left out, a line each."""
+        return [*self._refused.values(), *self._notices]
 
     def _read(self, index: int, path: Path) -> bool:
         """Read what has been added to one session; return whether anything of it has changed."""
@@ -237,14 +203,14 @@ class JobFollower(Generic[S]):
             size = path.stat().st_size
         except OSError:
             return False  # deleted meanwhile
-        before, known = self._members.get(index), self._sizes.get(path)
+        before, known = self.members.get(index), self._sizes.get(path)
         was_live = before is not None and before.live
         grown = known != size
         if grown:
             self._sizes[path] = size
             if not self._take(index, path):
                 return True
-        member = self._members.get(index)
+        member = self.members.get(index)
         if member is None or member.path != path:
             return False
         member.session.desert(deserted=not self._is_live(member))
@@ -264,7 +230,7 @@ class JobFollower(Generic[S]):
             return False
         self._refused.pop(path, None)
         self._followers[index] = follower
-        self._members[index] = JobMember(index, path, follower.session)
+        self.members[index] = JobMember(index, path, follower.session)
         return True
 
     def _is_live(self, member: JobMember[S]) -> bool:

@@ -20,6 +20,7 @@ from jaxprof.analysis.jobs.step_grid import OWN, RATIOS, STEP, VALUES
 from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST, part_key
 from jaxprof.facts import at
 from jaxprof.facts.processes import FIGURES
+from jaxprof.grouping import grouped
 from jaxprof.text import safe
 from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.kit.drawing import styled_runs
@@ -181,15 +182,17 @@ class ProcessList(TableView["ProcessFigures"], keys="processes"):
         self.show_rows({})
 
     def show(self, job: JobFigures, lost_seconds: Mapping[int, float]) -> None:
-        """Show the processes of a job, with the seconds that the job loses by each."""
-        first, self.empty = not self.total, self.EMPTY
-        self._lost_seconds, self._late = lost_seconds, {}
-        for finding in job.findings:
-            if finding.code != "failed-after" and finding.index is not None:
-                self._late.setdefault(finding.index, set()).add(finding.part)
+        """Show the processes of a job, with the seconds that the job loses by each. At first the cursor is on the one
+        that the most expensive finding is about, else on that which loses most."""
+        first, self.empty, self._lost_seconds = not self.total, self.EMPTY, lost_seconds
+        late = [(each.index, each) for each in job.findings if each.code != "failed-after" and each.index is not None]
+        self._late = {index: {finding.part for finding in found} for index, found in grouped(late).items()}
         self.show_rows({process.index: process for process in job.processes})
         if first and self.total > _MANY:
             self.sort_by(next(column for column in self._columns if column.title == "lost"))
+        costs = {index: finding.seconds or 0.0 for index, finding in late} or lost_seconds
+        if first and costs:
+            self.move_to_key(max(costs, key=lambda index: costs[index]))
 
     def show_view(self, view: str) -> None:
         """Show the columns of another view, in the same order if it has that column."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from jaxprof.analysis.jobs.step_grid import StepGrid
     from jaxprof.facts.processes import ProcessFile
     from jaxprof.rollup.job import JobSteps
+    from jaxprof.session import Session
+    from jaxprof.session.log.job_folder import JobFollower
 
 _LOSS_COLUMNS: Final = 100
 """Columns of the grid from which the lost seconds are computed."""
@@ -53,8 +55,10 @@ class JobReading:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._sessions: _Sessions | None = None
-        """Set once the sessions have to be followed, because roll-ups do not suffice."""
+        self._follower: JobFollower[Session] | None = None
+        """Follows the sessions, once roll-ups do not suffice."""
+        self._read: dict[int, ProcessFile] = {}
+        self._notices: list[str] = []
         self._seen: object = None
         """Fingerprint of the folder at the last reading of its roll-ups."""
         self._due = 0.0
@@ -65,9 +69,11 @@ class JobReading:
 
         Raises FileRefusedError if the folder has no session that can be read.
         """
-        if self._sessions is not None:
-            return self._sessions.read()
+        if self._follower is not None:
+            return self._follow(self._follower)
         from jaxprof.rollup.job import SESSIONS_READ, JobSteps, read_roll_ups
+        from jaxprof.session import Session
+        from jaxprof.session.log.job_folder import JobFollower
 
         began = time.monotonic()
         if began < self._due or (seen := _fingerprint(self.folder)) == self._seen:
@@ -76,8 +82,8 @@ class JobReading:
         rest = files.rest
         few = len(files.sessions) <= SESSIONS_READ
         if not files.rolled or len(rest) > SESSIONS_READ or (few and any(map(_may_grow, rest.values()))):
-            self._sessions = _Sessions(self.folder)
-            return self._sessions.read()
+            self._follower = JobFollower(self.folder, Session)
+            return self._follow(self._follower)
         files.read_rest()
         job = _in_view(files.job_figures(), JobSteps(files))
         self._seen = seen
@@ -85,6 +91,22 @@ class JobReading:
             ended = time.monotonic()
             self._due = ended + max(_LEAST_PAUSE_SECONDS, _PAUSE_FACTOR * (ended - began))
         return job
+
+    def _follow(self, follower: JobFollower[Session]) -> JobInView | None:
+        """Return the job from its sessions, of which only what was added is read."""
+        from jaxprof.facts.processes import ProcessFile
+        from jaxprof.rollup.job import JobFiles, JobSteps
+
+        changed = follower.poll()
+        if not changed and follower.notices == self._notices and self._read:
+            return None
+        self._notices = follower.notices
+        files = JobFiles(follower.folder, {}, notices=follower.notices)
+        for index, member in sorted(follower.members.items()):
+            if index in changed:
+                self._read[index] = ProcessFile(member.path, member.session, index=index)
+            files.take(self._read[index])
+        return _in_view(files.job_figures(), JobSteps(files))
 
 
 def _fingerprint(folder: Path) -> object:
@@ -108,38 +130,6 @@ def _may_grow(session: Path) -> bool:
         return is_live(session) or time.time() - session.stat().st_mtime < SILENT_SECONDS
     except OSError:
         return False
-
-
-class _Sessions:
-    """Follows the sessions of a job."""
-
-    def __init__(self, folder: Path) -> None:
-        from jaxprof.session import Session
-        from jaxprof.session.log.job_folder import JobFollower
-
-        self._follower = JobFollower(folder, Session)
-        self._read: dict[int, ProcessFile] = {}
-        self._notices: tuple[str, ...] | None = None
-
-    def read(self) -> JobInView | None:
-        """Return the job as `JobReading.read` does."""
-        from jaxprof.analysis.jobs.job import figures_of
-        from jaxprof.facts.processes import ProcessFile
-        from jaxprof.rollup.job import JobFiles, JobSteps
-
-        changed = self._follower.poll()
-        job = self._follower.job
-        if not changed and job.notices == self._notices:
-            return None
-        self._notices = job.notices
-        files = JobFiles(job.folder, {})
-        for member in job.members:
-            if member.index in changed:
-                self._read[member.index] = ProcessFile(member.path, member.session, index=member.index)
-            files.take(self._read[member.index])
-        processes = tuple(files.figures.values())
-        of_job = figures_of(str(job.folder), job.job, job.count, processes, files.captures, files.began, job.notices)
-        return _in_view(of_job, JobSteps(files))
 
 
 def _in_view(figures: JobFigures, steps: JobSteps) -> JobInView:

@@ -6,7 +6,6 @@ A thread reads the folder; the screen computes nothing. Enter on a process opens
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -138,11 +137,9 @@ class JobScreen(ViewsScreen, keys="job"):
         self._busy = False
         if not self.whole or (job is None and str(error) == str(self._error)):
             return
-        first, self._error = self._job is None, error
+        self._error = error
         self._job = job if job is not None else self._job
         self._show()
-        if first and self._job is not None:
-            self._go_to_worst(self._job)
 
     # -- showing ----------------------------------------------------------------------------------------------
 
@@ -198,18 +195,6 @@ class JobScreen(ViewsScreen, keys="job"):
 
     # -- the processes ----------------------------------------------------------------------------------------
 
-    def _go_to_worst(self, job: JobInView) -> None:
-        """Move the cursor to the process that a finding is about, the most expensive first; else to that which loses
-        most."""
-        costs = {
-            finding.index: finding.seconds or 0.0
-            for finding in job.figures.findings
-            if finding.code != "failed-after" and finding.index is not None
-        }
-        costs = costs or dict(job.lost_seconds)
-        if costs:
-            self.processes.move_to_key(max(costs, key=lambda index: costs[index]))
-
     def _make_steps(self) -> None:
         """Make the grid of the steps in view, in a thread; only the grid requested last is shown."""
         job, view = self._job, self.processes
@@ -264,17 +249,13 @@ class JobScreen(ViewsScreen, keys="job"):
 
             self.copy(to_text(figures), figures.folder)
 
-    @on(RowList.Chosen, "#processes")
-    def _open_process(self, message: RowList.Chosen) -> None:
-        self._open(message.rows.current)
-
-    @on(RowList.Chosen, "#job-findings")
-    def _open_finding(self) -> None:
+    @on(RowList.Chosen)
+    def _open(self, message: RowList.Chosen) -> None:
+        """Open the session of a process, or of the one that a finding is about."""
         claim = self.query_one(JobFindings).current_row
-        self._open(claim.about if claim is not None else None)
-
-    def _open(self, index: Hashable) -> None:
-        """Open the session of a process."""
+        index = message.rows.current
+        if isinstance(message.rows, JobFindings):
+            index = claim.about if claim is not None else None
         for process in self.figures.processes if self.figures is not None else ():
             if process.index == index:
                 self.profiler.open_session(Path(process.path))
