@@ -9,6 +9,7 @@ import pytest
 
 from hlo_sources import write_kernels
 from jaxprof import events as e
+from jaxprof.cli.commands import open_
 from jaxprof.errors import FileRefusedError
 from jaxprof.events import ProgressMade
 from jaxprof.session import Session
@@ -179,6 +180,19 @@ async def test_what_is_read_is_said_on_every_screen_until_it_is_shown(profile, h
         assert walk.app.reading is None
         assert walk.app.session_path.name == "box.jaxprof"
         assert walk.screen._called == str(profile), "commands name the profile, not the session in a temporary folder"
+        walk.app.open_session(walk.app.session_path, profile=profile)
+        await walk.until(lambda: walk.app.opened.profile == profile, "as a session that was read before the app began")
+        walk.app.open_session(walk.app.session_path)
+        await walk.until(lambda: walk.app.opened.profile is None)
+
+
+def test_the_app_learns_of_which_profile_its_session_is_made(profile, monkeypatch):
+    given = []
+    monkeypatch.setattr("jaxprof.cli.target.import_to", lambda *words: Session())
+    monkeypatch.setattr(open_, "terminal_problem", lambda: "")
+    monkeypatch.setattr("jaxprof.tui.launch.launch", lambda path, **options: given.append(options["profile"]) or 0)
+    assert open_._open(str(profile), None, follow=False) == 0
+    assert given == [profile]
 
 
 async def test_escape_and_the_end_of_the_app_stop_it_and_leave_what_is_shown(profile, held):

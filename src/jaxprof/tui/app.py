@@ -63,6 +63,7 @@ class JaxprofApp(Profiler, keys="app"):
         make: Maker = make_scheduler,
         program: ProgramCommand | None = None,
         follow: bool = False,
+        profile: Path | None = None,
         config: Config | None = None,
         devices: Callable[[], MachineSource] | None = None,
         driver_class: Any = None,
@@ -75,7 +76,7 @@ class JaxprofApp(Profiler, keys="app"):
         self.devices = DeviceMonitor(self, devices or MachineSource, self.live.interpreter)
         self._comparing: Event | None = None
         """Set once the comparison that a thread is planning is given up; None if none is."""
-        self._open_first, self._follow_first = path, follow
+        self._open_first, self._follow_first, self._profile_first = path, follow, profile
         self._program_first = program
         self._interrupted_seconds = float("-inf")
         """When the user last pressed ctrl+c, by the monotonic clock."""
@@ -93,7 +94,7 @@ class JaxprofApp(Profiler, keys="app"):
         self.user.start()
         self.call_after_refresh(self.devices.start)
         if self._open_first is not None:
-            self.open_session(self._open_first, follow=self._follow_first)
+            self.open_session(self._open_first, follow=self._follow_first, profile=self._profile_first)
         if self._program_first is not None:
             self.start_program(self._program_first)
 

@@ -44,15 +44,17 @@ def launch(
     program: ProgramCommand | None = None,
     interpreter: Interpreter | None = None,
     follow: bool = False,
+    profile: Path | None = None,
 ) -> int:
-    """Open the app, with the session at `path` if one is given; return the exit code of the process.
+    """Open the app, with the session at `path` if one is given, which may be made of a `profile`; return the exit code
+    of the process.
 
     `follow`: follow the session even if no writer is visible from here. With a `program`, start it; its session goes to
     `path`, or into the user's folder, and the exit code is the program's. Quitting while the program runs ends it. If a
     signal ends the app, the exit code is 128 plus the number of the signal.
     """
     opened, out = (path, None) if program is None else (None, path)
-    app = _make_app(out, path=opened, program=program, interpreter=interpreter, follow=follow)
+    app = _make_app(out, path=opened, program=program, interpreter=interpreter, follow=follow, profile=profile)
     _run(app)
     return app.return_code or (_exit_code(app.live) if program is not None else 0)
 

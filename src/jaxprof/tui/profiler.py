@@ -185,8 +185,9 @@ class Profiler(Guarded, App[None]):
         if runs:
             self._session_changed(runs)
 
-    def open_session(self, path: Path, go: str = "", *, follow: bool = False) -> None:
-        """Open a session, a profile, HLO, or the folder of a job; go to the mode `go`, by default to the one that fits.
+    def open_session(self, path: Path, go: str = "", *, follow: bool = False, profile: Path | None = None) -> None:
+        """Open a session (made of a `profile` if one is given), a profile, HLO, or the folder of a job; go to the mode
+        `go`, by default to the one that fits.
 
         A thread reads a session or a profile. The app follows a session that a process still writes; with `follow`, it
         follows any session.
@@ -212,7 +213,7 @@ class Profiler(Guarded, App[None]):
             self.reading = ProfileReading(path, lambda reading: self.call_later(self._reading_changed, reading))
             self.show_state()
         work = partial(read, path, follow=follow, reading=self.reading)
-        profile = path if kind is Kind.PROFILE else None
+        profile = path if kind is Kind.PROFILE else profile
         in_thread(self, work, "open", then=partial(self._show_opened, go, profile))
 
     def _show_opened(self, go: str, profile: Path | None, opened: tuple[Follower[Session], Path, bool] | None) -> None:

@@ -152,7 +152,8 @@ def _open(file: str, python: Path | None, *, follow: bool) -> int:
 
             # Reads the header: what is no session is refused before the screen changes.
             Follower(found.path, Session).finish()
-        return launch_app(found.path, interpreter, follow=follow)
+        profile = found.given if found.imported is not None else None
+        return launch_app(found.path, interpreter, follow=follow, profile=profile)
 
 
 def interpreter_of_app(python: Path | None) -> Interpreter | None:
@@ -168,12 +169,14 @@ def interpreter_of_app(python: Path | None) -> Interpreter | None:
     return find_interpreter(python)
 
 
-def launch_app(path: Path | None, interpreter: Interpreter | None, *, follow: bool = False) -> int:
-    """Start the app with the session at `path`, and return its exit code."""
+def launch_app(
+    path: Path | None, interpreter: Interpreter | None, *, follow: bool = False, profile: Path | None = None
+) -> int:
+    """Start the app with the session at `path`, which may be made of a `profile`, and return its exit code."""
     from jaxprof.tui.launch import launch
 
     follow_fetched()
-    return launch(path, interpreter=interpreter, follow=follow)
+    return launch(path, interpreter=interpreter, follow=follow, profile=profile)
 
 
 def _attach(address: str, duration: float, out: Path | None, python: Path | None, form: str, *, force: bool) -> None:
