@@ -73,12 +73,8 @@ class Ranked(NamedTuple):
     @property
     def source(self) -> str:
         """Source location as `model.py:88`; empty if unknown."""
-        return short_location(self.kernel.source)
-
-
-def short_location(place: HloSourceLocation | None) -> str:
-    """Return a location as `model.py:88`; empty if there is none."""
-    return f"{place.file.rpartition('/')[2]}:{place.line}" if place is not None else ""
+        place = self.kernel.source
+        return place.short if place is not None else ""
 
 
 def scopes_of(path: OpPath) -> tuple[str, ...]:
@@ -319,7 +315,7 @@ def _name(ranking: Ranking) -> Callable[[int], str]:
 
 def _source(ranking: Ranking) -> Callable[[int], str]:
     origins = ranking.origins
-    texts = [*(short_location(source) for _, source in origins.places), ""]
+    texts = [*(source.short if source is not None else "" for _, source in origins.places), ""]
     return lambda number: texts[origins.source(number)]
 
 

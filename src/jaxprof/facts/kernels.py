@@ -45,7 +45,7 @@ def places_text(places: Sequence[HloSourceLocation]) -> str:
     """Return all source lines in short, `model.py:88,90 layers.py:7`, files in the order of their first line; a dash
     for none."""
     if len(places) == 1:  # as most kernels of a large module have
-        return f"{places[0].file.rpartition('/')[2]}:{places[0].line}"
+        return places[0].short
     lines = grouped((place.file, place.line) for place in places)
     words = (f"{file.rpartition('/')[2]}:{','.join(map(str, numbers))}" for file, numbers in lines.items())
     return " ".join(words) or UNKNOWN

@@ -13,7 +13,6 @@ from jaxprof.analysis.explain.catalogue import SOURCES, entries
 from jaxprof.analysis.explain.model import Explanation, command
 from jaxprof.analysis.measured import longest_kernel, whole_profile
 from jaxprof.facts import Fact, at, optional, recorder
-from jaxprof.facts.kernels import places_text
 from jaxprof.facts.units import (
     BYTES,
     COUNT,
@@ -153,7 +152,7 @@ def _longest_kernel_line(session: Session) -> Iterator[str]:
     if longest is not None:
         run, kernel, in_hlo = longest
         source = in_hlo.source if in_hlo is not None else None
-        details = (in_hlo.kind if in_hlo is not None else "", places_text([source]) if source is not None else "")
+        details = (in_hlo.kind if in_hlo is not None else "", source.short if source is not None else "")
         about = f" ({', '.join(filter(None, details))})" if any(details) else ""
         yield f"longest kernel: {run} {kernel.name}{about}, {percent(kernel.share)} of the time of all kernels"
 

@@ -208,7 +208,7 @@ GROUPS: dict[str, KeyGroup] = {
     )),
     "profile": KeyGroup("Timeline and memory", (
         Key("capture", "w", "capture", "Capture", "Capture the program, which has no profile yet", FIRST),
-        Key("overview", "m:T", "tab('overview')", "Overview", "Show kernels, idle time, steps and doubts"),
+        Key("overview", "m:T", "tab('overview')", "Overview", "Show kernels, idle time and steps"),
         Key("timeline", "m:t", "tab('timeline')", "Timeline", "Show when things ran, lane by lane"),
         Key("compile", "m:b", "tab('compile')", "Compile", "Show the compile's time by phase and pass"),
         Key("memory", "m:m", "tab('memory')", "Memory", "Show what makes up the peak memory"),

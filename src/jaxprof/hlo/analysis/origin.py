@@ -63,6 +63,11 @@ class HloSourceLocation(NamedTuple):
         """Whether the file is outside installed packages."""
         return is_own(self.file)
 
+    @property
+    def short(self) -> str:
+        """The line without its folder: `model.py:88`."""
+        return f"{self.file.rpartition('/')[2]}:{self.line}"
+
 
 class Origin(NamedTuple):
     """A place that instructions of a kernel came from."""

@@ -66,7 +66,8 @@ class CodeView(RowList, keys="text"):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._document = Document("")
+        self.document = Document("")
+        """The document that is shown."""
         self._left = 0
         """Number of characters that are out of view on the left."""
         self._hits: Hits | None = None
@@ -77,17 +78,12 @@ class CodeView(RowList, keys="text"):
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
-    @property
-    def document(self) -> Document:
-        """The document that is shown."""
-        return self._document
-
     def show(self, document: Document) -> None:
         """Show another document, at the line where the reader last left it."""
-        if document is self._document:
+        if document is self.document:
             return
-        self._document.left_at, line = self.cursor, document.left_at
-        self._document, self._hits = document, None
+        self.document.left_at, line = self.cursor, document.left_at
+        self.document, self._hits = document, None
         self._strips.clear()
         self.set_keys(range(document.line_count))
         self.go(line)
@@ -117,7 +113,7 @@ class CodeView(RowList, keys="text"):
     @property
     def _gutter(self) -> int:
         """Columns that the line numbers take."""
-        return len(str(self._document.line_count)) + 2
+        return len(str(self.document.line_count)) + 2
 
     @property
     def _room(self) -> int:
@@ -140,8 +136,8 @@ class CodeView(RowList, keys="text"):
 
     def draw_row(self, index: int, width: int) -> Content:
         begin = self._left // _HALF * _HALF
-        line = self._document.line(index)[begin : begin + 2 * _HALF]
-        text = coloured(line) if self._document.is_program else Content(safe(line))
+        line = self.document.line(index)[begin : begin + 2 * _HALF]
+        text = coloured(line) if self.document.is_program else Content(safe(line))
         if self._hits is not None:
             for hit in self._hits.pattern.finditer(text.plain):
                 text = text.stylize("$background on $accent", hit.start(), hit.end())
@@ -157,7 +153,7 @@ class CodeView(RowList, keys="text"):
 
     def action_sideways(self, step: int) -> None:
         top = round(self.scroll_y)
-        longest = max(len(self._document.line(line)) for line in range(top, top + max(1, self.size.height)))
+        longest = max(len(self.document.line(line)) for line in range(top, top + max(1, self.size.height)))
         self._shift(min(self._left + step * _SIDEWAYS, max(self._left, longest - self._room + 1)))
 
     def _shift(self, left: int) -> None:
@@ -167,7 +163,7 @@ class CodeView(RowList, keys="text"):
 
     def reveal_offset(self, offset: int) -> None:
         """Bring the character at an offset of the text into view, from side to side too."""
-        at = max(0, offset - self._document.offset(self.cursor))
+        at = max(0, offset - self.document.offset(self.cursor))
         if at + 8 >= self._left + self._room:
             self._shift(min(at, at + 12 - self._room))
         elif at <= self._left:
@@ -201,8 +197,10 @@ class CodeView(RowList, keys="text"):
 
     def action_users(self) -> None:
         document = self.document
-        item = document.defined(self.cursor) if isinstance(document, HloDocument) else None
-        if not isinstance(document, HloDocument) or item is None:
+        if not isinstance(document, HloDocument):
+            return
+        item = document.instruction(self.cursor) or document.computation(self.cursor)
+        if item is None:
             self.say("this line defines no name", timeout=3)
             return
         go_to_user = partial(self._go_to_user, document, item.name)

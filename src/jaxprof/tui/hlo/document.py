@@ -114,10 +114,6 @@ class HloDocument(Document):
             both = (*called, *operands)
         return {item.name: line for item in both if (line := self.line_of(item)) is not None}
 
-    def defined(self, number: int) -> Instruction | Computation | None:
-        """Return the instruction or the computation that line `number` defines."""
-        return self.instruction(number) or self.computation(number)
-
     def users(self, item: Instruction | Computation) -> list[int]:
         """Return the lines that take an instruction, or call a computation."""
         users = item.module.callers.get(item.name, ()) if isinstance(item, Computation) else item.users

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from jaxprof.facts.kernels import places_text
 from jaxprof.hlo.analysis.origin import HloSourceLocation
 from jaxprof.hlo.read.syntax import short_text
 from jaxprof.report.kernels import times
@@ -102,7 +101,7 @@ def _and_more(count: int) -> list[FactLine]:
 
 def _origin(origin: Origin, width: int) -> Content:
     place = origin.source
-    text = cell(places_text([place]) if place is not None else UNKNOWN, min(24, max(12, width // 3)), "$code-name")
+    text = cell(place.short if place is not None else UNKNOWN, min(24, max(12, width // 3)), "$code-name")
     lines = excerpt(place, 0).lines if place is not None else ()
     code = lines[0][1].strip() if lines else origin.op_name
     direction = " ∂" if origin.path.direction == "backward" else ""
@@ -227,5 +226,5 @@ def finding_facts(opened: OpenedModule, finding: Finding, width: int) -> list[Fa
         kernel = by_name.get(name)
         place = kernel.source if kernel is not None else None
         target = FactTarget(kernel.computation, name, kernel=True) if kernel is not None else None
-        facts.append(_named(name, places_text([place]) if place is not None else "", "$code-name", width, target))
+        facts.append(_named(name, place.short if place is not None else "", "$code-name", width, target))
     return facts

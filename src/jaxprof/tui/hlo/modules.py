@@ -10,10 +10,8 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.ceilings import ceilings_for
 from jaxprof.errors import JaxprofError
 from jaxprof.grouping import grouped
-from jaxprof.hlo.analysis.cost.peaks import device_of_kind
 from jaxprof.hlo.open.stages import HLO_STAGES, STAGES, ModuleStages
 from jaxprof.hlo.places import without_comments, without_locations
 from jaxprof.tui.hlo.document import Document, HloDocument
@@ -24,12 +22,10 @@ if TYPE_CHECKING:
 
     from jaxprof.finding import Finding
     from jaxprof.hlo.analysis.barriers import Barrier
-    from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
     from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.analysis.notices import Notice
     from jaxprof.hlo.analysis.origin_columns import OriginColumns
     from jaxprof.hlo.model import Instruction, Module
-    from jaxprof.session import Session
 
 
 FROZEN = 4 << 20
@@ -179,10 +175,3 @@ def _conclusions(opened: OpenedModule, module: Module) -> Iterator[str]:
     yield "barriers"
     opened.origins = origin_columns(opened.kernels or (), cancelled=opened.closed.is_set)
     yield "origins"
-
-
-def device_of(session: Session, program: ModuleStages) -> DevicePeaks | None:
-    """Return the device of a run's program, or of a dump that names it, with its ceilings; None where they are
-    unknown."""
-    run = session.runs.get(program.key)
-    return ceilings_for(session, run) if run is not None else device_of_kind(program.device)

@@ -14,7 +14,7 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Static
 
-from jaxprof.analysis.ceilings import machine_of_run
+from jaxprof.analysis.hlo_program import HloProgram
 from jaxprof.analysis.measured import seconds_per_call
 from jaxprof.analysis.opener import modules_of
 from jaxprof.analysis.ranking import ranking_on
@@ -23,7 +23,7 @@ from jaxprof.hlo.open.paths import modules_at
 from jaxprof.hlo.open.stages import STAGES
 from jaxprof.text import safe
 from jaxprof.tui.hlo.kernel_side import LISTS, KernelSide
-from jaxprof.tui.hlo.modules import OpenedModule, device_of, first_of, open_in_thread
+from jaxprof.tui.hlo.modules import OpenedModule, first_of, open_in_thread
 from jaxprof.tui.hlo.stage_side import TITLES, StageSide
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.captures import (
@@ -171,6 +171,10 @@ class HloScreen(SessionScreen, keys="hlo"):
         """The run whose program is open; None for a file."""
         return self.profiler.session.runs.get(self._opened.program.key) if self._opened is not None else None
 
+    def _in_session(self, opened: OpenedModule) -> HloProgram:
+        """Return the open program with its device, and with its session if it is of a run."""
+        return HloProgram(opened.program, self.profiler.session if self._run is not None else None)
+
     def on_unmount(self) -> None:
         if self._opened is not None:
             self._opened.close()
@@ -214,8 +218,7 @@ class HloScreen(SessionScreen, keys="hlo"):
         session, run = self.profiler.session, self._run
         measured = seconds_per_call(run)
         self.query_one(TrustLine).show_run(source_of(session, run) if run is not None and measured else None)
-        own = device_of(session, opened.program)
-        machine = machine_of(self._device) if self._device is not None else machine_of_run(run, own)
+        machine = machine_of(self._device) if self._device is not None else self._in_session(opened).machine
         ranking = ranking_on(machine, opened.module, opened.kernels, measured)
         if opened.origins is not None:
             ranking.know_origins(opened.origins)
@@ -274,14 +277,10 @@ class HloScreen(SessionScreen, keys="hlo"):
         """The tab in view: a list or a stage."""
         return self.texts.stage if self.in_text else self.lists.tab
 
-    @property
-    def _both(self) -> bool:
-        """Whether lists and text are side by side."""
-        return self.has_class("-very-wide")
-
+    @on(StageSide.StageRequested)
     def show_tabs(self) -> None:
-        """Redraw the tabs with what is known by now."""
-        shown = {self.lists.tab, self.texts.stage} if self._both else {self.tab}
+        """Redraw the tabs with what is known by now; on a very wide terminal, lists and text are side by side."""
+        shown = {self.lists.tab, self.texts.stage} if self.has_class("-very-wide") else {self.tab}
         self.query_one(StageTabs).show(tabs_of(self._opened), frozenset(shown))
 
     def show_tab(self, name: str, *, focus: bool = True) -> None:
@@ -309,11 +308,6 @@ class HloScreen(SessionScreen, keys="hlo"):
         names = [tab.name for tab in tabs_of(self._opened) if tab.enabled]
         at = names.index(self.tab) if self.tab in names else 0
         self.show_tab(names[(at + step) % len(names)])
-
-    @on(StageSide.StageRequested)
-    def _stage_wanted(self) -> None:
-        """Follow the texts to a stage that they chose themselves."""
-        self.show_tabs()
 
     # -- from one side to the other -----------------------------------------------------------------------------
 
@@ -352,7 +346,7 @@ class HloScreen(SessionScreen, keys="hlo"):
     @on(RowList.Highlighted, "#kernels")
     def _follow(self) -> None:
         """Move the text to the cursor of the lists when they are side by side."""
-        if self._both:
+        if self.has_class("-very-wide"):
             self._bring_text_along()
 
     def _bring_text_along(self) -> None:
@@ -419,7 +413,7 @@ class HloScreen(SessionScreen, keys="hlo"):
             return
         from jaxprof.hlo.analysis.cost.peaks import DEVICES
 
-        own, others = device_of(self.profiler.session, self._opened.program), list(DEVICES.values())
+        own, others = self._in_session(self._opened).device, list(DEVICES.values())
         options = [
             Option("its own", own.title if own is not None else "unknown: no ceilings"),
             *(Option(device.name, f"{device.title}, {scaled(device.bandwidth, 'B/s')}") for device in others),

@@ -1,4 +1,4 @@
-"""A profile at a glance: what to doubt, how idle the devices were, and the kernels and programs that took longest.
+"""A profile at a glance: how idle the devices were, and the kernels and programs that took longest.
 
 A kernel or a program leads to its HLO. The module shows `analysis.profile.overview`, and derives nothing.
 """
@@ -17,8 +17,6 @@ from jaxprof.report.renderers import Table, text_lines
 from jaxprof.report.views import device_columns, measured_table
 from jaxprof.session.run import IMPORTED
 from jaxprof.text import columns, safe
-from jaxprof.tui.keys import in_words
-from jaxprof.tui.kit.captures import MARKS, check_lines, trust_of
 from jaxprof.tui.kit.fact_list import FactLine, FactList, FactTarget, Leads, heading
 from jaxprof.tui.kit.table_columns import table_lines
 from jaxprof.units import bytes_, counted, integer, percent_or_less, seconds
@@ -27,8 +25,8 @@ if TYPE_CHECKING:
     from jaxprof.analysis.measured import MeasuredKernel
     from jaxprof.analysis.profile import ProfileOverview, ProfileProgram
 
-KERNELS, PROGRAMS, DEVICES, DOUBTS = 16, 8, 16, 4
-"""Most kernels, programs, devices and doubts shown. A line counts the rest."""
+KERNELS, PROGRAMS, DEVICES = 16, 8, 16
+"""Most kernels, programs and devices shown. A line counts the rest."""
 _SPREAD_WIDTH = 100
 """Least width at which devices have the middle half of their steps."""
 
@@ -42,12 +40,7 @@ class OverviewList(FactList, keys="overview"):
 def overview_facts(profile: ProfileOverview, width: int) -> Sequence[FactLine]:
     """Return all lines of the overview in `width` columns."""
     lines: list[FactLine] = []
-    for part in (
-        _doubts(profile, width),
-        _devices(profile, width),
-        _kernels(profile, width),
-        _programs(profile, width),
-    ):
+    for part in (_devices(profile, width), _kernels(profile, width), _programs(profile, width)):
         made = list(part)
         lines += [Content(""), *made] if made else []
     return [_head(profile), *lines]
@@ -62,17 +55,6 @@ def _head(profile: ProfileOverview) -> FactLine:
         facts += [counted(capture.events, "event")] if capture.events is not None else []
         facts += [bytes_(capture.bytes)] if capture.bytes is not None else []
     return heading(profile.run.label, " · ".join(filter(None, facts)))
-
-
-def _doubts(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
-    checks = [row.check for row in trust_of(profile.run)]
-    doubted = [check for check in checks if check.verdict != "good"]
-    if not doubted:
-        yield Content.assemble(("✓ ", MARKS["good"][1]), f"no doubts after {counted(len(checks), 'check')}")
-    for check in doubted[:DOUBTS]:
-        yield from check_lines(check, width)
-    if len(doubted) > DOUBTS:
-        yield _muted(f"  and {len(doubted) - DOUBTS} more: {in_words('profile.trust')} lists them")
 
 
 def _devices(profile: ProfileOverview, width: int) -> Iterator[FactLine]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual.content import Content
 
@@ -24,7 +24,10 @@ from jaxprof.tui.kit.drawing import bar, cell, hang
 from jaxprof.tui.kit.format import place_in_full, place_text
 from jaxprof.tui.kit.table_columns import Cell, TableColumn, either, in_order
 from jaxprof.tui.kit.table_view import TreeView
-from jaxprof.units import UNKNOWN, integer, percent, seconds
+from jaxprof.units import integer, percent, seconds
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.programs.result import ProgramResult
 
 LABEL = 18
 
@@ -93,6 +96,8 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
 
     UNFOLDS = True
     UNSORTED = "first compiled"
+    _result: ProgramResult
+    """The program whose functions are shown."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
@@ -120,14 +125,12 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
             order="time",
             id=id,
         )
-        self._wall = 0.0
-        self._directory = ""
 
-    def show(self, functions: Sequence[FunctionCompiles], wall_seconds: float | None, directory: str = "") -> None:
+    def show(self, result: ProgramResult) -> None:
         """Show the functions of a program, and redraw only rows that have changed."""
-        self._wall, self._directory = wall_seconds or 0.0, directory
+        self._result = result
         at_top = self.cursor == 0 and not self.opened
-        ordered = in_order(functions, lambda function: function.rows[0].began_seconds if function.rows else 0.0)
+        ordered = in_order(result.functions, lambda function: function.rows[0].began_seconds if function.rows else 0.0)
         self.show_rows({(function.function, place_in_full(function.defined_at)): function for function in ordered})
         if at_top:
             self.move_to(0)
@@ -156,10 +159,10 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
 
     def _function(self, row: LedgerRow) -> Cell:
         if isinstance(row, Compiled):
-            where = place_text(row.called_from, self._directory) or _kind(row)
+            where = place_text(row.called_from, self._result.directory) or _kind(row)
             return lambda width: cell("", 4) + cell(where, max(1, width - 4), cut="start")
         mark = self.mark_of((row.function, place_in_full(row.defined_at)))
-        at = place_text(row.defined_at or row.called_from, self._directory)
+        at = place_text(row.defined_at or row.called_from, self._result.directory)
         style = "$text-muted" if _of_a_library(row) else "bold"
 
         def draw(width: int) -> Content:
@@ -176,14 +179,12 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
         return seconds(row_seconds(row)) if isinstance(row, Compiled) else (seconds(row.seconds), "bold")
 
     def _share(self, row: LedgerRow) -> Cell:
-        if isinstance(row, Compiled):
-            return ""
-        return percent(row.seconds / self._wall) if self._wall else UNKNOWN
+        return "" if isinstance(row, Compiled) else percent(self._result.of_wall(row.seconds))
 
     def _bar(self, row: LedgerRow) -> Cell:
         if isinstance(row, Compiled):
             return ""
-        return lambda width: bar(row.seconds / self._wall if self._wall else None, width, "$phase-compile")
+        return lambda width: bar(self._result.of_wall(row.seconds), width, "$phase-compile")
 
     def _reason(self, row: LedgerRow) -> Cell:
         """Return the whole reasons, or as much as there is room for; `below` then shows all of them."""

@@ -32,7 +32,7 @@ from jaxprof.tui.kit.program_summary import state_columns, state_style, state_ti
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn, report_contents, table_lines
 from jaxprof.tui.kit.table_view import TableView
 from jaxprof.tui.kit.time_tree import TimeNode
-from jaxprof.units import UNKNOWN, percent, seconds
+from jaxprof.units import percent, seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -92,6 +92,8 @@ class HotLineList(TableView["HotLine"], keys="hot_lines"):
 
     UNFOLDS = True
     STAYS_ON_TOP = True
+    _result: ProgramResult
+    """The program whose lines are shown."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
@@ -100,19 +102,17 @@ class HotLineList(TableView["HotLine"], keys="hot_lines"):
                 TableColumn("of all", self._share, 6, right=True, style="$text-muted", gap=2),
                 TableColumn("", self._bar, 11, priority=1),
                 TableColumn("main cost", _main_cost, 15, style="$text-muted"),
-                TableColumn("line", lambda line: place_text(line.where, self._directory), 12, weight=3, most=29,
+                TableColumn("line", lambda line: place_text(line.where, self._result.directory), 12, weight=3, most=29,
                             style="$primary", cut="start"),
                 TableColumn("source", _source, 24, weight=4),
             ),
             id=id,
         )  # fmt: skip
         self._longest = 1.0
-        self._wall = 0.0
-        self._directory = ""
 
-    def show(self, lines: Sequence[HotLine], wall_seconds: float | None, directory: str = "") -> None:
-        """Show these lines."""
-        self._wall, self._directory = wall_seconds or 0.0, directory
+    def show(self, result: ProgramResult) -> None:
+        """Show the lines of a program that took the most time."""
+        self._result, lines = result, hottest(result.lines, MOST)
         self._longest = (lines[0].seconds if lines else 0.0) or 1.0
         self.show_rows({line.where: line for line in lines})
 
@@ -128,7 +128,7 @@ class HotLineList(TableView["HotLine"], keys="hot_lines"):
         return hang(Content(" " * 4), source, width - 1, "$text-muted") if columns(safe(source)) > shown else []
 
     def _share(self, line: HotLine) -> str:
-        return percent(line.seconds / self._wall) if self._wall else UNKNOWN
+        return percent(self._result.of_wall(line.seconds))
 
     def _bar(self, line: HotLine) -> Drawing:
         style = state_style(line.states[0][0] if line.states else "")

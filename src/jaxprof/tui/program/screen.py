@@ -33,7 +33,7 @@ from jaxprof.tui.kit.screen import ViewsScreen
 from jaxprof.tui.kit.screen_bars import StageTabs
 from jaxprof.tui.kit.time_tree import TimeTree
 from jaxprof.tui.program.ledger import CompilationDialog, LedgerList
-from jaxprof.tui.program.line_profile import MOST, HotLineList, SourceLines, TimePane, hottest, nested
+from jaxprof.tui.program.line_profile import HotLineList, SourceLines, TimePane, nested
 from jaxprof.units import counted, integer, percent, seconds
 
 if TYPE_CHECKING:
@@ -191,18 +191,17 @@ class ProgramScreen(ViewsScreen, keys="program"):
             same = self._result is not None and self._result.run.id == result.run.id
             self.query_one(TimeTree).show(nested(program_flame(result), result.directory), same=same)
         self._result = result
-        wall, directory = result.wall_seconds or None, result.directory
         runs = not result.ended and self.profiler.session_grows
         for name, words in NOTHING.items():
             listed = self.query_one(f"#{name}", RowList)
             if listed.empty != words[not runs]:
                 listed.empty = words[not runs]
                 listed.refresh()
-        self.query_one(LedgerList).show(result.functions, wall, directory)
+        self.query_one(LedgerList).show(result)
         self.query_one(AdviceList).show(claims_of(result))
         costs = Conclusion(*program_cost(result), "")
         self.query_one("#costs", Lines).show(costs, lambda width: [*cost_lines(costs, width), Content("")])
-        self.query_one(HotLineList).show(hottest(result.lines, MOST), wall, directory)
+        self.query_one(HotLineList).show(result)
         self.query_one("#output", LogPane).show(result.run.id, result.run.log)
         self.query_one(TimePane).show(result)
         self._show_sums()
