@@ -11,9 +11,11 @@ from analysis.made_runs import STEADY, program_text, run, session
 from golden import figures_text, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.run_result import COUNTED, result, results, run_cost
+from jaxprof.analysis.speedup import _ordered_turns
 from jaxprof.analysis.sweeps import sweep_groups
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.open.parsed import modules
+from jaxprof.session.run import RunLaunch, Turn
 
 
 def pair(*events, baseline=1.0, other=1.0):
@@ -31,6 +33,13 @@ def alone(*events, samples=STEADY):
 
 def times(factor):
     return [factor * value for value in STEADY]
+
+
+def test_two_blocks_are_in_turns_and_three_of_which_two_come_first_are_not():
+    other = RunLaunch(1, turns=[Turn(3, (1.0,))])
+    for numbers, in_turns in (((2,), True), ((1, 2), False), ((2, 4), True)):
+        turns = _ordered_turns(RunLaunch(1, turns=[Turn(number, (1.0,)) for number in numbers]), other)
+        assert turns.in_turns == in_turns, numbers
 
 
 def phase(name, seconds, run="r2", **more):

@@ -69,6 +69,7 @@ def test_the_ratio_is_the_baselines_time_over_the_others_with_students_interval(
     half = 4.30265 * stdev(logs) / math.sqrt(3)
     ends = [math.log(end) for end in (found.low, found.ratio, found.high)]
     assert ends == pytest.approx([fmean(logs) + off for off in (-half, 0, half)], rel=1e-5)
+    assert found._with_launches(3) == found, "nothing is won by none more"
 
 
 def _beside_a_neighbour(ratio, seed, count=5):

@@ -91,6 +91,11 @@ WORK, LITTLE = [0.02 * pace for pace in PACES], [0.002 * pace for pace in PACES]
         ([LITTLE, LITTLE], PACES, [False, False]),
         ([[0.05, 0.06, 0.05], [0.6, 0.61, 0.6]], [], [False, True]),  # three blocks are enough beyond doubt
         ([[0.05, 0.06, 0.05], [0.2, 0.31, 0.5]], [], [False, False]),
+        (
+            [[0.05, 0.06] * 2] * 5 + [[0.25, 0.26] * 2],
+            [],
+            [False] * 5 + [True],
+        ),  # the more others, the surer their mean
     ],
 )
 def test_who_is_certainly_late(rows, paces, who):

@@ -547,3 +547,19 @@ def test_nothing_is_said_of_a_loop_beside_which_another_thread_works():
     assert both.verdict.kind
     assert (there.verdict.kind, there.other_thread, there.findings) == (None, "worker", ())
     assert there.verdict.reason == "JAX works in worker, and only the main thread is sampled"
+
+
+def test_seconds_of_a_large_program_that_misses_the_cache_are_those_of_one_finding():
+    missing = again("unknown", 2, cache="miss", operations=60_000, compile_seconds=4.0)
+    told = codes(*missing)
+    assert "cache_thrashing" in told
+    assert "large_program" not in told
+
+
+def test_to_decide_seldom_is_advised_where_most_of_the_waiting_is_for_decisions():
+    def advice(decided, fetched):
+        waits = {"bool()": (91, decided), "float()": (93, fetched)}
+        lines = [made.line(at, took, "device_busy", call, kind="sync") for call, (at, took) in waits.items()]
+        return only("host_sync", *loop(*lines)).advice
+
+    assert advice(0.2, 0.3) == advice(0.0, 0.5) != advice(0.3, 0.2)

@@ -8,6 +8,7 @@ import program_events as made
 from golden import figures_text, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.programs.loop_time import (
+    COMPILE,
     DATA,
     DEVICE,
     PARTS,
@@ -330,6 +331,15 @@ def test_two_parts_are_told_apart_from_one_and_a_quarter_standard_errors_of_thei
     if not told:
         assert found.reason == "device (60 %) and data (40 %) cannot be told apart"
         assert found.needs_seconds == 2.0, "rounded up"
+        assert found.why_unknown == f"{found.reason}; a recording with 2 s of it is enough"
+
+
+@pytest.mark.parametrize(("compiling", "seen"), [(0.0, False), (0.2, True)])
+def test_a_program_that_compiled_for_a_moment_has_jax_at_work(compiling, seen):
+    parts = {**dict.fromkeys(PARTS, 0.0), COMPILE: compiling, DATA: 0.8}
+    none = frozenset()
+    found = bound(HotLoop(None, (), LoopTimes(0, 0.0, {}), parts, 50, 9, False, none, none, none))
+    assert (found.kind, found.reason) == (("data-bound", "") if seen else (None, "JAX was not seen at work"))
 
 
 def test_a_loop_of_one_part_alone_needs_twelve_samples():

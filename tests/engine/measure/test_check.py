@@ -133,6 +133,7 @@ def test_trees_of_arrays_keep_their_form():
         gpu  gfx90a  -         float32           float32
         tpu  -       -         float32           bfloat16
         tpu  -       high      float32           bfloat16_3x
+        any  -       -         float32           float32
     """),
 )
 def test_the_effective_precision_follows_the_device(platform, capability, asked, dtypes, expected):

@@ -450,6 +450,7 @@ def test_a_copy_to_the_device_ends_when_it_is_there(device, monkeypatch):
     reporter, sampler, events = listening(device)
     transfer_in(reporter, sampler, Arguments.of((np.ones(4, np.float32),)), None, 4.0)
     assert figures(events, "transfer_in") == [pytest.approx(WHOLE_CALL)]
+    assert [event.bytes for event in of(events, PhaseEnded)] == [4]
 
 
 def test_a_fetch_is_timed_without_the_copy_made_for_it(device, monkeypatch):

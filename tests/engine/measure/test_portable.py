@@ -12,6 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 from jaxprof.engine.measure.portable import (
     Devices,
+    _constant,
     lower_for_target,
     program_of,
     trace,
@@ -109,3 +110,11 @@ def test_names_of_ours_are_replaced_by_those_of_the_arguments_as_far_as_they_are
         r"""op_name="x[\'a\\\\b\']" loc("x['a\\b']") loc("args[2]") op_name="jit(step)/add" """
         'op_name="jit(step)" op_name="jit(other)/call_exported" "args[0]"'
     )
+
+
+def test_constants_are_on_the_host_and_keys_stay_keys():
+    for value, kind in ((jnp.ones(2), np.ndarray), (3.0, float), (jax.random.key(0), jax.Array)):
+        variable = object()
+        found = _constant(variable, {id(variable): value})
+        assert isinstance(found, kind)
+        assert bool(jnp.all(found == value))

@@ -21,6 +21,7 @@ from jaxprof.engine.measure.sharding import (
     own_sharding,
     read_spec,
     requested_specs,
+    split_text,
     with_specs,
 )
 from jaxprof.engine.protocol.request import CompileRequest
@@ -134,6 +135,13 @@ def test_a_mesh_needs_its_devices():
 SPEC = RunSpec(workload="w", variant="jit", how="compile", device="cpu:0")
 X, W = (jax.ShapeDtypeStruct((8, 4), np.float32) for _ in "xw")
 SHAPES = leaves_of((X, {"kernel": W, "bias": jax.ShapeDtypeStruct((4,), np.float32)}, 3.0), ["x", "params", "rate"])
+
+
+def test_arrays_of_an_argument_that_are_split_alike_are_named_by_the_first():
+    x, *params = SHAPES[:3]
+    specs = {x.number: P("data"), **{leaf.number: P("model") for leaf in params}}
+    assert split_text(SHAPES, specs) == [f"{x.words} as data", f"{params[0].words} and 1 more as model"]
+    assert split_text(SHAPES, {x.number: P(None)}) == []
 
 
 def elsewhere(workload=None, context=None, recorder=None, **request):

@@ -44,7 +44,7 @@ def _compilations_to_keep(program: ProgramResult, verify: str) -> Iterator[Findi
         finding.announced_seconds if finding.estimate else finding.seconds or 0.0 for finding in program.findings
     )
     for remark in program.remarks:
-        seconds = max(0.0, (remark.seconds or 0.0) - claimed)
+        seconds = (remark.seconds or 0.0) - claimed
         if remark.code == "cache_off" and seconds >= _CACHE_SHARE * program.work_seconds:
             unclaimed = replace(remark, seconds=seconds, saves_seconds=seconds)
             yield replace(with_share(program, unclaimed), verify=verify, run=program.run.id)
