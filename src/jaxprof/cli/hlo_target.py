@@ -11,7 +11,7 @@ from jaxprof.analysis.hlo_program import CompileOptions, HloProgram, programs_in
 from jaxprof.analysis.opener import HOW_TO_COMPILE, Kind, kind_of, open_hlo
 from jaxprof.cli.options import refuse, refuse_without
 from jaxprof.cli.output import note
-from jaxprof.cli.target import existing, is_compiled_now, is_ready, recorded
+from jaxprof.cli.target import choose, existing, is_compiled_now, is_ready, recorded
 from jaxprof.errors import UsageError
 from jaxprof.units import counted
 
@@ -25,7 +25,6 @@ def placed(options: CompileOptions, *targets: str) -> CompileOptions:
     if options.targets:
         refuse(("device",), "is a device of this machine, and --for compiles for others", "Give one of them.")
     elif any(map(is_compiled_now, targets)):
-        from jaxprof.cli.selection import choose
         from jaxprof.runner.interpreter import find_interpreter
 
         device, *_ = choose([options.device] if options.device else [], find_interpreter(options.python))

@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +29,7 @@ from jaxprof.files import with_home
 if TYPE_CHECKING:
     from jaxprof.analysis.opener import Kind
     from jaxprof.remote.mirror import Mirror
+    from jaxprof.runner.interpreter import Interpreter
     from jaxprof.session import Session
 
 T = TypeVar("T")
@@ -247,6 +248,30 @@ def recorded(word: str, views: tuple[str, ...] = ()) -> Iterator[Recorded]:
 
         note(f"last: {name}, of {', '.join(read_entry(path).workloads) or 'no run'}")
     yield Recorded(path, path, name)
+
+
+def choose(given: Sequence[str], interpreter: Interpreter, variables: Mapping[str, str] | None = None) -> list[str]:
+    """Return the ids of the devices to run on, without repeats: those that were `given`; else those of the user's
+    setting that are there, with a note on the others; else the one that JAX uses by default, with `variables` laid over
+    the environment. Raises UsageError for a device that does not exist or that JAX does not use, with the source of a
+    setting."""
+    from jaxprof.config import read_config
+    from jaxprof.runner.device_choice import default_for, find_devices
+
+    config = read_config()
+    wanted = given or config.get("devices", tuple) or ()
+    if not wanted:
+        device, why = default_for(interpreter, {**os.environ, **(variables or {})}.get("JAX_PLATFORMS", ""))
+        if why:
+            note(f"note: this runs on {device}, because {why}")
+        return [device]
+    chosen, errors = find_devices(wanted, interpreter)
+    if errors and (given or not chosen):
+        source = "" if given else f"{config.sources['devices']}: "
+        raise UsageError(f"{source}{errors[0].what}", errors[0].hint) from errors[0]
+    for error in errors:
+        note(f"note: this runs on {', '.join(chosen)}. {config.sources['devices']}: {error.what}")
+    return chosen
 
 
 def command_for(words: Sequence[str], commands: Collection[str], *, in_terminal: bool) -> str:

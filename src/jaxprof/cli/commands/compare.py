@@ -24,7 +24,7 @@ from jaxprof.cli.output import (
     print_report,
     print_text,
 )
-from jaxprof.cli.target import Recorded, is_compiled_now, local_word, recorded, split_run
+from jaxprof.cli.target import Recorded, choose, is_compiled_now, local_word, recorded, split_run
 from jaxprof.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
@@ -165,7 +165,6 @@ def _measured(targets: tuple[str, ...], form: str, words: dict[str, Any]) -> int
         raise no_form("a comparison that is measured", form, "text", "json")
     refuse_without("out", ("force",))
     from jaxprof.analysis.ab import ab_results
-    from jaxprof.cli.selection import choose
     from jaxprof.operating_system import refuse_to_run, unwound_by_signals
     from jaxprof.reaper import TemporaryFolder
     from jaxprof.report.comparison import ab_json, ab_lines

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +13,14 @@ from jaxprof.cli import options
 from jaxprof.cli.answers import carry_out, print_conclusion, print_session
 from jaxprof.cli.options import is_given, refuse, refuse_others, refuse_without
 from jaxprof.cli.output import ExitCode, asks, format_option, print_text
+from jaxprof.cli.target import choose, split_run
 from jaxprof.errors import UsageError
 from jaxprof.runner.new_session import new_writer
 
 if TYPE_CHECKING:
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.planning import PlannedRun
+    from jaxprof.runner.rerun import Ask
     from jaxprof.session.log import LogWriter
 
 
@@ -89,7 +92,6 @@ def command(
         print_catalogue(names[0] if names else None, python, planning["arguments"], form)
         return ExitCode.OK
     from jaxprof import workloads
-    from jaxprof.cli.selection import choose, planned_from
     from jaxprof.operating_system import refuse_to_run
     from jaxprof.runner.interpreter import find_interpreter
     from jaxprof.runner.planning import PlanOptions, plan_all
@@ -118,7 +120,7 @@ def command(
     if source is not None:
         changes = {name: getattr(options, name) for name in _CHANGES if is_given(name)}
         changes |= {} if options.capture else {"capture": False}
-        planned = planned_from(source, changes, options.devices[0] if devices else "", asks(source, yes=yes))
+        planned = _planned_from(source, changes, options.devices[0] if devices else "", asks(source, yes=yes))
     else:
         planned, notes = plan_all(infos, options)
     writer = new_writer(out, replace_existing=force)
@@ -161,3 +163,33 @@ def _refuse_to_describe(names: Sequence[str], *, describe: bool) -> None:
         raise UsageError("--describe takes one name", f"jaxprof run --describe {names[0]}")
     why = "is an option of a run, and " + ("--describe runs nothing" if describe else "no workload was named")
     refuse_others(why, "names", "describe", "python", "arguments", "form", hint="jaxprof run NAME..., or --all.")
+
+
+def _planned_from(source: str, changes: Mapping[str, Any], device: str, ask: Ask) -> list[PlannedRun]:
+    """Return the runs of the session that `source` names by its path or name: all, or those that are named after a
+    colon (an id, workload or function).
+
+    `changes` replace the recorded options of each run. With `device`, all runs except NumPy's are planned for that
+    device. `ask` is called with what would start. Raises FileRefusedError, and UsageError, also if the session came
+    from a URL: nothing of it may be started.
+    """
+    from jaxprof.runner.rerun import NOT_AGAIN, chosen_runs, plan_again, recorded_starts, refuse_fetched
+    from jaxprof.session import Session
+    from jaxprof.session.log import Library, load
+
+    def load_local(name: str) -> Session:
+        path = Library().find(name)
+        refuse_fetched(path)
+        return load(path, Session)
+
+    session, wanted = split_run(source, load_local)
+    made: dict[PlannedRun, PlannedRun] = {}
+    planned_again = plan_again(session, wanted)
+    repeated = [run for run in chosen_runs(session, wanted) if run.plan.how not in NOT_AGAIN]
+    ask([line for run in repeated for line in recorded_starts(session, run)])
+    for planned in planned_again:
+        place = device if device and planned.spec.how != "numpy" else planned.spec.device
+        baseline = made[planned.baseline] if planned.baseline is not None else None
+        spec = replace(planned.spec, **changes, device=place)
+        made[planned] = replace(planned, spec=spec, baseline=baseline)
+    return list(made.values())
