@@ -4,6 +4,7 @@ and the benches call is there."""
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -90,6 +91,22 @@ def test_every_bench_has_a_small_round_that_the_checks_run():
     without = {path.name for path in benches if "--smoke" not in path.read_text()}
     assert without == {"terminal.py", "case_files.py"}  # which the others use
     assert ".ci/benches" in (CI / "run").read_text()
+
+
+@pytest.mark.process
+def test_a_bench_that_breaks_or_prints_no_table_fails_the_checks_and_is_named(tmp_path):
+    broken = {"good": "print('a\\nb')", "broken": "print('a\\nb')\n1 / 0", "silent": "", "terminal": "1 / 0"}
+    for folder in (".ci", "bench/answers"):
+        (tmp_path / folder).mkdir(parents=True)
+    shutil.copy(CI / "benches", tmp_path / ".ci")
+    for name, text in {**broken, "answers/run": "print('a\\nb')"}.items():
+        (tmp_path / "bench" / f"{name}.py").write_text(text)
+    done = subprocess.run([tmp_path / ".ci" / "benches", sys.executable], capture_output=True, text=True, timeout=50)
+    assert done.returncode != 0
+    told = re.findall(r"^bench/(\S+)\.py +\d+ s  (ok|failed: 1)$", done.stdout, re.MULTILINE)
+    assert dict(told) == {"good": "ok", "answers/run": "ok", "broken": "failed: 1", "silent": "failed: 1"}
+    assert "ZeroDivisionError" in done.stdout
+    assert "bench/silent.py printed no table" in done.stdout
 
 
 def test_the_programs_of_the_answers_expect_codes_of_the_catalogue():
