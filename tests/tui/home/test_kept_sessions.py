@@ -231,7 +231,8 @@ async def test_marks_stay_while_a_filter_hides_them_and_the_frame_says_what_is_c
     async with walking(SMALL) as walk:
         rows = await listed(walk, 3)
         for path in paths:
-            rows.post_message(rows.Marked(rows, rows.keys.index(path)))  # the cursor may have gone on by then
+            rows.move_to_key(path)
+            rows.action_mark()
         await walk.shows("2 marked · c compares")
         await walk.press("/ 'relu enter", "2 marked · 5 hidden")
         walk.screen.list_sessions()

@@ -65,10 +65,7 @@ class Shown(App[None]):
         yield Numbers()
 
     def on_row_list_chosen(self, message):
-        self.asked.append(("chosen", message.index))
-
-    def on_row_list_marked(self, message):
-        self.asked.append(("marked", message.index))
+        self.asked.append(message.index)
 
 
 ROWS = {"c": ("c", 2), "a": ("a", None), "b": ("b", 10)}
@@ -140,16 +137,14 @@ async def test_a_cursor_on_the_first_row_stays_there_only_where_it_is_wanted(mon
         assert table.current == "c"
 
 
-async def test_a_row_is_chosen_by_its_action_and_by_a_double_click_and_marked_by_a_click_on_its_box():
+async def test_a_row_is_chosen_by_its_action_and_by_a_double_click():
     async with showing() as (pilot, app, table):
         await pilot.click(Numbers, offset=(2, 2))
         assert app.asked == []
-        table.MARKS = True
-        await pilot.click(Numbers, offset=(2, 3))
         await pilot.click(Numbers, offset=(9, 3), times=2)
         table.action_choose()
         await pilot.pause()
-        assert app.asked == [("marked", 2), ("chosen", 2), ("chosen", 2)]
+        assert app.asked == [2, 2]
 
 
 async def test_only_what_shows_something_else_is_drawn_again(monkeypatch):

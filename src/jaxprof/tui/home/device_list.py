@@ -25,7 +25,6 @@ WIDE = 98
 class DeviceList(TableView[DeviceRow], keys="devices"):
     """One row per device, and a hint below each device that JAX does not use."""
 
-    MARKS = True
     EMPTY = "Looking for devices…"
 
     def __init__(self, devices: DeviceMonitor, chosen: list[str], *, id: str | None = None) -> None:

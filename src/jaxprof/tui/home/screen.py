@@ -230,6 +230,7 @@ class HomeScreen(SessionScreen, keys="home"):
         line = plan_line(chosen, self.choices, self.app.size.width) if chosen else Content("")
         self.query_one("#plan", Static).update(line, layout=False)
 
+    @on(StartList.Marked)
     def _show_marks(self) -> None:
         """Show on the frame how many rows are marked and hidden, and whether the marked ones can be compared."""
         rows = self._rows
@@ -264,11 +265,6 @@ class HomeScreen(SessionScreen, keys="home"):
         else:
             await self.run_action(row.action)
 
-    @on(RowList.Marked, "#start")
-    def _mark(self, message: RowList.Marked) -> None:
-        self._rows.toggle(message.rows.key_at(message.index))
-        self._show_marks()
-
     def action_kept(self, what: str) -> None:
         """Rename, copy or delete the session under the cursor."""
         from jaxprof.tui.home import dialogs
@@ -283,7 +279,6 @@ class HomeScreen(SessionScreen, keys="home"):
         if planned := self.choices.plan(self._chosen()):
             self.profiler.start_runs(planned)
 
-    @on(RowList.Marked, "#devices")
     @on(RowList.Chosen, "#devices")
     def _device_toggled(self, message: RowList.Highlighted) -> None:
         name = str(message.rows.key_at(message.index))

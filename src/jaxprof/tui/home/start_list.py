@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
+from textual.message import Message
 
 from jaxprof.events.base import with_failures
 from jaxprof.text import safe
@@ -167,6 +168,9 @@ class StartList(TableView[StartRow], keys="start"):
 
     STAYS_ON_TOP = True
 
+    class Marked(Message):
+        """The user has marked or unmarked a row."""
+
     def __init__(self, infos: Mapping[str, WorkloadInfo | None], choices: HomeOptions, *, id: str) -> None:
         super().__init__(
             (
@@ -212,8 +216,9 @@ class StartList(TableView[StartRow], keys="start"):
         return self.current_row.entry if self.current_row is not None else None
 
     def action_mark(self) -> None:
-        super().action_mark()
+        self.toggle(self.current)
         self.action_move(1)
+        self.post_message(self.Marked())
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         """Hide what is about a session unless the cursor is on one."""

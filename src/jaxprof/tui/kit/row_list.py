@@ -27,8 +27,6 @@ _ON_ROWS = frozenset(
     ("choose", "mark", "sort", "sort_by_next", "turn", "open_all", "group", "open_group", "open_groups")
 )
 """Actions of lists that need rows."""
-_MARK = 4
-"""Width of a mark box in terminal columns, for the mouse."""
 
 
 class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
@@ -39,8 +37,6 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
     COMPONENT_CLASSES: ClassVar[set[str]] = {"row-list--cursor", "row-list--header"}
     EMPTY: ClassVar[str] = ""
     """Text of an empty list."""
-    MARKS: ClassVar[bool] = False
-    """Whether rows begin with a mark box."""
     UNFOLDS: ClassVar[bool] = False
     """Whether rows have lines `below` their first."""
 
@@ -57,9 +53,6 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
 
     class Chosen(Highlighted):
         """The user chose a row, with the key of the list or a double click."""
-
-    class Marked(Highlighted):
-        """The user wants to mark or unmark a row, with the key of the list or a click on its mark."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -303,10 +296,6 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
         if self._keys and self.selectable(self._cursor):
             self.post_message(self.Chosen(self, self._cursor))
 
-    def action_mark(self) -> None:
-        if self._keys and self.selectable(self._cursor):
-            self.post_message(self.Marked(self, self._cursor))
-
     def _row_at(self, event: events.MouseEvent) -> int:
         offset = event.get_content_offset(self)
         if offset is None or offset.y < self._top:
@@ -319,8 +308,5 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
         if index < 0:
             return
         self.move_to(index)
-        offset = event.get_content_offset(self)
         if event.chain == 2:
             self.action_choose()
-        elif self.MARKS and offset is not None and offset.x < _MARK and self.selectable(index):
-            self.post_message(self.Marked(self, index))

@@ -161,7 +161,7 @@ class TableView(RowList, Generic[Row]):
         row = self.line_of(self._keys[index])
         return not isinstance(row, Heading) or row.selectable
 
-    def toggle(self, key: Hashable) -> None:
+    def toggle(self, key: Hashable | None) -> None:
         """Mark or unmark a row. What was said of the marks before no longer holds, so it goes."""
         if key in self.marked:
             self.marked.remove(key)
