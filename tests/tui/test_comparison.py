@@ -9,7 +9,7 @@ import pytest
 from jaxprof.engine.protocol.request import KeptLeaf
 from jaxprof.errors import WorkerError
 from jaxprof.tui.home.start_list import StartList
-from jaxprof.tui.results.compare_dialog import DifferenceDialog
+from jaxprof.tui.kit.dialogs import ReportDialog
 from tui.fakes import SMALL, walking
 from tui.session_tapes import Tape
 
@@ -89,7 +89,7 @@ async def test_two_marked_workloads_are_measured_as_sides_and_then_compared(inpu
         await measured(walk)
         await walk.shows("B 2.00 ms a call; B is slower than A")
         await walk.press("c")
-        await walk.on("DifferenceDialog")
+        await walk.on(ReportDialog)
         await walk.until(lambda: "slower than A" in walk.text or "inconclusive" in walk.text)
         await walk.shows("selu jit", "matmul jit")
         await walk.press("escape")
@@ -162,4 +162,4 @@ async def test_a_side_that_did_not_end_well_leaves_nothing_to_compare(inputs):
         await measured(walk, "failed")
         assert walk.app.current_mode == "results"
         await walk.press("2 c", "there is nothing to compare")
-        assert not isinstance(walk.screen, DifferenceDialog)
+        assert not isinstance(walk.screen, ReportDialog)

@@ -98,14 +98,18 @@ class ReportDialog(TextDialog):
 
     CLASSES = "dialog report"
 
-    def make(self, waiting: str) -> None:
-        """Read in a thread, and show the text then; until then, `waiting`."""
-        self.take(partial(plain_lines, waiting))
-        in_thread(self, self.read, "report", then=self.take, failed=self.refused)
+    def __init__(self, title: str, read: Callable[[], Draw], waiting: str, keys: str = "") -> None:
+        """`read` makes the text, in a thread; `waiting` is shown until then."""
+        super().__init__(title, keys=keys)
+        self._read, self._waiting = read, waiting
 
-    def read(self) -> Draw:
-        """Read what the text is made of. For threads only."""
-        raise NotImplementedError
+    def on_mount(self) -> None:
+        self.make()
+
+    def make(self) -> None:
+        """Make the text again, in a thread, and show it then."""
+        self.take(partial(plain_lines, self._waiting))
+        in_thread(self, self._read, "report", then=self.take, failed=self.refused)
 
     def refused(self, error: JaxprofError) -> None:
         """Show why there is no text."""

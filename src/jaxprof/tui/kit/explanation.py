@@ -53,9 +53,9 @@ class ExplanationHead(Lines):
     """The largest costs, with or without a fix, and what to do; the dialog has the rest. Hidden while the session is
     being written."""
 
-    def show_session(self, session: Session, name: str, *, growing: bool) -> None:
+    def show_session(self, session: Session, name: str) -> None:
         """Show what to do about `session`, which commands call `name`, as soon as a thread has found out."""
-        if growing or not session.runs:
+        if not session.deserted or not session.runs:
             self.clear()
             return
         if not self.display:
@@ -92,16 +92,13 @@ class ExplanationDialog(ReportDialog, keys="explanation"):
     _explanation: Explanation | None = None
 
     def __init__(self, session: Session, name: str) -> None:
-        super().__init__("What to do", keys=f"{key_of('explanation.copy')} copies the command")
-        self._session, self._called = session, name
+        keys = f"{key_of('explanation.copy')} copies the command"
+        super().__init__("What to do", partial(self._explain, session, name), READING, keys)
 
-    def on_mount(self) -> None:
-        self.make(READING)
-
-    def read(self) -> Draw:
+    def _explain(self, session: Session, name: str) -> Draw:
         from jaxprof.report.explain import explanation_lines
 
-        found = self._explanation = explain(self._session, self._called)
+        found = self._explanation = explain(session, name)
         lines = partial(explanation_lines, found)
         return lambda width: [Content.styled(line, _style(line)) for line in lines(width=max(40, width))]
 

@@ -164,16 +164,15 @@ CLOCK = 11
 
 
 def head_lines(
-    session: Session, result: ProgramResult, width: int, *, growing: bool, silent: str = "", shift_seconds: float = 0.0
+    session: Session, result: ProgramResult, width: int, *, silent: str = "", shift_seconds: float = 0.0
 ) -> list[Content]:
     """Return the head of a program: command and state; figures; current activity or what went wrong; the bar of the
     time. Three lines once the program is over and nothing went wrong.
 
-    `growing`: a process writes it; `silent`: since when its writer is silent; `shift_seconds`: how far the writer's
-    clock is ahead of ours.
+    `silent`: since when its writer is silent; `shift_seconds`: how far the writer's clock is ahead of ours.
     """
     run, now_seconds = result.run, monotonic() + shift_seconds
-    runs = not result.ended and growing
+    runs = not result.ended and not session.deserted
     ended_well = not run.over and result.ended and result.exit_code in (0, None)
     status = "running" if runs else "ok" if ended_well else run.end(deserted=True).status
     state = "running" if runs else state_in_words(run, result, silent)

@@ -119,9 +119,8 @@ class SessionScreen(Guarded, Screen[None]):
 
     def _explain(self) -> None:
         """Explain the session at the head of the screen, if the screen has a head."""
-        profiler = self.profiler
         for head in self.query("ExplanationHead"):  # by name: Start has none, and does not import it
-            cast("ExplanationHead", head).show_session(profiler.session, self._called, growing=profiler.session_grows)
+            cast("ExplanationHead", head).show_session(self.profiler.session, self._called)
 
     def show_state(self) -> None:
         """Update the mode bar and the reading line."""

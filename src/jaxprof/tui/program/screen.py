@@ -272,9 +272,12 @@ class ProgramScreen(ViewsScreen, keys="program"):
         if result is None:
             return
         draw = partial(
-            head_lines, self.profiler.session, result, growing=self.profiler.session_grows, silent=opened.silent_since,
+            head_lines,
+            self.profiler.session,
+            result,
+            silent=opened.silent_since,
             shift_seconds=opened.clock_shift_seconds,
-        )  # fmt: skip
+        )
         head = self.query_one("#program-head", Lines)
         head.show([(line.plain, line.spans) for line in draw(width=head.content_size.width or 80)], draw)
 

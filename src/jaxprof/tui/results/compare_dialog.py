@@ -74,23 +74,18 @@ def in_order(session: Session, marked: Sequence[str]) -> tuple[str, str]:
     return (second, first) if session.runs[first].plan.baseline == second else (first, second)
 
 
-class DifferenceDialog(ReportDialog):
-    """What differs between two sessions, or two runs of one, the first one the baseline."""
+def difference_dialog(first: str, second: str, derive: Callable[[], SessionDifference]) -> ReportDialog:
+    """Return the dialog with what differs between two sessions, or two runs of one, the first one the baseline.
+    `derive` makes the difference, in a thread."""
 
-    def __init__(self, first: str, second: str, derive: Callable[[], SessionDifference]) -> None:
-        """`derive` makes the difference, in a thread."""
-        super().__init__(f"{first} and {second}")
-        self._derive = derive
-
-    def on_mount(self) -> None:
-        self.make("Comparing…")
-
-    def read(self) -> Draw:
+    def read() -> Draw:
         from jaxprof.report.comparison import comparison_pieces
 
-        difference = self._derive()
+        difference = derive()
         pieces = [*verdict(difference), *comparison_pieces(difference)]
         return lambda width: list(report_contents(pieces, width))
+
+    return ReportDialog(f"{first} and {second}", read, "Comparing…")
 
 
 def verdict(difference: SessionDifference) -> Iterator[Piece]:
@@ -111,15 +106,15 @@ def verdict(difference: SessionDifference) -> Iterator[Piece]:
     yield from (Prose(f"{speedup.ratio_text}  {speedup.basis}  ·  {medians}"), "")
 
 
-def of_runs(session: Session, first: str, second: str) -> DifferenceDialog:
+def of_runs(session: Session, first: str, second: str) -> ReportDialog:
     """Return the dialog that compares two runs of a session."""
     from jaxprof.analysis.session_difference import session_difference
 
     derive = partial(session_difference, session, session, run_before=first, run_after=second)
-    return DifferenceDialog(session.runs[first].label, session.runs[second].label, derive)
+    return difference_dialog(session.runs[first].label, session.runs[second].label, derive)
 
 
-def of_sessions(first: Path, second: Path) -> DifferenceDialog:
+def of_sessions(first: Path, second: Path) -> ReportDialog:
     """Return the dialog that compares two sessions."""
 
     def derive() -> SessionDifference:
@@ -129,7 +124,7 @@ def of_sessions(first: Path, second: Path) -> DifferenceDialog:
 
         return session_difference(load(first, Session), load(second, Session))
 
-    return DifferenceDialog(first.stem, second.stem, derive)
+    return difference_dialog(first.stem, second.stem, derive)
 
 
 _MEASURES = (*PHASES_KEPT, *FACTS_KEPT)
@@ -141,18 +136,15 @@ class HistoryDialog(ReportDialog, keys="history"):
     def __init__(self, library: Library, workload: str = "") -> None:
         """`workload`: the one to show; empty for all."""
         keys = f"{key_of('history.measure')} another phase, {key_of('reader.copy')} copies"
-        super().__init__(f"History of {workload or 'all workloads'}", keys=keys)
+        super().__init__(f"History of {workload or 'all workloads'}", self._history, "Reading the sessions…", keys)
         self._library, self._workload = library, workload
         self._measure = "run"
 
-    def on_mount(self) -> None:
-        self.action_measure(0)
-
     def action_measure(self, step: int) -> None:
         self._measure = _MEASURES[(_MEASURES.index(self._measure) + step) % len(_MEASURES)]
-        self.make(f"Reading the sessions: {self._measure}…")
+        self.make()
 
-    def read(self) -> Draw:
+    def _history(self) -> Draw:
         from jaxprof.report.history import history_text
 
         return partial(plain_lines, history_text(read_history(self._library.paths(), self._measure, self._workload)))

@@ -129,9 +129,9 @@ class RunTable(TableView[RunResult]):
     def empty_text(self) -> str:
         return nothing_was_run(self._profiler) if not self.total else super().empty_text
 
-    def show(self, session: Session, runs: frozenset[str], *, growing: bool = False) -> None:
-        """Show `session`, in which `runs` changed; `growing`: a process still writes it. Unchanged rows are not
-        redrawn."""
+    def show(self, session: Session, runs: frozenset[str]) -> None:
+        """Show `session`, in which `runs` changed. Unchanged rows are not redrawn."""
+        growing = not session.deserted
         if session is not self._session:
             self.marked.clear()
             self.sweeps = {}

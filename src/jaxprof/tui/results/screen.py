@@ -71,7 +71,7 @@ class ResultsScreen(SessionScreen, keys="results"):
         if replaced:
             self._followed = ""
         rows = self._rows
-        rows.show(session, runs, growing=grows)
+        rows.show(session, runs)
         if not grows:
             rows.move_to_key(self.profiler.run_in_view)
         newest = newest_run(session) if grows or (self._ours and not replaced) else ""
