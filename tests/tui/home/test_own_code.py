@@ -9,7 +9,7 @@ from jaxprof.runner.program import ProgramCommand
 from jaxprof.session.log import Library, LogWriter
 from jaxprof.session.log.entry import read_entry
 from jaxprof.tui.home.preview import session_summary
-from jaxprof.tui.home.start_list import WAYS, StartList, own_rows
+from jaxprof.tui.home.start_list import MOST_HERE, WAYS, StartList, own_rows
 from tui.fakes import NOW, SMALL, keep_session, walking
 
 pytestmark = pytest.mark.usefixtures("small_catalogue", "shelf")
@@ -36,6 +36,12 @@ def test_programs_of_the_folder_come_before_the_kept_sessions(shelf, work):
     assert [row.title for row in found[:2]] == ["train.py", "selu"]
     assert found[0].program == ProgramCommand(path="train.py", directory=str(work))
     assert len(found) == 2
+    for number in range(MOST_HERE):
+        (work / f"older{number}.py").write_text("import jax\n")
+    few, all_of_them = own_rows([], work), own_rows([], work, most=None)
+    assert [row.title for row in few[MOST_HERE:]] == ["More programs here…"]
+    assert len(all_of_them) == MOST_HERE + 1
+    assert all(row.program is not None for row in all_of_them)
 
 
 async def test_each_way_has_its_key_and_the_cursor_goes_on_into_the_examples():

@@ -21,7 +21,7 @@ from jaxprof.errors import JaxprofError
 from jaxprof.text import safe
 from jaxprof.tui.home.device_list import DeviceList
 from jaxprof.tui.home.plan_options import HomeOptions, plan_line
-from jaxprof.tui.home.start_list import StartList, StartRow, explained, own_rows
+from jaxprof.tui.home.start_list import MOST_HERE, StartList, StartRow, explained, own_rows
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import HIDDEN, Hidden, in_thread, on
@@ -113,7 +113,7 @@ class HomeScreen(SessionScreen, keys="home"):
         entries = list(self.profiler.library().listed(None if most is None else most + 1))
         more = most is not None and len(entries) > most
         entries = entries[:most]
-        return entries, own_rows(entries, self.profiler.folder, more=more)
+        return entries, own_rows(entries, self.profiler.folder, more=more, most=None if most is None else MOST_HERE)
 
     # -- results of threads ------------------------------------------------------------------------------------
 

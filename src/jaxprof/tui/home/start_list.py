@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from jaxprof.workloads.model import WorkloadInfo
 
 MOST_HERE = 5
-"""Most programs of this folder listed."""
+"""Most programs of this folder listed, until the user asks for all."""
 _SOURCE_SHOWN = 4_000
 """Characters of a program's source that the preview shows."""
 _NAME = 19
@@ -104,18 +104,25 @@ WAYS = (
     ),
 )  # fmt: skip
 _OLDER: Final = StartRow("Older sessions…", "", "Lists all kept sessions and jobs.", "list_all")
+_MORE_PROGRAMS: Final = StartRow(
+    "More programs here…", "", "Lists all programs of this folder that import jax, and all kept sessions.", "list_all"
+)
 _EXAMPLES: Final = TextRow(" Examples", "bold $primary")
 
 
-def own_rows(entries: Iterable[Entry], folder: Path, *, more: bool = False) -> list[StartRow]:
-    """Return the sessions that are recorded now, the programs of this folder, then the other sessions; without any of
-    them, the ways to measure. `more`: there are older sessions, too. Reads files: for threads only."""
+def own_rows(
+    entries: Iterable[Entry], folder: Path, *, more: bool = False, most: int | None = MOST_HERE
+) -> list[StartRow]:
+    """Return the sessions that are recorded now, at most `most` programs of this folder, then the other sessions;
+    without any of them, the ways to measure. `more`: there are older sessions, too. Reads files: for threads only."""
     from jaxprof.workloads.scripts import scripts_with_jax
 
     kept = list(entries)
     first = [_kept(entry) for entry in kept if entry.running]
     others = [_kept(entry) for entry in kept if not entry.running]
-    yours = [*first, *_here(scripts_with_jax(folder)[:MOST_HERE]), *others, *([_OLDER] if more else [])]
+    programs = scripts_with_jax(folder)
+    rest = [_MORE_PROGRAMS] if most is not None and len(programs) > most else []
+    yours = [*first, *_here(programs[:most]), *rest, *others, *([_OLDER] if more else [])]
     return yours or list(WAYS)
 
 
