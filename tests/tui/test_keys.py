@@ -9,6 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from textual import events
 from textual.widgets import Button, Input
 
 import jaxprof.tui
@@ -144,6 +145,22 @@ async def test_the_menu_does_by_its_letter_and_each_of_the_six_screens_shows_wha
         await walk.through(  # what is dimmed says why
             "m | not now: this program has ended | not now: no capture of this program was read yet | !not now: Show"
         )
+
+
+@pytest.mark.usefixtures("small_catalogue", "shelf")
+async def test_keys_that_arrive_together_close_a_dialog_once():
+    async with walking() as walk:
+        home = await walk.home()
+        await walk.press("m")
+        menu = await walk.on("Choose")
+        for letter in "mmm":
+            menu.on_key(events.Key(letter, letter))
+        menu.action_leave()
+        await walk.until(lambda: walk.screen is home)
+        await walk.press("?")
+        await walk.on("HelpScreen")
+        menu.on_key(events.Key("m", "m"))
+        assert type(walk.screen).__name__ == "HelpScreen"
 
 
 @pytest.mark.usefixtures("small_catalogue", "shelf")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual import events
+from textual.await_complete import AwaitComplete
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
@@ -47,6 +48,10 @@ class Dialog(Guarded, ModalScreen[Answer], keys="dialog"):
                 take(answer)
 
         app.push_screen(self, answered)
+
+    def dismiss(self, result: Answer | None = None) -> AwaitComplete:
+        """Close the dialog; a second key that was on its way closes nothing: Textual would pop the screen below."""
+        return super().dismiss(result) if self.is_active else AwaitComplete()
 
     def action_leave(self) -> None:
         self.dismiss(None)
