@@ -131,6 +131,7 @@ def test_beside_other_processes_the_fast_calls_decide():
     assert several.how == "in turns, by their fast calls beside other processes"
     one = compare(_beside_a_neighbour(1 / 1.1, 1, count=1), beside_others=True)
     assert (one.of_fast_calls, one.unit) == (False, "pair of blocks")
+    assert compare(_beside_a_neighbour(1 / 1.1, 1, count=2), beside_others=True).of_fast_calls
 
 
 def test_the_interval_of_what_was_measured_apart_is_welchs_over_the_launches():

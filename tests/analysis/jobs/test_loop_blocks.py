@@ -138,6 +138,14 @@ def test_no_stretch_that_is_worth_naming_is_left_out_beforehand(shares):
         assert found == stretches(*shares)
 
 
+@pytest.mark.filterwarnings("error")
+def test_moments_in_which_nobody_is_in_the_loop_are_not_warned_of():
+    shares = np.full((3, 20), 0.1)
+    shares[2, 8:], shares[:, 5] = 0.6, np.nan
+    found, _ = late.Differences(shares, 1.0).stretch(2)
+    assert found.began_seconds == 8
+
+
 @pytest.mark.parametrize(("before", "late"), [(4, 8), (10, 12)])
 def test_a_stretch_counts_from_when_its_loop_began(before, late):
     """Of which the first windows may be left out, because they compiled."""

@@ -185,7 +185,7 @@ def test_the_frames_that_measure_are_left_out_also_of_what_led_to_it():
 
 
 def test_a_phase_takes_as_long_as_its_block_unless_it_knows_better(monkeypatch):
-    seconds = iter(range(100))
+    seconds = iter(range(7, 100))
     monkeypatch.setattr(reporting, "time", SimpleNamespace(perf_counter=lambda: float(next(seconds))))
     reporter, events = heard.reporter()
     with reporter.phase("compile") as phase:

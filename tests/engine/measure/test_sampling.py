@@ -101,6 +101,17 @@ def test_the_clock_costs_at_most_one_percent_of_a_sample(call, cost, calls):
     assert calls_per_sample(float(call), float(cost)) == int(calls)
 
 
+def test_what_a_sample_takes_beside_its_calls_is_made_a_hundredth_of_it():
+    world = World(5e-6)
+
+    def make(calls):
+        world.now += 0.97e-6
+        world.make(calls)
+
+    trial = Trial(prepare=lambda calls: calls, make=make)
+    assert world.sampler._calibrate(trial, Plan(series="run", budget_seconds=2.0)) == 21, "0.97 µs and the clock's 0.05"
+
+
 @pytest.mark.parametrize(
     ("steps", "cost"), [([3e-8], 3e-8), ([0.0] * 19 + [1e-6], 1e-6), ([1e-8, 2e-8, 9e-8], 2e-8), ([0.0], 0.0)]
 )
