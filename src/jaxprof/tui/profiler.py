@@ -230,11 +230,7 @@ class Profiler(Guarded, App[None]):
 
     def _go_to(self, mode: str) -> None:
         """Go to a mode; an opened profile starts at its overview, a program at its findings."""
-        if mode == "profile":
-            self.view_wanted = "overview"
-        elif mode == "program":
-            self.view_wanted = "findings"
-        self.show_mode(mode)
+        self.show_in(mode, view={"profile": "overview", "program": "findings"}.get(mode, ""))
 
     def stop_reading(self) -> None:
         """Stop reading a profile, if one is being read; the session in view stays."""

@@ -185,11 +185,6 @@ class HomeScreen(SessionScreen, keys="home"):
         row = self._rows.current_row
         return self._infos.get(row.workload) if row is not None else None
 
-    @property
-    def entry(self) -> Entry | None:
-        """The kept session or job under the cursor; None if the row is another one."""
-        return self._rows.entry
-
     def _show_row(self) -> None:
         """Preview the row under the cursor, from its first line on if it is another one, and show what Enter does with
         it."""
@@ -269,8 +264,8 @@ class HomeScreen(SessionScreen, keys="home"):
         """Rename, copy or delete the session under the cursor."""
         from jaxprof.tui.home import dialogs
 
-        if self.entry is not None:
-            getattr(dialogs, what)(self.profiler, self.entry, self.list_sessions)
+        if (entry := self._rows.entry) is not None:
+            getattr(dialogs, what)(self.profiler, entry, self.list_sessions)
 
     def action_open_file(self) -> None:
         self.profiler.ask_for_file()
@@ -335,7 +330,7 @@ class HomeScreen(SessionScreen, keys="home"):
             return super().why_not(action, parameters)
         if action in _OF_A_WORKLOAD and self.info is None:
             return HIDDEN
-        if self.entry is None and (action == "kept" or (action == "history" and self.info is None)):
+        if self._rows.entry is None and (action == "kept" or (action == "history" and self.info is None)):
             return HIDDEN
         if action == "compare" and not self._to_compare:
             marked = ", ".join(each.stem if isinstance(each, Path) else str(each) for each in self._rows.marked)
@@ -363,8 +358,8 @@ class HomeScreen(SessionScreen, keys="home"):
             self.profiler.start_comparison(self.choices.comparison(infos))
 
     def action_history(self) -> None:
-        if self.entry is not None:
-            workloads = self.entry.workloads
+        if (entry := self._rows.entry) is not None:
+            workloads = entry.workloads
             self.profiler.show_history(workloads[0] if len(workloads) == 1 else "")
         elif self.info is not None:
             self.profiler.show_history(self.info.target or self.info.name)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -204,25 +204,25 @@ def distribution(
     bins = min(width, max(4, math.ceil(finer * math.sqrt(len(samples)))))
     counts, low, high, above = histogram(samples, bins, modes)
     heights = [counts[column * len(counts) // width] for column in range(width)]  # a bin may take several columns
+    scale = Scale(low, high)
+
+    def column(value: float) -> int:
+        return min(width - 1, max(0, round(scale.place(value) * (width - 1))))
+
     interval = summary.ci95 if modes is None else None
+    within = range(column(interval[0]), column(interval[1]) + 1) if interval is not None else range(0)
     modes_lines = []
     if modes is not None and height > _FEWEST_ROWS:
         modes_lines.append(Content.styled(shorten(f"two modes: {modes_text(modes)}", width), "$warning"))
-    rows = _bars(heights, height - 2 - len(modes_lines), lambda column: _within(interval, low, high, column, width))
-    peaks = [summary.median] if modes is None else [modes.low, modes.high]
+    rows = _bars(heights, height - 2 - len(modes_lines), within)
+    peaks = {column(peak) for peak in ([summary.median] if modes is None else [modes.low, modes.high])}
     slower = f"+{above} slower" if above else ""
-    numbers = axis_lines(Scale(low, high), seconds_tick, -1, width, slower)[1]
-    return Content("\n").join([*modes_lines, *rows, _axis(peaks, interval, low, high, width), numbers])
+    numbers = axis_lines(scale, seconds_tick, -1, width, slower)[1]
+    return Content("\n").join([*modes_lines, *rows, _axis(peaks, within, width), numbers])
 
 
-def _within(interval: tuple[float, float] | None, low: float, high: float, column: int, width: int) -> bool:
-    if interval is None:
-        return False
-    step = (high - low) / width
-    return low + column * step <= interval[1] and low + (column + 1) * step >= interval[0]
-
-
-def _bars(heights: Sequence[int], rows: int, marked: Callable[[int], bool]) -> list[Content]:
+def _bars(heights: Sequence[int], rows: int, within: range) -> list[Content]:
+    """Return the bars, those `within` the interval of the median in another colour."""
     tallest = max(heights) or 1
     eighths = [round(count / tallest * rows * 8) or (1 if count else 0) for count in heights]
     lines: list[Content] = []
@@ -231,25 +231,14 @@ def _bars(heights: Sequence[int], rows: int, marked: Callable[[int], bool]) -> l
         text = "".join(
             " " if tall <= below else SPARKS[min(7, tall - below - 1)] if tall - below < 8 else "█" for tall in eighths
         )
-        lines.append(styled_runs((text[at], "$accent" if marked(at) else "$bar") for at in range(len(text))))
+        lines.append(styled_runs((text[at], "$accent" if at in within else "$bar") for at in range(len(text))))
     return lines
 
 
-def _column(value: float, low: float, high: float, width: int) -> int:
-    return min(width - 1, max(0, round((value - low) / (high - low) * (width - 1))))
-
-
-def _axis(peaks: Sequence[float], interval: tuple[float, float] | None, low: float, high: float, width: int) -> Content:
+def _axis(peaks: Container[int], within: range, width: int) -> Content:
     """Return the line below the bars: heavy over the interval of the median, a peak at the median or each mode."""
-    line = ["─"] * width
-    styles = ["$rule"] * width
-    if interval is not None:
-        for at in range(_column(interval[0], low, high, width), _column(interval[1], low, high, width) + 1):
-            line[at], styles[at] = "━", "bold $accent"
-    for peak in peaks:
-        at = _column(peak, low, high, width)
-        line[at], styles[at] = "┻", "bold $foreground"
-    return Content.assemble(*zip(line, styles, strict=True))
+    usual = {True: ("━", "bold $accent"), False: ("─", "$rule")}
+    return styled_runs(("┻", "bold $foreground") if at in peaks else usual[at in within] for at in range(width))
 
 
 def trend(
