@@ -76,6 +76,7 @@ async def test_marks_and_runs_that_cannot_be_compared(monkeypatch):
             await walk.press(keys)
             assert says in walk.said
         assert (listed.marked, walk.screen) == (["r1", "r2"], screen)
+        assert "only selu numpy" not in walk.said, "with another mark that is no longer so"
         await walk.press("home space")
         assert listed.marked == ["r2"]
         walk.app.set_session(sessions.sweep().session(), None)
