@@ -176,11 +176,11 @@ def analysis_of(text: str) -> tuple[float, float]:
 def arranged(kept: list[Module]) -> tuple[float, float, str]:
     """CPU seconds until the origins of all kernels are read, and of the slowest way to arrange them after that, with
     its name."""
-    from jaxprof.analysis.ranking import GROUPINGS, Ranking, everything, filtered, grouped, ordered
+    from jaxprof.analysis.ranking import GROUPINGS, Ranking, filtered, grouped, ordered
     from jaxprof.hlo.analysis.kernels import kernels
 
     ranking = Ranking(kernels(kept[0]))
-    rows = everything(ranking)
+    rows = range(len(ranking))
     ranking.column("weight")
     ways: dict[str, Callable[[], object]] = {
         "sort by bytes": lambda: ordered(ranking, rows, "bytes"),

@@ -9,7 +9,6 @@ from jaxprof.analysis.ranking import (
     GROUPINGS,
     TEXTS,
     Ranking,
-    everything,
     filtered,
     grouped,
     needs_origins,
@@ -34,7 +33,7 @@ def names(ranking, numbers):
 
 
 def sorted_names(ranking, column, *, turned=False):
-    return names(ranking, ordered(ranking, everything(ranking), column, turned=turned))
+    return names(ranking, ordered(ranking, range(len(ranking)), column, turned=turned))
 
 
 def test_with_a_device_shares_are_of_least_time_and_measured_time_comes_first():
@@ -43,7 +42,7 @@ def test_with_a_device_shares_are_of_least_time_and_measured_time_comes_first():
     assert Ranking(KERNELS, None, {"other": 1.0}).basis == "bytes", "names of another program are no measure"
     measured = Ranking(KERNELS, H100, {"reduce.1": 3e-6, "dot.1": 1e-6})
     assert measured.basis == "measured"
-    order = ordered(measured, everything(measured), "share")
+    order = ordered(measured, range(len(measured)), "share")
     assert names(measured, order) == ["reduce.1", "dot.1", "tanh_fusion", "grad_fusion"]
     assert [row.share for row in measured.rows(order)][2:] == [None, None], "unknown is not 0"
     assert measured.share_of(measured.total("weight", order)) == 1.0
@@ -87,7 +86,7 @@ def test_a_filter_looks_everywhere_or_where_it_is_told(text, found):
 def test_groups_are_a_tree_with_sums():
     ranking, told = Ranking(KERNELS), {}
     for way in sorted(GROUPINGS.keys() - {"none"}):
-        groups = grouped(ranking, everything(ranking), way)
+        groups = grouped(ranking, range(len(ranking)), way)
         lines = [[group.path, names(ranking, group.all), [group.share, group.total("bytes")]] for group in groups]
         assert sum(group.count for group in groups) == len(KERNELS)
         assert all(group.total("least") is None for group in groups), "no device"
@@ -128,6 +127,6 @@ def test_nothing_is_kept_that_was_read_to_arrange_kernels(monkeypatch):
     monkeypatch.setattr(Kernel, "origins", property(asked))
     ranking = Ranking(kernels(module(HLO)))
     assert names(ranking, filtered(ranking, "scope:transpose")) == ["grad_fusion"]
-    assert names(ranking, ordered(ranking, everything(ranking), "source"))[0] == "dot.1"
+    assert names(ranking, ordered(ranking, range(len(ranking)), "source"))[0] == "dot.1"
     for way in sorted(GROUPINGS.keys() - {"none"}):
-        grouped(ranking, everything(ranking), way)
+        grouped(ranking, range(len(ranking)), way)

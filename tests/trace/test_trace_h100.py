@@ -16,7 +16,7 @@ from jaxprof.analysis.explain.derive import explanation
 from jaxprof.analysis.lanes.rows import lanes_of
 from jaxprof.analysis.lanes.totals import kernels_on, range_totals
 from jaxprof.analysis.measured import kernels_of, measured, whole_profile
-from jaxprof.analysis.ranking import everything, ranking_on, roofline_ceilings
+from jaxprof.analysis.ranking import ranking_on, roofline_ceilings
 from jaxprof.analysis.timeline import read_timeline
 from jaxprof.report.conclusion import cost_and_certainty
 from jaxprof.report.explain import answers
@@ -147,7 +147,7 @@ def test_the_ceiling_of_the_roofline_is_named_after_what_the_products_run_as(ses
     chain = session.runs["program:1"]
     ceilings = ceilings_for(session, chain)
     ranking = ranking_on(machine_of_run(chain, ceilings), None, kernels_of(session, chain.id), None)
-    labels = dict(roofline_ceilings(ranking, everything(ranking), ceilings))
+    labels = dict(roofline_ceilings(ranking, range(len(ranking)), ceilings))
     assert labels == pytest.approx({"tf32 matrix": 494.7e12, "f32 vector": 66.9e12, "s32 vector": 66.9e12})
 
 

@@ -255,11 +255,6 @@ def stage_times(tree: PassTimes) -> tuple[StageTime, ...]:
     return tuple(sorted(stages, key=lambda spent: (-spent.seconds, spent.stage)))
 
 
-def seconds_of_threads(tree: PassTimes) -> float:
-    """Return the time that all threads worked, summed."""
-    return sum(node.self_seconds for node in passes_in(tree))
-
-
 def longest_kernel(session: Session) -> tuple[str, MeasuredKernel, Kernel | None] | None:
     """Return the longest kernel of all captures of a session together, with the id of its run, its share of the whole,
     and the kernel in the HLO, if that is there; None if there is no kernel."""

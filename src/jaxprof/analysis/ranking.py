@@ -278,11 +278,6 @@ _NEITHER = "(neither: no gradient in its path)"
 _ALIASES = {"share": "weight"}
 
 
-def everything(ranking: Ranking) -> Sequence[int]:
-    """Return the numbers of all kernels."""
-    return range(len(ranking))
-
-
 # -- order ------------------------------------------------------------------------------------------------------------
 
 
@@ -353,7 +348,7 @@ def filtered(ranking: Ranking, text: str, *, by_origins: bool = True) -> Sequenc
     A word matches in any field, or only in the field that a prefix `kind:`, `scope:`, `file:` or `name:` selects.
     Without `by_origins`, only the names and kinds of kernels are searched.
     """
-    numbers: Sequence[int] = everything(ranking)
+    numbers: Sequence[int] = range(len(ranking))
     for word, fields in _words(text):
         numbers = array("l", filter(_test(ranking, word, fields, by_origins=by_origins), numbers))
     return numbers

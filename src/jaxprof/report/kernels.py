@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.ranking import KernelCeilings, KernelGroup, Ranked, Ranking, everything, ordered
+from jaxprof.analysis.ranking import KernelCeilings, KernelGroup, Ranked, Ranking, ordered
 from jaxprof.facts import Fact, at, column, within
 from jaxprof.facts.kernels import NAME, RANKED, places_text
 from jaxprof.facts.units import SECONDS, SHARE, plain
@@ -132,7 +132,7 @@ def rows_of(
             (ceilings.row(number, kernel) for number, kernel in enumerate(stream(module, keep=keep))), choice.top
         )
     ranking = Ranking(kernels(module), machine, over=links)
-    return ranking.rows(ordered(ranking, everything(ranking), choice.column)[: choice.top])
+    return ranking.rows(ordered(ranking, range(len(ranking)), choice.column)[: choice.top])
 
 
 def kernel_lines(module: Module, machine: Machine | None, choice: KernelOptions = KernelOptions()) -> Iterator[str]:

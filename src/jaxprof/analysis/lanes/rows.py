@@ -141,6 +141,10 @@ class LaneGroup:
         """Whether the lane has more rows than its summary."""
         return len(self.rows) > 1
 
+    def name_of(self, row: LaneRow, index: int) -> str:
+        """Return the name of an interval of one of its rows."""
+        return self.labels[int(row.label[index])][0]
+
 
 @dataclass(frozen=True, slots=True)
 class Lanes:

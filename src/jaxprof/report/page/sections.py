@@ -186,14 +186,14 @@ def _hlo_costs(session: Session, run: Run) -> Iterator[Element]:
     if not kernels:
         return
     from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
-    from jaxprof.analysis.ranking import everything, ordered, ranking_on
+    from jaxprof.analysis.ranking import ordered, ranking_on
     from jaxprof.hlo.open.parsed import modules
     from jaxprof.report.kernels import COLUMNS, SHOWN, ceilings_note
 
     device = ceilings_for(session, run)
     module = modules(session.text(run.id, "hlo") or "")[0]
     ranking = ranking_on(machine_of_run(run, device), module, kernels, seconds_per_call(run))
-    numbers = ordered(ranking, everything(ranking), "share")[:ROWS_KEPT]
+    numbers = ordered(ranking, range(len(ranking)), "share")[:ROWS_KEPT]
     if device is not None:
         yield from draw.roofline(ranking, numbers, device)
     left_out = len(ranking) - len(numbers)

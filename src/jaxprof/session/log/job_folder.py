@@ -163,6 +163,15 @@ SILENCE_SECONDS: Final = 30.0
 """A writer on another host, whose lock is not seen here, counts as gone after this long without an event."""
 
 
+def may_grow(session: Path) -> bool:
+    """Return whether a session is being written, as far as is seen without its host: its lock is held, or it has grown
+    lately."""
+    try:
+        return is_live(session) or time.time() - session.stat().st_mtime < SILENCE_SECONDS
+    except OSError:
+        return False
+
+
 class JobFollower(Generic[S]):
     """Follows the sessions of a job, each folded into a `kind`. One thread at a time may use it."""
 
@@ -234,14 +243,6 @@ class JobFollower(Generic[S]):
         return True
 
     def _is_live(self, member: JobMember[S]) -> bool:
-        """Return whether a session is being written. A lock is seen only on its own host; on others a session counts as
-        written while it grows."""
-        if member.session.complete:
-            return False
-        if is_live(member.path):
-            return True
-        try:
-            silent = time.time() - member.path.stat().st_mtime
-        except OSError:
-            return False
-        return member.session.header.host != self._host and silent < SILENCE_SECONDS
+        """Return whether a session is being written. A lock is seen only on its own host."""
+        here = member.session.header.host == self._host
+        return not member.session.complete and (is_live if here else may_grow)(member.path)

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from jaxprof.hlo.model import Instruction, Module
 
 
-_CALLING = frozenset({"fusion", "while", "conditional", "call", "async-start"})
-
-
 class Document:
     """One text with its lines, counted from 0."""
 
@@ -104,14 +101,14 @@ class HloDocument(Document):
         return None if computation.is_synthetic else item.line - 1
 
     def targets(self, number: int) -> dict[str, int]:
-        """Return what line `number` refers to, with the lines that define it: of a call, what it calls first."""
+        """Return what line `number` refers to, with the lines that define it: what it calls, then its operands."""
         instruction = self.instruction(number)
         if instruction is None:
             return {}
-        called, operands = instruction.called_computations(), instruction.operand_instructions()
-        both: tuple[Instruction | Computation, ...] = (*operands, *called)
-        if instruction.opcode in _CALLING:
-            both = (*called, *operands)
+        both: tuple[Instruction | Computation, ...] = (
+            *instruction.called_computations(),
+            *instruction.operand_instructions(),
+        )
         return {item.name: line for item in both if (line := self.line_of(item)) is not None}
 
     def users(self, item: Instruction | Computation) -> list[int]:

@@ -186,9 +186,14 @@ class KernelSide(Guarded, Container, keys="roofline"):
         return super().why_not(action, parameters)
 
     def action_point(self, step: int) -> None:
-        number = neighbour(*self._plotted, step)
-        if number is not None:
-            self.table.select(number)
+        """Go to the next point to the right or to the left: by intensity, and then by FLOP/s."""
+        ranking, numbers, chosen = self._plotted
+        points = roofline_points(ranking, numbers)[0]
+        order = sorted(points, key=lambda point: (point.intensity, point.flops_per_second))
+        start = -1 if step > 0 else len(order)
+        at = next((at for at, point in enumerate(order) if chosen in point.numbers), start) + step
+        if 0 <= at < len(order):
+            self.table.select(order[at].number)
 
     def chosen(self, rows: RowList) -> FactTarget | None:
         """Return what the row that was chosen in a list leads to; a group of kernels opens or closes instead."""
@@ -253,12 +258,3 @@ def _ceilings(
         lines.append(PlotLine("", ridge, "$phase-compile", dotted=peak != top))
         marks.append(Mark(high, peak, f"{', '.join(names)} {scaled(peak, 'FLOP/s')}", "$text-muted", ""))
     return lines, marks
-
-
-def neighbour(ranking: Ranking, numbers: Sequence[int], chosen: int | None, step: int) -> int | None:
-    """Return the kernel of the next point to the right or to the left: by intensity, and then by FLOP/s."""
-    points = roofline_points(ranking, numbers)[0]
-    order = sorted(points, key=lambda point: (point.intensity, point.flops_per_second))
-    start = -1 if step > 0 else len(order)
-    at = next((at for at, point in enumerate(order) if chosen in point.numbers), start) + step
-    return order[at].number if 0 <= at < len(order) else None

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 _LOSS_COLUMNS: Final = 100
 """Columns of the grid from which the lost seconds are computed."""
-SILENT_SECONDS: Final = 30.0
-"""A session without an end and without a known writer, as on another host, may still grow for this long after its
-last change."""
 _LEAST_PAUSE_SECONDS: Final = 5.0
 """Shortest pause between two readings of the roll-ups of a running job."""
 _PAUSE_FACTOR: Final = 10.0
@@ -73,7 +70,7 @@ class JobReading:
             return self._follow(self._follower)
         from jaxprof.rollup.job import SESSIONS_READ, JobSteps, read_roll_ups
         from jaxprof.session import Session
-        from jaxprof.session.log.job_folder import JobFollower
+        from jaxprof.session.log.job_folder import JobFollower, may_grow
 
         began = time.monotonic()
         if began < self._due or (seen := _fingerprint(self.folder)) == self._seen:
@@ -81,7 +78,7 @@ class JobReading:
         files = read_roll_ups(self.folder)
         rest = files.rest
         few = len(files.sessions) <= SESSIONS_READ
-        if not files.rolled or len(rest) > SESSIONS_READ or (few and any(map(_may_grow, rest.values()))):
+        if not files.rolled or len(rest) > SESSIONS_READ or (few and any(map(may_grow, rest.values()))):
             self._follower = JobFollower(self.folder, Session)
             return self._follow(self._follower)
         files.read_rest()
@@ -121,15 +118,6 @@ def _fingerprint(folder: Path) -> object:
         except OSError:  # `read_roll_ups` reports the error
             state.append((str(place), 0, 0))
     return sorted(state)
-
-
-def _may_grow(session: Path) -> bool:
-    from jaxprof.session.log.reader import is_live
-
-    try:
-        return is_live(session) or time.time() - session.stat().st_mtime < SILENT_SECONDS
-    except OSError:
-        return False
 
 
 def _in_view(figures: JobFigures, steps: JobSteps) -> JobInView:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from textual.containers import Container, Vertical
 from textual.content import Content
 
-from jaxprof.analysis.measured import seconds_of_threads, stage_times
+from jaxprof.analysis.measured import stage_times
 from jaxprof.tui.kit.drawing import bar, cell
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.picture import Lines
@@ -76,7 +76,7 @@ class CompilePane(Guarded, Container):
             tree.show(tree_of(data) if data is not None else None)
         if data is not None:
             self.query_one("#stages", Lines).show(id(data), lambda width: stage_lines(data, width))
-            worked = seconds_of_threads(data)
+            worked = sum(times.seconds for times in stage_times(data))
             parallel = f" · {seconds(worked)} of all threads" if worked > data.seconds * 1.02 else ""
             box.border_subtitle = Content(f"{seconds(data.seconds)}{parallel}")
         self._show_order()

@@ -78,7 +78,8 @@ def _kernels(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
     yield from _listed("Kernels", "self time", table, targets, width)
     for device, took in profile.unattributed_seconds.items():
         if took > 0:
-            yield _muted(f"{seconds(took)} on {device} belong to no HLO op, copies included")
+            words = f"{seconds(took)} on {device} belong to no HLO op, copies included"
+            yield Content.styled(safe(words), "$text-muted")
 
 
 def _kernel_table(kernels: Sequence[MeasuredKernel], width: int) -> Table[MeasuredKernel]:
@@ -106,10 +107,6 @@ def _listed(
     if lines:
         yield from (heading(title, note), lines[0])
         yield from (Leads(line, target) for line, target in zip(lines[1:], chain(targets, repeat(None)), strict=False))
-
-
-def _muted(words: str) -> Content:
-    return Content.styled(safe(words), "$text-muted")
 
 
 def _peak(program: ProfileProgram) -> str:

@@ -48,13 +48,11 @@ def legend(lanes: Lanes, width: int) -> Content:
 def link_words(lanes: Lanes, lane: LaneGroup, end: End, begin: int) -> str:
     """Return the other end of a launch or a kernel, how much later or earlier it begins, and the key that goes
     there."""
-    other = lanes.lanes[end.lane]
-    row = other.rows[end.row]
-    name = shorten(other.labels[int(row.label[end.index])][0], 40)
+    other, row = lanes.lanes[end.lane], lanes.lanes[end.lane].rows[end.row]
     apart = int(row.starts[end.index]) - begin
     when = f"{seconds(abs(apart) * NS)} {'later' if apart >= 0 else 'earlier'}"
-    key = key_of("timeline.launch")
-    return f"{key}: launched by {name}, {when}" if lane.on_device else f"{key}: launched {name}, {when}"
+    launched = "launched by" if lane.on_device else "launched"
+    return f"{key_of('timeline.launch')}: {launched} {shorten(other.name_of(row, end.index), 40)}, {when}"
 
 
 def cursor_lines(browse: Browse, width: int) -> list[Content]:
@@ -72,11 +70,8 @@ def cursor_lines(browse: Browse, width: int) -> list[Content]:
     share = f"{percent(busy_share(row, browse.window))} of the view busy" if lane.left_out == 0 else ""
     if at is None:
         near = [(word, row.near(time, step)) for word, step in (("after", -1), ("before", 1))]
-        parts = [
-            f"{word} {shorten(lane.labels[int(row.label[found])][0], max(8, width // 3))}"
-            for word, found in near
-            if found is not None
-        ]
+        room = max(8, width // 3)
+        parts = [f"{word} {shorten(lane.name_of(row, at), room)}" for word, at in near if at is not None]
         word = "idle" if lane.left_out == 0 else "idle, or short events that were left out"
         head = Content.assemble((word, "bold $warning"), f"  {times}")
     else:
