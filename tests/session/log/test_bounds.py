@@ -159,3 +159,4 @@ def test_a_damaged_header_refuses_its_file_alone(kind, tmp_path):
             refused = True
         entries = {entry.name: entry for entry in Library(tmp_path).listed()}
         assert (bool(entries["bad"].problem), entries["good"].workloads) == (refused, ["selu"])
+        assert not refused or entries["bad"].process_index == 0, "it claims no place in a job"
