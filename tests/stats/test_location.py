@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from golden import figures_text, held, held_cases
 from jaxprof.analysis.run_result import break_even_calls
 from jaxprof.stats.location import Location, Spread, bounded_exp, launch_mean, location, of_difference
-from jaxprof.stats.modes import two_modes
+from jaxprof.stats.modes import _has_valley, two_modes
 from jaxprof.stats.student import t_quantile
 from jaxprof.stats.summary import bootstrap_medians, histogram, median_interval, outliers, summarise
 from stats.machines import neighbours
@@ -331,3 +331,9 @@ def mixed(**counts):
 def test_samples_of_one_mode_and_near_ones_of_two(one, two):
     assert two_modes(one) is None
     assert two_modes(two) is not None
+
+
+@pytest.mark.parametrize(("count", "seen"), [(19, False), (20, True)])
+def test_a_valley_is_one_where_chance_makes_it_less_than_once_in_ten_thousand(count, seen):
+    """Of 21 tosses of a coin two or fewer are heads once in 9 039, of 22 once in 16 513."""
+    assert _has_valley(np.array([0.0] * count + [1.5] * 2 + [3.0] * count), 0.0, 3.0) == seen

@@ -137,6 +137,11 @@ def test_a_block_settles_where_its_calls_take_what_later_ones_take():
     assert settling_seconds(blocks) == pytest.approx(1.1e-3 + 7 * 0.6e-3, rel=0.2)
 
 
+def test_a_tenth_of_the_calls_are_faster_than_the_fast_one():
+    calls = tuple(map(float, range(40)))
+    assert LaunchBlocks((Block(0, calls[::-1]), Block(1, (9.0,)))).fast_call(0) == 4.0
+
+
 def test_a_first_call_that_alone_is_slow_is_all_that_is_left_out():
     assert settling_seconds([block_of((1, 3e-3), (63, 1e-3))] * 4) == pytest.approx(3e-3)
 

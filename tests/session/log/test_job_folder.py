@@ -14,7 +14,7 @@ from jaxprof.errors import FileRefusedError
 from jaxprof.rollup.job import read_job_files
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
-from jaxprof.session.log.job_folder import JobFollower, is_job_folder
+from jaxprof.session.log.job_folder import JobFollower, check_job, is_job_folder
 from jaxprof.session_names import session_path
 from job_folders import JOB, job, job_figures, loop, process, read_job
 
@@ -41,6 +41,9 @@ def test_a_folder_without_sessions_is_refused(tmp_path):
     with pytest.raises(FileRefusedError, match="cannot be read"):
         read(tmp_path / "nothing.jaxprof.d")
     assert not is_job_folder(tmp_path)
+    with pytest.raises(FileRefusedError, match="holds no session of a process"):
+        check_job(tmp_path)
+    check_job(job(tmp_path, loop(1)))
 
 
 def test_no_more_processes_are_read_than_the_limit_allows_and_no_file_of_another_kind(tmp_path, monkeypatch):
@@ -80,6 +83,14 @@ def test_it_reads_what_a_whole_reading_reads(folder):
     assert not any(member.live for member in follower.members.values())
     assert follower.poll() == frozenset()
     assert follower.members[1].path.name == "process-00001-2.jaxprof"
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="this system does not say which files are open")
+def test_no_session_stays_open_between_two_looks(folder):
+    before = len(os.listdir("/proc/self/fd"))
+    follower = following(folder)
+    assert len(follower.members) == 2
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_session_that_grows_is_read_on_and_a_new_one_is_found(folder):

@@ -87,6 +87,14 @@ def test_the_copy_has_every_event_and_no_secret(tmp_path):
     assert {"source", "timeline", "hlo"} <= set(done.kept_texts)
 
 
+def test_an_unusual_home_of_the_user_has_no_name_either(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", "/u/dora")
+    line = e.LogLine(run="r1", stream="stdout", text="read /u/dora/x and /u/doras")
+    (source := tmp_path / "s.jaxprof").write_bytes(encode_header(new_header({})) + encode_line(line))
+    (kept,) = load(scrub(source, tmp_path / "copy.jaxprof").path, Session).runs["r1"].log
+    assert kept.text == "read /home/user/x and /u/doras"
+
+
 def test_what_was_scrubbed_has_nothing_left_to_replace(tmp_path):
     source = old_session(tmp_path / "old.jaxprof")
     once = scrub(source, source).path.read_bytes()
