@@ -87,6 +87,15 @@ def test_medians_that_name_the_other_side_say_what_the_ratio_is_of(median, fast,
     assert told.partition("; ")[2] == (what and f"these medians are of all calls, the ratio is of {what}")
 
 
+def test_how_sides_were_measured_is_said_in_a_sentence():
+    result = ab_result(session_with(0.5e-3), "r1")
+    (versus,) = result.versus
+    for measured, words in (("in turns", "in turns"), ("launches in turns", "one process after the other")):
+        apart = replace(versus, times=replace(versus.times, measured=measured))
+        said = dict(basis_lines(replace(result, versus=(apart,))))["B"]
+        assert f" launches, measured {words}" in said
+
+
 def test_the_kept_margin_is_the_one_that_counts():
     wide, narrow = session_with(1e-3 / 1.04, 0.08), session_with(1e-3 / 1.04, 0.01)
     assert [ab_result(each, "r1").versus[0].times.verdict for each in (wide, narrow)] == ["same", "faster"]

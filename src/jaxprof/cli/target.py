@@ -46,8 +46,11 @@ _RENAMED: Final = {
     "workloads": "run",
     "target": "devices target",
     "completion": "config completion",
+    "ab": "compare A B",
+    "history": "compare --over-time",
+    "serve": "open --browser FILE",
 }
-"""Commands of 0.1.0, and what they are now."""
+"""Commands of 0.1.0 and of earlier clones, and what they are now."""
 _mirrors: dict[str, Mirror] = {}
 
 

@@ -91,12 +91,16 @@ def results_text(results: ResultsCompared | None) -> str:
     return f"differs {results.how_far}"
 
 
+_HOW: Final = {"launches in turns": "one process after the other"}
+"""Words for a way of measuring that is a noun in JSON."""
+
+
 def _ratio_text(versus: AbVersus) -> str:
     times = versus.times
     if times.ratio is None:
         return "not measured"
     launches = "1 launch: holds for these processes" if times.launches == 1 else f"{times.launches} launches"
-    measured = f", measured {times.how}" if times.launches > 1 else ""
+    measured = f", measured {_HOW.get(times.measured, times.how)}" if times.launches > 1 else ""
     parts = [f"{times.ratio_text} as fast as A", launches + measured]
     if times.between_share is not None:
         parts.append(f"{percent(times.between_share)} of the variance is between launches")
