@@ -57,6 +57,7 @@ async def test_a_program_is_started_from_start(folder, monkeypatch):
         await walk.press("m x")
         await walk.on("FormDialog")
         await walk.until(lambda: walk.app.focused)
+        await walk.shows("such as train.py --epochs 1")  # alone it looked like a value
         await walk.press("z enter", "there is no file")
         await walk.press("backspace enter", "no program is given")
         await walk.press("'train.py space '--n space 3", gone="no program is given")

@@ -287,7 +287,8 @@ class FormDialog(Dialog[Texts], keys="form"):
             for name, field in self._fields.items():
                 with Horizontal(classes="field"):
                     yield Label(safe(field.label), markup=False, classes="field-name")
-                    yield Input(field.value, id=name, placeholder=field.example, compact=True)
+                    example = f"such as {field.example}" if field.example else ""  # alone it looks like a value
+                    yield Input(field.value, id=name, placeholder=example, compact=True)
                 yield Static(safe(field.hint), id=f"{name}-hint", markup=False, classes="field-hint")
             with Horizontal(classes="dialog-buttons"):
                 if self._usual is not None:
