@@ -91,15 +91,17 @@ def test_an_unusual_home_of_the_user_has_no_name_either(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", "/u/dora")
     line = e.LogLine(run="r1", stream="stdout", text="read /u/dora/x and /u/doras")
     (source := tmp_path / "s.jaxprof").write_bytes(encode_header(new_header({})) + encode_line(line))
-    (kept,) = load(scrub(source, tmp_path / "copy.jaxprof").path, Session).runs["r1"].log
+    done = scrub(source, tmp_path / "copy.jaxprof")
+    (kept,) = load(done.path, Session).runs["r1"].log
     assert kept.text == "read /home/user/x and /u/doras"
+    assert (done.secrets, done.names, done.lines_left_out, done.output_lines) == (0, 2, 0, 1), "the host's and this one"
 
 
 def test_what_was_scrubbed_has_nothing_left_to_replace(tmp_path):
     source = old_session(tmp_path / "old.jaxprof")
     once = scrub(source, source).path.read_bytes()
     again = scrub(source, source)
-    assert again.secrets == 0
+    assert (again.secrets, again.names) == (0, 0)
     assert again.path.read_bytes() == once
     assert stat.S_IMODE(source.stat().st_mode) == 0o600
 

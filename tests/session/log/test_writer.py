@@ -204,6 +204,18 @@ def test_a_log_of_some_megabytes_is_written_again_whole(path, writer):
     assert line.text in (kept.text for kept in load(path, Session).runs["r1"].log)
 
 
+def test_what_a_full_disk_left_of_a_line_is_not_taken_elsewhere(path, writer, tmp_path, monkeypatch):
+    writer.append(LogLine(run="r1", text="x" * 1_500_000, stream="stdout"))
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "write", full)
+        disk.setattr(os, "ftruncate", Mock(side_effect=OSError))
+        write_rest(writer)
+    assert path.stat().st_size == writer._end + 3
+    writer.move_to(tmp_path / "y.jaxprof")
+    writer.close()
+    assert is_whole(tmp_path / "y.jaxprof")
+
+
 def test_a_file_that_another_process_has_cut_is_said_to_be_changed(path, writer):
     os.truncate(path, path.stat().st_size - 5)
     finish(writer)

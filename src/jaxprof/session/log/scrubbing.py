@@ -229,8 +229,8 @@ class _Cleaner:
         if self._own_home is not None:
             text = self._replaced(self._own_home, f"/home/{_USER}", text)
         if "/" in text or "\\" in text:
-            text, count = _HOME.subn(lambda found: f"{found[1]}{_USER}" if found[1] else f"/home/{_USER}", text)
-            self.done.names += count
+            self.done.names += sum(_neutral(found) != found[0] for found in _HOME.finditer(text))
+            text = _HOME.sub(_neutral, text)
         if self._user is not None:
             text = self._replaced(self._user, _USER, text)
         return self._replaced(self._host, _HOST, text) if self._host is not None else text
@@ -239,3 +239,7 @@ class _Cleaner:
         clean, count = pattern.subn(other, text)
         self.done.names += count
         return clean
+
+
+def _neutral(home: re.Match[str]) -> str:
+    return f"{home[1] or '/home/'}{_USER}"

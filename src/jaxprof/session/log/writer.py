@@ -143,7 +143,7 @@ class LogWriter:
         if self._file >= 0 and self.failure is None:
             self._restore()
         if self.failure is not None:  # for `move_to`
-            self._kept, self._end = [self._content()], 0
+            self._kept = [self._content()]
         self._release()
 
     def _release(self) -> None:
