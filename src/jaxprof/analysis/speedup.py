@@ -34,10 +34,10 @@ class Memo(Generic[Derived]):
         """Return what was derived from these objects at that size."""
         key = (*map(id, grown), size)
         kept = self._kept.get(key)
-        if kept is None or any(a is not b for a, b in zip(kept[0], grown, strict=True)):  # an id can be reused
+        if kept is None:
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
-            kept = self._kept[key] = grown, derive()
+            kept = self._kept[key] = grown, derive()  # which keeps the objects, so that no other has their ids
         return kept[1]
 
 
