@@ -348,7 +348,8 @@ class Profiler(Guarded, App[None]):
         mode = self._summary if name == "summary" and self._summary in forms else forms[0]
         if mode == "profile":
             run = self.session.runs.get(self.run_in_view)
-            if run is not None and run.plan.how == "numpy":  # XLA compiles nothing for NumPy: show another run
+            # XLA compiles nothing for NumPy, and no whole program op by op: show another run
+            if run is not None and (run.plan.how == "numpy" or (run.plan.how == "eager" and name != "timeline")):
                 self._run_in_view = ""
             self.view_wanted = {"compiles": "compile"}.get(name, name)
         elif mode == "program":

@@ -307,6 +307,23 @@ async def test_what_has_no_data_says_why():
         await walk.shows("damaged")
 
 
+async def test_the_memory_after_an_op_by_op_run_is_that_of_a_compiled_one():
+    tape, eager = sessions.Tape(), "r1"
+    tape.plan(eager, "jax", "eager")
+    tape.plan("r2", "jit", baseline=eager)
+    tape.start(eager)
+    tape.steady(eager, 1e-3)
+    tape.finish(eager)
+    tape.jit_run("r2", 1e-3)
+    tape.close()
+    async with walking(SMALL) as walk:
+        await walk.show(tape, "results")
+        walk.screen.query_one("#results").move_to_key(eager)
+        await walk.until(lambda: walk.app.run_in_view == eager)
+        await walk.press("6", "(memory analysis)")
+        await walk.press("1")
+
+
 def test_the_phases_of_a_compile_and_times_of_kernels_want_different_profiles():
     """The doubt beside it, of another profile, says that compiles do not belong into a capture."""
     tape = sessions.Tape()

@@ -74,7 +74,8 @@ def first_with_capture(session: Session, wanted: str) -> str:
         return wanted
     captured = [run.id for run in runs.values() if "timeline" in views_of(session, run)]
     compiled = [run.id for run in runs.values() if run.plan.how == "jit" and run.id in captured]
-    return next(iter([*compiled, *captured, *([wanted] if wanted in runs else []), *runs]), "")
+    others = [run.id for run in runs.values() if views_of(session, run)]
+    return next(iter([*compiled, *captured, *([wanted] if wanted in runs else []), *others, *runs]), "")
 
 
 CAPTURE_SECONDS = 2.0
