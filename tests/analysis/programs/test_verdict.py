@@ -68,6 +68,11 @@ def calling_back(held, *, callbacks, line=88):
     return [*made.steady(20, {"host_busy": 1.0}, lines), made.compiled(line=line, callbacks=callbacks)]
 
 
+def called(each):
+    """Passes as long as that, where an empty call takes 10 µs."""
+    return [made.steps(10_000, each), e.EmptyCallTimed(run=made.RUN, seconds=10e-6)]
+
+
 def waits(each):
     """A loop of passes as long as that, in each of which a result is waited for."""
     lines = [
@@ -181,6 +186,9 @@ LOOPS = {
     "what held the lock was the Python around a call": calling_back(0.9, callbacks=False),
     "what held the lock may be Python that the function calls": calling_back(0.9, callbacks=True),
     "most samples saw the Python that it calls": calling_back(0.3, callbacks=True),
+    "the Python around a call cannot be as long as that": [*calling_back(0.9, callbacks=True), *called(2e-3)],
+    "nor in a slow machine's, as far as it is known": delayed([*calling_back(0.9, callbacks=True), *called(2e-3)], 0.4),
+    "the Python around brief calls can": [*calling_back(0.9, callbacks=True), *called(400e-6)],
     "another function was compiled at that line": [
         *calling_back(0.9, callbacks=True, line=12),
         made.compiled("other", line=88),
@@ -247,6 +255,12 @@ def test_the_empty_call_has_the_arguments_of_the_function_that_is_called(leaves,
 )
 def test_an_empty_call_is_timed_where_it_can_tell_the_parts_of_brief_calls(ran, each, empty, needed):
     assert needs_empty_call(made.result(*inline(ran, 1 - ran, each, empty=empty)).hot) is needed
+
+
+@pytest.mark.parametrize(("callbacks", "held", "needed"), [(True, 0.9, True), (True, 0.1, False), (False, 0.9, False)])
+def test_an_empty_call_is_timed_where_it_can_bound_the_python_around_a_call(callbacks, held, needed):
+    events = [*calling_back(held, callbacks=callbacks), made.steps(1000, 2e-3)]
+    assert needs_empty_call(made.result(*events).hot) is needed
 
 
 def test_what_bounds_it_how_much_it_is_and_why_there_is_no_verdict():

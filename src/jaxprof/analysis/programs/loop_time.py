@@ -226,6 +226,9 @@ EMPTY_CALL_SHARES: Final = (0.75, 1.3)
 UNCOUNTED: Final = 1.25
 """By how much more iterations there may be than those that were timed make up, where nothing counts them: brief ones
 take up to half as long again while their lines are timed."""
+CALLBACK_CALL: Final = 50
+"""Most time of Python around the call of a function that calls Python, over that of an empty call: measured were 17 to
+19 for one with `jax.debug.print`, and 30 to 34 for one with an ordered callback, where neither was called back."""
 MOST_ARGUMENTS: Final = 256
 """Most arrays, and most Python numbers, with which an empty call is timed."""
 NEEDS_EMPTY_CALL_SHARE: Final = 0.2
@@ -246,6 +249,9 @@ IDLE: Final = "idle"
 OUTSIDE: Final = frozenset({"import", IDLE, PREEMPTED})
 """Kinds of work that belong to no loop: imports, waits for input from outside (a server asleep in its event loop), and
 waits for a processor that others had."""
+AROUND, BEYOND = "around", "beyond"
+"""Kinds of Python at the call of a compiled function that itself calls Python. `around`: the call's own, or what the
+function calls. `beyond`: what the call's own cannot be; the function calls it, or it makes the arguments."""
 _ASLEEP: Final = re.compile(r"(^|\.)(sleep|select|poll|pause|sigwait|accept|recv|wait|join)\(\)$")
 """Calls in which a thread sleeps until it has something to do."""
 _PARTS: Final = {
@@ -260,6 +266,8 @@ _PARTS: Final = {
     "data": DATA,
     "host": HOST,
     "unseen": UNKNOWN,
+    "around": UNKNOWN,
+    "beyond": HOST,
     "contended": UNKNOWN,
 }
 
@@ -374,17 +382,18 @@ def loop_figures(
     calls_python = _calls_python(unstaged, rows)
     steady = _assigned(unstaged, unstaged, calls_python)
     staged = [spot for spot in inside if spot.kind in STAGES]
+    waiting = [spot for spot in spots if spot.kind == PREEMPTED and (key is None or spot.site_in(key))]
+    preempted = sum(spot.seconds for spot in waiting)
+    delayed = _delayed_share(steady, sum(spot.delay for spot in (*steady, *waiting)) - preempted)
+    idle = sum(spot.seconds for spot in spots if spot.kind == IDLE and (key is None or spot.site_in(key)))
+    passes = times.passes(sum(spot.seconds for spot in steady) + preempted + idle)
+    steady = _called_back(steady, key, passes, rows, empty_call, 1 / (1 - delayed))
     working, eager = working_lines(inside, key), eager_lines(steady, key)
 
     def part(spot: Spot) -> str:
         return part_of(spot, key, working, eager)
 
     parts = {**dict.fromkeys((*PARTS, UNKNOWN), 0.0), **totals((part(spot), spot.seconds) for spot in steady)}
-    waiting = [spot for spot in spots if spot.kind == PREEMPTED and (key is None or spot.site_in(key))]
-    preempted = sum(spot.seconds for spot in waiting)
-    delayed = _delayed_share(steady, sum(spot.delay for spot in (*steady, *waiting)) - preempted)
-    idle = sum(spot.seconds for spot in spots if spot.kind == IDLE and (key is None or spot.site_in(key)))
-    passes = times.passes(sum(spot.seconds for spot in steady) + preempted + idle)
     called = _called_inline(steady, rows)
     counted = times.per_second is not None
     launching = _launching_seconds(steady, key, passes, called, empty_call, 1 / (1 - delayed), counted=counted)
@@ -474,9 +483,12 @@ def parts_in(loop: HotLoop, spots: Sequence[Spot]) -> dict[str, float]:
 
 def needs_empty_call(loop: HotLoop) -> bool:
     """Return whether the time of an empty call would help to say what bounds the loop."""
-    inline = [spot for spot in loop.spots if spot.kind == "inline"]
-    are_counted = loop.times.iterations > 0 and not _in_inner_loops(inline, loop.key)
-    return are_counted and loop.launching.get(UNKNOWN, 0.0) > NEEDS_EMPTY_CALL_SHARE * loop.own_seconds
+    if not loop.times.iterations:
+        return False
+    inline, around = ([spot for spot in loop.spots if spot.kind == kind] for kind in ("inline", AROUND))
+    doubtful = 0.0 if _in_inner_loops(inline, loop.key) else loop.launching.get(UNKNOWN, 0.0)
+    doubtful += 0.0 if _in_inner_loops(around, loop.key) else sum(spot.seconds for spot in around)
+    return doubtful > NEEDS_EMPTY_CALL_SHARE * loop.own_seconds
 
 
 def _in_inner_loops(spots: Iterable[Spot], key: LoopKey | None) -> bool:
@@ -565,6 +577,39 @@ def _calls_python(spots: Iterable[Spot], rows: Sequence[Compiled]) -> frozenset[
     return frozenset(spot.place for spot in spots if by_callbacks[True] and spot.place not in others)
 
 
+def _called_back(
+    spots: tuple[Spot, ...],
+    key: LoopKey | None,
+    passes: float,
+    rows: Sequence[Compiled],
+    empty_call: EmptyCallTimed | None,
+    stretch: float,
+) -> tuple[Spot, ...]:
+    """Return the spots, with what is `AROUND` divided by what a call's own Python takes at most. What the function
+    calls holds the interpreter's lock as well, so that samples come before or after it. Calls in a loop within the hot
+    one have no bound. `stretch`: as in `_launching_seconds`."""
+    around = [spot for spot in spots if spot.kind == AROUND]
+    seconds = sum(spot.seconds for spot in around)
+    if not seconds or not passes or empty_call is None or _in_inner_loops(around, key):
+        return spots
+    leaves = max((leaves_of(row) for row in rows if row.callbacks), default=1)
+    each = CALLBACK_CALL * empty_call.seconds + leaves * LAUNCH_LEAF_SECONDS
+    share = 1 - stretch * passes * len({spot.place for spot in around}) * each / seconds
+    if share <= 0:
+        return spots
+
+    def part(spot: Spot, kind: str, share: float) -> Spot:
+        return replace(
+            spot, kind=kind, seconds=share * spot.seconds, samples=share * spot.samples, delay=share * spot.delay
+        )
+
+    others = [spot for spot in spots if spot.kind != AROUND]
+    return (
+        *others,
+        *(part(spot, kind, of) for spot in around for kind, of in ((BEYOND, share), (AROUND, 1 - share))),
+    )
+
+
 def _assigned(
     spots: tuple[Spot, ...], loop: Sequence[Spot], calls_python: frozenset[SourceLocation]
 ) -> tuple[Spot, ...]:
@@ -582,7 +627,7 @@ def _assigned(
         if queued and spot.kind == "dispatch" and spot.state == "device_busy":
             return "compiled"
         if spot.kind == "call" and not spot.through and spot.place in calls_python:
-            return "unseen"
+            return AROUND
         at_call = spot.kind == "host" and spot.state == "host_busy" and (spot.place, spot.call) in entered
         return "call" if at_call else spot.kind
 

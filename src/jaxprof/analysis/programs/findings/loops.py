@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.programs.functions import row_seconds
-from jaxprof.analysis.programs.loop_time import COMPILE, DATA, DEVICE, DISPATCH, HOST, IDLE, LoopKey, leaves_of
+from jaxprof.analysis.programs.loop_time import BEYOND, COMPILE, DATA, DEVICE, DISPATCH, HOST, IDLE, LoopKey, leaves_of
 from jaxprof.analysis.programs.result import is_single
 from jaxprof.analysis.programs.verdict import interval
 from jaxprof.events import SourceLocation
@@ -295,6 +295,7 @@ def host_work(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         spot
         for spot in claims.free_spots(loop.spots)
         if loop.part(spot) == HOST
+        and spot.kind != BEYOND  # it may be what a compiled function calls
         and spot.sites
         and spot not in asleep
         and not _is_head(spot, loop.key)
