@@ -2,8 +2,9 @@
 
 A loop is first run for half a second with clocks around its pieces, then without them, for the recording. Of a piece
 that calls a compiled function, the time beyond the thread's own is the device's; where the thread computes the function
-itself (`inline`), all beyond an empty call; `queued` calls are timed once the queue is full, and what the thread waits
-there for a processor that the device has is no part's.
+itself (`inline`), all beyond an empty call; a `callback` says how long the Python took that the function calls. `queued`
+calls are timed once the queue is full, and what the thread waits there for a processor that the device has is no
+part's.
 """
 
 from __future__ import annotations
@@ -255,8 +256,12 @@ LOOPS["book_little_in_method"] = lambda: booked(30, 300, nested=True)
 
 @loop
 def callback() -> tuple[list[Piece], Run]:
+    took = [0.0]
+
     def host(x: np.ndarray) -> np.ndarray:
+        began = time.perf_counter()
         spin(1500)
+        took[0] += time.perf_counter() - began
         return x
 
     step = jax.jit(lambda x: jax.pure_callback(host, jax.ShapeDtypeStruct((), jnp.float32), x) + 1)
@@ -265,7 +270,12 @@ def callback() -> tuple[list[Piece], Run]:
         for _ in range(passes):
             step(1.0).block_until_ready()
 
-    return [("host", lambda: step(1.0).block_until_ready())], run
+    def called() -> float:
+        before = took[0]
+        step(1.0).block_until_ready()
+        return took[0] - before
+
+    return [("callback", called)], run
 
 
 def fetched(count: int) -> tuple[list[Piece], Run]:
@@ -370,20 +380,21 @@ class Truth:
         for part, work in self.pieces * QUEUE:
             if part == "queued":  # until as many are under way as there may be
                 work()
-        wall, own = [0.0] * len(self.pieces), [0.0] * len(self.pieces)
+        wall, own, back = ([0.0] * len(self.pieces) for _ in range(3))
         began, delayed, worked, passes = clock(), delay_seconds(), cpu(), 0
         while clock() - began < seconds or not passes:
-            for index, (_, work) in enumerate(self.pieces):
+            for index, (part, work) in enumerate(self.pieces):
                 at, ran = clock(), cpu()
-                work()
+                result = work()
                 own[index] += cpu() - ran
                 wall[index] += clock() - at
+                back[index] += result if part == "callback" and isinstance(result, float) else 0.0
             passes += 1
         took = clock() - began
         self.seconds += took
         self.delayed += delay_seconds() - delayed
         stretch = 1 + (delay_seconds() - delayed) / max(cpu() - worked, 1e-9)
-        for (part, work), whole, ran in zip(self.pieces, wall, own, strict=True):
+        for (part, work), whole, ran, called in zip(self.pieces, wall, own, back, strict=True):
             if part in self.parts:
                 self.parts[part] += whole
                 continue
@@ -391,7 +402,8 @@ class Truth:
             waited = calling - calling / stretch if part == "queued" else 0.0
             if part == "inline":
                 calling *= share_of(self.empty, work)
-            self.parts["dispatch"] += calling - waited
+            self.parts["host"] += called
+            self.parts["dispatch"] += calling - waited - called
             self.parts["device"] += whole - calling
         return took / passes
 
