@@ -2,9 +2,9 @@
 
 A loop is first run for half a second with clocks around its pieces, then without them, for the recording. Of a piece
 that calls a compiled function, the time beyond the thread's own is the device's; where the thread computes the function
-itself (`inline`), all beyond an empty call; a `callback` says how long the Python took that the function calls. `queued`
-calls are timed once the queue is full, and what the thread waits there for a processor that the device has is no
-part's.
+itself (`inline`), all beyond an empty call; a `callback` says how long the Python took that the function calls;
+`queued` calls are timed once the queue is full, and what the thread waits there for a processor that the device has is
+no part's.
 """
 
 from __future__ import annotations
