@@ -276,6 +276,10 @@ def test_a_size_holds_until_the_next_one():
     assert max(level) > 0.8 * 60, "the size before the change, in one line"
 
 
+def test_a_plot_without_sizes_is_nothing_when_it_is_drawn_once_more_before_it_is_hidden():
+    assert size_plot([], None, Axis("time", seconds_tick), "of arrays", 60, 12).plain == ""
+
+
 async def test_what_has_no_data_says_why():
     async with walking(MIDDLE) as walk:
         walk.app.set_session(profiles.captured().session(), None)

@@ -106,7 +106,9 @@ def peak_lines(picture: MemoryPicture, width: int) -> list[Content]:
 
 def size_plot(points: Sequence[Size], at: int | None, across: Axis, what: str, width: int, height: int) -> Content:
     """Return a plot of bytes that hold from each point to the next, with the highest one marked, and the one under a
-    cursor."""
+    cursor. Nothing without points: a plot that is about to be hidden may be drawn once more."""
+    if not points:
+        return Content("")
     peak = max(range(len(points)), key=lambda number: points[number][1])
     scale, unit = unit_of(points[peak][1])
     marks = [Mark(points[peak][0], points[peak][1] / scale, f"highest {bytes_(points[peak][1])}")]
