@@ -73,6 +73,19 @@ async def test_each_way_has_its_key_and_the_cursor_goes_on_into_the_examples():
         assert walk.app.focused is rows
 
 
+async def test_the_preview_of_another_row_begins_at_its_first_line_also_where_the_title_is_the_same(shelf):
+    for name in "ab":
+        keep_session(shelf, name, *[("selu", "jit", "ok", 1e-3)] * 40)
+    async with walking(SMALL) as walk:
+        await walk.home()
+        pane = walk.find("#detail")
+        await walk.until(lambda: listed(walk)[:2] == ["selu", "selu"] and pane.max_scroll_y > 9)
+        pane.scroll_to(y=9, animate=False)
+        await walk.until(lambda: pane.scroll_y == 9)
+        await walk.press("down")
+        await walk.until(lambda: pane.scroll_y == 0)
+
+
 async def test_a_program_that_is_recorded_now_is_followed_and_one_that_has_ended_is_not_running(shelf):
     header = e.Header(session="aaaa", created="2026-11-18T10:00:00Z", host="box", wall_seconds=NOW)
     path = shelf / "now.jaxprof"

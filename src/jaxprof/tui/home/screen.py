@@ -72,8 +72,8 @@ class HomeScreen(SessionScreen, keys="home"):
         """Runs while the cursor rests."""
         self._devices_proposed = False
         """Whether the devices that are there have been chosen for the user already."""
-        self._previewed = ""
-        """Title of the row in the preview."""
+        self._previewed: Hashable = None
+        """Key of the row in the preview."""
 
     def compose_body(self) -> ComposeResult:
         user = self.profiler.user.config
@@ -161,7 +161,7 @@ class HomeScreen(SessionScreen, keys="home"):
 
     def come_into_view(self) -> None:
         super().come_into_view()
-        if self._previewed:  # not before the first frame
+        if self._previewed is not None:  # not before the first frame
             self.list_sessions()
 
     def list_sessions(self, wanted: Path | None = None) -> None:
@@ -193,8 +193,8 @@ class HomeScreen(SessionScreen, keys="home"):
         self.query_one("#detail-box").border_title = Content(safe(title))
         pane = self.query_one("#detail", ScrollPane)
         pane.query_one(Lines).show(object(), lambda width: self._preview(row, max(24, width)))
-        if self._previewed != title:
-            self._previewed = title
+        if row is not None and self._previewed != row.key:
+            self._previewed = row.key
             pane.scroll_home(animate=False)
         self._rows.redraw()  # the options of a workload may differ
         self._show_plan()
