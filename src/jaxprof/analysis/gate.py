@@ -149,8 +149,8 @@ def read_limit(text: str) -> GateLimit:
 def judged_programs(
     base: GateBase, before: Sequence[Program], after: Sequence[Program], limits: Sequence[GateLimit]
 ) -> tuple[list[GateRow], list[str]]:
-    """Apply the limits to each program of `after`, held against its own of `before`: facts first, then times, which are
-    undecided because the two were not measured in turns. Return the rows, and the notes to read before them. Raises
+    """Apply the limits to each program of `after`, compared with its own of `before`: facts first, then times, which
+    are undecided because the two were not measured in turns. Return the rows, and the notes to read before them. Raises
     UsageError if the base has no program on a device, or none of these programs."""
     kinds = {run.device_kind: run for _, run in before}
     for _, run in after:
