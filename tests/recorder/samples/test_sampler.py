@@ -21,7 +21,13 @@ from jaxprof.recorder.samples import standstill as standstills
 from jaxprof.recorder.samples import steps as steps_module
 from jaxprof.recorder.samples.cpu_clock import CpuClock, judge_wait, own_switches, run_delay_seconds, runnable_threads
 from jaxprof.recorder.samples.monitored_loop import JUMP
-from jaxprof.recorder.samples.sampler import COUNTED_EVERY_SECONDS, COUNTING_SHARE, ArrayCounter, StackSampler
+from jaxprof.recorder.samples.sampler import (
+    COUNTED_EVERY_SECONDS,
+    COUNTING_SHARE,
+    ArrayCounter,
+    StackSampler,
+    interval,
+)
 from jaxprof.recorder.samples.stack import read_stack, read_thread
 from jaxprof.recorder.samples.standstill import StandstillTest, standstill
 from jaxprof.recorder.samples.states import COMPILED, Seen, Site
@@ -193,6 +199,24 @@ def test_the_thread_is_not_the_programs_and_stops():
 def test_what_lateness_says(late, switches, held, forced):
     wait = judge_wait(late, switches)
     assert (wait.held, wait.forced) == (held, forced)
+
+
+@pytest.mark.parametrize(
+    ("awake", "ran", "closely", "expected"),
+    [
+        (0.006, 0.005, True, 0.005),  # 60 us each
+        (0.012, 0.012, True, 0.008),
+        (0.050, 0.045, True, 0.010),  # a slow machine: short programs need their samples
+        (0.050, 0.020, True, 0.033),  # it lost its processor, perhaps with the lock
+        (0.500, 0.020, True, 0.040),
+        (0.002, 0.002, False, 0.010),
+        (0.012, 0.012, False, 0.034),
+        (0.050, 0.020, False, 0.100),
+        (0.010, 0.012, False, 0.034),  # the two clocks differ: the larger one
+    ],
+)
+def test_the_interval_follows_from_what_samples_cost(awake, ran, closely, expected):
+    assert interval(100, awake, ran, closely=closely) == pytest.approx(expected, rel=0.05)
 
 
 def test_that_steps_cannot_be_counted_is_said_once(monkeypatch):

@@ -44,6 +44,9 @@ CLOSE_SECONDS: Final = 4.0
 """A program is sampled closely for this long, not counting the stages of compilations, so that the findings do not
 depend on how long it runs. The limit bounds the cost."""
 SHORTEST_INTERVAL: Final = 0.010
+CROWDED_INTERVAL: Final = 0.040
+"""Longest interval while a program is sampled closely on a machine with more to run than processors. The sampler may
+lose its processor there while it holds the interpreter's lock, and the program waits for both."""
 LONGEST_INTERVAL: Final = 0.100
 STAGE_INTERVAL: Final = 0.025
 """Least interval while something is compiled: the ledger has the exact time of stages, and samples only the lines that
@@ -53,6 +56,8 @@ OWN_SHARE: Final = 0.0035
 a machine with more to run than processors, that is longer than it runs: the program may wait for the lock meanwhile."""
 CLOSE_SHARE: Final = 0.015
 """The same share while the sampler samples closely."""
+CROWDED_RATIO: Final = 2.0
+"""Seconds for which the sampler is awake, over those for which it runs, from which the machine is such a one."""
 _SAMPLES_FOR_PACE: Final = 10
 _STACKS_OF_A_LINE: Final = 16
 """Number of compilations from one line whose stacks are read."""
@@ -120,6 +125,16 @@ class LedgerView(Protocol):
 
     def running(self) -> list[StageRunning]:
         """Return the running stages."""
+
+
+def interval(samples: int, awake_seconds: float, own_seconds: float, *, closely: bool) -> float:
+    """Return the seconds between two samples, from what so many of them have cost: for how long the sampler was awake,
+    and how much CPU time it took."""
+    each = max(awake_seconds, own_seconds) / samples
+    if not closely:
+        return min(LONGEST_INTERVAL, max(SHORTEST_INTERVAL, each / OWN_SHARE))
+    longest = CROWDED_INTERVAL if awake_seconds > CROWDED_RATIO * own_seconds else SHORTEST_INTERVAL
+    return min(longest, max(CLOSE_INTERVAL, each / CLOSE_SHARE))
 
 
 class StackSampler:
@@ -210,7 +225,7 @@ class StackSampler:
         now = self._last_at
         if now > self._began:
             self._send_window(now, least="import")
-        next_tick = now
+        next_tick = next_mark = now
         turn = 0.0
         stopped = False
         try:
@@ -241,6 +256,8 @@ class StackSampler:
                     next_tick = now + (CLOSE_TICK_SECONDS if self._close_left > 0 else TICK_SECONDS)
                     self._set_pace(time.thread_time())
                     self._tick(now)
+                if now >= next_mark:
+                    next_mark = now + TICK_SECONDS
                     pause_test.mark()
         finally:
             self._steps.close()
@@ -357,14 +374,9 @@ class StackSampler:
     def _set_pace(self, own: float) -> None:
         """Set the interval to the next sample from the cost of this window's samples. `own`: CPU seconds of this
         thread."""
-        taken = self._window.samples
-        if taken < _SAMPLES_FOR_PACE:
-            return
-        seconds_each = max(self._awake, own - self._own_began) / taken
-        if self._close_left > 0:
-            self._interval = min(SHORTEST_INTERVAL, max(CLOSE_INTERVAL, seconds_each / CLOSE_SHARE))
-        else:
-            self._interval = min(LONGEST_INTERVAL, max(SHORTEST_INTERVAL, seconds_each / OWN_SHARE))
+        if self._window.samples >= _SAMPLES_FOR_PACE:
+            ran = own - self._own_began
+            self._interval = interval(self._window.samples, self._awake, ran, closely=self._close_left > 0)
 
     def _tick(self, now: float) -> None:
         self._steps.look()
