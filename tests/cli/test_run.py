@@ -2,9 +2,7 @@
 file; and a file with several functions, of which the user says which one is meant."""
 
 import inspect
-import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +11,6 @@ from jaxprof.cli.commands.run import command
 from jaxprof.cli.main import COMMANDS
 from jaxprof.cli.output import ExitCode
 from jaxprof.cli.target import command_for
-from jaxprof.errors import UsageError
 from jaxprof.events import DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES
 from jaxprof.runner.planning import PlanOptions, plan_all
 from jaxprof.tui.home.plan_options import HomeOptions
@@ -80,19 +77,6 @@ def test_a_file_alone_stands_for_a_command(files):
     """):
         assert command_for(words.split(), COMMANDS, in_terminal=True) == in_terminal, words
         assert command_for(words.split(), COMMANDS, in_terminal=False) == elsewhere, words
-
-
-def test_the_old_name_of_a_command_leads_to_the_new_one(files):
-    table = Path(__file__).parents[2] / "CHANGELOG.md"
-    head = r"^\| command of 0.1.0, or of a clone since \| now \|\n\|---\|---\|\n"
-    (renamed,) = re.findall(rf"{head}((?:\|.*\n)+)", table.read_text(encoding="utf-8"), re.MULTILINE)
-    pairs = re.findall(r"^\| `([^\s`]+)[^`]*` \| `([^`]+)`", renamed, re.MULTILINE)
-    commands = {old: now for old, now in pairs if old not in COMMANDS}
-    assert len(commands) == 9
-    for old, now in commands.items():
-        with pytest.raises(UsageError) as refused:
-            command_for([old, "s.jaxprof"], COMMANDS, in_terminal=True)
-        assert refused.value.hint == f"Now: jaxprof {now}.", old
 
 
 def test_a_command_wins_over_a_file_of_its_name(call, files):

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from itertools import pairwise, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
@@ -26,6 +26,7 @@ from jaxprof.cli.output import (
     print_json_error,
     silence_stdout,
     terminal_problem,
+    writing_stdout,
 )
 from jaxprof.errors import JaxprofError, StorageError, UsageError, WorkerError, system_words
 from jaxprof.version import __version__
@@ -45,7 +46,7 @@ GROUPS = {
     "In CI, and for agents": {
         "gate": "Fail if kernels, FLOPs, bytes, peak or the times of a program have grown.",
         "query": "Ask sessions in SQL: runs, samples, kernels, compiles, findings and more, over many at once.",
-        "export": "Write a page for a browser, or a file for Perfetto, pprof or Parquet.",
+        "export": "Write a page for a browser, a file for Perfetto, or tables as Parquet.",
         "agent": "Teach coding agents to use jaxprof, and serve sessions to them as tools (MCP).",
     },
     "Files and settings": {
@@ -58,6 +59,22 @@ GROUPS = {
 
 COMMANDS = {name: "open_" if name == "open" else name for group in GROUPS.values() for name in group}
 """Command name → its module under `commands`, which has a click command called `command`."""
+
+FORMER: Final = {
+    "ab": "compare",
+    "attach": "open --seconds 2",
+    "baseline": "gate",
+    "completion": "config completion",
+    "history": "compare --over-time",
+    "import": "open --keep",
+    "mcp": "agent mcp",
+    "rollup": "sessions rollup",
+    "serve": "open --browser",
+    "show": "open --format text",
+    "target": "devices target",
+    "workloads": "run --describe",
+}
+"""Commands of 0.1.0 and of earlier clones → the words that stand in their place until 0.2."""
 
 CONFIGURED = frozenset({"run", "compare", "hlo", "gate"})
 """Commands whose options take their defaults from the user's and the project's settings."""
@@ -88,7 +105,12 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+        word = args[0] if args else "-"
+        if (now := FORMER.get(word)) is not None:
+            if not ctx.resilient_parsing:
+                note(f"`{word}` is now `{now}`: the old name works in 0.1 and goes with 0.2")
+            args = [*now.split(), *args[1:]]
+        elif not word.startswith("-") and word not in COMMANDS and not (ctx.resilient_parsing and "://" in word):
             from jaxprof.cli.target import command_for
 
             name = command_for(args, COMMANDS, in_terminal=not terminal_problem())
@@ -146,7 +168,8 @@ def main(arguments: list[str] | None = None, started: Started | None = None) -> 
     own_the_streams()
     try:
         code = _run(arguments, started)
-        sys.stdout.flush()
+        with writing_stdout():  # what click itself has printed
+            sys.stdout.flush()
     except ReaderGone:
         code = ExitCode.BROKEN_PIPE
         silence_stdout()

@@ -24,8 +24,6 @@ from jaxprof.errors import JaxprofError, StorageError, UsageError, system_words
 from jaxprof.text import json_escape, safe, safe_text
 
 if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
-
     from jaxprof.report.renderers import Table
     from jaxprof.runner.rerun import Ask
 
@@ -95,62 +93,47 @@ class StdoutLost(Exception):
     Not an OSError, so that it is not taken for the failure of a file that the command itself writes."""
 
 
-class _Stdout(io.FileIO):
-    """File descriptor 1 for everything that writes through `sys.stdout`, click included."""
+_closed: set[int] = set()
+"""File descriptors of the standard streams that were closed before the start."""
 
-    def __init__(self, *, closed_at_start: bool) -> None:
-        super().__init__(1, "w", closefd=False)
-        self.closed_at_start = closed_at_start
 
-    def write(self, data: ReadableBuffer, /) -> int:
-        if self.closed_at_start:
-            raise StdoutLost("it is closed")
-        try:
-            return super().write(data)
-        except BrokenPipeError as error:
-            raise ReaderGone from error
-        except OSError as error:
-            raise StdoutLost(error.strerror or str(error)) from error
+@contextlib.contextmanager
+def writing_stdout() -> Iterator[None]:
+    """Turn what the system says of stdout into ReaderGone or StdoutLost."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise ReaderGone from error
+    except OSError as error:
+        raise StdoutLost(error.strerror or str(error)) from error
+
+
+def _write(text: str, *, nl: bool = True) -> None:
+    if 1 in _closed:
+        raise StdoutLost("it is closed")
+    with writing_stdout():
+        click.echo(safe_text(text), nl=nl)
 
 
 def own_the_streams() -> None:
     """Prepare stdin, stdout and stderr for a command. One that was closed becomes the null device, so that no file that
     is opened later takes its descriptor, and with it what children print. What a stream cannot encode is written as an
     escape."""
-    closed = [number for number, stream in enumerate((sys.stdin, sys.stdout, sys.stderr)) if stream is None]
-    for number in closed:
+    _closed.update(number for number, stream in enumerate((sys.stdin, sys.stdout, sys.stderr)) if stream is None)
+    for number in sorted(_closed):
         nowhere = os.open(os.devnull, os.O_RDWR)
         if nowhere != number:
             os.dup2(nowhere, number)
             os.close(nowhere)
-    if 0 in closed:
+    if 0 in _closed:
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - as long as the process
-    if 2 in closed:
+    if 1 in _closed:
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if 2 in _closed:
         sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
-    if 1 in closed:
-        sys.stdout = _text(_Stdout(closed_at_start=True))
-    elif _is_plain_descriptor_1(sys.stdout):
-        sys.stdout.flush()
-        sys.stdout = _text(_Stdout(closed_at_start=False), sys.stdout)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a name that the terminal cannot encode must not end the command
             stream.reconfigure(errors=_JSON_ESCAPES)
-
-
-def _is_plain_descriptor_1(stream: Any) -> bool:
-    """Return whether Python itself opened the stream; not another program's stream, nor the console of Windows."""
-    if type(stream) is not io.TextIOWrapper or stream.closed or stream.fileno() != 1:
-        return False
-    return isinstance(getattr(stream.buffer, "raw", stream.buffer), io.FileIO)
-
-
-def _text(raw: _Stdout, like: Any = None) -> io.TextIOWrapper:
-    return io.TextIOWrapper(
-        io.BufferedWriter(raw),
-        encoding=like.encoding if like is not None else "utf-8",
-        line_buffering=like is not None and like.line_buffering,
-        write_through=like is not None and like.write_through,
-    )
 
 
 def silence_stdout() -> None:
@@ -158,9 +141,6 @@ def silence_stdout() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
-    raw = getattr(sys.stdout.buffer, "raw", None)
-    if isinstance(raw, _Stdout):
-        raw.closed_at_start = False
 
 
 def format_option(*formats: str, bounded: Collection[str] = ("json",)) -> Callable[[Command], Command]:
@@ -228,7 +208,7 @@ def rows_wanted(usual: int) -> int | None:
 
 def print_text(text: str) -> None:
     """Print a text of one or several lines on stdout."""
-    click.echo(safe_text(text))
+    _write(text)
 
 
 def print_report(text: str, form: str) -> None:
@@ -269,7 +249,7 @@ def print_json_error(code: str, message: str, hint: str) -> None:
     """Print on stdout, as JSON, why there is no answer."""
     from jaxprof.report.envelope import error_text
 
-    click.echo(error_text(code, with_urls(message), with_urls(hint)))
+    _write(error_text(code, with_urls(message), with_urls(hint)))
 
 
 @contextlib.contextmanager
@@ -299,9 +279,9 @@ def print_pieces(pieces: Iterable[str]) -> None:
         waiting.append(piece)
         size += len(piece)
         if size > _WRITTEN_AT_ONCE:
-            click.echo(safe_text("".join(waiting)), nl=False)
+            _write("".join(waiting), nl=False)
             waiting, size = [], 0
-    click.echo(safe_text("".join(waiting)), nl=False)
+    _write("".join(waiting), nl=False)
 
 
 def refuse_existing(out: Path) -> None:
@@ -323,11 +303,6 @@ def written_whole(out: Path, *, force: bool) -> Iterator[Path]:
             yield place
     except OSError as error:
         raise StorageError(f"{out} cannot be written: {system_words(error)}", "Name another place.") from error
-
-
-def print_bytes(data: bytes) -> None:
-    """Write a file of a binary format to stdout."""
-    click.echo(data, nl=False)
 
 
 def terminal_problem() -> str:

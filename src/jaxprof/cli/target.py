@@ -2,8 +2,7 @@
 
 In this order: a URL, which is fetched first; what is at a path (a session, the folder of a job, a profile, HLO, a
 program); a function of the user's (`file.py:function`, `module:function`) or a workload (`selu`, `selu:jit`), which is
-compiled now; a kept session, by its name, a part of it, or `last`. `gate_base.found_base` reads `gate --base`, which
-has more meanings.
+compiled now; a kept session, by its name, a part of it, or `last`. `gate` reads its `--base`, which has more meanings.
 """
 
 from __future__ import annotations
@@ -28,30 +27,15 @@ from jaxprof.files import with_home
 
 if TYPE_CHECKING:
     from jaxprof.analysis.opener import Kind
-    from jaxprof.remote.mirror import Mirror
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.session import Session
 
 T = TypeVar("T")
 
-FOLLOW_SECONDS: Final = 10.0
-"""How often something at a URL is fetched again while it is shown."""
 _PATIENCE_SECONDS: Final = 2.0
 _WITH_RUN: Final = re.compile(r"(.+\.jaxprof(?:\.d)?)(:[^/:]+)")
 """A session and a run of it: `gs://bucket/a.jaxprof:r1`."""
-_RENAMED: Final = {
-    "show": "open FILE",
-    "import": "open PROFILE --keep",
-    "attach": "open HOST:PORT --seconds S",
-    "workloads": "run",
-    "target": "devices target",
-    "completion": "config completion",
-    "ab": "compare A B",
-    "history": "compare --over-time",
-    "serve": "open --browser FILE",
-}
-"""Commands of 0.1.0 and of earlier clones, and what they are now."""
-_mirrors: dict[str, Mirror] = {}
+_fetched_paths: dict[str, Path] = {}
 
 
 def local_source(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
@@ -82,37 +66,29 @@ def local_word(word: str) -> str:
     return f"{path}{run}"
 
 
-def follow_fetched() -> None:
-    """Fetch again and again what this command was given by URL, while the command shows it."""
-    for mirror in _mirrors.values():
-        mirror.follow(FOLLOW_SECONDS)
-
-
 def _fetched(url: str) -> Path:
     """Fetch what is at a URL, once in a command, and return the path of the copy."""
+    if url in _fetched_paths:
+        return _fetched_paths[url]
     from jaxprof.operating_system import unwound_by_signals
     from jaxprof.remote.mirror import Mirror, forget_old
     from jaxprof.remote.place import RemotePlace
 
-    mirror = _mirrors.get(url)
-    if mirror is None:
-        forget_old(time.time())
-        place = RemotePlace(url)
+    forget_old(time.time())
+    place = RemotePlace(url)
+    due = time.monotonic() + _PATIENCE_SECONDS
+
+    def progress(done: int, count: int) -> None:
+        nonlocal due
+        if time.monotonic() >= due and done < count:
+            due = time.monotonic() + 5 * _PATIENCE_SECONDS
+            note(f"fetching {place.shown}: {done} of {count} files")
+
+    with unwound_by_signals():
         mirror = Mirror(place)
-        due = time.monotonic() + _PATIENCE_SECONDS
-
-        def progress(done: int, count: int) -> None:
-            nonlocal due
-            if time.monotonic() >= due and done < count:
-                due = time.monotonic() + 5 * _PATIENCE_SECONDS
-                note(f"fetching {place.shown}: {done} of {count} files")
-
-        with unwound_by_signals():
-            failed = mirror.refresh(progress)
-        for line in failed:
+        for line in mirror.refresh(progress):
             note(f"note: {line}")
-        _mirrors[url] = mirror
-    return mirror.path
+    return _fetched_paths.setdefault(url, mirror.path)
 
 
 def is_ready(word: str) -> bool:
@@ -291,8 +267,6 @@ def command_for(words: Sequence[str], commands: Collection[str], *, in_terminal:
         place, colon, function = word.rpartition(":")
         if colon and place.endswith(".py") and function.isidentifier():
             return "run"
-        if word in _RENAMED:
-            raise UsageError(f"there is no command {word!r} any more", f"Now: jaxprof {_RENAMED[word]}.")
         raise missing_file(word) if is_path(word) else unknown_name("command", word, commands)
     if local == word and (path.suffix == ".py" or (path / "__main__.py").is_file()):  # nothing that was fetched is run
         return "script"
