@@ -15,7 +15,7 @@ from job_folders import job, loop
 
 @pytest.fixture(autouse=True)
 def _nothing_fetched(monkeypatch):
-    monkeypatch.setattr(target, "_mirrors", {})
+    monkeypatch.setattr(target, "_fetched_paths", {})
 
 
 @pytest.fixture

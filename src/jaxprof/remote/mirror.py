@@ -1,30 +1,46 @@
-"""Keep a local copy of a place in a store, in the cache folder, and fetch again what has changed since.
+"""Keep a local copy of a place in a store, in the cache folder, and fetch what has changed since.
 
-A file is current while its size and its time are those of the store. A session only grows, so that a longer one is
-continued in place: a reader that follows the file goes on reading it.
+fsspec's file systems raise whatever their libraries raise; only this module handles that, and raises errors with a
+hint. A file is current while its size and its time are those of the store.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Final
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
 
-from jaxprof.errors import JaxprofError, StorageError, system_words
-from jaxprof.files import PARTIAL, private_folder
-from jaxprof.remote.place import RemotePlace
-from jaxprof.remote.store import Store, StoredFile, StoreFailure, store_error
+from jaxprof.errors import FileRefusedError, MissingFileError, StorageError, UsageError, system_words
+from jaxprof.files import PARTIAL, open_regular, private_folder
+from jaxprof.limits import FETCH_TIME, FETCHED, FETCHED_FILES
+from jaxprof.remote.place import REFUSED, URLS, RemotePlace
 from jaxprof.session.log.state import FETCHED_FROM, fetched_folder
-from jaxprof.session_names import EXTENSION
+from jaxprof.session_names import JOB_EXTENSION
 
-_OVERLAP: Final = 256
-"""Bytes at the end of the copy of a session that a longer one has, too, if it continues the copy."""
+_REFUSALS: Final = (
+    "permission", "access denied", "accessdenied", "forbidden", "unauthorized", "credential", "anonymous",
+    "authentication", "invalidaccesskeyid", "signaturedoesnotmatch", "expiredtoken", "401", "403", "login",
+)  # fmt: skip
+"""Texts in the message or class name of an error that mean that the store refuses access."""
+_NO_STORES: Final = frozenset(
+    ("blockcache", "cached", "dask", "data", "filecache", "generic", "jlab", "jupyter", "reference", "simplecache")
+)
+"""File systems of fsspec that are not used: they copy without a limit, run in other processes, or read files that name
+further files, also on this machine. A chain of file systems may hold any of them."""
+_DEEPEST: Final = 8
+_PIECE: Final = 1 << 20
+_WEB: Final = frozenset(("http", "https"))
+_LOCAL: Final = ("file", "local")
+_SILENT_SECONDS: Final = 60.0
+"""Time after which a web server that sends nothing is given up. Packages of other stores have limits of their own."""
 _CLOCK_SECONDS: Final = 1e-3
 """Difference of two times of a file that are the same: a time is rounded when it is set."""
 _FETCH_THREADS: Final = 8
@@ -34,98 +50,164 @@ Progress = Callable[[int, int], None]
 """Called with the number of files that were fetched, and the number of files to fetch."""
 
 
+class StoreFailure(FileRefusedError):
+    """The store did not do what was requested. A copy from before can be used nevertheless."""
+
+    def __init__(self, place: RemotePlace, words: str, *, refused: bool = False) -> None:
+        super().__init__(
+            f"{place.shown} {'refuses access' if refused else 'cannot be reached'}: {words}",
+            "Check your credentials and your permission to read." if refused else "Check the network and the URL.",
+        )
+        self.words = words
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file in a listing of the store."""
+
+    name: str
+    """Path relative to the place, with slashes; empty if the place itself is the file."""
+    path: str
+    """Path in fsspec's file system."""
+    size: int
+    """Size in bytes; -1 if the store does not report it."""
+    modified_seconds: float | None
+    """When the file was written, in Unix time by the store's clock; None if unknown."""
+
+
 class Mirror:
     """The local copy of one place in a store."""
 
     def __init__(self, place: RemotePlace) -> None:
-        """Connect to the store. Raises UsageError or FileRefusedError if it cannot be used."""
-        try:
-            self.store = Store(place)
-        except StoreFailure as failure:
-            raise store_error(place, failure) from failure
+        """Find the file system of the store, which may already connect. Raises UsageError for an unknown scheme and for
+        missing packages, StoreFailure if the store refuses access or cannot be reached."""
+        self.place = place
+        self._files, self._root = _filesystem(place)
         self._folder = fetched_folder() / place.key
         self.path = self._folder / place.name
         """The copy: a file or a folder, as in the store."""
+        self._lock = threading.Lock()
+        self._bytes = 0
+        """Received so far: a store may send more than the sizes in its listing."""
+        self._end = time.monotonic() + FETCH_TIME.most
 
     def refresh(self, progress: Progress | None = None) -> list[str]:
         """Fetch what has changed. Returns what could not be fetched, a line each, if the copy can be used nevertheless.
         Raises FileRefusedError if there is no usable copy, StorageError if the disk refuses a write."""
-        place, note = self.store.place, self._folder / FETCHED_FROM
+        note = self._folder / FETCHED_FROM
         try:
             private_folder(self._folder)
             with _exclusive(self._folder / "lock"):
                 lines = self._refresh(progress)
-                note.write_text(place.shown, "utf-8")
+                note.write_text(self.place.shown, "utf-8")
                 return lines
         except StoreFailure as failure:
-            if failure.missing or not (note.exists() and self.path.exists()):
-                raise store_error(place, failure) from failure
+            if not (note.exists() and self.path.exists()):
+                raise
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(note.stat().st_mtime))
-            return [f"{place.shown} cannot be reached ({failure.words}): the copy of {when} is shown"]
+            return [f"{self.place.shown} cannot be reached ({failure.words}): the copy of {when} is shown"]
         except OSError as error:
             raise StorageError(
-                f"{place.shown} cannot be fetched to {self._folder}: {system_words(error)}", "Free some space."
+                f"{self.place.shown} cannot be fetched to {self._folder}: {system_words(error)}", "Free some space."
             ) from error
 
-    def follow(self, every_seconds: float) -> None:
-        """Refresh the copy periodically, in a thread, until the process ends. After a failure, the next refresh tries
-        again."""
-
-        def work() -> None:
-            while True:
-                time.sleep(every_seconds)
-                with suppress(JaxprofError):
-                    self.refresh()
-
-        threading.Thread(target=work, name="jaxprof-fetch", daemon=True).start()
-
     def _refresh(self, progress: Progress | None) -> list[str]:
-        files = self.store.files()
+        files = self.files()
         self._delete_others(files)
         due = [file for file in files if not self._is_current(file)]
         due.sort(key=lambda file: (not file.name.startswith("rollup/"), file.name))  # they are small, and show all
-        failures: dict[str, StoreFailure] = {}
+        failures: dict[str, FileRefusedError] = {}
         done = 0
 
         def fetch(file: StoredFile) -> None:
             nonlocal done
             try:
                 self._fetch(file)
-            except StoreFailure as failure:
+            except (StoreFailure, MissingFileError) as failure:
                 failures[file.name] = failure
             done += 1
             if progress is not None:
                 progress(done, len(due))
 
-        if self.store.takes_several and len(due) > 1:
-            with ThreadPoolExecutor(_FETCH_THREADS, "jaxprof-fetch") as pool:
+        if getattr(self._files, "async_impl", False) and len(due) > 1:
+            pool = ThreadPoolExecutor(_FETCH_THREADS, "jaxprof-fetch")
+            try:
                 list(pool.map(fetch, due))
-        else:  # in this thread, which ctrl+c ends at once: Python waits for those of a pool
+            finally:  # after ctrl+c, no further file is begun
+                pool.shutdown(cancel_futures=True)
+        else:
             list(map(fetch, due))
         if failures and not any(self._target(file).exists() for file in files):
             raise next(iter(failures.values()))
-        return _failure_lines(self.store.place, failures, len(files))
+        return _failure_lines(self.place, failures, len(files))
+
+    def files(self) -> list[StoredFile]:
+        """Return the files in and below the folder, or the one file, without names that are unsafe as local names.
+        Raises FileRefusedError, also for more than the limits allow."""
+        with _failures(self.place):
+            info = self._files.info(self._root)
+            listed: dict[str, Any] = {self._root: info}
+            if info.get("type") == "directory":
+                self._files.ls(self._root, detail=True)  # raises for a folder that `find` would take for empty
+                listed = self._files.find(self._root, maxdepth=_DEEPEST, detail=True)
+        if len(listed) > FETCHED_FILES.most:
+            raise FileRefusedError(f"{self.place.shown} holds {FETCHED_FILES.words}", FETCHED_FILES.hint)
+        named = ((_relative(path, self._root), path, info) for path, info in listed.items())
+        files = [_stored(name, path, info) for name, path, info in named if name is not None]
+        if not files:
+            raise _nothing(self.place)
+        if sum(max(file.size, 0) for file in files) > FETCHED.most:
+            raise FileRefusedError(f"{self.place.shown} holds {FETCHED.words}", FETCHED.hint)
+        return files
 
     def _fetch(self, file: StoredFile) -> None:
+        self._take(0)
         target = self._target(file)
         private_folder(target.parent)
         partial = target.with_name(f".{target.name}{PARTIAL}")
         try:
-            self.store.fetch(file, partial)
+            with _failures(self.place):
+                self._receive(file.path, str(partial))
+            if not partial.exists():  # some file systems treat a file that has gone as a folder
+                raise _nothing(self.place)
             size = partial.stat().st_size
             if size < file.size:
-                raise StoreFailure(f"only {size} of {file.size} bytes arrived")
+                raise StoreFailure(self.place, f"only {size} of {file.size} bytes arrived")
             partial.chmod(0o600)
-            if target.name.endswith(EXTENSION) and _continues(partial, target):
-                with partial.open("rb") as longer, target.open("r+b") as copy:
-                    longer.seek(copy.seek(0, os.SEEK_END))
-                    shutil.copyfileobj(longer, copy)
-            else:
-                partial.replace(target)
+            partial.replace(target)
         finally:
             partial.unlink(missing_ok=True)
         if file.modified_seconds is not None:
             os.utime(target, (file.modified_seconds, file.modified_seconds))
+
+    def _receive(self, path: str, target: str) -> None:
+        """Write a file to `target`, and count what arrives. For a path of this machine, fsspec would wait for a named
+        pipe, and copy a device for ever."""
+        if self.place.scheme in _LOCAL:
+            with open_regular(path) as file, open(target, "wb") as copy:
+                while piece := file.read(_PIECE):
+                    self._take(len(piece))
+                    copy.write(piece)
+            return
+        from fsspec.callbacks import Callback
+
+        before = 0
+
+        def taken(size: int | None, value: int, **_: Any) -> None:
+            nonlocal before
+            self._take(value - before)
+            before = value
+
+        self._files.get_file(path, target, callback=Callback(hooks={"taken": taken}))
+
+    def _take(self, count: int) -> None:
+        """Count received bytes. Raises FileRefusedError for too many bytes, StoreFailure after the time limit."""
+        with self._lock:
+            self._bytes += count
+        if self._bytes > FETCHED.most:
+            raise FileRefusedError(f"what {self.place.shown} sends is {FETCHED.words}", FETCHED.hint)
+        if time.monotonic() >= self._end:
+            raise StoreFailure(self.place, f"it took {FETCH_TIME.words}. {FETCH_TIME.hint}")
 
     def _is_current(self, file: StoredFile) -> bool:
         if file.modified_seconds is None:
@@ -158,23 +240,13 @@ def forget_old(now: float) -> None:
                     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _continues(fresh: Path, copy: Path) -> bool:
-    """Return whether a fetched session begins with its copy, as far as the last bytes of the copy tell."""
-    with suppress(OSError), fresh.open("rb") as longer, copy.open("rb") as shorter:
-        place = max(0, shorter.seek(0, os.SEEK_END) - _OVERLAP)
-        shorter.seek(place)
-        longer.seek(place)
-        end = shorter.read()
-        return len(end) == _OVERLAP and longer.read(_OVERLAP) == end
-    return False
-
-
-def _failure_lines(place: RemotePlace, failures: dict[str, StoreFailure], count: int) -> list[str]:
+def _failure_lines(place: RemotePlace, failures: dict[str, FileRefusedError], count: int) -> list[str]:
     if not failures:
         return []
     name, failure = next(iter(failures.items()))
     which = f"{len(failures)} of {count} files" if name else "it"
-    return [f"{place.shown}: {which} could not be fetched ({name + ': ' if name else ''}{failure.words})"]
+    words = failure.words if isinstance(failure, StoreFailure) else "it has gone"
+    return [f"{place.shown}: {which} could not be fetched ({name + ': ' if name else ''}{words})"]
 
 
 @contextmanager
@@ -188,3 +260,99 @@ def _exclusive(path: Path) -> Iterator[None]:
     with path.open("wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def _failures(place: RemotePlace) -> Iterator[None]:
+    """Turn whatever the library raises into a FileRefusedError, in one line and without secrets."""
+    try:
+        yield
+    except (FileRefusedError, UsageError):
+        raise
+    except Exception as error:
+        raise _failure(place, error) from error
+
+
+def _failure(place: RemotePlace, error: Exception) -> FileRefusedError:
+    cause = error.__cause__ or error.__context__
+    if isinstance(error, FileNotFoundError) and isinstance(cause, OSError) and not error.strerror:
+        error = cause  # fsspec raises FileNotFoundError for every problem with a web server
+    kind = type(error).__name__
+    silence = "no answer in time" if isinstance(error, TimeoutError) else kind
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or silence
+    message = " ".join(place.clean(text).split())[:300]
+    if isinstance(error, FileNotFoundError) or "NoSuchBucket" in kind:
+        return _nothing(place)
+    about = f"{kind} {message}".lower()
+    refused = isinstance(error, PermissionError) or any(word in about for word in _REFUSALS)
+    return StoreFailure(place, message or kind, refused=refused)
+
+
+def _nothing(place: RemotePlace) -> MissingFileError:
+    return MissingFileError(f"there is nothing at {place.shown}", "Check the URL, down to the last folder.")
+
+
+def _filesystem(place: RemotePlace) -> tuple[Any, str]:
+    if os.environ.get(URLS) == REFUSED:
+        raise UsageError(
+            f"{place.shown} is a URL, and URLs are not allowed here",
+            "`jaxprof agent mcp --allow-urls` allows its tools them.",
+        )
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError as error:
+        hint = f"{sys.executable} -m pip install 'fsspec>=2024.6'"
+        raise UsageError(f"{place.shown} needs fsspec, which is not installed", hint) from error
+    if "::" in place.url.partition("?")[0] or place.scheme in _NO_STORES:
+        raise UsageError(f"{place.shown} is no store", "Name the store itself: jaxprof keeps copies.")
+    with _failures(place):
+        try:
+            files, root = url_to_fs(place.url, **(_web_options() if place.scheme in _WEB else {}))
+        except (ImportError, ValueError) as error:  # the package of the store is missing, or nobody knows the scheme
+            hint = "Install the package of the store: s3fs, gcsfs, adlfs, paramiko, aiohttp..."
+            raise UsageError(f"{place.shown} cannot be opened: {place.clean(str(error))}", hint) from error
+    if place.scheme in _WEB and place.url.endswith(("/", JOB_EXTENSION)):
+        raise UsageError(f"{place.shown}: a web server lists no folders", "Name a session: https://host/run.jaxprof.")
+    return files, str(root)
+
+
+def _web_options() -> dict[str, Any]:
+    """Return options with which no file is too long for a web server, and none that sends nothing is waited for."""
+    from aiohttp import ClientTimeout
+
+    return {"client_kwargs": {"timeout": ClientTimeout(total=None, sock_read=_SILENT_SECONDS)}}
+
+
+def _stored(name: str, path: str, info: Mapping[str, Any]) -> StoredFile:
+    size = info.get("size")
+    return StoredFile(name, path, -1 if size is None else int(size), _seconds(info))
+
+
+def _seconds(info: Mapping[str, Any]) -> float | None:
+    """Return when the file was written, in Unix time; None if the store does not report it."""
+    from datetime import datetime
+    from email.utils import parsedate_to_datetime
+
+    for key in ("mtime", "LastModified", "last_modified", "updated", "modified", "created", "Last-Modified"):
+        value = info.get(key)
+        try:
+            if isinstance(value, datetime):
+                return value.timestamp()
+            if isinstance(value, int | float):
+                return float(value)
+            if isinstance(value, str):
+                return (parsedate_to_datetime(value) if "," in value else datetime.fromisoformat(value)).timestamp()
+        except (ValueError, OverflowError, OSError):
+            continue
+    return None
+
+
+def _relative(path: str, root: str) -> str | None:
+    """Return the name of a path below the root, an empty text for the root itself; None for a path that could lead out
+    of a folder, and for a hidden one, which no reader needs."""
+    root = root.rstrip("/")
+    if path in (root, f"{root}/"):
+        return ""
+    parts = PurePosixPath(path.removeprefix(f"{root}/")).parts
+    safe = all(part.isprintable() and not part.startswith((".", "/")) and "\\" not in part for part in parts)
+    return "/".join(parts) if path.startswith(f"{root}/") and safe and len(os.fsencode(path)) < 4000 else None

@@ -29,7 +29,7 @@ from jaxprof.cli.output import (
     refuse_existing,
     terminal_problem,
 )
-from jaxprof.cli.target import follow_fetched, import_to, local_word, named, recorded
+from jaxprof.cli.target import import_to, local_word, named, recorded
 from jaxprof.errors import FileRefusedError, UsageError, missing_file, system_words, unknown_name
 from jaxprof.files import with_home
 from jaxprof.units import counted
@@ -133,10 +133,11 @@ def _print_hlo(file: str, view: str | None, run_id: str | None, form: str) -> in
 
 def _open(file: str, python: Path | None, *, follow: bool) -> int:
     from jaxprof.analysis.opener import Kind
+    from jaxprof.session.log.state import is_fetched
 
     kind, path = named(file)
-    if kind in (Kind.HLO, Kind.PROFILE):
-        why = f"applies to a session that is being written, and {file} is not one"
+    if kind in (Kind.HLO, Kind.PROFILE) or is_fetched(path):
+        why = f"follows a session that grows here, and {file} is not one"
         refuse(("follow",), why, "Open it without --follow.")
     interpreter = interpreter_of_app(python)  # before a profile is read, which takes a while
     if kind is Kind.JOB:
@@ -175,7 +176,6 @@ def launch_app(
     """Start the app with the session at `path`, which may be made of a `profile`, and return its exit code."""
     from jaxprof.tui.launch import launch
 
-    follow_fetched()
     return launch(path, interpreter=interpreter, follow=follow, profile=profile)
 
 
@@ -238,12 +238,9 @@ def _import(profile: Path, target: Path, form: str, *, force: bool) -> None:
 
 
 def _serve(file: str, port: int) -> None:
-    from jaxprof.exports.formats import FORMATS
     from jaxprof.report.page.server import ADDRESS, FollowedPage, PageServer
 
-    with recorded(file, FORMATS["html"].views) as found:
-        if found.imported is None:
-            follow_fetched()
+    with recorded(file) as found:
         page = FollowedPage(found.path, found.name)
         try:
             server = PageServer(page, port)

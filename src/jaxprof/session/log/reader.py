@@ -8,7 +8,6 @@ looks as if it had not been recorded, so an outline is not for screens of one se
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -20,7 +19,7 @@ from jaxprof.events import Event, Header
 from jaxprof.files import LineBuffer, open_regular
 from jaxprof.limits import LINE
 from jaxprof.session.log.codec import UnknownEvent, decode_header, decode_line, newer_minor
-from jaxprof.session.log.state import is_fetched
+from jaxprof.session.log.state import note_of_copy
 from jaxprof.session_names import EXTENSION
 
 if TYPE_CHECKING:
@@ -209,18 +208,19 @@ def _lines(types: tuple[str, ...]) -> re.Pattern[bytes]:
 
 
 _RUNNING_SECONDS: Final = 300.0
-"""The session of which a copy was fetched counts as being written if it has changed within this time."""
+"""The session of which a copy was fetched counts as being written if it had changed within this time before."""
 
 
 def is_live(path: Path) -> bool:
     """Return whether a writer holds the file's lock now; of what was fetched, which has the time of its original,
-    whether that has changed lately. On Windows, where sessions are not recorded, there is no such lock."""
+    whether that had changed shortly before. On Windows, where sessions are not recorded, there is no such lock."""
     try:
         with suppress(ImportError), open_regular(path) as file:
             import fcntl
 
             fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return is_fetched(path) and time.time() - path.stat().st_mtime < _RUNNING_SECONDS
+        note = note_of_copy(path)
+        return note is not None and note.stat().st_mtime - path.stat().st_mtime < _RUNNING_SECONDS
     except BlockingIOError:
         return True
     except OSError:

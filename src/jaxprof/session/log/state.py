@@ -40,10 +40,14 @@ def fetched_folder() -> Path:
 def is_fetched(path: Path) -> bool:
     """Return whether `path` is part of what was fetched from URLs, into any state folder: each folder of
     what was fetched holds its URL."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(fetched_folder())) or bool(note_of_copy(path))
+
+
+def note_of_copy(path: Path) -> Path | None:
+    """Return the file with the URL of which `path` is a copy, written at each look at the URL; None if it is none."""
     place = Path(os.path.realpath(path))
-    return place.is_relative_to(os.path.realpath(fetched_folder())) or any(
-        parent.parent.name == FETCHED and (parent / FETCHED_FROM).is_file() for parent in (place, *place.parents)
-    )
+    notes = (parent / FETCHED_FROM for parent in (place, *place.parents) if parent.parent.name == FETCHED)
+    return next((note for note in notes if note.is_file()), None)
 
 
 def url_of(path: Path) -> str | None:
