@@ -6,8 +6,7 @@ import pytest
 from jaxprof.cli.output import ExitCode
 from query.conftest import InThisProcess
 
-pa = pytest.importorskip("pyarrow")
-pa_parquet = pytest.importorskip("pyarrow.parquet")
+pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
 
 
@@ -32,19 +31,6 @@ def no_process(monkeypatch):
 def test_any_value_of_sql_has_a_form_in_json_and_text(call, kept, sql, value):
     assert call("query", "last", f"SELECT {sql} AS v", "--format", "json").data["rows"] == [{"v": value}]
     assert call("query", "last", f"SELECT {sql} AS v").code == ExitCode.OK
-
-
-@pytest.mark.parametrize("form", ["parquet", "arrow"])
-def test_files_of_columns_read_back(call, kept, tmp_path, form):
-    out = tmp_path / f"x.{form}"
-    words = ("query", "last", "SELECT run, error IS NULL AS ended FROM runs ORDER BY run", "--format", form, "-o", out)
-    assert call(*words).code == ExitCode.OK
-    read = pa_parquet.read_table if form == "parquet" else lambda path: pa.ipc.open_file(path).read_all()
-    assert read(out).to_pydict() == {"run": ["r1", "r2", "r3"], "ended": [True, True, False]}
-    assert call(*words).code == ExitCode.USAGE
-    assert call(*words, "--force").code == ExitCode.OK
-    interval = ("query", "last", "SELECT INTERVAL 1 DAY", "--format", "parquet", "-o", tmp_path / "y.parquet")
-    assert call(*interval).code == ExitCode.USAGE, "Parquet cannot hold it"
 
 
 def test_rows_that_are_left_out_are_said(call, kept):

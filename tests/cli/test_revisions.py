@@ -14,7 +14,7 @@ from cli.compiled import session
 from jaxprof.analysis.hlo_program import HloProgram
 from jaxprof.analysis.opener import modules_of
 from jaxprof.cli import hlo_target
-from jaxprof.cli.gate_base import found_base
+from jaxprof.cli.commands.gate import found_base
 from jaxprof.errors import UsageError, WorkerError
 from jaxprof.runner.repository import checked_out
 from jaxprof.session import Session

@@ -25,7 +25,7 @@ from tui import profiles
 HOSTILE = "a\x1b]0;x\x07\r\x9b31m\x7f\u202eb\u2028c\u200b\nforged"
 FILE_NAME = "k\x1b[31m\u202e\nforged $(touch PWNED).jaxprof"
 READING = {"open", "compare", "explain", "gate", "hlo", "export", "query"}
-BINARY = {"parquet", "arrow"}
+BINARY = {"parquet"}
 """Commands with a format that read a session, and whose output can hold its names."""
 
 

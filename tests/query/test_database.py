@@ -43,7 +43,7 @@ def test_nothing_but_a_select_over_the_tables_is_done(path, tmp_path, sql):
     file.write_text("a,b\n1,2\n")
     before = sorted(tmp_path.iterdir())
     with pytest.raises(UsageError) as refused:
-        ask(sql.format(file=file, folder=tmp_path, new=new), [asked(path)]).table()
+        list(ask(sql.format(file=file, folder=tmp_path, new=new), [asked(path)]).rows())
     assert "\n" not in refused.value.what
     assert refused.value.hint
     assert sorted(tmp_path.iterdir()) == before
@@ -65,7 +65,7 @@ def test_nothing_but_a_select_over_the_tables_is_done(path, tmp_path, sql):
 )
 def test_an_error_is_a_line_with_what_duckdb_takes_for_right(path, sql, what, hint):
     with pytest.raises(UsageError) as refused:
-        ask(sql, [asked(path)]).table()
+        list(ask(sql, [asked(path)]).rows())
     assert what in refused.value.what
     assert hint in refused.value.hint
     assert "LINE 1" not in str(refused.value)

@@ -15,12 +15,10 @@ from report import sessions
 @pytest.mark.parametrize("name", TABLES)
 def test_every_table_has_rows_under_the_columns_that_its_schema_has(path, name):
     answer = ask(f"SELECT * FROM {name}", [asked(path)])
-    table = answer.table()
     assert answer.names == ["session", *(fact.key for fact in TABLES[name].facts)]
-    assert len(table) > 0
-    assert set(table["session"].to_pylist()) == {"whole"}
-    filled = {column for column in table.column_names if table[column].null_count < len(table)}
-    assert len(filled) > 1
+    of_session, *filled = (set(column) - {None} for column in zip(*answer.rows(), strict=True))
+    assert of_session == {"whole"}
+    assert any(filled)
 
 
 QUESTIONS = re.findall(

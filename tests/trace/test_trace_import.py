@@ -15,7 +15,7 @@ from jaxprof.analysis.measured import measured, whole_profile
 from jaxprof.analysis.opener import Kind, kind_of
 from jaxprof.analysis.timeline import read_timeline
 from jaxprof.errors import FileRefusedError
-from jaxprof.exports.perfetto import to_perfetto
+from jaxprof.report.perfetto import pieces
 from jaxprof.session import Session
 from jaxprof.trace import sources
 from jaxprof.trace.imported import import_profile
@@ -85,7 +85,7 @@ class TestTimeline:
     def test_what_overlaps_gets_a_track_each_in_perfetto(self):
         spans = hosts("outer 0 100, inner 10 20, across 90 40, late 95 3, apart 140 5")
         plane = Plane("/device:TPU:0", [Line("Async XLA Ops", spans)])
-        exported = json.loads("".join(to_perfetto(read_timeline(timeline_text(read(plane))), "title")))
+        exported = json.loads("".join(pieces(read_timeline(timeline_text(read(plane))), "title")))
         events = exported["traceEvents"]
         names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
         tracks = {event["name"]: names[event["tid"]] for event in events if event["ph"] == "X"}
@@ -96,7 +96,7 @@ class TestTimeline:
         marks = [host("MemoryAllocation", 3, 0, bytes_allocated=64, allocator_name="GPU_0_bfc")]
         trace = read(on_gpu(op("gemm", 1, 4.5)), on_cpu(python=marks))
         trace.read_rest()
-        exported = json.loads("".join(to_perfetto(read_timeline(timeline_text(trace)), "title")))
+        exported = json.loads("".join(pieces(read_timeline(timeline_text(trace)), "title")))
         ran = next(event for event in exported["traceEvents"] if event["ph"] == "X")
         count = next(event for event in exported["traceEvents"] if event["ph"] == "C")
         assert (ran["dur"], count["ts"] - ran["ts"], count["args"]) == (4.5, 2, {"bytes": 64})

@@ -4,8 +4,8 @@ Amounts are whole numbers, picoseconds or bytes, so that sums are exact: a frame
 the frames inside it, and the root is everything. Kernels without a capture are weighted with their least time, else
 with the bytes that they move; both are labelled as estimates.
 
-Graphs are built from weighted stacks, outermost frame first, like those of pprof: kernels under their program and
-scopes, and lines of a recorded program under their loops.
+Graphs are built from weighted stacks, outermost frame first: kernels under their program and scopes, and lines of a
+recorded program under their loops.
 """
 
 from __future__ import annotations
@@ -52,39 +52,23 @@ class WeightedStack:
     seconds: float
     count: int
     """Number of times that the stack was entered; for samples, number of samples."""
-    measured: bool = True
-    """Whether `seconds` was measured; if False, it is a lower bound."""
 
 
-def run_stacks(session: Session, run: Run) -> list[WeightedStack]:
-    """Return the stacks of a run: lines of a recorded program, otherwise kernels."""
-    from jaxprof.analysis.programs.derive import program_result
-
-    return line_stacks(program_result(session, run.id)) if run.is_program else kernel_stacks(session, run)
-
-
-def kernel_stacks(session: Session, run: Run) -> list[WeightedStack]:
-    """Return the kernels of a run under their program and named scopes. The weight is the self time of all executions
-    in the run's capture; without a capture, it is the least time of one call. Empty if neither is known."""
-    kernels, of_run = kernels_of(session, run.id), measured(session, run.id)
-    by_name = {kernel.name: kernel for kernel in kernels or ()}
-    if of_run is not None and (of_run.kernels or any(of_run.unattributed_seconds.values())):
-        return [
-            WeightedStack(_frames(row.module, row.name, by_name.get(row.name)), row.self_seconds, row.count)
-            for row in of_run.kernels
-            if row.self_seconds > 0
-        ] + [
-            WeightedStack((StackFrame(NO_OP), StackFrame(device)), took, 0)
-            for device, took in of_run.unattributed_seconds.items()
-            if took > 0
-        ]
-    ranking = _ranking(session, run)
-    if ranking is None:
+def _measured_stacks(session: Session, run: Run) -> list[WeightedStack]:
+    """Return the kernels of a run's capture under their program and named scopes, with the self time of all
+    executions."""
+    of_run = measured(session, run.id)
+    if of_run is None:
         return []
+    by_name = {kernel.name: kernel for kernel in kernels_of(session, run.id) or ()}
     return [
-        WeightedStack(_frames("", kernel.name, kernel), least, kernel.count or 0, measured=False)
-        for kernel in ranking.kernels
-        if (least := ranking.least(kernel))
+        WeightedStack(_frames(row.module, row.name, by_name.get(row.name)), row.self_seconds, row.count)
+        for row in of_run.kernels
+        if row.self_seconds > 0
+    ] + [
+        WeightedStack((StackFrame(NO_OP), StackFrame(device)), took, 0)
+        for device, took in of_run.unattributed_seconds.items()
+        if took > 0
     ]
 
 
@@ -268,9 +252,8 @@ def kernel_flame(session: Session, run: Run) -> FlameGraph | None:
     from jaxprof.analysis.profile import is_whole, programs_of
 
     parts = [run, *programs_of(session, run)] if is_whole(run) else [run]
-    measured_stacks = [stack for part in parts for stack in kernel_stacks(session, part)]
-    if measured_stacks and all(stack.measured for stack in measured_stacks):
-        return stacks_flame(measured_stacks, "measured", "scope")
+    if stacks_of_capture := [stack for part in parts for stack in _measured_stacks(session, part)]:
+        return stacks_flame(stacks_of_capture, "measured", "scope")
     ranking = _ranking(session, run)
     if ranking is None:
         return None

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
+from click.shell_completion import CompletionItem
 
 _INERT: Final = re.compile(r"[\w@%+=:,./][\w@%+=:,./-]*")
 """Words that no shell reads as anything but a word, and no command as an option."""
@@ -58,13 +57,9 @@ def complete_session(incomplete: str) -> list[CompletionItem]:
 
 def _offered(incomplete: str, words: Iterable[str]) -> list[CompletionItem]:
     """Return the words that begin with `incomplete` and are inert."""
-    from click.shell_completion import CompletionItem
-
     return [CompletionItem(word) for word in words if word.startswith(incomplete) and _INERT.fullmatch(word)]
 
 
 def _files(incomplete: str) -> list[CompletionItem]:
     """Leave it to the shell to complete files, and to quote their names."""
-    from click.shell_completion import CompletionItem
-
     return [CompletionItem(incomplete, type="file")]

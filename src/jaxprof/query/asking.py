@@ -123,10 +123,6 @@ class SqlAnswer:
         taken = list(islice(rows, count if count is None else min(count, sys.maxsize)))
         return taken, next(rows, None) is not None
 
-    def table(self) -> Any:
-        """Return all rows as an Arrow table. Raises UsageError."""
-        return pa.Table.from_batches(self._batches(), self.reader.schema)
-
     def _batches(self) -> Iterator[Any]:
         with _process_errors(self.process):
             yield from self.reader

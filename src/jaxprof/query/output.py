@@ -1,4 +1,4 @@
-"""Write the rows of a query: as a table for people and CSV, as JSON values, and as files of Parquet and Arrow."""
+"""Write the rows of a query: as a table for people and CSV, and as JSON values."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from datetime import date, time, timedelta
 from decimal import Decimal
 from functools import partial
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 
-from jaxprof.errors import UsageError
 from jaxprof.facts import Fact
 from jaxprof.facts.units import TEXT
 from jaxprof.report.renderers import Table
@@ -70,19 +69,3 @@ def _shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.{_DIGITS}g}"
     return json_text(value) if isinstance(value, list | dict) else str(value)
-
-
-def write_parquet(table: Any, file: IO[bytes]) -> None:
-    """Write an Arrow table as Parquet. Raises UsageError for a type that Parquet does not have."""
-    import pyarrow.parquet as parquet
-
-    try:
-        parquet.write_table(table, file)
-    except pa.ArrowNotImplementedError as error:
-        raise UsageError(f"Parquet cannot hold a column of this query: {error}", "Cast it, or use arrow.") from error
-
-
-def write_arrow(table: Any, file: IO[bytes]) -> None:
-    """Write an Arrow table in the Arrow IPC file format (Feather)."""
-    with pa.ipc.new_file(file, table.schema) as writer:
-        writer.write_table(table)

@@ -105,7 +105,6 @@ _KEPT: Final[Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[st
         "workloads.published": 0,
     },
     "hlo": {
-        "programs.computations": 0,
         "programs.kernels": 20,
         "programs.kernels.*": _KERNEL,
         "programs.barriers": 10,

@@ -19,8 +19,7 @@ from jaxprof.hlo.analysis.findings.catalogue import findings
 from jaxprof.hlo.analysis.kernels import kernels, totals
 from jaxprof.hlo.analysis.kinds import platform_of
 from jaxprof.hlo.analysis.notices import NOT_OPTIMISED, notices, problems
-from jaxprof.hlo.analysis.origin import place_of
-from jaxprof.report.kernels import KERNEL, LARGE, KernelOptions, released, rows_of
+from jaxprof.report.kernels import KERNEL, KernelOptions, released, rows_of
 from jaxprof.report.renderers import WIDE, Table, report_lines, text_lines
 from jaxprof.text import safe
 from jaxprof.units import and_more, bytes_, scaled, seconds
@@ -33,9 +32,6 @@ if TYPE_CHECKING:
     from jaxprof.hlo.analysis.barriers import Barrier
     from jaxprof.hlo.analysis.collectives import Collective
     from jaxprof.hlo.analysis.notices import Notice
-    from jaxprof.hlo.analysis.origin import HloSourceLocation
-    from jaxprof.hlo.model import Computation, Instruction
-    from jaxprof.hlo.read.record import Record
 
 
 _EXECUTION_ORDER: Final = KernelOptions()
@@ -50,41 +46,6 @@ def _lazy_rows(make: Callable[[HloProgram], Iterable[Any]]) -> Callable[[HloProg
     return rows
 
 
-def _computations(program: HloProgram) -> Iterator[Computation]:
-    module = program.hlo
-    large = len(module.text) > LARGE
-    for computation in module.computations.values():
-        yield computation
-        if large and computation is not module.entry:
-            computation.forget()
-
-
-_InstructionRow = tuple["Instruction", "Record", "HloSourceLocation | None"]
-"""An instruction, its parsed text (looked up once for all columns), and its source location."""
-_INSTRUCTION: Final[tuple[Fact[_InstructionRow], ...]] = (
-    Fact("name", TEXT, "Its name", lambda row: row[0].name),
-    Fact("opcode", TEXT, "The HLO operation", lambda row: row[0].opcode),
-    Fact("shape", TEXT, "Its type and shape", lambda row: str(row[1].shape)),
-    Fact("operands", LIST, "The instructions that it reads", lambda row: row[1].operands),
-    Fact("called", LIST, "The computations that it calls", lambda row: row[0].called),
-    Fact("op_name", TEXT, "JAX's path", lambda row: row[1].metadata.op_name),
-    Fact("file", TEXT, "File of the source line", lambda row: row[2] and row[2].file),
-    Fact("line", INDEX, "Line of the source", lambda row: row[2] and row[2].line),
-)
-
-
-def _instruction_rows(computation: Computation) -> Iterator[_InstructionRow]:
-    stack_of = computation.module.stack_of
-    for instruction in computation.instructions:
-        parts = instruction.parts
-        yield instruction, parts, place_of(stack_of(parts.metadata))
-
-
-_COMPUTATION: Final[tuple[Fact[Computation], ...]] = (
-    Fact("name", TEXT, "Its name"),
-    Fact("entry", TRUTH, "Whether the program begins there", at("is_entry")),
-    Fact("instructions", ROWS, "Its instructions", _instruction_rows, inside=_INSTRUCTION),
-)
 BARRIERS: Final[tuple[Fact[Barrier], ...]] = (
     Fact("producer", TEXT, "The kernel that writes the data", title="producer", widest=40),
     Fact("consumer", TEXT, "The kernel that reads the data", title="consumer", widest=40),
@@ -131,7 +92,6 @@ _DEVICE: Final[tuple[Fact[HloProgram], ...]] = (
 
 
 _VIEWS_WITH: Final[Mapping[str, tuple[str | None, ...]]] = {
-    "computations": (None,),
     "kernels": (None, "kernels"),
     "barriers": (None, "barriers"),
     "findings": (None, "findings"),
@@ -149,7 +109,6 @@ def facts_of_program(view: str | None = None, choice: KernelOptions = _EXECUTION
         optional("run", TEXT, "Id of its run", at("run.id")),
         Fact("label", TEXT, "Name of its run for people", when=at("run")),
         Fact("module", TEXT, "Name of the HLO module", at("hlo.name")),
-        Fact("computations", ROWS, "Its computations", _computations, inside=_COMPUTATION),
         Fact("platform", TEXT, "cpu, gpu, tpu", lambda program: platform_of(program.hlo)),
         Fact("kernels", ROWS, "Its kernels", partial(_kernels, choice=choice, keep=view is None), inside=KERNEL),
         Fact("barriers", ROWS, "Kernels that share an array and are not one, the most bytes first",

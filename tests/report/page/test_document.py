@@ -13,10 +13,16 @@ from folding import fold
 from jaxprof import events as e
 from jaxprof.report.page.document import embedded_json, to_page
 from report import sessions
-from report.page.pages import EVIL, hostile, with_timeline
+from report.page.pages import EVIL, hostile
 
-SESSIONS = [sessions.whole, sessions.torn, sessions.swept, with_timeline, hostile, lambda: fold(sessions.HEADER, [])]
 VOID = {"meta", "link"}
+
+
+def empty():
+    return fold(sessions.HEADER, [])
+
+
+SESSIONS = [sessions.whole, sessions.torn, sessions.swept, sessions.captured, hostile, empty]
 
 
 class Elements(HTMLParser):

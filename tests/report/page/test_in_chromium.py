@@ -8,7 +8,7 @@ import browser
 from jaxprof import units
 from jaxprof.report.page.document import to_page
 from report import sessions
-from report.page.pages import hostile, with_ceilings, with_timeline
+from report.page.pages import hostile, with_ceilings
 from report.page.test_document import many_kernels
 
 PROGRAM = browser.executable()
@@ -46,7 +46,7 @@ def undisturbed(page):
     return True
 
 
-@pytest.mark.parametrize("make", [sessions.torn, sessions.swept, with_timeline, with_ceilings, hostile])
+@pytest.mark.parametrize("make", [sessions.torn, sessions.swept, with_ceilings, hostile])
 def test_a_page_draws_every_chart_and_complains_of_nothing(show, make):
     page = show(make())
     drawn, places = page.ask(
@@ -119,16 +119,16 @@ def test_the_script_writes_quantities_as_the_reports_do(show):
     assert page.ask(f"{json.dumps(shares)}.map((value) => units.percent(value))") == [units.percent(s) for s in shares]
 
 
-def test_a_timeline_zooms_and_pans_and_says_what_is_under_the_pointer(show):
-    page = show(with_timeline())
-    canvas = "[...document.querySelectorAll('#steps canvas')][0]"
+def test_a_chart_of_passes_zooms_and_pans_and_says_what_is_under_the_pointer(show):
+    page = show(sessions.captured())
+    canvas = "[...document.querySelectorAll('#compile canvas')][0]"
     page.ask(f"{canvas}.scrollIntoView({{block: 'center'}})")
     box = page.ask(f"(({{x, y, width, height}}) => ({{x, y, width, height}}))({canvas}.getBoundingClientRect())")
     window = f"[Number({canvas}.dataset.from), Number({canvas}.dataset.to)]"
     assert page.ask(window) == [0, 1]
-    x, y = box["x"] + box["width"] * 0.2, box["y"] + 18 + 18 + 6  # the axis, the heading of the lane, its first row
+    x, y = box["x"] + box["width"] * 0.2, box["y"] + 10  # the first row
     page.mouse("mouseMoved", x, y)
-    assert page.ask(f"{canvas}.parentNode.querySelector('.said').textContent").startswith("fusion: 400 µs")
+    assert page.ask(f"{canvas}.parentNode.querySelector('.said').textContent").startswith("compile: ")
     page.mouse("mouseWheel", x, y, deltaX=0, deltaY=-120, modifiers=2)
     page.until(f"{window}[1] - {window}[0] < 0.9")
     begin, end = page.ask(window)
@@ -143,7 +143,7 @@ def test_a_timeline_zooms_and_pans_and_says_what_is_under_the_pointer(show):
     assert undisturbed(page)
 
 
-@pytest.mark.parametrize("make", [with_timeline, hostile])
+@pytest.mark.parametrize("make", [sessions.captured, hostile])
 def test_a_phone_needs_no_sideways_scrolling(show, make):
     page = show(make(), width=320)
     assert page.ask("document.documentElement.scrollWidth") <= 320

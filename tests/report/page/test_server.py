@@ -15,7 +15,6 @@ from jaxprof import events as e
 from jaxprof.report.page.server import FollowedPage, PageServer
 from jaxprof.session.log import LogWriter, new_header
 from report import sessions
-from report.page.pages import timeline_text
 
 
 @pytest.fixture
@@ -118,19 +117,18 @@ def test_the_command_prints_its_address_and_ends_with_ctrl_c(writer):
 
 
 def measured(count):
-    """A compiled run (r2) with a timeline and that many kernels."""
+    """A compiled run (r2) with captures and that many kernels."""
     rows = [e.KernelTimes(name=f"k{number}", self_seconds=1e-6 * (count - number), count=1) for number in range(count)]
     kernels = e.KernelsMeasured(run="r2", kind="run", rows=rows)
-    timeline = e.TextRecorded(run="r2", name="timeline", text=timeline_text())
     run = sessions.jit_run("r2", "r1")
-    return [*run[:-2], *sessions.captures("r2"), kernels, timeline, *run[-2:]]
+    return [*run[:-2], *sessions.captures("r2"), kernels, *run[-2:]]
 
 
 @pytest.mark.skipif(browser.executable() is None, reason=browser.MISSING)
 @pytest.mark.timeout(300)
 def test_what_the_reader_did_outlasts_an_update(writer, tmp_path):
     write(writer, measured(30))
-    box, canvas = "document.querySelector('#kernels .table')", "document.querySelector('#steps canvas.own')"
+    box, canvas = "document.querySelector('#kernels .table')", "document.querySelector('#compile canvas.own')"
     rows = f"[...{box}.querySelectorAll('tbody tr')].filter((row) => !row.hidden).map((row) => row.textContent)"
     seen = f"[{rows}, {canvas}.dataset.from]"
     with served(writer.path) as server, browser.chromium(tmp_path / "chromium", browser.executable()) as tab:

@@ -6,19 +6,19 @@ import contextlib
 import gzip
 import io
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
 
 from jaxprof.cli import options
-from jaxprof.cli.options import refuse, refuse_without
-from jaxprof.cli.output import note, notes, print_pieces, written_whole
+from jaxprof.cli.options import refuse, refuse_without, require_packages
+from jaxprof.cli.output import note, print_pieces, written_whole
 from jaxprof.cli.target import local_source, recorded
 from jaxprof.errors import JaxprofError, StorageError, UsageError, system_words
+from jaxprof.facts import SessionFile
 
-NAMES = ("perfetto", "html", "pprof", "parquet")
-"""Names of `exports.formats.FORMATS`, repeated here so that completion and `--help` do not load the formats."""
+NAMES = ("perfetto", "html", "parquet")
 
 
 @click.command("export")
@@ -31,7 +31,7 @@ NAMES = ("perfetto", "html", "pprof", "parquet")
     show_default=True,
     help="What to write.",
 )
-@options.run(help="The run: r2. Needed for perfetto and pprof if several runs have one; the others have all runs.")
+@options.run(help="The run: r2. Needed for perfetto if several runs have a timeline; the others have all runs.")
 @options.out(help="Default: stdout. With .gz, compressed.")
 @options.force()
 @options.profile
@@ -47,46 +47,62 @@ def command(
     \b
     perfetto  the timeline of a run, for ui.perfetto.dev
     html      everything on one page that needs no network
-    pprof     kernels, or the lines of a program, as stacks
     parquet   the tables of `jaxprof query`, a file each in the folder of --out
 
     FILE can also be a profile that was recorded elsewhere.
     """
-    from jaxprof.exports.formats import FORMATS, ExportSource, chosen_runs, left_out_notes
-
     refuse_without("out", ("force",))
-    chosen = FORMATS[form]
-    if form == "html" or chosen.folder:
+    if form != "perfetto":
         refuse(("run_id",), f"does not apply to --format {form}", "It has all runs.")
-    if chosen.folder and out is None:
-        raise UsageError(f"{form} writes several files", "Name a folder for them: -o tables.")
-    if chosen.suffix and out is None:
-        raise UsageError(f"{form} is a binary format", f"Name a file: -o run{chosen.suffix}.")
-    with recorded(file, chosen.views) as found:
-        runs = chosen_runs(chosen, found.session, found.name, run_id)
-        notes(left_out_notes(chosen, found.session, runs))
-        source = ExportSource(found.session, runs, found.path, found.name)
-        if chosen.folder and out is not None:
-            _put_files(chosen.pieces(source), out, force)
+    if form == "parquet":
+        require_packages("export --format parquet", *options.FOR_TABLES)
+        if out is None:
+            raise UsageError(f"{form} writes several files", "Name a folder for them: -o tables.")
+    with recorded(file, ("timeline", "trust") if form == "perfetto" else ()) as found:
+        if form == "parquet" and out is not None:
+            _put_files(_tables(SessionFile(found.path, found.session)), out, force)
+        elif form == "html":
+            from jaxprof.report.page.document import to_page
+
+            _put([to_page(found.session, found.name)], out, force, "open it in a browser")
         else:
-            _put(chosen.pieces(source), out, force, f" ({chosen.opens})" if chosen.opens else "")
+            from jaxprof.analysis.timeline import TEXT_NAME, read_timeline
+            from jaxprof.report import perfetto
+
+            run = perfetto.chosen_run(found.session, found.name, run_id)
+            timeline = read_timeline(found.session.text(run.id, TEXT_NAME) or "")
+            if timeline.left_out:
+                note(f"note: the {timeline.left_out} shortest intervals are not in the timeline")
+            _put(perfetto.pieces(timeline, run.label), out, force, "open it at https://ui.perfetto.dev")
 
 
-def _put(pieces: Iterable[str] | Iterable[bytes], out: Path | None, force: bool, hint: str) -> None:
-    """Print a file, or write it, compressed if its suffix is .gz and the format is not compressed by itself."""
+def _put(pieces: Iterable[str], out: Path | None, force: bool, opens: str) -> None:
+    """Print a file, or write it, compressed if its suffix is .gz. `opens`: where to open it."""
     if out is None:
         if isinstance(sys.stdout, io.TextIOWrapper):  # the file says itself that it is UTF-8
             sys.stdout.reconfigure(encoding="utf-8")
-        print_pieces(piece if isinstance(piece, str) else piece.decode() for piece in pieces)
+        print_pieces(pieces)
         return
-    encoded = (piece if isinstance(piece, bytes) else piece.encode() for piece in pieces)
-    first = next(encoded, b"")
     with written_whole(out, force=force) as place, place.open("wb") as raw:
-        packed = out.suffix == ".gz" and not first.startswith(b"\x1f\x8b")
-        with gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=6, mtime=0) if packed else raw as file:
-            file.write(first)
-            file.writelines(encoded)
-    note(f"written: {out}{hint}")
+        packed = gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=6, mtime=0) if out.suffix == ".gz" else raw
+        with packed as file:
+            file.writelines(piece.encode() for piece in pieces)
+    note(f"written: {out} ({opens})")
+
+
+def _tables(file: SessionFile) -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of a file for each table of SQL that has rows."""
+    from pyarrow.parquet import write_table
+
+    from jaxprof.query.columnar import arrow_table
+    from jaxprof.query.tables import TABLES
+
+    for table in TABLES.values():
+        rows = arrow_table(table, file)
+        if rows.num_rows:
+            sink = io.BytesIO()
+            write_table(rows, sink)
+            yield f"{table.name}.parquet", sink.getvalue()
 
 
 def _put_files(files: Iterable[tuple[str, bytes]], folder: Path, force: bool) -> None:

@@ -3,7 +3,10 @@ limits. It compiles the program and its base, and measures both for times."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,24 +28,29 @@ from jaxprof.analysis.gate import (
 from jaxprof.analysis.hlo_program import CompileOptions
 from jaxprof.cli import options
 from jaxprof.cli.answers import Outcome, command_line, measure, print_facts
-from jaxprof.cli.gate_base import FoundBase, found_base
 from jaxprof.cli.hlo_target import compiled_programs, placed
 from jaxprof.cli.options import refuse, refuse_without, words_given
 from jaxprof.cli.output import ExitCode, format_option, print_lines, print_report
-from jaxprof.cli.target import existing, is_compiled_now, session_at
+from jaxprof.cli.target import existing, is_compiled_now, is_ready, session_at
 from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.files import with_home
 from jaxprof.operating_system import unwound_by_signals
 from jaxprof.reaper import TemporaryFolder
 from jaxprof.report import gate as report
 from jaxprof.report.conclusion import conclusion_lines, gate_conclusion
 from jaxprof.report.renderers import WIDE
+from jaxprof.runner.repository import Revision, checked_out, repository_of
 from jaxprof.runner.sides import HALF_WIDTH, sides_of
-from jaxprof.workloads import split_variant
+from jaxprof.session.log import Library
+from jaxprof.session_names import EXTENSION
+from jaxprof.workloads import is_own, is_workload, split_variant
 
 _COMPILING: Final = {"targets", "axes", "shard", "variant", "arguments", "settings", "device", "python"}
 """Parameters that say what is compiled; `hlo` and `compare` have them, too."""
 TIMED: Final = ("launches", "budget_seconds", "max_seconds", "max_silence_seconds", "seed", "out", "force")
 """Parameters of a command that say how the times of sides are measured, and where they are kept."""
+
+_HEAD: Final = "HEAD"
 
 
 @click.command("gate")
@@ -130,6 +138,88 @@ def _compared(
             (compared,) = ab_results(measured.session)
             rows += judged_times(label_of(compared.versus[0].run), compared, timed)
     return GateResult(found.about, tuple(rows), tuple(notes), compared), measured
+
+
+@dataclass(frozen=True, slots=True)
+class FoundBase:
+    """The base of a target, with what is needed to compile it."""
+
+    about: GateBase
+    target: str
+    """The target that `find_modules` takes."""
+    revision: Revision | None = None
+    """The revision, checked out, if the base is one."""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Variables that are laid over the environment of the base's processes."""
+        return self.revision.variables() if self.revision is not None else {}
+
+    def named(self, error: JaxprofError) -> JaxprofError:
+        """Return the error as one of the base, with a revision's files as git writes them: `HEAD~1:train.py`."""
+        what, hint = error.what, error.hint
+        if self.revision is not None:
+            tree = f"{self.revision.tree}{os.sep}"
+            what, hint = (text.replace(tree, f"{self.about.name}:") for text in (what, hint))
+        return type(error)(f"the base, {self.about.name}: {what}", hint)
+
+
+@contextmanager
+def found_base(target: str, word: str | None) -> Iterator[FoundBase]:
+    """Yield what the word after `--base` means for `target`: a file, a target, a kept session by its whole name, a git
+    revision, which is checked out until the end, or a kept session by a part of its name, in that order. Without a
+    word, the base is HEAD, if `target` is a function with changes that are not committed. Raises UsageError naming what
+    was tried, and first if there is no `target`."""
+    if not is_compiled_now(target):
+        (session_at if word is None else existing)(target)  # a job is refused before it has no base
+    if word is not None and (known := _named_base(word)) is not None:
+        yield known
+        return
+    if (problem := _no_revision(target, word)) is not None:
+        part = Library().search(word) if word is not None else None
+        if part is None:
+            raise problem
+        yield FoundBase(GateBase(word or "", "session", str(part)), str(part))
+        return
+    name = word or _HEAD
+    with checked_out(target, name) as revision:
+        place, commit, dirty = str(revision.repository), revision.commit, revision.dirty
+        yield FoundBase(GateBase(name, "revision", place, commit, dirty), revision.target(target), revision)
+
+
+def _named_base(word: str) -> FoundBase | None:
+    """Return the base that `word` names by itself: a path, a target, or a kept session by its whole name."""
+    if is_ready(word):
+        path = with_home(word)
+        return FoundBase(GateBase(word, "session" if path.suffix == EXTENSION else "path", str(path)), word)
+    if is_workload(word) or word.endswith(".py") or (":" in word[1:] and "@{" not in word):
+        return FoundBase(GateBase(word, "target", word), word)
+    for kept in Library().paths()[: 1 if word == "last" else None]:
+        if word in ("last", kept.name, kept.name.removesuffix(EXTENSION)):
+            return FoundBase(GateBase(word, "session", str(kept)), str(kept))
+    return None
+
+
+def _no_revision(target: str, word: str | None) -> UsageError | None:
+    """Return why `word`, without one HEAD, is no revision to compare `target` with; None if it is one."""
+    unnamed = word is None
+    tried = f"{target} has no base" if unnamed else f"--base {word!r} is neither a path, a target nor a kept session"
+    try:
+        if is_workload(target) or not is_own(target) or is_ready(target):
+            raise UsageError("only a function of yours has revisions to compare with")
+        repository = repository_of(target)
+    except UsageError as error:
+        example = "--base takes a revision (origin/main), a session, or another target."
+        return UsageError(f"{tried}: {error.what}", example)
+    if repository.commit(word or _HEAD) is None:
+        return UsageError(f"{tried}; {repository.folder} has no revision {word or _HEAD}", repository.lack)
+    in_a_hook = "GIT_INDEX_FILE" in os.environ  # of `git commit --amend`, which may change the message alone
+    if unnamed and not repository.is_dirty() and not in_a_hook:
+        return UsageError(
+            f"{repository.folder} is as it was committed: without --base, the gate compares with {_HEAD}",
+            "Name the base: --base origin/main, --base HEAD~1.",
+        )
+    return None
 
 
 def _measure_times(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,18 +11,16 @@ import click
 
 from jaxprof.cli import options
 from jaxprof.cli.answers import command_line, print_facts
-from jaxprof.cli.options import refuse, refuse_without, require_packages
+from jaxprof.cli.options import refuse, require_packages
 from jaxprof.cli.output import (
     format_option,
     no_form,
     note,
     notes,
-    print_bytes,
     print_csv,
     print_json,
     print_lines,
     rows_wanted,
-    written_whole,
 )
 from jaxprof.cli.target import local_source, named, recorded
 from jaxprof.errors import UsageError, unknown_name
@@ -39,7 +36,6 @@ if TYPE_CHECKING:
 _EXAMPLE: Final = 'jaxprof query last "SELECT variant, median_seconds FROM runs"'
 _ROWS: Final = 50
 """Rows that are printed as text, unless more are requested."""
-_BINARY: Final = ("parquet", "arrow")
 
 
 @click.command("query")
@@ -48,10 +44,8 @@ _BINARY: Final = ("parquet", "arrow")
 )
 @click.option("--all", "every", is_flag=True, help="All kept sessions, instead of SESSION.")
 @click.option("--schema", is_flag=True, help="Print the tables with their columns, or those of the named TABLE...")
-@options.out(help="Default: stdout.")
-@options.force()
-@format_option("text", "json", "csv", "parquet", "arrow", bounded=("text", "json"))
-def command(words: tuple[str, ...], every: bool, schema: bool, out: Path | None, force: bool, form: str) -> None:
+@format_option("text", "json", "csv", bounded=("text", "json"))
+def command(words: tuple[str, ...], every: bool, schema: bool, form: str) -> None:
     """Ask sessions in SQL (DuckDB): runs, samples, phases, kernels, compiles, findings, processes and more.
 
     SESSION is a path, a folder of sessions, the folder of a job, a profile, the name of a kept session, part of it, or
@@ -60,13 +54,10 @@ def command(words: tuple[str, ...], every: bool, schema: bool, out: Path | None,
     Nothing is written, and SQL reaches no file and no network.
     """
     require_packages("query", *options.FOR_TABLES)
-    refuse_without("out", ("force",))
     if schema:
-        refuse(("every", "out"), "has no effect with --schema", "It prints the tables.")
+        refuse(("every",), "has no effect with --schema", "It prints the tables.")
         _print_schema(words, form)
         return
-    if form not in _BINARY:
-        refuse(("out",), f"is for {' and '.join(_BINARY)}", "Redirect stdout.")
     from jaxprof.limits import bounded_memory
     from jaxprof.query.asking import ask
 
@@ -76,7 +67,7 @@ def command(words: tuple[str, ...], every: bool, schema: bool, out: Path | None,
         sources = _sources(names, every, stack, processes_wanted="processes" in sql.lower())
         answer = stack.enter_context(ask(sql, sources))
         notes(f"note: {notice}" for notice in answer.notices)
-        _print(answer, form, out, force)
+        _print(answer, form)
 
 
 def _split_words(words: tuple[str, ...], every: bool) -> tuple[tuple[str, ...], str]:
@@ -143,14 +134,12 @@ def _sessions_in(folder: Path, kind: Kind | None) -> list[Path]:
     return [path for _, path in found]
 
 
-def _print(answer: SqlAnswer, form: str, out: Path | None, force: bool) -> None:
+def _print(answer: SqlAnswer, form: str) -> None:
     from jaxprof.query.output import plain_value, rows_table
 
     schema = answer.reader.schema
     if form == "csv":
         print_csv(rows_table(schema, answer.rows()))
-    elif form in _BINARY:
-        _write(answer, form, out, force)
     elif form == "json":
         rows = (dict(zip(answer.names, map(plain_value, row), strict=True)) for row in answer.rows())
         print_json("query", {"rows": rows, "notices": answer.notices}, [command_line("query", "--schema")])
@@ -159,23 +148,6 @@ def _print(answer: SqlAnswer, form: str, out: Path | None, force: bool) -> None:
         print_lines(text_lines(rows_table(schema, found), indent="", all_columns=True) if found else ["no rows"])
         if more:
             note(f"note: there are more rows than {len(found)}; --limit N prints more of them, --full all")
-
-
-def _write(answer: SqlAnswer, form: str, out: Path | None, force: bool) -> None:
-    """Write the answer to a file or stdout. Raises UsageError if stdout is a terminal, StorageError if the file cannot
-    be written."""
-    from jaxprof.query.output import write_arrow, write_parquet
-
-    if out is None and sys.stdout.isatty():
-        raise UsageError(f"{form} cannot be printed on a terminal", f"-o FILE.{form}, or redirect stdout.")
-    sink = io.BytesIO()
-    (write_parquet if form == "parquet" else write_arrow)(answer.table(), sink)
-    if out is None:
-        print_bytes(sink.getvalue())
-        return
-    with written_whole(out, force=force) as place:
-        place.write_bytes(sink.getbuffer())
-    note(f"written: {out}")
 
 
 def _print_schema(names: tuple[str, ...], form: str) -> None:

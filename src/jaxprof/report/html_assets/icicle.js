@@ -31,7 +31,6 @@ const icicle = (box, chart) => {
   });
   const deepest = Math.max(...chart.depths);
   viewport(box, {
-    margin: 0,
     height: () => (deepest + 1) * ROW,
     draw: (context, view, width) => {
       const scale = width / (view.to - view.from), ink = plots.colour("--ink"), page = plots.colour("--page");

@@ -1,7 +1,7 @@
 // Draws each chart when it comes into view, and all charts again for another width, another theme or printing. A page
 // from a server follows its session: it takes over a new version and keeps what the reader has open.
 const page = (() => {
-  const KINDS = { ...plots, icicle, timeline };
+  const KINDS = { ...plots, icicle };
   const ASK_EVERY_MS = 2000;
   let charts = [];
 

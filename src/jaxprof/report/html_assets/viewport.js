@@ -47,10 +47,7 @@ const viewport = (box, shown) => {
   };
   const pan = (share) => { const span = view.to - view.from; look(view.from + share * span, view.to + share * span); };
   const whole = () => { view.chosen = null; said.textContent = ""; look(0, 1); };
-  const into = (item) => {
-    const [from, to] = shown.range(item), margin = shown.margin * (to - from);
-    look(from - margin, to + margin);
-  };
+  const into = (item) => look(...shown.range(item));
 
   const choose = (item) => {
     if (item === null) { view.chosen = null; said.textContent = ""; redraw(); return; }

@@ -13,7 +13,8 @@ from jaxprof.analysis.flame import PICOSECONDS, FlameGraph
 from jaxprof.analysis.memory import SCHEDULE, MemoryPicture
 from jaxprof.analysis.run_result import ONCE_PHASES, RunResult, modes_text
 from jaxprof.analysis.speedup import steady_samples
-from jaxprof.events import PassTimes, StepTimes
+from jaxprof.events import StepTimes
+from jaxprof.facts.captures import PassRow
 from jaxprof.facts.runs import RunRow
 from jaxprof.grouping import thinned
 from jaxprof.report.page.elements import Drawing
@@ -160,15 +161,10 @@ def flame(graph: FlameGraph | None) -> Iterator[Drawing]:
     yield _icicle(f"{graph.title} {graph.remark}".rstrip(), frames, "bytes" if scale == 1 else "seconds")
 
 
-def pass_icicle(tree: PassTimes) -> Drawing:
+def pass_icicle(rows: Iterable[PassRow]) -> Drawing:
     """Draw the phases and passes of a compile, as wide as their time."""
-
-    def walk(node: PassTimes, depth: int) -> Iterator[_Frame]:
-        yield _Frame(node.name, depth, node.seconds, node.count)
-        for child in sorted(node.children, key=lambda child: -child.seconds):
-            yield from walk(child, depth + 1)
-
-    return _icicle("phases and passes of the compile", list(walk(tree, 0)))
+    frames = [_Frame(row.node.name, row.depth, row.node.seconds, row.node.count) for row in rows]
+    return _icicle("phases and passes of the compile", frames)
 
 
 def _icicle(caption: str, frames: Sequence[_Frame], unit: str = "seconds") -> Drawing:

@@ -118,7 +118,6 @@ _SCRIPTS: Final = (
     "plots.js",
     "viewport.js",
     "icicle.js",
-    "timeline.js",
     "reader.js",
     "page.js",
 )

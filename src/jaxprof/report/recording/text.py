@@ -6,26 +6,19 @@ the wall time, and each row names whether it is exact or an estimate from sample
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import Final
 
 from jaxprof.analysis.programs.derive import asked_function, program_result
 from jaxprof.analysis.programs.functions import FunctionCompiles
-from jaxprof.analysis.programs.result import ProgramResult
-from jaxprof.facts import Fact, column
-from jaxprof.facts.programs import ProgramRow, rows_of
-from jaxprof.report.recording.tables import (
-    COMPILES_TEXT,
-    FUNCTIONS,
-    LINES_TEXT,
-    TIME_LINE,
-    TRANSFERS_TEXT,
-    letters,
-    time_line_rows,
-)
+from jaxprof.analysis.programs.result import NOT_SEEN, ProgramResult, states_by_column
+from jaxprof.facts import Fact, at, column, pick
+from jaxprof.facts.programs import COMPILES, LINES, ProgramFact, ProgramRow, rows_of, share
+from jaxprof.light_dataclass import dataclass
 from jaxprof.report.recording.words import (
     ARGV_WIDTH,
+    cache,
     command,
     finding_text,
     ledger_title,
@@ -41,7 +34,7 @@ from jaxprof.report.recording.words import (
 from jaxprof.report.renderers import WIDTH, Headline, Piece, Prose, Table, report_lines, text_lines, wrap
 from jaxprof.session import Run, Session
 from jaxprof.text import columns, shorten
-from jaxprof.units import bytes_, counted, integer, percent, seconds
+from jaxprof.units import bytes_, counted, integer, percent, seconds, whole_steps
 
 _FUNCTIONS_SHOWN: Final = 10
 _REASONS_SHOWN: Final = 4
@@ -57,6 +50,126 @@ _ARRAYS: Final[tuple[Fact[tuple[str, int | None, int | None]], ...]] = (
     column("arrays", itemgetter(1), integer),
     column("bytes", itemgetter(2), bytes_),
 )
+
+
+LETTERS: Final = {
+    "import": "i",
+    "data": "d",
+    "trace": "t",
+    "lower": "l",
+    "compile": "C",
+    "transfer": "x",
+    "device_busy": "D",
+    "host_busy": "h",
+    "waiting": "w",
+    "stopped": "s",
+    NOT_SEEN: "·",
+}
+"""Letter of each state in the time line; upper case for the two that usually matter most."""
+
+
+def letters(program: ProgramResult, width: int) -> str:
+    """Return the time line from start to end in `width` columns, each with the letter of the state that took most of
+    its time; an empty text for a program that took no time."""
+    if program.wall_seconds <= 0:
+        return ""
+    begin = program.began_seconds
+    shares = states_by_column(program.sample_windows, begin, begin + program.wall_seconds, width)
+    seen = ({NOT_SEEN: 1 - sum(states.values())} | states for states in shares)
+    return "".join(LETTERS.get(max(states, key=lambda state: states[state]), "?") for states in seen)
+
+
+def rounded(parts: Sequence[float], whole: float) -> tuple[list[str], str]:
+    """Format `parts` and their sum `whole`, in seconds, rounded so that the printed parts add up to the printed sum.
+
+    Each printed part is within one unit of the last decimal of its value.
+    """
+    decimals = 1 if whole >= 1000 else 2 if whole >= 100 else 3
+    unit = 10.0**-decimals
+    total = round(whole / unit)
+    units = whole_steps([part / unit for part in parts], total)
+    return [f"{value * unit:.{decimals}f} s" for value in units], f"{total * unit:.{decimals}f} s"
+
+
+_BAR: Final = 30
+
+
+def _function_and_count(row: ProgramRow) -> str:
+    return f"{row.item.function} × {integer(row.item.count)}" if row.item.count > 1 else str(row.item.function)
+
+
+CALLED_FROM: Final[ProgramFact] = column("called from", lambda row: row.short(row.item.called_from))
+COMPILES_TEXT: Final[tuple[ProgramFact, ...]] = (
+    *pick(COMPILES, "began_seconds", "trace_seconds", "lower_seconds", "compile_seconds", "cache"),
+    column("function", _function_and_count, gives_way=True),
+    CALLED_FROM,
+)
+TRANSFERS_TEXT: Final[tuple[ProgramFact, ...]] = (
+    column("direction", at("item.direction"), words, right=False),
+    column("time", at("item.seconds"), lambda took: seconds(took, 2)),
+    column("line", lambda row: row.short(row.item.where), gives_way=True),
+)
+LINES_TEXT: Final[tuple[ProgramFact, ...]] = (
+    column("time", at("item.seconds"), lambda took: seconds(took, 2)),
+    column("share", share, percent),
+    column("line", lambda row: row.short(row.item.place), widest=28, gives_way=True),
+    *pick(LINES, "function"),
+    column("state", at("item.state"), lambda state: words(state or ""), right=False),
+    *pick(LINES, "call"),
+)
+FUNCTIONS: Final[tuple[ProgramFact, ...]] = (
+    column("times", at("item.count"), integer),
+    column("time", at("item.seconds"), seconds),
+    column("share", share, percent),
+    column(
+        "function",
+        lambda row: f"{row.item.function} (op by op)" if row.item.op_by_op else row.item.function,
+        gives_way=True,
+    ),
+    CALLED_FROM,
+    column("cache", lambda row: cache(row.item.rows)),
+)
+"""Columns of the compile ledger by function; the reasons are below each."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLineRow:
+    """A state of the main thread in the time line, or the wall time below all states."""
+
+    state: str
+    time: str
+    """Rounded so that the column adds up to the wall time."""
+    share: float | None
+    how: str = ""
+    """`exact` or `estimate`; empty for the wall time."""
+    letter: str = ""
+    bar: str = ""
+
+
+TIME_LINE: Final[tuple[Fact[TimeLineRow], ...]] = (
+    column("", at("letter"), str, right=False),
+    column("", at("state")),
+    column("time", at("time"), right=True),
+    column("share", at("share"), percent),
+    column("", at("bar"), str, right=False, gives_way=True),
+    column("", at("how"), str, right=False),
+)
+"""Columns of the time line, of which the first is for text alone."""
+
+
+def time_line_rows(program: ProgramResult) -> list[TimeLineRow]:
+    """Return a row for each state that took time, then one for the wall time; none if nothing was seen."""
+    shown = [state for state in program.timeline if state.seconds > 0]
+    if all(state.state == NOT_SEEN for state in shown):
+        return []
+    times, total = rounded([state.seconds for state in shown], program.wall_seconds)
+    rows = []
+    for state, time in zip(shown, times, strict=True):
+        part = program.of_wall(state.seconds)
+        how = "" if state.state == NOT_SEEN else "exact" if state.exact else "estimate"
+        letter, bar = LETTERS[state.state], "█" * round(_BAR * (part or 0.0))
+        rows.append(TimeLineRow(words(state.state), time, part, how, letter, bar))
+    return [*rows, TimeLineRow("wall time", total, 1.0)]
 
 
 def program_report(session: Session, run: Run) -> Iterator[Piece]:
@@ -77,9 +190,9 @@ def program_view_text(session: Session, view: str) -> str:
     parts = []
     for run in session.programs:
         program = program_result(session, run.id)
-        pieces = list(_VIEWS[view](program)) or [f"  {_NOTHING.get(view, '')}"]
+        pieces = list(_VIEWS[view](program)) or [Prose(_NOTHING[view])]
         parts.append("\n".join([title(program), "", *report_lines(pieces)]))
-    return "\n\n".join(parts) if parts else _NO_PROGRAM[view]
+    return "\n\n".join(parts) or "This session has no recorded program: that needs jaxprof script"
 
 
 def summary_lines(session: Session, run_id: str = "", width: int = WIDTH) -> list[str]:
@@ -122,8 +235,7 @@ def _head(program: ProgramResult) -> Iterator[Piece]:
         yield Prose(ended.advice, "    ")
     for stage in program.running:
         took = seconds(max(0.0, program.began_seconds + program.wall_seconds - stage.began_seconds))
-        at = stage.called_from
-        where = f", from {at.short(program.directory)}" if at else ""
+        where = f", from {stage.called_from.short(program.directory)}" if stage.called_from else ""
         yield Prose(f"{stage.stage} of {stage.function}{where}: {took} so far", hang=2)
 
 
@@ -198,14 +310,6 @@ def _transfer_list(program: ProgramResult) -> Iterator[Piece]:
         yield _COPIES_REMARK
 
 
-def _transfers(program: ProgramResult) -> Iterator[Piece]:
-    """Yield the implicit copies, or a note on what could have seen some if there are none."""
-    if program.transfers:
-        yield from _transfer_list(program)
-    else:
-        yield from ("  No implicit copy was seen.", _COPIES_REMARK)
-
-
 def _array_table(program: ProgramResult) -> Iterator[Piece]:
     if program.arrays is None:
         return
@@ -222,9 +326,8 @@ def _notes(program: ProgramResult) -> Iterator[Piece]:
     for warning in program.run.warnings:
         yield Prose(f"{warning.message}. {warning.advice}", "note: ")
     if program.own_seconds is not None:
-        share = percent(program.of_wall(program.own_seconds))
-        took = seconds(program.own_seconds, 2)
-        yield Prose(f"profiler overhead {share} of the wall time: {took} of CPU time", "")
+        part, took = percent(program.of_wall(program.own_seconds)), seconds(program.own_seconds, 2)
+        yield Prose(f"profiler overhead {part} of the wall time: {took} of CPU time", "")
 
 
 def _compiles(program: ProgramResult) -> Iterator[Piece]:
@@ -284,17 +387,12 @@ def _reasons(function: FunctionCompiles) -> Iterator[Prose]:
 _VIEWS: Final[dict[str, Callable[[ProgramResult], Iterator[Piece]]]] = {
     "compiles": _compiles,
     "findings": _finding_list,
-    "transfers": _transfers,
+    "transfers": _transfer_list,
     "timeline": _time_line,
-}
-_NO_PROGRAM: Final = {
-    "compiles": "no compilations were recorded: that needs jaxprof script",
-    "findings": "no program was recorded, and so no findings of one: that needs jaxprof script",
-    "transfers": "no copies were recorded: that needs jaxprof script",
-    "timeline": "no wall time was recorded: that needs jaxprof script",
 }
 _NOTHING: Final = {
     "compiles": "Nothing was compiled.",
     "findings": "No findings.",
+    "transfers": f"No implicit copy was seen. {_COPIES_REMARK.text}",
     "timeline": "Nothing was recorded.",
 }

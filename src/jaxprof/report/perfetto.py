@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final
 
-from jaxprof.analysis.timeline import TEXT_NAME, Timeline, TimelineLane, read_timeline, tracks_of
+from jaxprof.analysis.timeline import TEXT_NAME, Timeline, TimelineLane, tracks_of
+from jaxprof.errors import UsageError, unknown_name
 from jaxprof.session import Run, Session
 from jaxprof.text import json_text
 
@@ -20,17 +21,28 @@ LEFT_OUT_KEY: Final = "jaxprofLeftOut"
 """Key in `otherData` of the number of intervals of the profile that the file lacks."""
 
 
-def runs(session: Session) -> list[Run]:
-    """Return the runs with a timeline."""
-    return [run for run in session.runs.values() if TEXT_NAME in run.texts]
+_CAPTURED: Final = "`jaxprof run` captures kernels, and `jaxprof script --capture-steps 100` those of a script."
 
 
-def pieces(session: Session, run: Run) -> Iterator[str]:
-    """Yield the timeline of a run."""
-    return to_perfetto(read_timeline(session.text(run.id, TEXT_NAME) or ""), run.label)
+def chosen_run(session: Session, name: str, run_id: str | None) -> Run:
+    """Return run `run_id`, by default the only one with a timeline. Raises UsageError if there is none, or several.
+    `name`: what commands call the session."""
+    usable = [run for run in session.runs.values() if TEXT_NAME in run.texts]
+    listed = ", ".join(f"{run.id} ({run.label})" for run in usable[:10])
+    if run_id is not None:
+        if run_id not in session.runs:
+            raise unknown_name("run", run_id, session.runs)
+        if session.runs[run_id] not in usable:
+            raise UsageError(f"run {run_id} has no timeline", f"These have: {listed}." if listed else _CAPTURED)
+        return session.runs[run_id]
+    if not usable:
+        raise UsageError(f"no run of {name} has a timeline", _CAPTURED)
+    if len(usable) > 1:
+        raise UsageError(f"{len(usable)} runs of {name} have a timeline", f"Choose one with --run: {listed}.")
+    return usable[0]
 
 
-def to_perfetto(timeline: Timeline, title: str) -> Iterator[str]:
+def pieces(timeline: Timeline, title: str) -> Iterator[str]:
     """Yield the text of the file in pieces, so that a million intervals need not be one string."""
     about = {"source": title} | ({LEFT_OUT_KEY: timeline.left_out} if timeline.left_out else {})
     yield '{"displayTimeUnit":"ns","otherData":' + json_text(about, compact=True) + ',"traceEvents":['
