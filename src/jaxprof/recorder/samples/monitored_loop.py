@@ -8,7 +8,7 @@ lines are unknown there.
 
 Both kinds of events share one tool number, since Python leaves only two free. A tool has one set of local events for a
 code object, so the end of a spell leaves the events of the iterations on. One event costs 0.2 to 0.4 µs per iteration:
-2 % of an iteration of 20 µs. So the end of each iteration is reported only if the first few iterations are longer.
+2 % of an iteration of 20 µs. So the ends of iterations are reported only as long as few of them come between two looks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 from threading import RLock
 from types import CodeType, FrameType
 from typing import Any, Final, ParamSpec, TypeVar
@@ -35,16 +34,9 @@ from jaxprof.recorder.samples.passes import LoopCounter, Values, read_counter
 _TOOLS: Final = (4, 3)
 """Tool numbers that Python leaves free; the named ones belong to debuggers, coverage tools and profilers."""
 _SITES_AT_MOST: Final = 100
-_MOMENTS_AT_MOST: Final = 100_000
-"""Limit for the moments that wait for the sampler's thread, if it does not run, as in a process that the program
-forked."""
-
-SHORTEST_SECONDS: Final = 50e-6
-"""Shortest iteration whose end is recorded, at about 0.3 µs each. Measured by bench/passes.py."""
-_FEW: Final = 50
-"""Number of iterations whose mean decides."""
-_OUTLIERS: Final = 2
-"""Number of the longest among them that do not count: others may have had the processor."""
+MOST_MOMENTS: Final = 20_000
+"""Limit for the moments that wait for the sampler's thread. A loop that reaches it has iterations too short to record
+each, or is in a process that the program forked, where that thread does not run."""
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -66,15 +58,22 @@ Moments = list[tuple[int, float]]
 
 @dataclass(slots=True)
 class LineTimes:
-    """Times of a loop's lines in the spells of one sample window."""
+    """Times of a loop's lines in the spells of one sample window; or of those of a function that the loop calls, each
+    call of which is an iteration."""
 
-    loop: Loop
+    head: int
+    """Line of the time between two iterations without a line."""
     intervals: list[float] = field(default_factory=list)
     """Seconds of whole iterations."""
     seconds: dict[int, float] = field(default_factory=dict)
     """Seconds by line, including everything that the line calls, over those iterations."""
     hits: dict[int, int] = field(default_factory=dict)
     _least: float = EVENT_SECONDS_AT_MOST
+
+    @property
+    def each(self) -> float:
+        """Mean seconds of the lines of one iteration."""
+        return sum(self.seconds.values()) / len(self.intervals) if self.intervals else 0.0
 
     def own_seconds(self, line: int) -> float:
         """Return the seconds of a line, without the cost of recording it."""
@@ -91,7 +90,7 @@ class LineTimes:
         since, took = 0.0, list[tuple[int, float]]()
         for mark, at in moments[jumps[0] : jumps[-1] + 1]:
             if line is not None or (mark == JUMP and began is not None):
-                took.append((self.loop.line if line is None else line, at - since))
+                took.append((self.head if line is None else line, at - since))
             if mark == JUMP:  # the line that the loop jumps to comes next, and begins here
                 if began is not None:
                     self.intervals.append(at - began)
@@ -112,75 +111,17 @@ class LineTimes:
 
 
 @dataclass(slots=True)
-class CallTimes:
-    """Times of the lines of a function that the loop calls, over its complete calls in the spells."""
-
-    calls: int = 0
-    seconds: dict[int, float] = field(default_factory=dict)
-    """Seconds by line, including everything that the line calls."""
-
-    def take(self, moments: Moments) -> None:
-        """Add the calls that began and ended: `JUMP` is the beginning of one, `LEFT` its end."""
-        took: dict[int, float] | None = None
-        line, since = None, 0.0
-        for mark, at in moments:
-            if took is not None and line is not None:
-                took[line] = took.get(line, 0.0) + max(0.0, at - since)
-            if mark == JUMP:
-                took, line = {}, None
-            elif mark == LEFT:
-                if took is not None:
-                    self.calls += 1
-                    for number, seconds in took.items():
-                        self.seconds[number] = self.seconds.get(number, 0.0) + seconds
-                took = line = None
-            else:
-                line, since = mark, at
-
-    @property
-    def each_call(self) -> float:
-        """Mean seconds of one call."""
-        return sum(self.seconds.values()) / self.calls if self.calls else 0.0
-
-
-@dataclass(slots=True)
 class WatchedPasses:
     """The ends of iterations, as they come."""
 
     loop: Loop
     counters: tuple[LoopCounter, ...]
-    moments: deque[float] = field(default_factory=lambda: deque(maxlen=_MOMENTS_AT_MOST))
+    moments: deque[float] = field(default_factory=deque)
     """Monotonic times in seconds; `passes.LEFT` where the loop was left."""
-    read: deque[tuple[float, Values]] = field(default_factory=lambda: deque(maxlen=_MOMENTS_AT_MOST))
+    read: deque[tuple[float, Values]] = field(default_factory=deque)
     """Values of the counters at some of these moments, always added before the moment."""
-    wanted: list[bool] = field(default_factory=list)
-    """One entry for each of the next iterations to look at, the last of the list first; True reads the counters at the
-    iteration's end."""
-    looked: list[float] = field(default_factory=list)
-    """Ends of the iterations that decide whether iterations are too short. The time between two of them counts even if
-    the loop was left in between, because recording costs a part of that time as well."""
-    short: bool = False
-    """Whether iterations are too short to record each; then none is recorded any longer."""
-
-    def judge(self) -> None:
-        """Let the lengths of the next iterations decide whether they are too short."""
-        self.looked.clear()
-        self.wanted[:0] = [False] * (_FEW + 1)
-
-    def ended(self, at: float) -> bool:
-        """Note the end of an iteration that helps to decide; return whether no later end needs to be recorded."""
-        self.looked.append(at)
-        if len(self.looked) > _FEW:
-            lengths = sorted(after - before for before, after in pairwise(self.looked))
-            usual = lengths[:-_OUTLIERS]
-            self.looked.clear()
-            self.short = sum(usual) < SHORTEST_SECONDS * len(usual)
-        return self.short
-
-    @property
-    def overflowed(self) -> bool:
-        """Whether moments may have been dropped."""
-        return len(self.moments) >= _MOMENTS_AT_MOST
+    wanted: list[None] = field(default_factory=list)
+    """One entry for each of the next iterations at whose end the counters are read."""
 
     def take(self) -> tuple[list[float], dict[float, Values]]:
         """Return the moments since the last call, and the counters read at some of them, or right after."""
@@ -223,11 +164,13 @@ def _spell_callbacks(
             moments.append((JUMP, clock()))
         return None
 
-    def called_at(code: CodeType, mark: int) -> object:
+    def called_at(code: CodeType, *marks: int) -> object:
         if len(calls[code]) >= most:
             return disable
         if current() == main_thread:
-            calls[code].append((mark, clock()))
+            at = clock()
+            for mark in marks:
+                calls[code].append((mark, at))
         return None
 
     def started(code: CodeType, offset: int) -> object:
@@ -247,7 +190,7 @@ def _spell_callbacks(
 
     def returned(code: CodeType, offset: int, value: Any) -> object:
         if code in calls:
-            return called_at(code, LEFT)
+            return called_at(code, JUMP, LEFT)
         further = watched[2](code, offset, value) if watched is not None else disable
         if len(moments) >= most:
             return further
@@ -418,43 +361,37 @@ def _watch_callbacks(watched: WatchedPasses, main_thread: int) -> tuple[_Callbac
     here would be raised in the program."""
     code, begins = watched.loop.code, watched.loop.begins
     around = {other.begins for other in loops_of(code) if other.begins < begins and watched.loop.ends <= other.ends}
-    disable, clock, current, append = _monitoring().DISABLE, time.monotonic, _thread.get_ident, watched.moments.append
-    wanted = watched.wanted
+    disable, clock, current, moments = _monitoring().DISABLE, time.monotonic, _thread.get_ident, watched.moments
+    append, wanted, most = moments.append, watched.wanted, MOST_MOMENTS
 
     def jumped(_code: object, _offset: int, destination: int) -> object:
         if destination == begins:
+            if len(moments) >= most:
+                return disable
             if current() == main_thread:
+                at = clock()
                 if wanted:
-                    return look()
-                append(clock())
+                    read(at)
+                append(at)
             return None
         if destination in around:  # the loop was left, and the one around it goes on
             left(_code, _offset)
             return None
         return disable
 
-    def look() -> object:
-        if watched.short:
-            return disable
-        at = clock()
-        if wanted and wanted.pop():
-            frame: FrameType | None = sys._getframe(2)
-            if frame is not None and frame.f_code is not code:  # a spell's callback is in between
-                frame = frame.f_back
-            if frame is not None:
-                watched.read.append((at, [read_counter(frame, counter) for counter in watched.counters]))
-        append(at)
-        if not watched.ended(at):
-            return None
-        append(LOOP_LEFT)
-        wanted.append(False)  # so that `look` is called again, should a spell switch the event on
-        return disable
+    def read(at: float) -> None:
+        wanted.pop()
+        frame: FrameType | None = sys._getframe(2)
+        if frame is not None and frame.f_code is not code:  # a spell's callback is in between
+            frame = frame.f_back
+        if frame is not None:
+            watched.read.append((at, [read_counter(frame, counter) for counter in watched.counters]))
 
     def left(_code: object, _offset: int, _value: Any = None) -> None:
-        if current() == main_thread and not watched.short:
+        if current() == main_thread and len(moments) < most:
             append(LOOP_LEFT)
-            if not (wanted and wanted[-1]):  # the numbers may begin again
-                wanted.append(True)
+            if not wanted:  # the numbers may begin again
+                wanted.append(None)
 
     return jumped, left
 

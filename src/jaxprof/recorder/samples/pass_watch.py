@@ -1,9 +1,9 @@
 """Follows the hot loop's iterations, and decides which of two methods finds them.
 
-The end of each iteration is recorded if iterations are long enough for that to cost less than 1 % of the loop: the
-first 50 iterations decide, and later ones several times a second. Otherwise the loop's counter is read with the stack
-samples: the counts are exact, the times are those of the samples. A loop without a counter then has no iterations.
-Python 3.11 has no events for iterations, and lets no other thread read a local variable.
+The end of each iteration is recorded if iterations are long enough for that to cost less than 1 % of the loop, as their
+number between two looks shows. Otherwise the loop's counter is read with the stack samples: the counts are exact, the
+times are those of the samples. A loop without a counter then has no iterations. Python 3.11 has no events for
+iterations, and lets no other thread read a local variable.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from __future__ import annotations
 import sys
 import time
 from types import FrameType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from jaxprof.events import StepsTaken
 from jaxprof.recorder.samples.loops import Loop
+from jaxprof.recorder.samples.monitored_loop import MOST_MOMENTS, MonitoredLines, WatchedPasses
 from jaxprof.recorder.samples.passes import (
     PROOFS,
     READS_ANYWHERE,
@@ -25,11 +26,12 @@ from jaxprof.recorder.samples.passes import (
     read_counter,
 )
 
-if TYPE_CHECKING:
-    from jaxprof.recorder.samples.monitored_loop import MonitoredLines, WatchedPasses
-
-_LONG_AGAIN_SECONDS: Final = 100e-6
-"""Length from which on iterations that were too short to record are tried again: twice that limit."""
+SHORTEST_SECONDS: Final = 50e-6
+"""Mean length of iterations whose ends are recorded, at about 0.3 µs each. Measured by bench/passes.py."""
+_FEWEST: Final = 50
+"""Number of iterations whose mean decides."""
+_LONG_AGAIN_SECONDS: Final = 2 * SHORTEST_SECONDS
+"""Length from which on iterations that were too short to record are tried again."""
 _LOOPS_AT_MOST: Final = 100
 _DEEPEST: Final = 300
 
@@ -38,11 +40,7 @@ _Key = tuple[int, int]
 
 def line_clock(main_thread: int) -> MonitoredLines | None:
     """Return the line clock for this Python; None before 3.12, which has no events for one code object."""
-    if sys.version_info < (3, 12):
-        return None
-    from jaxprof.recorder.samples.monitored_loop import MonitoredLines
-
-    return MonitoredLines(main_thread)
+    return MonitoredLines(main_thread) if sys.version_info >= (3, 12) else None
 
 
 class PassWatch:
@@ -51,7 +49,7 @@ class PassWatch:
 
     def __init__(self, clock: MonitoredLines | None) -> None:
         self._clock = clock
-        self._began = time.monotonic()
+        self._began = self._looked = time.monotonic()
         self._loop: Loop | None = None
         self._watched: WatchedPasses | None = None
         self._moments: MomentLog | None = None
@@ -104,27 +102,26 @@ class PassWatch:
         counters = counters_of(loop)
         self._watched = self._clock.watch(loop, counters)
         if self._watched is not None:
+            self._looked = time.monotonic()
             self._moments = MomentLog(loop, counters, self._seen.get(loop.key, 0))
-            self._watched.judge()
-            self._watched.wanted.extend([True] * (PROOFS + 1))
+            self._watched.wanted.extend([None] * (PROOFS + 1))
 
     def _take(self) -> None:
         watched, log = self._watched, self._moments
         if watched is None or log is None:
             return
-        if watched.overflowed:
-            log.lost()
-        log.take(*watched.take())
+        (moments, read), before, self._looked = watched.take(), self._looked, time.monotonic()
+        log.take(moments, read)
         if log.search.found is not None:
             self._counters[watched.loop.key] = log.search.found
             watched.counters = log.search.counters
-        if watched.short:
+        if len(moments) >= _FEWEST and self._looked - before < SHORTEST_SECONDS * len(moments):
             self._count_short()
-            return
-        if not watched.wanted:
-            watched.judge()
-        if watched.wanted[-1:] != [True] and (log.search.found is not None or not log.search.over):
-            watched.wanted.extend([True] * (1 if log.search.over else PROOFS + 1))
+        elif len(moments) >= MOST_MOMENTS:  # none is recorded any longer
+            self._leave()
+            self._watch(watched.loop)
+        elif not watched.wanted and (log.search.found is not None or not log.search.over):
+            watched.wanted.extend([None] * (1 if log.search.over else PROOFS + 1))
 
     def _count_short(self) -> None:
         """Count iterations that are too short to record by the loop's counter, if there is one."""

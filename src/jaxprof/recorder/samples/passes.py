@@ -355,11 +355,6 @@ class MomentLog:
             self._last = moments[stop - 1]
             start = stop
 
-    def lost(self) -> None:
-        """Note that some moments were dropped, so that what follows begins anew."""
-        self._series.leave()
-        self._last = None
-
     def _check(self, ordinal: int, values: Values) -> None:
         search = self.search
         if not search.over:

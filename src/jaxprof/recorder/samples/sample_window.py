@@ -17,7 +17,7 @@ from typing import Final
 from jaxprof.events import STAGES, CopiesSeen, LoopSite, ProgramSampled, SampledLine, TransfersSeen
 from jaxprof.light_dataclass import dataclass, field
 from jaxprof.recorder.samples.loops import Loop
-from jaxprof.recorder.samples.monitored_loop import CallTimes
+from jaxprof.recorder.samples.monitored_loop import LineTimes
 from jaxprof.recorder.samples.states import (
     CALL,
     CALLBACK,
@@ -39,6 +39,7 @@ from jaxprof.recorder.samples.states import (
 )
 
 MOST_LINES: Final = 24
+MOST_COPIES: Final = 64
 _WORTH_A_STATE: Final = 0.02
 """A share of CPU time below this counts as blocked, if no sample saw the thread running."""
 _Key = tuple[str, str, UserLine | None, tuple[Site, ...]]
@@ -49,7 +50,6 @@ _Leaf = tuple[CodeType, int]
 """A line whose time is known, with no part of it known more closely."""
 _Weights = dict[_Key, float]
 _HOST_BUSY: Final = ("host_busy", "host", None, ())
-MOST_ROWS: Final = 64
 _MAY_RUN: Final = frozenset({COMPILED, DISPATCH, FED, TRANSFER, READ, CALL})
 _STANDARD_ERRORS: Final = 2.0
 """Standard errors by which a share of samples may be off."""
@@ -68,7 +68,7 @@ class TimedLoop:
     at_line: Callable[[CodeType, int], tuple[str, UserLine]]
     """Returns the kind and the call of a line that no sample saw."""
     hits: Mapping[int, int] = field(default_factory=dict)
-    calls: Mapping[CodeType, CallTimes] = field(default_factory=dict)
+    calls: Mapping[CodeType, LineTimes] = field(default_factory=dict)
     """Times of the functions that the loop calls on its way to JAX and whose lines were timed."""
 
 
@@ -98,6 +98,8 @@ class SampleWindow:
     """Seconds for which the whole process was paused; they belong to no line."""
     given_away: float = 0.0
     """Seconds in which others had the program's processor; they belong to no line and no state."""
+    copies: dict[tuple[str, str, int, str], tuple[int, float]] = field(default_factory=dict)
+    """By direction, file, line and call of an implicit copy, the number of its samples, and the seconds."""
 
     def add(
         self,
@@ -133,7 +135,10 @@ class SampleWindow:
             self.largest[seen.line] = max(array_bytes, self.largest.get(seen.line, 0))
         if stage:
             self.stage_lines[stage, stage, seen.line, seen.sites] += in_stages
-        elif rest > 0:
+            return
+        if seen.implicit and seen.line is not None:
+            self._add_copy(seen.implicit, seen.line, seconds)
+        if rest > 0:
             self.inline = inline
             kind = (INLINE if inline else CALL) if seen.kind == COMPILED and running else seen.kind
             what = (kind, seen.line, seen.sites)
@@ -141,6 +146,20 @@ class SampleWindow:
             (self.running if running else self.blocked)[STATES[kind][0 if running else 1], *what] += rest
             if held and running:
                 self.held[STATES[kind][0], *what] += rest
+
+    def _add_copy(self, direction: str, line: UserLine, seconds: float) -> None:
+        key = (direction, line.file, line.line, line.call)
+        if key in self.copies or len(self.copies) < MOST_COPIES:
+            count, before = self.copies.get(key, (0, 0.0))
+            self.copies[key] = count + 1, before + seconds
+
+    def transfers(self, now: float) -> TransfersSeen | None:
+        """Return the implicit transfers in the window, which closes at `now`; None if no sample saw one."""
+        rows = [
+            CopiesSeen(direction=direction, count=count, seconds=seconds, file=file, line=line, call=call)
+            for (direction, file, line, call), (count, seconds) in self.copies.items()
+        ]
+        return TransfersSeen(monotonic_seconds=now, rows=rows) if rows else None
 
     def delayed(self, seconds: float, now: float) -> None:
         """Note that the thread would have run for so much longer in this window if the scheduler had let it."""
@@ -294,13 +313,13 @@ class SampleWindow:
         for key in lines:
             index = next((number for number, site in enumerate(key[3]) if site.loop == timed.loop), None)
             if index is not None:
-                (waiting if key[1] == PREEMPTED else inside)[key[3][index].line].append(key)
+                (waiting if key[1] == PREEMPTED else inside)[key[3][index].at.line].append(key)
                 around = around or key[3][index:]
         compiling: dict[int, float] = defaultdict(float)
         for key, weight in self.stage_lines.items():
             for site in key[3]:
                 if site.loop == timed.loop:
-                    compiling[site.line] += weight
+                    compiling[site.at.line] += weight
         seen = [key for keys in (*inside.values(), *waiting.values()) for key in keys]
         everything = sum(compiling.values()) + sum(lines[key] for key in seen)
         covered = min(1.0, sum(timed.seconds.values()) / everything) if everything else 0.0
@@ -326,7 +345,7 @@ class SampleWindow:
             at: dict[_Leaf, list[_Key]] = defaultdict(list)
             for key in inside[line]:
                 at[self._leaf(key, timed, line)].append(key)
-            sites = (replace(around[0], line=line, call=""), *around[1:])
+            sites = _with_line(around, line, "")
             above = {above for key in inside[line] for _, above in pairwise(self.paths.get(key[1:], ()))}
             for leaf, wanted in at_line.items():
                 called = len(at_line) > 1 and leaf in above
@@ -353,7 +372,7 @@ class SampleWindow:
         for key in keys:
             path = self.paths.get(key[1:], ())
             called |= {code for (code, _), above in pairwise(path) if above == here and code in timed.calls}
-        took = {code: timed.calls[code].each_call for code in called}
+        took = {code: timed.calls[code].each for code in called}
         if not each_hit or not sum(took.values()):
             return {here: wanted}
         most = max(each_hit, sum(took.values()))
@@ -413,7 +432,7 @@ class SampleWindow:
             kind = CALL if kind == HOST and SYNC in kinds else kind  # Python on its way to the wait
             if kind == CALL and through is not None:
                 where = replace(where, through=through.through)
-            named[STATES[kind][0], kind, where, (replace(sites[0], call=where.call), *sites[1:])] = 1.0
+            named[STATES[kind][0], kind, where, _with_line(sites, sites[0].at.line, where.call)] = 1.0
         for key, weight in named.items():
             lines[key] = lines.get(key, 0.0) + rest * weight / sum(named.values())
 
@@ -438,6 +457,12 @@ def _line_without_call(leaf: _Leaf) -> UserLine:
     return UserLine(code.co_filename, line, code.co_name, "")
 
 
+def _with_line(sites: tuple[Site, ...], line: int, call: str) -> tuple[Site, ...]:
+    """Return the loops around another line of the innermost one."""
+    first, *others = sites
+    return (replace(first, at=replace(first.at, line=line, call=call)), *others)
+
+
 def _largest(lines: _Weights, read: Mapping[UserLine, int]) -> tuple[list[SampledLine], list[LoopSite]]:
     """Return the lines that took the most time, and the loops around them, to which the lines refer by index."""
     named = [(*key, seconds) for key, seconds in lines.items() if key[2] is not None and seconds > 0]
@@ -459,56 +484,4 @@ def _largest(lines: _Weights, read: Mapping[UserLine, int]) -> tuple[list[Sample
         for state, kind, line, around, seconds in named[:MOST_LINES]
         if line is not None
     ]
-    return largest, [
-        LoopSite(
-            file=site.file,
-            function=site.function,
-            loop_line=site.loop_line,
-            last_line=site.last_line,
-            line=site.line,
-            call=site.call,
-            library=site.library,
-            conditional=site.conditional,
-        )
-        for site in sites
-    ]
-
-
-@dataclass(slots=True)
-class _Row:
-    count: int = 0
-    seconds: float = 0.0
-
-
-class SampledTransfers:
-    """Implicit transfers: call `saw` for each sample in one, and `collect` at the end of a window."""
-
-    def __init__(self) -> None:
-        self._rows: dict[tuple[str, str, int, str], _Row] = {}
-
-    def saw(self, direction: str, line: UserLine, seconds: float) -> None:
-        """Add a sample."""
-        key = (direction, line.file, line.line, line.call)
-        row = self._rows.get(key)
-        if row is None:
-            if len(self._rows) >= MOST_ROWS:
-                return
-            row = self._rows[key] = _Row()
-        row.count += 1
-        row.seconds += seconds
-
-    def collect(self, now: float) -> TransfersSeen | None:
-        """Return the rows since the last call, or None if there are none."""
-        rows = [
-            CopiesSeen(
-                direction=direction,
-                count=row.count,
-                seconds=row.seconds,
-                file=file,
-                line=line,
-                call=call,
-            )
-            for (direction, file, line, call), row in self._rows.items()
-        ]
-        self._rows.clear()
-        return TransfersSeen(monotonic_seconds=now, rows=rows) if rows else None
+    return largest, [site.at for site in sites]

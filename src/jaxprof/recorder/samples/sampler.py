@@ -33,7 +33,7 @@ from jaxprof.recorder.places import USER, file_kind
 from jaxprof.recorder.samples.call_text import source_lines
 from jaxprof.recorder.samples.classifier import Classifier
 from jaxprof.recorder.samples.cpu_clock import CpuClock, RunningTest, Wait, judge_wait, own_switches, run_delay_seconds
-from jaxprof.recorder.samples.sample_window import SampledTransfers, SampleWindow, TimedLoop
+from jaxprof.recorder.samples.sample_window import SampleWindow, TimedLoop
 from jaxprof.recorder.samples.stack import Stack, read_stack, read_thread
 from jaxprof.recorder.samples.standstill import STOOD_STILL, StandstillTest
 from jaxprof.recorder.samples.states import COMPILED, Seen
@@ -168,7 +168,6 @@ class StackSampler:
         self._classifier = Classifier()
         self._arrays = ArrayCounter()
         self._steps = StepCounter(main_thread)
-        self._transfers = SampledTransfers()
         self._settings_sought: set[str] = set()
         self._settings_at: dict[str, SourceLocation] = {}
         self._stages_reported: set[tuple[str, str, float]] = set()
@@ -311,8 +310,6 @@ class StackSampler:
         )
         if not stage:
             self._steps.saw(seen, seconds)
-            if seen.implicit and seen.line is not None:
-                self._transfers.saw(seen.implicit, seen.line, seconds)
 
     def _interpret(self, stack: Stack, stage: str, wait: Wait) -> Seen:
         while self._compiled_calls:
@@ -348,9 +345,10 @@ class StackSampler:
         event = self._window.event(now, own - self._own_began, least, self._timed(counted))
         self._emit(self._with_settings(event))
         self._set_pace(own)
+        transfers = self._window.transfers(now)
         self._window = SampleWindow(now)
         self._own_began, self._awake = own, 0.0
-        for other in (counted, *self._steps.passes.collect(now, final=final), self._transfers.collect(now)):
+        for other in (counted, *self._steps.passes.collect(now, final=final), transfers):
             if other is not None:
                 self._emit(other)
 

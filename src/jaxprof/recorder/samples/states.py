@@ -9,6 +9,7 @@ from dataclasses import replace
 from types import CodeType
 from typing import Final
 
+from jaxprof.events import LoopSite
 from jaxprof.light_dataclass import dataclass, field
 from jaxprof.recorder.places import JAX, LIBRARY, USER
 from jaxprof.recorder.samples.call_text import spot_of
@@ -75,19 +76,9 @@ class UserLine:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place in one of the user's loops: the line in that loop's function, with the call in it."""
+    """A place in one of the user's loops, or of a library's: the line in that loop's function, with the call in it."""
 
-    file: str
-    function: str
-    loop_line: int
-    """First line of the loop."""
-    last_line: int
-    line: int
-    call: str
-    library: bool = False
-    """Whether the loop is in a library."""
-    conditional: bool = False
-    """Whether the line is under a condition, so that not every iteration reaches it."""
+    at: LoopSite
     loop: Loop | None = field(default=None, compare=False, repr=False)
 
 
@@ -148,20 +139,18 @@ def sites_of(stack: Stack, kind: str) -> tuple[Site, ...]:
         for code, offset, owner in frames:
             if owner == whose and len(sites) < _SITES_OF_A_STACK and code.co_name not in _EXPRESSIONS:
                 spot = spot_of(code, offset)
-                sites += [
-                    Site(
-                        code.co_filename,
-                        code.co_name,
-                        loop.line,
-                        loop.last_line,
-                        spot.line,
-                        spot.text,
-                        whose == LIBRARY,
-                        under_a_condition(code.co_filename, loop.line, spot.line),
-                        loop,
+                for loop in loops_at(code, offset):
+                    at = LoopSite(
+                        file=code.co_filename,
+                        function=code.co_name,
+                        loop_line=loop.line,
+                        last_line=loop.last_line,
+                        line=spot.line,
+                        call=spot.text,
+                        library=whose == LIBRARY,
+                        conditional=under_a_condition(code.co_filename, loop.line, spot.line),
                     )
-                    for loop in loops_at(code, offset)
-                ]
+                    sites.append(Site(at, loop))
         if sites:
             # a generator's loop is suspended while the loop that it feeds runs: that one is the program's
             driving = [site for site in sites if site.loop is not None and not site.loop.code.co_flags & GENERATORS]

@@ -15,7 +15,7 @@ from typing import Final
 from jaxprof.events import StepsCounted, TimedLine
 from jaxprof.hot_loop import hot_loop
 from jaxprof.recorder.samples.loops import Loop
-from jaxprof.recorder.samples.monitored_loop import LEFT, MOST_EVENTS, CallTimes, LineTimes, Moments
+from jaxprof.recorder.samples.monitored_loop import MOST_EVENTS, LineTimes, Moments
 from jaxprof.recorder.samples.pass_watch import PassWatch, line_clock
 from jaxprof.recorder.samples.states import GENERATORS, SYNC, UNSEEN, Seen
 
@@ -54,14 +54,14 @@ class StepCounter:
         """Whether any loop was seen."""
         self.passes = PassWatch(self._clock)
         """Watch on the iterations of the counted loop."""
-        self._spell: tuple[Loop, Moments, dict[CodeType, Moments]] | None = None
+        self._spell: tuple[Moments, dict[CodeType, Moments]] | None = None
         self._called: list[CodeType] = []
         """Functions whose lines are timed in this spell."""
         self._paths: dict[CodeType, float] = {}
         """Functions between the loop and its calls of JAX, with the seconds for which samples saw them there."""
-        self._calls: dict[CodeType, CallTimes] = {}
+        self._calls: dict[CodeType, LineTimes] = {}
         """Times of these functions since the last `collect`."""
-        self._timed: dict[CodeType, CallTimes] = {}
+        self._timed: dict[CodeType, LineTimes] = {}
         self.times: LineTimes | None = None
         """Times of the counted loop since the last `collect`."""
         self.line_hits: dict[int, int] = {}
@@ -74,8 +74,9 @@ class StepCounter:
         self._saw_loop = self._saw_loop or bool(seen.sites)
         if self._clock is None or not seen.sites:
             return
-        self._saw_user_loop = self._saw_user_loop or not seen.sites[0].library
-        if self._saw_user_loop and seen.sites[0].library:  # the user has loops: those of libraries belong to them
+        of_library = seen.sites[0].at.library
+        self._saw_user_loop = self._saw_user_loop or not of_library
+        if self._saw_user_loop and of_library:  # the user has loops: those of libraries belong to them
             return
         loops = [site.loop for site in seen.sites if site.loop is not None]
         if self._loop is not None and (seen.works or seen.doubtful or seen.kind in (SYNC, UNSEEN)):
@@ -100,7 +101,7 @@ class StepCounter:
         best = self._hot_loop()
         if best is not None and (self._loop is None or best.key != self._loop.key):
             self._take()
-            self._loop, self.times = best, LineTimes(best)
+            self._loop, self.times = best, LineTimes(best.line)
             self._paths, self._calls, self._timed = {}, {}, {}
             self._end()
             self.passes.follow(best)
@@ -111,7 +112,7 @@ class StepCounter:
             if begun is None:
                 self.close()
             else:
-                self._spell = (self._loop, begun[0], dict(begun[1]))
+                self._spell = (begun[0], dict(begun[1]))
 
     def collect(self, now: float) -> StepsCounted | None:
         """Return what was counted since the last call; None if there is not one whole iteration."""
@@ -123,7 +124,7 @@ class StepCounter:
         self._loops = {key: kept for key, kept in self._loops.items() if key in recent}
         if loop is None or self._clock is None:
             return None
-        self.times = LineTimes(loop)
+        self.times = LineTimes(loop.line)
         return _counted(loop, times, now) if times is not None and times.intervals else None
 
     def _usual_seconds(self) -> float | None:
@@ -150,10 +151,10 @@ class StepCounter:
         """The loop that is counted now."""
         return self._loop
 
-    def timed_calls(self) -> dict[CodeType, CallTimes]:
+    def timed_calls(self) -> dict[CodeType, LineTimes]:
         """Return the times of those functions that the loop calls on its way to JAX and that were timed often
         enough."""
-        self._timed |= {code: timed for code, timed in self._calls.items() if timed.calls >= LEAST_HITS}
+        self._timed |= {code: timed for code, timed in self._calls.items() if len(timed.intervals) >= LEAST_HITS}
         self._calls = {}
         return self._timed
 
@@ -175,17 +176,15 @@ class StepCounter:
     def _take(self) -> None:
         """Take the moments of the spell. A spell that is not full continues: its current iteration counts when it
         ends."""
-        if self._spell is None or self._clock is None:
+        if self._spell is None or self.times is None:
             return
-        loop, moments, calls = self._spell
-        current = self.times is not None and loop.key == self.times.loop.key
-        if self.times is not None and current:
-            done = self.times.take(without(list(moments), self._pauses))
-            self._take_calls(calls)
-            if len(moments) < MOST_EVENTS:
-                del moments[:done]
-                if not done or set(self._functions_to_time()) <= set(self._called):
-                    return
+        moments, calls = self._spell
+        done = self.times.take(without(list(moments), self._pauses))
+        self._take_calls(calls)
+        if len(moments) < MOST_EVENTS:
+            del moments[:done]
+            if not done or set(self._functions_to_time()) <= set(self._called):
+                return
         self._end()
 
     def _functions_to_time(self) -> list[CodeType]:
@@ -195,12 +194,12 @@ class StepCounter:
         """Take the finished calls of functions. A function that has filled its list is not recorded any further."""
         for code, made in list(calls.items()):
             taken = list(made)
-            ended = next((len(taken) - back for back, (mark, _) in enumerate(reversed(taken)) if mark == LEFT), 0)
-            self._calls.setdefault(code, CallTimes()).take(without(taken[:ended], self._pauses))
+            times = self._calls.setdefault(code, LineTimes(code.co_firstlineno))
+            done = times.take(without(taken, self._pauses))
             if len(taken) >= MOST_EVENTS:
                 del calls[code]
             else:
-                del made[:ended]
+                del made[:done]
 
     def _end(self) -> None:
         if self._clock is not None and self._spell is not None:
