@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from types import CodeType, FrameType
 
 from jaxprof.events import NOWHERE, SourceLocation
@@ -19,6 +20,7 @@ _STDLIB_FOLDER = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _PACKAGE_FOLDERS = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _FILES_REMEMBERED = 20_000
 _FRAMES_LOOKED_AT = 2_000
+_FRAMES_OF_A_CALL = 200
 
 _kinds: dict[str, str] = {}
 
@@ -70,21 +72,27 @@ def frame_kind(frame: FrameType) -> str:
     return kind
 
 
+def outwards(frame: FrameType | None, most: int = _FRAMES_OF_A_CALL) -> Iterator[FrameType]:
+    """Yield a frame and those around it, innermost first, at most so many."""
+    for _ in range(most):
+        if frame is None:
+            return
+        yield frame
+        frame = frame.f_back
+
+
 def called_from(frame: FrameType | None) -> SourceLocation:
     """Return the user's innermost location at or above `frame`; otherwise the innermost one outside JAX, or
     `NOWHERE`."""
     fallback = NOWHERE
-    looked_at = 0
-    while frame is not None and looked_at < _FRAMES_LOOKED_AT:
-        kind = _kinds.get(frame.f_code.co_filename)
+    for caller in outwards(frame, _FRAMES_LOOKED_AT):
+        kind = _kinds.get(caller.f_code.co_filename)
         if kind is None or kind == USER:
-            kind = frame_kind(frame)
+            kind = frame_kind(caller)
         if kind == USER:
-            return _location(frame)
+            return _location(caller)
         if not fallback and kind in (LIBRARY, STDLIB):
-            fallback = _location(frame)
-        frame = frame.f_back
-        looked_at += 1
+            fallback = _location(caller)
     return fallback
 
 

@@ -13,11 +13,10 @@ from typing import Any, Final
 
 from jaxprof.light_dataclass import dataclass, field
 from jaxprof.recorder.compiles.functions import code_of, held_function, name_matches, wraps
-from jaxprof.recorder.places import JAX, LIBRARY, STDLIB, file_kind, frame_kind
+from jaxprof.recorder.places import JAX, LIBRARY, STDLIB, file_kind, frame_kind, outwards
 
 _VARARGS, _VARKEYWORDS = 0x04, 0x08
 _OPTIONS: Final = ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames", "inline", "keep_unused")
-_FRAMES_LOOKED_AT = 200
 
 
 @dataclass(slots=True)
@@ -44,13 +43,12 @@ def read_call(frame: FrameType | None, name: str) -> ObservedCall:
     """Return the call of the function that JAX calls `name`, from JAX's frames at and above `frame`."""
     call = ObservedCall()
     options: dict[str, Any] = {}
-    looked_at = 0
-    while frame is not None and looked_at < _FRAMES_LOOKED_AT:
-        kind = frame_kind(frame)
+    for caller in outwards(frame):
+        kind = frame_kind(caller)
         if kind not in (JAX, STDLIB):
             break
         if kind == JAX:
-            code, values = frame.f_code, frame.f_locals
+            code, values = caller.f_code, caller.f_locals
             options = options or _jit_options(values)
             if code.co_flags & _VARARGS:
                 positional, keywords = _variable_arguments(code, values)
@@ -60,15 +58,14 @@ def read_call(frame: FrameType | None, name: str) -> ObservedCall:
                     break
                 if call.inner_args is None and positional and not keywords and all(map(_is_array, positional)):
                     call.inner_args = positional
-        frame = frame.f_back
-        looked_at += 1
-    if frame is not None:
-        inner = code_of(call.function) if call.found else None
-        own = inner is not None and file_kind(inner.co_filename) == JAX
-        held = held_function(call.function) if own else None
-        call.written = _written_call(frame, held.__name__ if held is not None else name, held)
-        if call.written is not None and not call.found:
-            call.function, call.args, call.kwargs = call.written.function, call.written.args, call.written.kwargs
+    else:
+        return call
+    inner = code_of(call.function) if call.found else None
+    own = inner is not None and file_kind(inner.co_filename) == JAX
+    held = held_function(call.function) if own else None
+    call.written = _written_call(caller, held.__name__ if held is not None else name, held)
+    if call.written is not None and not call.found:
+        call.function, call.args, call.kwargs = call.written.function, call.written.args, call.written.kwargs
     return call
 
 
@@ -77,22 +74,19 @@ def _written_call(frame: FrameType | None, name: str, held: Any) -> ObservedCall
     which is in the closure of the compiled function (`pmap`). If libraries' wrappers are nested, it is the innermost
     one: the outer ones may add arguments."""
     own: ObservedCall | None = None
-    looked_at = 0
-    while frame is not None and looked_at < _FRAMES_LOOKED_AT:
-        kind, code = frame_kind(frame), frame.f_code
+    for caller in outwards(frame):
+        kind, code = frame_kind(caller), caller.f_code
         if kind not in (JAX, STDLIB, LIBRARY):
             break
         if kind == LIBRARY and code.co_flags & _VARARGS:
-            values = frame.f_locals
+            values = caller.f_locals
             for variable in (*code.co_freevars, *code.co_varnames[: code.co_argcount]):
                 if wraps(values.get(variable), name):
                     return ObservedCall(values[variable], *_variable_arguments(code, values))
         elif kind == JAX and code.co_flags & _VARARGS and held is not None:
-            values = frame.f_locals
+            values = caller.f_locals
             if any(held_function(values.get(variable)) is held for variable in code.co_freevars):
                 own = ObservedCall(held, *_variable_arguments(code, values))
-        frame = frame.f_back
-        looked_at += 1
     return own
 
 

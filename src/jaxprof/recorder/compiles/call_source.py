@@ -21,13 +21,12 @@ from jaxprof.events import NOWHERE, SourceLocation
 from jaxprof.light_dataclass import dataclass
 from jaxprof.recorder.compiles.functions import unwrapped
 from jaxprof.recorder.compiles.values import static_text
-from jaxprof.recorder.places import USER, frame_kind
+from jaxprof.recorder.places import USER, frame_kind, outwards
 from jaxprof.recorder.samples.call_text import parsed, position_of, source_lines
+from jaxprof.recorder.samples.flow import LOOPS, is_within, span_of, statements_around
 
 _LOCALS: Final = ".<locals>."
-_FRAMES_LOOKED_AT: Final = 200
 _VALUES_KEPT: Final = 16
-_Position = tuple[int | None, int | None, int | None, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +67,7 @@ def _closure(function: FunctionType) -> Iterator[tuple[str, str]]:
 
 
 def _user_frames(frame: FrameType | None) -> Iterator[FrameType]:
-    looked_at = 0
-    while frame is not None and looked_at < _FRAMES_LOOKED_AT:
-        if frame_kind(frame) == USER:
-            yield frame
-        frame = frame.f_back
-        looked_at += 1
+    return (caller for caller in outwards(frame) if frame_kind(caller) == USER)
 
 
 def _called_at(factory: str, frame: FrameType | None) -> SourceLocation:
@@ -113,7 +107,8 @@ class _Site:
     statement: ast.stmt
     loop: ast.stmt | None
     """Innermost loop around the call, in the same function."""
-    function: ast.AST | None
+    scope: ast.stmt | None
+    """That loop, or the function if there is none; None in a module."""
 
 
 def replaced(names: Sequence[str], keywords: Sequence[str], frame: FrameType | None) -> set[str]:
@@ -135,9 +130,8 @@ def constant(names: Sequence[str], keywords: Sequence[str], frame: FrameType | N
     if site is None:
         return set()
     assigned: set[str] = set()
-    scope = site.loop or site.function
-    for node in ast.walk(scope) if scope is not None else ():
-        if isinstance(node, ast.arg) and site.loop is None:
+    for node in ast.walk(site.scope) if site.scope is not None else ():
+        if isinstance(node, ast.arg):
             assigned.add(node.arg)
         elif isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store):
             assigned.add(ast.unparse(node))
@@ -162,32 +156,22 @@ def _written(site: _Site, names: Sequence[str], keywords: Sequence[str]) -> dict
 
 def _site(frame: FrameType | None) -> _Site | None:
     caller = next(_user_frames(frame), None)
-    if caller is None:
+    first, last, began, ended = position_of(caller.f_code, caller.f_lasti) if caller is not None else (None,) * 4
+    if caller is None or first is None or last is None or began is None or ended is None:
         return None
-    return _sites(caller.f_code.co_filename).get(position_of(caller.f_code, caller.f_lasti))
-
-
-@lru_cache(maxsize=64)
-def _sites(file: str) -> dict[_Position, _Site]:
-    """Return every call in a file, by first and last line and columns (in bytes), as Python's bytecode has them."""
-    tree = parsed(file)
-    if tree is None:
-        return {}
-    sites: dict[_Position, _Site] = {}
-    waiting: list[tuple[ast.AST, ast.stmt | None, ast.stmt | None, ast.AST | None]] = [(tree, None, None, None)]
-    while waiting:
-        node, statement, loop, function = waiting.pop()
-        if isinstance(node, ast.stmt):
-            statement = node
-        if isinstance(node, ast.Call) and statement is not None:
-            position = node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
-            sites[position] = _Site(node, statement, loop, function)
-        if isinstance(node, ast.For | ast.While | ast.AsyncFor):
-            loop = node
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            loop, function = None, node
-        waiting += [(child, statement, loop, function) for child in ast.iter_child_nodes(node)]
-    return sites
+    at = first, last, began, ended
+    loop: ast.stmt | None = None
+    scope: ast.stmt | None = None
+    statement: ast.stmt | None = None
+    for statement in statements_around(parsed(caller.f_code.co_filename), lambda part: is_within(at, span_of(part))):
+        if isinstance(statement, LOOPS):
+            loop = scope = statement
+        elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            loop, scope = None, statement
+    if statement is None:
+        return None
+    calls = (node for node in ast.walk(statement) if isinstance(node, ast.Call) and span_of(node) == at)
+    return next((_Site(call, statement, loop, scope) for call in calls), None)
 
 
 def _targets(statement: ast.AST) -> Iterator[ast.expr]:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from jaxprof.events import ProgramArray
 from jaxprof.light_dataclass import dataclass, field
-from jaxprof.recorder.places import JAX, frame_kind
+from jaxprof.recorder.places import JAX, frame_kind, outwards
 
 CONSTANT_BYTES_AT_LEAST: Final = 64 * 1024
 CONSTANTS_KEPT: Final = 16
@@ -49,16 +49,13 @@ class ModuleSize:
 def read_module_size(frame: FrameType | None, *, arguments: bool = False) -> ModuleSize:
     """Return the size of the module whose compilation begins at `frame`; with `arguments`, also how many it takes, and
     JAX's notes on those that are donated."""
-    looked_at = 0
-    while frame is not None and looked_at < _FRAMES_LOOKED_AT and frame_kind(frame) == JAX:
-        for value in frame.f_locals.values():
+    for caller in itertools.takewhile(lambda caller: frame_kind(caller) == JAX, outwards(frame, _FRAMES_LOOKED_AT)):
+        for value in caller.f_locals.values():
             if type(value).__module__.startswith("jaxlib.mlir") and hasattr(value, "operation"):
                 size = _walk(value.operation)
                 if arguments:
                     _read_arguments(value.operation, size)
                 return size
-        frame = frame.f_back
-        looked_at += 1
     return ModuleSize()
 
 

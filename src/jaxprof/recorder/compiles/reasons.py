@@ -41,18 +41,12 @@ _KEY: Final = re.compile(r"^[^.\[]+|\.[^.\[]+|\[(?:'[^']*'|\"[^\"]*\"|[^\]]*)\]"
 """Matches one key of a leaf's path: `params`, `['head']`, `.weight`, `[0]`."""
 _WHOLE_AT_MOST = 48
 """Length up to which a static value is shown whole; of a longer one only the part that differs."""
+_Difference = tuple[str, str]
+"""A difference from the earlier signature: its code, and its text."""
 _LEAVES_WEIGHED = 64
 _LEAVES_COMPARED = 20_000
 """Limit for the leaves compared over all earlier signatures, so that a large signature costs no more than a small
 one."""
-
-
-@dataclass(frozen=True, slots=True)
-class SignatureDifference:
-    """One difference from the earlier signature."""
-
-    code: str
-    words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +127,10 @@ def explain(
     differences = sorted(
         [*_function(now, before, called_from, defined_at, called_from == before_called_from),
          *_structure(now, before), *_leaves(now, before), *_settings(now, before)],
-        key=lambda difference: TELLING.index(difference.code),
+        key=lambda difference: TELLING.index(difference[0]),
     )  # fmt: skip
     if len(differences) > 1:
-        differences = [item for item in differences if item.words != _OTHER_STRUCTURE]
+        differences = [(code, words) for code, words in differences if words != _OTHER_STRUCTURE]
     if not differences and cleared_at is not None:
         words = f"{_AGAIN}jax.clear_caches() at {short(cleared_at)} emptied JAX's caches"
         return Reason("caches_cleared", words, cleared_at=cleared_at)
@@ -146,16 +140,17 @@ def explain(
             f"{_AGAIN}JAX's cache evicted it, its clear_cache() was called, or it was called in another context "
             "(such as under grad)",
         )
-    named = [difference.words for difference in differences[:_DIFFERENCES_NAMED]]
+    code, _ = differences[0]
+    named = [words for _, words in differences[:_DIFFERENCES_NAMED]]
     more = len(differences) - _DIFFERENCES_NAMED
     if more > 0:
         named.append(f"and {more} more difference{'' if more == 1 else 's'}")
     words = "; ".join(named)
-    if differences[0].code == "closure" and now.made is not None:
+    if code == "closure" and now.made is not None:
         apart = _closure_changes(now.made, before.made)
         changed = [ClosureChange(name=name, before=old, now=new) for name, old, new in apart]
         return Reason("closure", words, made_at=now.made.place, factory=now.made.factory, closure=changed)
-    return Reason(differences[0].code, words)
+    return Reason(code, words)
 
 
 def _first(now: Signature, traced: bool) -> str:
@@ -168,14 +163,14 @@ def _first(now: Signature, traced: bool) -> str:
 
 def _function(
     now: Signature, before: Signature, called_from: SourceLocation, defined_at: SourceLocation, same_line: bool
-) -> Iterator[SignatureDifference]:
+) -> Iterator[_Difference]:
     if now.same_function(before):
         return
     if now.made is not None:
-        yield SignatureDifference("closure", _closure_words(now.made, before.made, defined_at))
+        yield "closure", _closure_words(now.made, before.made, defined_at)
         return
     kind = "new function object each time: jit" if same_line else "another function object: jit"
-    yield SignatureDifference("new_function", f"{kind} at {short(called_from)} (defined at {short(defined_at)})")
+    yield "new_function", f"{kind} at {short(called_from)} (defined at {short(defined_at)})"
 
 
 def _closure_words(now: Made, before: Made | None, defined_at: SourceLocation) -> str:
@@ -196,18 +191,18 @@ def _closure_changes(now: Made, before: Made | None) -> Iterator[tuple[str, str,
             yield name, *_differing_parts(old[name], value)
 
 
-def _structure(now: Signature, before: Signature) -> Iterator[SignatureDifference]:
+def _structure(now: Signature, before: Signature) -> Iterator[_Difference]:
     if now.names == before.names:
         if now.structure != before.structure:
             parts = list(_static_parts(now, before))
-            yield from parts or [SignatureDifference("structure", _OTHER_STRUCTURE)]
+            yield from parts or [("structure", _OTHER_STRUCTURE)]
         if now.keywords != before.keywords:
             moved = sorted(set(now.keywords) ^ set(before.keywords))
             for name in moved[:3]:
                 ways = "keyword → positional" if name in before.keywords else "positional → keyword"
-                yield SignatureDifference("structure", f"structure: {name} {ways}")
+                yield "structure", f"structure: {name} {ways}"
             if not moved:
-                yield SignatureDifference("structure", "the keyword arguments in another order")
+                yield "structure", "the keyword arguments in another order"
         return
     added = [name for name in now.names if name not in set(before.names)]
     removed = [name for name in before.names if name not in set(now.names)]
@@ -215,9 +210,9 @@ def _structure(now: Signature, before: Signature) -> Iterator[SignatureDifferenc
         if names:
             keys = _subtrees(names, others)
             more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
-            yield SignatureDifference("structure", f"structure: {', '.join(keys[:3])}{more} {sign}")
+            yield "structure", f"structure: {', '.join(keys[:3])}{more} {sign}"
     if not added and not removed:
-        yield SignatureDifference("structure", "the arguments in another order")
+        yield "structure", "the arguments in another order"
 
 
 def _subtrees(names: list[str], others: Iterable[str]) -> list[str]:
@@ -231,17 +226,17 @@ def _subtrees(names: list[str], others: Iterable[str]) -> list[str]:
     return [under[0] if len(under) == 1 else f"{key} ({len(under)} leaves)" for key, under in groups.items()]
 
 
-def _static_parts(now: Signature, before: Signature) -> Iterator[SignatureDifference]:
+def _static_parts(now: Signature, before: Signature) -> Iterator[_Difference]:
     """Return differences in what the nodes of the arguments hold besides children: static fields of modules and of
     dataclasses."""
     old = dict(before.statics)
     for path, words in now.statics:
         if path in old and old[path] != words:
             earlier, later = _differing_parts(old[path], words)
-            yield SignatureDifference("structure", f"static part of argument {path}: {earlier} → {later}")
+            yield "structure", f"static part of argument {path}: {earlier} → {later}"
 
 
-def _leaves(now: Signature, before: Signature) -> Iterator[SignatureDifference]:
+def _leaves(now: Signature, before: Signature) -> Iterator[_Difference]:
     if now.names == before.names:
         pairs: Iterable[tuple[str, Leaf, Leaf]] = zip(now.names, now.leaves, before.leaves, strict=True)
     else:
@@ -254,30 +249,28 @@ def _leaves(now: Signature, before: Signature) -> Iterator[SignatureDifference]:
             yield from _leaf(name, leaf, other)
 
 
-def _leaf(name: str, now: Leaf, before: Leaf) -> Iterator[SignatureDifference]:
+def _leaf(name: str, now: Leaf, before: Leaf) -> Iterator[_Difference]:
     if now.is_static or before.is_static:
         if now != before:
             same = "another " if now.static == before.static else ""
             if same and "Jaxpr" in now.static:
-                yield SignatureDifference(
-                    "new_function", f"new function object each time: {name} of a call outside any jit"
-                )
+                yield "new_function", f"new function object each time: {name} of a call outside any jit"
                 return
             old, new = (before.type, now.type) if same else _differing_parts(before.type, now.type)
-            yield SignatureDifference("static_argument", f"static argument {name}: {old} → {same}{new}")
+            yield "static_argument", f"static argument {name}: {old} → {same}{new}"
         return
     named = f"argument {name}" if name[:1].isdigit() else name
     types = f"of {named}: {_typed(before)} → {_typed(now)}"
     if now.shape != before.shape:
-        yield SignatureDifference("shape", f"shape {types}")
+        yield "shape", f"shape {types}"
     elif now.dtype != before.dtype:
-        yield SignatureDifference("dtype", f"dtype {types}")
+        yield "dtype", f"dtype {types}"
     elif now.weak != before.weak:
-        yield SignatureDifference("weak_type", f"weak type {types}")
+        yield "weak_type", f"weak type {types}"
     if (now.sharding, now.placed) != (before.sharding, before.placed):
         same = "another arrangement of " if now.sharding == before.sharding else ""
         where = f"{_placed(before)} → {same}{_placed(now)}{_axes_changes(before.sharding, now.sharding)}"
-        yield SignatureDifference("sharding", f"sharding of {named}: {where}")
+        yield "sharding", f"sharding of {named}: {where}"
 
 
 def _differing_parts(before: str, now: str) -> tuple[str, str]:
@@ -332,7 +325,7 @@ def _split(part: str) -> str:
     return "not split" if part == "None" else part
 
 
-def _settings(now: Signature, before: Signature) -> Iterator[SignatureDifference]:
+def _settings(now: Signature, before: Signature) -> Iterator[_Difference]:
     for kind, after, earlier in (("config", now.config, before.config), ("jit option", now.options, before.options)):
         if after == earlier:
             continue
@@ -342,4 +335,4 @@ def _settings(now: Signature, before: Signature) -> Iterator[SignatureDifference
             # JAX derives the positions from the names and the names from the positions: one of them is enough
             if not (name.endswith("argnums") and name.replace("argnums", "argnames") in differing):
                 words = f"{kind} {name}: {old.get(name, 'not set')} → {new.get(name, 'not set')}"
-                yield SignatureDifference("config", words)
+                yield "config", words

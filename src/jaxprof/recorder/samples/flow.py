@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 from typing import Final
 
 from jaxprof.light_dataclass import dataclass
@@ -19,6 +20,7 @@ _FETCHES: Final = frozenset(
     {"float", "int", "bool", "item", "tolist", "array", "asarray", "device_get", "print", "format"}
 )
 _SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
 
 Span = tuple[int, int, int, int]
 """First line, last line, first column and last column (bytes of UTF-8), as in the bytecode."""
@@ -80,18 +82,14 @@ def feeds(file: str, at: Span, work: Iterable[Span]) -> bool | None:
 def statement_at(file: str, line: int) -> tuple[Span | None, str, bool]:
     """Return the innermost statement at a line (for a compound statement, its head), its call, and whether it may
     fetch an array; None, "" and False if there is no source."""
-    tree = parsed(file)
-    if tree is None:
+    around = list(statements_around(parsed(file), lambda part: _has_line(part, line)))
+    if not around:
         return None, "", False
-    innermost: ast.AST = tree
-    while (inner := next((part for part in _children(innermost) if _has_line(part, line)), None)) is not None:
-        innermost = inner
-    if innermost is tree:
-        return None, "", False
+    innermost = around[-1]
     heads = list(_head(innermost)) if isinstance(innermost, _COMPOUND) else []
     node = heads[0].node if heads else innermost
     calls = [part for part in ast.walk(node) if isinstance(part, ast.Call)]
-    return _span(node), describe(ast.unparse(calls[0]))[0] if calls else "", any(map(_may_fetch, calls))
+    return span_of(node), describe(ast.unparse(calls[0]))[0] if calls else "", any(map(_may_fetch, calls))
 
 
 def _may_fetch(call: ast.Call) -> bool:
@@ -103,21 +101,25 @@ def _may_fetch(call: ast.Call) -> bool:
 def under_a_condition(file: str, loop_line: int, line: int) -> bool:
     """Whether a line of a loop is inside an `if` (or a `match`, or an `except`) of that loop, so that not every
     iteration reaches it."""
-    tree = parsed(file)
-    node: ast.AST | None = tree
     inside, conditional = False, False
-    while node is not None:
-        inner = next((child for child in _children(node) if _has_line(child, line)), None)
-        if isinstance(node, ast.If | ast.Match) and inner is not None:
+    for node, _ in pairwise(statements_around(parsed(file), lambda part: _has_line(part, line))):
+        if isinstance(node, ast.If | ast.Match):
             conditional = conditional or inside
-        if isinstance(node, ast.For | ast.AsyncFor | ast.While) and node.lineno <= loop_line <= node.body[0].lineno:
+        if isinstance(node, LOOPS) and node.lineno <= loop_line <= node.body[0].lineno:
             inside, conditional = True, False
-        node = inner
     return conditional
 
 
+def statements_around(tree: ast.Module | None, holds: Callable[[ast.stmt], bool]) -> Iterator[ast.stmt]:
+    """Yield the statements that hold a place, outermost first."""
+    node: ast.AST | None = tree
+    while node is not None and (inner := next(filter(holds, _children(node)), None)) is not None:
+        yield inner
+        node = inner
+
+
 def _has_line(node: ast.AST, line: int) -> bool:
-    first, last, *_ = _span(node)
+    first, last, *_ = span_of(node)
     return first <= line <= last
 
 
@@ -125,27 +127,20 @@ def _region(tree: ast.Module, at: Span, work: list[Span]) -> list[ast.stmt]:
     """Return the innermost loop around `at` that contains a call of `work`; otherwise the innermost function, or the
     module."""
     body: list[ast.stmt] = tree.body
-    node: ast.AST | None = tree
-    while node is not None:
-        inner = next((child for child in _children(node) if _inside(at, _span(child))), None)
-        if isinstance(inner, _SCOPES):
-            body = inner.body
-        elif isinstance(inner, ast.For | ast.AsyncFor | ast.While):
-            whole = _span(inner)
-            if any(_inside(span, whole) for span in work):
-                body = [inner]
-        node = inner
+    for node in statements_around(tree, lambda part: _inside(at, span_of(part))):
+        if isinstance(node, _SCOPES):
+            body = node.body
+        elif isinstance(node, LOOPS) and any(_inside(span, span_of(node)) for span in work):
+            body = [node]
     return body
 
 
 def _iterated(tree: ast.Module, at: Span) -> Span:
     """Return the span of the iterated expression if `at` is a whole `for` loop, else `at`: up to Python 3.11, the
     instruction that takes the next item spans the whole loop."""
-    node: ast.AST | None = tree
-    while node is not None:
-        if isinstance(node, ast.For | ast.AsyncFor) and _span(node) == at:
-            return _span(node.iter)
-        node = next((child for child in _children(node) if at == _span(child) or _inside(at, _span(child))), None)
+    for node in statements_around(tree, lambda part: is_within(at, span_of(part))):
+        if isinstance(node, ast.For | ast.AsyncFor) and span_of(node) == at:
+            return span_of(node.iter)
     return at
 
 
@@ -167,19 +162,19 @@ def _statements(body: Iterable[ast.stmt], tree: ast.Module) -> Iterator[_Stateme
             yield from _statements(_children(node), tree)
         else:
             given = frozenset((*_given(node), *_changed(node, tree)))
-            yield _Statement(_span(node), node, given, frozenset(_names(node)))
+            yield _Statement(span_of(node), node, given, frozenset(_names(node)))
 
 
 def _head(node: ast.AST) -> Iterator[_Statement]:
     if isinstance(node, ast.For | ast.AsyncFor):
-        yield _Statement(_span(node.iter), node.iter, frozenset(_bound(node.target)), frozenset(_names(node.iter)))
+        yield _Statement(span_of(node.iter), node.iter, frozenset(_bound(node.target)), frozenset(_names(node.iter)))
     elif isinstance(node, ast.With | ast.AsyncWith):
         for item in node.items:
             bound = frozenset(_bound(item.optional_vars)) if item.optional_vars is not None else frozenset[str]()
-            yield _Statement(_span(item.context_expr), item.context_expr, bound, frozenset(_names(item.context_expr)))
+            yield _Statement(span_of(item.context_expr), item.context_expr, bound, frozenset(_names(item.context_expr)))
     elif isinstance(node, ast.While | ast.If):
         given = frozenset(_given(node.test))
-        yield _Statement(_span(node.test), node.test, given, frozenset(_names(node.test)))
+        yield _Statement(span_of(node.test), node.test, given, frozenset(_names(node.test)))
 
 
 def _given(node: ast.AST) -> Iterator[str]:
@@ -315,7 +310,7 @@ def _taken_by(statement: _Statement, work: list[Span], *, receivers: bool) -> fr
     taken: set[str] = set()
     called = False
     for inner in ast.walk(statement.node):
-        if isinstance(inner, ast.Call) and _span(inner) in work:
+        if isinstance(inner, ast.Call) and span_of(inner) in work:
             taken.update(_arguments(inner))
             called = True
             if isinstance(inner.func, ast.Attribute) and receivers:
@@ -324,12 +319,10 @@ def _taken_by(statement: _Statement, work: list[Span], *, receivers: bool) -> fr
 
 
 def _around(statements: list[_Statement], span: Span) -> _Statement | None:
-    return next(
-        (statement for statement in statements if span == statement.span or _inside(span, statement.span)), None
-    )
+    return next((statement for statement in statements if is_within(span, statement.span)), None)
 
 
-def _span(node: ast.AST) -> Span:
+def span_of(node: ast.AST) -> Span:
     return (
         getattr(node, "lineno", 0),
         getattr(node, "end_lineno", 0) or 0,
@@ -338,7 +331,10 @@ def _span(node: ast.AST) -> Span:
     )
 
 
+def is_within(inner: Span, outer: Span) -> bool:
+    """Whether one span lies inside the other, or is equal to it."""
+    return (inner[0], inner[2]) >= (outer[0], outer[2]) and (inner[1], inner[3]) <= (outer[1], outer[3])
+
+
 def _inside(inner: Span, outer: Span) -> bool:
-    """Whether one span lies inside the other and is not equal to it."""
-    begins, ends = (inner[0], inner[2]) >= (outer[0], outer[2]), (inner[1], inner[3]) <= (outer[1], outer[3])
-    return inner != outer and begins and ends
+    return inner != outer and is_within(inner, outer)

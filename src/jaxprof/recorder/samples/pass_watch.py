@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Final
 
 from jaxprof.events import StepsTaken
+from jaxprof.recorder.places import outwards
 from jaxprof.recorder.samples.loops import Loop
 from jaxprof.recorder.samples.monitored_loop import MOST_MOMENTS, MonitoredLines, WatchedPasses
 from jaxprof.recorder.samples.passes import (
@@ -25,6 +26,7 @@ from jaxprof.recorder.samples.passes import (
     counters_of,
     read_counter,
 )
+from jaxprof.recorder.samples.stack import DEEPEST
 
 SHORTEST_SECONDS: Final = 50e-6
 """Mean length of iterations whose ends are recorded, at about 0.3 µs each. Measured by bench/passes.py."""
@@ -33,7 +35,6 @@ _FEWEST: Final = 50
 _LONG_AGAIN_SECONDS: Final = 2 * SHORTEST_SECONDS
 """Length from which on iterations that were too short to record are tried again."""
 _LOOPS_AT_MOST: Final = 100
-_DEEPEST: Final = 300
 
 _Key = tuple[int, int]
 
@@ -145,18 +146,9 @@ class PassWatch:
         self._watched = self._moments = self._numbers = self._counter = None
 
 
-def _frame_of(frame: FrameType | None, loop: Loop) -> FrameType | None:
-    """Return the innermost frame that runs the loop's function."""
-    for _ in range(_DEEPEST):
-        if frame is None or frame.f_code is loop.code:
-            return frame
-        frame = frame.f_back
-    return None
-
-
 def _number(frame: FrameType | None, loop: Loop, counter: LoopCounter) -> int | None:
     """Return the number of the iteration in progress: the value of the counter at its end. None outside the loop."""
-    frame = _frame_of(frame, loop)
+    frame = next((caller for caller in outwards(frame, DEEPEST) if caller.f_code is loop.code), None)
     if frame is None:
         return None
     at = frame.f_lasti
