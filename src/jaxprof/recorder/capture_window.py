@@ -9,7 +9,6 @@ the names of `jax.profiler`.
 
 from __future__ import annotations
 
-import functools
 import os
 import shutil
 import sys
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jaxprof.events import CaptureWindow, Compiled, Event, StageRunning, StepsCounted
+from jaxprof.recorder.guest import ReplacedName
 
 SETTLED_SECONDS: Final = 0.5
 """Time without a compilation after which the program counts as in its loop: steps may be slow, or not be counted."""
@@ -60,7 +60,7 @@ class CaptureWindows:
         self._began = 0.0
         self._until = 0.0
         self._steps_left: float | None = None
-        self._originals: dict[str, Any] = {}
+        self._replaced: list[ReplacedName] = []
         self.turns = 0
         """Counter that rises before and after the profiler is started or stopped. Stopping takes seconds, in which the
         thread that does it sleeps, and so does any other that waits for the lock."""
@@ -161,7 +161,7 @@ class CaptureWindows:
         self._settled = self._began
         self._steps_left = None if steps is None else float(steps)
         self._until = self._began + (seconds if seconds is not None and steps is None else LONGEST_SECONDS)
-        self._wrap_profiler(jax.profiler)
+        self._replaced = [ReplacedName(jax.profiler, name, self._ending_window_first) for name in _PROFILER_NAMES]
         self._emit(CaptureWindow(state="began"))
 
     def _is_in_its_loop(self) -> bool:
@@ -175,11 +175,11 @@ class CaptureWindows:
 
     def _end(self, note: str = "") -> None:
         folder, self._folder = self._folder, ""
-        profiler = sys.modules["jax"].profiler
-        self._unwrap_profiler(profiler)
+        for replaced in self._replaced:
+            replaced.restore()
         self.turns += 1
         try:
-            profiler.stop_trace()
+            sys.modules["jax"].profiler.stop_trace()
         except Exception as error:  # noqa: BLE001 - as above; the program itself may have stopped the profiler
             _remove(folder)
             self._failed(f"the profiler could not be stopped: {error}")
@@ -195,14 +195,9 @@ class CaptureWindows:
     def _failed(self, why: str) -> None:
         self._emit(CaptureWindow(state="failed", note=f"no capture: {why}"))
 
-    def _wrap_profiler(self, profiler: Any) -> None:
-        """Let the program's own calls of the profiler end the window first, while it is on."""
-        for name in _PROFILER_NAMES:
-            original = self._originals[name] = getattr(profiler, name)
-            setattr(profiler, name, self._ending_window_first(original))
-
     def _ending_window_first(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
+        """Let the program's own call of the profiler end the window first, while it is on."""
+
         def end_window_first(*arguments: Any, **keywords: Any) -> Any:
             if os.getpid() == self._owner:
                 with self._lock:
@@ -211,12 +206,6 @@ class CaptureWindows:
             return original(*arguments, **keywords)
 
         return end_window_first
-
-    def _unwrap_profiler(self, profiler: Any) -> None:
-        for name, original in self._originals.items():
-            if getattr(getattr(profiler, name), "__wrapped__", None) is original:  # else somebody has replaced it since
-                setattr(profiler, name, original)
-        self._originals = {}
 
 
 def _needs_backend(event: Compiled | StageRunning) -> bool:

@@ -85,6 +85,20 @@ def start_thread(run: Callable[[], object]) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, former)
 
 
+class ReplacedName:
+    """A public name that leads to a function of ours around the original one, until `restore`."""
+
+    def __init__(self, owner: Any, name: str, around: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+        self._owner, self._name, self._original = owner, name, getattr(owner, name)
+        self._ours = functools.wraps(self._original)(around(self._original))
+        setattr(owner, name, self._ours)
+
+    def restore(self) -> None:
+        """Let the name lead to the original again, unless somebody else has replaced it since."""
+        if getattr(self._owner, self._name, None) is self._ours:
+            setattr(self._owner, self._name, self._original)
+
+
 def raised_by_program(error: BaseException) -> bool:
     """Whether a signal handler of the program raised `error` while our code ran, so that it must reach the program."""
     codes = set(_handler_codes())

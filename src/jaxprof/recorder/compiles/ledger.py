@@ -160,13 +160,8 @@ class Ledger:
             if thread.main:
                 self._clock.switch(stage, now)
         if row is not None and stage == "compile":
-            signature = row.signature
-            size = read_module_size(frame, arguments=bool(signature.donated or signature.numbers))
-            row.operations, row.constants, row.cache = size.operations, size.constants, "off"
-            row.callbacks = size.callbacks
-            if size.arguments == sum(not leaf.is_static for leaf in signature.leaves):
-                row.numbers = signature.numbers
-            row.unused_donations = signature.unused_donations(size.taken)
+            row.cache = "off"
+            row.size = read_module_size(frame, arguments=bool(row.signature.donated or row.signature.numbers))
         if call is not None and stage == "trace" and call.found and self.on_call is not None:
             call = call.written or call
             self.on_call(call.function, _plain_name(function), call.args, call.kwargs)

@@ -10,14 +10,13 @@ name.
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final, Protocol
 
 from jaxprof.events import NOWHERE
-from jaxprof.recorder.guest import raised_by_program, unseen
+from jaxprof.recorder.guest import ReplacedName, raised_by_program, unseen
 from jaxprof.recorder.places import called_from
 
 _STAGES: Final = {
@@ -119,28 +118,23 @@ class CacheClears:
         self.count = 0
         self.place = NOWHERE
         """Location of the last call; `NOWHERE` if there was none."""
-        self._original: Callable[..., Any] | None = None
-        self._replacement: Callable[..., Any] | None = None
+        self._replaced: ReplacedName | None = None
 
     def attach(self) -> None:
         """Replace the public name, so that later calls are counted."""
-        jax = sys.modules["jax"]
-        original = getattr(jax, "clear_caches", None)
-        if self._replacement is not None or not callable(original):
-            return
+        if self._replaced is None:
+            self._replaced = ReplacedName(sys.modules["jax"], "clear_caches", self._counting)
 
-        @functools.wraps(original)
+    def detach(self) -> None:
+        """Restore JAX's own function."""
+        if self._replaced is not None:
+            self._replaced.restore()
+        self._replaced = None
+
+    def _counting(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def clear_caches(*args: Any, **kwargs: Any) -> Any:
             self.count += 1
             self.place = called_from(sys._getframe(1))
             return original(*args, **kwargs)
 
-        self._original, self._replacement = original, clear_caches
-        jax.clear_caches = clear_caches  # type: ignore[attr-defined]
-
-    def detach(self) -> None:
-        """Restore JAX's own function, unless somebody else has replaced the name since."""
-        jax = sys.modules["jax"]
-        if self._replacement is not None and getattr(jax, "clear_caches", None) is self._replacement:
-            jax.clear_caches = self._original  # type: ignore[attr-defined]
-        self._replacement = None
+        return clear_caches

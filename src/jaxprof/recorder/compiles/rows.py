@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from jaxprof.events import NOWHERE, STAGES, Compiled, Event, ProgramArray, SourceLocation, WarningRaised
+from jaxprof.events import NOWHERE, STAGES, Compiled, Event, SourceLocation, WarningRaised
 from jaxprof.light_dataclass import dataclass, field
+from jaxprof.recorder.compiles.module_size import ModuleSize
 from jaxprof.recorder.compiles.reasons import Reason
 from jaxprof.recorder.compiles.signature import LEAVES_SHOWN, Signature
 
@@ -137,11 +138,7 @@ class CompilationRow:
     """Its last stage that ended, and the monotonic time of that."""
     cache: str | None = None
     saved_seconds: float | None = None
-    operations: int | None = None
-    callbacks: bool = False
-    numbers: int = 0
-    constants: list[ProgramArray] = field(default_factory=list)
-    unused_donations: list[ProgramArray] = field(default_factory=list)
+    size: ModuleSize = field(default_factory=ModuleSize)
     op_by_op: bool = False
     library: bool = False
     nested: bool = False
@@ -157,7 +154,8 @@ class CompilationRow:
 
     def event(self, reason: Reason) -> Compiled:
         """Return the row as an event."""
-        shown = self.signature.rows()
+        signature, size = self.signature, self.size
+        takes_all = size.arguments == sum(not leaf.is_static for leaf in signature.leaves)
         return Compiled(
             monotonic_seconds=time.monotonic(),
             function=self.function,
@@ -170,20 +168,20 @@ class CompilationRow:
             compile_seconds=self.seconds.get("compile"),
             cache=self.cache,
             saved_seconds=self.saved_seconds,
-            operations=self.operations,
-            callbacks=self.callbacks,
-            constants=self.constants,
-            signature=shown,
-            signature_more=max(0, len(self.signature.leaves) - LEAVES_SHOWN),
-            numpy_bytes=self.signature.numpy_bytes,
-            numbers=self.numbers,
+            operations=size.operations,
+            callbacks=size.callbacks,
+            constants=size.constants,
+            signature=signature.rows(),
+            signature_more=max(0, len(signature.leaves) - LEAVES_SHOWN),
+            numpy_bytes=signature.numpy_bytes,
+            numbers=signature.numbers if takes_all else 0,
             reason="; ".join(filter(None, [reason.words, f"failed: {self.failed}" if self.failed else ""])),
             reason_code=reason.code,
             made_at=reason.made_at,
             factory=reason.factory,
             closure=reason.closure,
             cleared_at=reason.cleared_at,
-            unused_donations=self.unused_donations,
+            unused_donations=signature.unused_donations(size.taken),
             op_by_op=self.op_by_op,
             library=self.library,
         )
@@ -235,16 +233,8 @@ class RowWriter:
 
 def _merged(first: Compiled, second: Compiled) -> Compiled:
     """Fold two rows into one: seconds and counts are added up, everything else comes from the later row."""
-    return replace(
-        second,
-        began_seconds=first.began_seconds,
-        trace_seconds=_sum(first.trace_seconds, second.trace_seconds),
-        lower_seconds=_sum(first.lower_seconds, second.lower_seconds),
-        compile_seconds=_sum(first.compile_seconds, second.compile_seconds),
-        saved_seconds=_sum(first.saved_seconds, second.saved_seconds),
-        count=first.count + second.count,
-    )
-
-
-def _sum(first: float | None, second: float | None) -> float | None:
-    return second if first is None else first if second is None else first + second
+    added: dict[str, Any] = {}
+    for name in ("trace_seconds", "lower_seconds", "compile_seconds", "saved_seconds"):
+        known = [seconds for row in (first, second) if (seconds := getattr(row, name)) is not None]
+        added[name] = sum(known) if known else None
+    return replace(second, began_seconds=first.began_seconds, count=first.count + second.count, **added)

@@ -14,7 +14,6 @@ code object, so the end of a spell leaves the events of the iterations on. One e
 from __future__ import annotations
 
 import _thread
-import functools
 import os
 import sys
 import time
@@ -22,10 +21,10 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 from types import CodeType, FrameType
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final
 
 from jaxprof.light_dataclass import dataclass, field
-from jaxprof.recorder.guest import raised_by_program
+from jaxprof.recorder.guest import ReplacedName, raised_by_program
 from jaxprof.recorder.samples.call_text import compiled_by
 from jaxprof.recorder.samples.loops import Loop, loops_of
 from jaxprof.recorder.samples.passes import LEFT as LOOP_LEFT
@@ -38,8 +37,6 @@ MOST_MOMENTS: Final = 20_000
 """Limit for the moments that wait for the sampler's thread. A loop that reaches it has iterations too short to record
 each, or is in a process that the program forked, where that thread does not run."""
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
 _Callback = Callable[[object, int, int], object]
 
 
@@ -129,18 +126,6 @@ class WatchedPasses:
         return moments, dict(self.read.popleft() for _ in range(len(self.read)))
 
 
-def _holding_tool(method: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Wrap a method so that the tool number cannot change hands while it runs."""
-
-    @functools.wraps(method)
-    def holding_tool(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        (lines,) = args[:1]
-        with lines._tool_lock:  # type: ignore[attr-defined]
-            return method(*args, **kwargs)
-
-    return holding_tool
-
-
 def _spell_callbacks(
     loop: Loop,
     moments: Moments,
@@ -207,8 +192,8 @@ class MonitoredLines:
     def __init__(self, main_thread: int) -> None:
         self._main_thread = main_thread
         self._tool: int | None = None
-        self._originals: tuple[Any, Any] | None = None
-        """Python's own `use_tool_id` and `get_tool`, while ours replace them."""
+        self._replaced: list[ReplacedName] = []
+        """Python's `use_tool_id` and `get_tool`, while ours replace them."""
         self._number_lost = False
         """Whether the program took our number; it keeps it."""
         self._tool_lock = RLock()
@@ -222,28 +207,28 @@ class MonitoredLines:
         """The code whose iterations are watched, the callback at the end of one, and the callback where the function
         begins or returns."""
 
-    @_holding_tool
     def begin(self, loop: Loop, called: Sequence[CodeType] = ()) -> tuple[Moments, dict[CodeType, Moments]] | None:
         """Begin a spell, which fills the returned lists: for the loop, and for each function that is `called` in it.
         None if Python has no free tool number."""
-        if self._tool is None and not self._take_tool():
-            return None
-        moments: Moments = []
-        own = self._watched[0] if self._watched is not None else None
-        calls: dict[CodeType, Moments] = {code: [] for code in called if code not in (loop.code, own)}
-        watched = self._watched if self._watched is not None and self._watched[0] is loop.code else None
-        self.end()
-        self._code, self._called = loop.code, list(calls)
-        events = _monitoring().events
-        spell = _spell_callbacks(loop, moments, calls, watched, self._main_thread)
-        for name, callback in (*spell.items(), ("CALL", self._calling)):
-            _monitoring().register_callback(self._tool, getattr(events, name), callback)
-        for code in self._called:
-            _monitoring().set_local_events(
-                self._tool, code, events.LINE | events.PY_START | events.PY_RETURN | events.CALL
-            )
-        self._set(loop.code, spell=True)
-        return moments, calls
+        with self._tool_lock:
+            if self._tool is None and not self._take_tool():
+                return None
+            moments: Moments = []
+            own = self._watched[0] if self._watched is not None else None
+            calls: dict[CodeType, Moments] = {code: [] for code in called if code not in (loop.code, own)}
+            watched = self._watched if self._watched is not None and self._watched[0] is loop.code else None
+            self.end()
+            self._code, self._called = loop.code, list(calls)
+            events = _monitoring().events
+            spell = _spell_callbacks(loop, moments, calls, watched, self._main_thread)
+            for name, callback in (*spell.items(), ("CALL", self._calling)):
+                _monitoring().register_callback(self._tool, getattr(events, name), callback)
+            for code in self._called:
+                _monitoring().set_local_events(
+                    self._tool, code, events.LINE | events.PY_START | events.PY_RETURN | events.CALL
+                )
+            self._set(loop.code, spell=True)
+            return moments, calls
 
     def _calling(self, code: CodeType, offset: int, callee: object, _first: object) -> object:
         try:
@@ -254,53 +239,51 @@ class MonitoredLines:
                 raise
         return _monitoring().DISABLE
 
-    @_holding_tool
     def end(self) -> None:
         """End the spell."""
-        if self._code is not None and self._tool is not None:
-            for code in self._called:
-                _monitoring().set_local_events(self._tool, code, 0)
-            self._set(self._code, spell=False)
-            self._register_watched()
-        self._code, self._called = None, []
+        with self._tool_lock:
+            if self._code is not None and self._tool is not None:
+                for code in self._called:
+                    _monitoring().set_local_events(self._tool, code, 0)
+                self._set(self._code, spell=False)
+                self._register_watched()
+            self._code, self._called = None, []
 
-    @_holding_tool
     def watch(self, loop: Loop, counters: tuple[LoopCounter, ...]) -> WatchedPasses | None:
         """Record the end of each iteration of this loop from now on, instead of those of an earlier one. None if Python
         has no free tool number."""
-        if self._tool is None and not self._take_tool():
-            return None
-        self.unwatch()
-        watched = WatchedPasses(loop, counters)
-        self._watched = (loop.code, *_watch_callbacks(watched, self._main_thread))
-        self._register_watched()
-        self._set(loop.code, spell=self._code is loop.code)
-        return watched
+        with self._tool_lock:
+            if self._tool is None and not self._take_tool():
+                return None
+            self.unwatch()
+            watched = WatchedPasses(loop, counters)
+            self._watched = (loop.code, *_watch_callbacks(watched, self._main_thread))
+            self._register_watched()
+            self._set(loop.code, spell=self._code is loop.code)
+            return watched
 
-    @_holding_tool
     def unwatch(self) -> None:
         """End the spell, and stop recording the ends of iterations."""
-        self.end()
-        if self._watched is not None and self._tool is not None:
-            code, self._watched = self._watched[0], None
-            self._set(code, spell=False)
-            self._register_watched()
+        with self._tool_lock:
+            self.end()
+            if self._watched is not None and self._tool is not None:
+                code, self._watched = self._watched[0], None
+                self._set(code, spell=False)
+                self._register_watched()
 
-    @_holding_tool
     def close(self) -> None:
         """Give the tool number back."""
-        self.unwatch()
-        if self._tool is not None:
-            events = _monitoring().events
-            for event in (events.JUMP, events.LINE, events.PY_RETURN, events.PY_START, events.CALL):
-                _monitoring().register_callback(self._tool, event, None)
-            _monitoring().free_tool_id(self._tool)
-            self._tool = None
-        if self._originals is not None:
-            use, get = self._originals
-            self._originals = None
-            if getattr(_monitoring().use_tool_id, "__wrapped__", None) is use:  # else somebody has replaced it since
-                _monitoring().use_tool_id, _monitoring().get_tool = use, get
+        with self._tool_lock:
+            self.unwatch()
+            if self._tool is not None:
+                events = _monitoring().events
+                for event in (events.JUMP, events.LINE, events.PY_RETURN, events.PY_START, events.CALL):
+                    _monitoring().register_callback(self._tool, event, None)
+                _monitoring().free_tool_id(self._tool)
+                self._tool = None
+            for replaced in self._replaced:
+                replaced.restore()
+            self._replaced = []
 
     def _set(self, code: CodeType, *, spell: bool) -> None:
         """Set the events that Python reports for this code. An event that is switched on again is so at all places,
@@ -336,24 +319,28 @@ class MonitoredLines:
 
     def _hide_tool(self) -> None:
         """Show our number as free to the program: it sees no tool there, and gets the number when it asks for it."""
-        monitoring, owner = _monitoring(), os.getpid()
-        use, get = self._originals = monitoring.use_tool_id, monitoring.get_tool
+        owner = os.getpid()
 
-        @functools.wraps(use)
-        def use_tool_id(tool_id: int, name: str, /) -> None:
-            if tool_id == self._tool:
-                self._number_lost = True
-                if os.getpid() != owner:  # forked: a thread that held the lock is not here
-                    self._tool_lock = RLock()
-                self.close()
-            use(tool_id, name)
+        def giving_up(use: Callable[[int, str], None]) -> Callable[[int, str], None]:
+            def use_tool_id(tool_id: int, name: str, /) -> None:
+                if tool_id == self._tool:
+                    self._number_lost = True
+                    if os.getpid() != owner:  # forked: a thread that held the lock is not here
+                        self._tool_lock = RLock()
+                    self.close()
+                use(tool_id, name)
 
-        @functools.wraps(get)
-        def get_tool(tool_id: int, /) -> str | None:
-            name: str | None = get(tool_id)
-            return None if tool_id == self._tool else name
+            return use_tool_id
 
-        monitoring.use_tool_id, monitoring.get_tool = use_tool_id, get_tool
+        def hiding(get: Callable[[int], str | None]) -> Callable[[int], str | None]:
+            def get_tool(tool_id: int, /) -> str | None:
+                name = get(tool_id)
+                return None if tool_id == self._tool else name
+
+            return get_tool
+
+        around = (("use_tool_id", giving_up), ("get_tool", hiding))
+        self._replaced = [ReplacedName(_monitoring(), name, ours) for name, ours in around]
 
 
 def _watch_callbacks(watched: WatchedPasses, main_thread: int) -> tuple[_Callback, _Callback]:
