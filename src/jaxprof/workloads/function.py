@@ -56,7 +56,8 @@ def _make(spec: Spec, parameters: Parameters, random: numpy.random.Generator) ->
     if dtype == "bool":
         return random.random(shape) < 0.5
     if dtype.startswith(("int", "uint")):
-        return random.integers(_INTEGERS_BELOW, size=shape, dtype="int64").astype(dtype)
+        below = min(_INTEGERS_BELOW, 1 << int(dtype.strip("uint")) - 1)
+        return random.integers(below, size=shape, dtype="int64").astype(dtype)
     if dtype.startswith("complex"):
         part = "float32" if dtype == "complex64" else "float64"
         return random.standard_normal((*shape, 2), dtype=part).view(dtype)[..., 0]  # type: ignore[call-overload]

@@ -14,15 +14,15 @@ from __future__ import annotations
 import gc
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from jaxprof.light_dataclass import dataclass
 from jaxprof.workloads.callables import in_order, is_key, layers, written_function
 from jaxprof.workloads.find import dotted_name
-from jaxprof.workloads.specs import array_text
+from jaxprof.workloads.function import make
+from jaxprof.workloads.specs import Spec, array_text
 
 _SEED: Final = 0
-_INTEGERS_BELOW: Final = 10
 _LONGEST: Final = 1 << 18
 """Limit for the characters of a call's specs; a longer call is not written down."""
 
@@ -131,41 +131,19 @@ def key_kind(keys: Any) -> str:
 def _made(array: KeptArray, random: Any, *, spread: bool) -> Any:
     import jax
 
+    value = array.value
+    if value is None:
+        kind: Literal["key", "array"] = "key" if array.key else "array"
+        (value,) = make((Spec(text="", kind=kind, dtype=array.key or array.dtype.name, shape=array.shape),), {}, random)
+    elif array.key:
+        value = jax.random.wrap_key_data(value, impl=array.key)
     if array.key:
-        return _made_key(array, random)
-    value = array.value if array.value is not None else _made_up(array, random)
+        return value
     if array.weak and array.shape == ():
         return jax.numpy.asarray(value.item())
     if not spread:
         return value
     return jax.device_put(value, array.sharding) if array.devices > 1 else jax.numpy.asarray(value)
-
-
-def _made_key(array: KeptArray, random: Any) -> Any:
-    import jax
-
-    if array.value is not None:
-        return jax.random.wrap_key_data(array.value, impl=array.key)
-    key = jax.random.key(int(random.integers(2**31)), impl=array.key)
-    return jax.random.split(key, array.shape) if array.shape else key
-
-
-def _made_up(array: KeptArray, random: Any) -> Any:
-    """Return normal numbers for floats, and 0 to 9 for integers (0 and 1 if they are too narrow), as argument specs
-    do."""
-    import jax.numpy as jnp
-    import numpy as np
-
-    if jnp.issubdtype(array.dtype, np.bool_):
-        return random.random(array.shape) < 0.5
-    if jnp.issubdtype(array.dtype, np.integer):
-        most: Any = jnp.iinfo
-        below = min(_INTEGERS_BELOW, int(most(array.dtype).max) + 1)
-        return random.integers(below, size=array.shape).astype(array.dtype)
-    normal = random.standard_normal(array.shape, dtype=np.float32)
-    if jnp.issubdtype(array.dtype, np.complexfloating):
-        normal = normal + 1j * random.standard_normal(array.shape, dtype=np.float32)
-    return np.asarray(normal).astype(array.dtype)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
