@@ -172,7 +172,7 @@ def test_a_named_variable_is_kept_if_it_is_a_setting():
 def test_the_run_and_the_header_mask_the_environment_alike(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=/home/me/secret")
     monkeypatch.setenv("JAX_COORDINATOR_ADDRESS", "secret:1234")
-    settings = read_environment([], None).settings
+    settings = read_environment().settings
     assert "secret" not in json.dumps(settings)
     assert settings["XLA_FLAGS"] == "--xla_dump_to=..."
     assert settings["JAX_COORDINATOR_ADDRESS"] == "..."

@@ -55,11 +55,7 @@ def cpu_model() -> str | None:
     import re
 
     named = re.compile(r"^(?:model name|cpu model|Model|Hardware)\s*:\s*(\S.*?)\s*$", re.MULTILINE)
-    try:
-        match = named.search(Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace"))
-    except OSError:
-        match = None
-    if match:
+    if match := named.search(text_at(Path("/proc/cpuinfo"))):
         return " ".join(match.group(1).split())
     if sys.platform == "darwin":
         import subprocess  # not above: a recorded program would wait for it
@@ -155,14 +151,7 @@ class MemoryGroup:
     def used_bytes(self) -> int | None:
         """Return the memory in use without the page cache that the kernel frees first; None if it cannot be read."""
         used = _integer(self.used)
-        if used is None:
-            return None
-        inactive = 0
-        for line in (_text(self.statistics) or "").splitlines():
-            key, _, value = line.partition(" ")
-            if key == self.inactive_key and value.strip().isdigit():
-                inactive = int(value)
-        return max(0, used - inactive)
+        return None if used is None else max(0, used - numbers_at(self.statistics).get(self.inactive_key, 0))
 
     def left_bytes(self) -> int | None:
         """Return the memory that the group may still take; None if its use cannot be read."""
@@ -181,7 +170,7 @@ class Limits:
 
 def read_limits(mount: Path = MOUNT, membership: Path = MEMBERSHIP) -> Limits:
     """Read the limits of this process: a handful of small files; on a system without cgroups there are none."""
-    version_1, version_2 = _memberships(_text(membership) or "")
+    version_1, version_2 = _memberships(text_at(membership))
     cores: list[float] = []
     groups: list[MemoryGroup] = []
     if version_2 is not None:
@@ -225,7 +214,7 @@ def _upwards(base: Path, path: str) -> Iterator[Path]:
 
 def _v2_cores(folder: Path) -> list[float]:
     """Return the limit in `cpu.max`: `QUOTA PERIOD` in microseconds, or `max PERIOD`; empty if there is none."""
-    words = (_text(folder / "cpu.max") or "").split()
+    words = text_at(folder / "cpu.max").split()
     if len(words) == 2 and words[0].isdigit() and words[1].isdigit() and int(words[1]) > 0:
         return [int(words[0]) / int(words[1])]
     return []
@@ -245,13 +234,20 @@ def _memory_group(folder: Path, limit: str, used: str, inactive_key: str) -> lis
 
 def _integer(path: Path) -> int | None:
     try:
-        return int(_text(path) or "")
+        return int(text_at(path))
     except ValueError:
         return None
 
 
-def _text(path: Path) -> str | None:
+def text_at(path: Path) -> str:
+    """Return the text of one of the system's files; empty if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return None
+        return ""
+
+
+def numbers_at(path: Path) -> dict[str, int]:
+    """Return the numbers in the lines `NAME NUMBER` of one of the system's files; none if it cannot be read."""
+    rows = (line.split() for line in text_at(path).splitlines())
+    return {words[0]: int(words[1]) for words in rows if len(words) > 1 and words[1].isdigit()}

@@ -236,11 +236,10 @@ class Recorder:
         if self._environment_read or not self._compiled:
             return
         self._environment_read = True
-        from jaxprof.engine.measure.environment import load_average, read_environment
-        from jaxprof.engine.measure.jax_devices import describe
+        from jaxprof.engine.measure.environment import read_environment
 
         jax = sys.modules["jax"]
-        self._emit(read_environment([describe(device) for device in jax.local_devices()], load_average()))
+        self._emit(read_environment(jax.local_devices()))
         if jax.process_count() > 1:
             self._emit(ProcessIdentified(index=jax.process_index(), count=jax.process_count()))
 

@@ -17,13 +17,13 @@ import signal
 import subprocess
 import time
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxprof.errors import WorkerError, system_words
 from jaxprof.files import LineBuffer
 from jaxprof.light_dataclass import dataclass
 from jaxprof.limits import LINE, unbound
+from jaxprof.operating_system import MOUNT, numbers_at
 from jaxprof.text import last_words
 
 if TYPE_CHECKING:
@@ -88,14 +88,7 @@ def explain(returncode: int | None, oom_kills: int = 0, words: str = "") -> Exit
 
 def oom_kill_count() -> int:
     """Return how many processes of this cgroup (v2) the kernel has killed for memory; 0 if that cannot be read."""
-    try:
-        for line in Path("/sys/fs/cgroup/memory.events").read_text(encoding="utf-8").splitlines():
-            name, _, count = line.partition(" ")
-            if name == "oom_kill":
-                return int(count)
-    except (OSError, ValueError):
-        return 0
-    return 0
+    return numbers_at(MOUNT / "memory.events").get("oom_kill", 0)
 
 
 LOG_LINE_LIMIT = 8192

@@ -291,5 +291,5 @@ def test_of_the_machine_and_its_control_group_the_one_with_less_counts(monkeypat
     ],
 )
 def test_the_memory_that_the_kernel_says_is_available(monkeypatch, text, free):
-    monkeypatch.setattr(Path, "read_text", lambda path, encoding="": text)
+    monkeypatch.setattr(Path, "read_text", lambda path, **_: text)
     assert preflight._machine_bytes() == free

@@ -38,13 +38,13 @@ def _compile(request: CompileRequest, recorder: Reporter) -> None:
     import jax
     import numpy as np
 
-    from jaxprof.engine.measure.environment import load_average, read_environment
+    from jaxprof.engine.measure.environment import read_environment
     from jaxprof.engine.measure.sharding import make_mesh
     from jaxprof.engine.measure.stages import compile_stages
     from jaxprof.workloads.find import find
 
     start_jax(recorder, request.spec.device)
-    recorder.emit(read_environment([], load_average()))
+    recorder.emit(read_environment())
     workload = find(request.spec.target, request.spec.arguments, request.spec.argv)
     variant = workload.variant(request.spec.variant)
     if variant.how == "numpy":

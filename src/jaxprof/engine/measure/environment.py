@@ -11,13 +11,14 @@ import platform
 import re
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from jaxprof.events import EnvironmentRead, Scalar
-from jaxprof.operating_system import cpu_model, processors, read_limits
+from jaxprof.operating_system import cpu_model, processors, read_limits, text_at
 from jaxprof.private import safe_variables
 
 _JAX_SETTINGS = (
@@ -81,8 +82,8 @@ class HostLoadMeter:
         self._seconds += clock - clock_before
 
 
-def read_environment(devices: list[dict[str, Any]], load_average_before: float | None) -> EnvironmentRead:
-    """Return the environment of a run; with `devices` if jax is used, and with jax's versions if it is imported."""
+def read_environment(devices: Iterable[Any] = ()) -> EnvironmentRead:
+    """Return the environment of a run; with these of JAX's devices, and with jax's versions if it is imported."""
     jax, jaxlib = sys.modules.get("jax"), sys.modules.get("jaxlib")
     settings: dict[str, Scalar | None] = {
         "cores": cores(),
@@ -91,17 +92,22 @@ def read_environment(devices: list[dict[str, Any]], load_average_before: float |
         "blas": _blas_name(),
         "blas_threads": _blas_threads(),
         "clock_governor": _first_line(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
-        "load_average_before": load_average_before,
+        "load_average_before": load_average(),
     }
     settings |= safe_variables(os.environ)
     if jax is not None:
         settings |= {name: _scalar(getattr(jax.config, name, None)) for name in _JAX_SETTINGS}
+    described: list[dict[str, Any]] = []
+    for device in devices:
+        from jaxprof.engine.measure.jax_devices import describe
+
+        described.append(describe(device))
     return EnvironmentRead(
         python=platform.python_version(),
         numpy=np.__version__,
         jax=jax.__version__ if jax is not None else None,
         jaxlib=jaxlib.__version__ if jaxlib is not None else None,
-        devices=devices,
+        devices=described,
         settings=settings,
     )
 
@@ -131,10 +137,7 @@ def _blas_name() -> str | None:
 
 def _blas_threads() -> int | None:
     """Return the number of threads of the loaded BLAS, according to itself; None if no known BLAS is loaded."""
-    try:
-        mapped = set(re.findall(r"(/\S+\.so\S*)", Path("/proc/self/maps").read_text(encoding="utf-8")))
-    except OSError:
-        return None
+    mapped = set(re.findall(r"(/\S+\.so\S*)", text_at(Path("/proc/self/maps"))))
     for library, functions in _BLAS_THREADS:
         for path in sorted(path for path in mapped if library in Path(path).name):
             handle = ctypes.CDLL(path)

@@ -112,11 +112,10 @@ def compile_call(
     def compile_it(recorder: Reporter) -> None:
         import jax
 
-        from jaxprof.engine.measure.environment import load_average, read_environment
-        from jaxprof.engine.measure.jax_devices import describe
+        from jaxprof.engine.measure.environment import read_environment
         from jaxprof.engine.measure.stages import compile_traced
 
-        recorder.emit(read_environment([describe(device) for device in jax.local_devices()], load_average()))
+        recorder.emit(read_environment(jax.local_devices()))
         with recorder.phase("trace"):
             jitted, traced = _traced(function, args, kwargs)
         compile_traced(recorder, jitted, traced, keep_constants=spec.keep_constants)

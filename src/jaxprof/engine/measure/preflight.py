@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jaxprof.engine.measure.control import Reporter
 from jaxprof.errors import DoesNotFitError
 from jaxprof.events import BuffersReported
-from jaxprof.operating_system import read_limits
+from jaxprof.operating_system import numbers_at, read_limits
 from jaxprof.units import bytes_, seconds
 from jaxprof.workloads.model import Estimate, Variant
 
@@ -53,10 +53,5 @@ def available_host_bytes() -> int | None:
 
 
 def _machine_bytes() -> int | None:
-    try:
-        for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except (OSError, ValueError, IndexError):
-        return None
-    return None
+    kibibytes = numbers_at(Path("/proc/meminfo")).get("MemAvailable:")
+    return None if kibibytes is None else kibibytes * 1024

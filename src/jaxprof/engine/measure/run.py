@@ -24,9 +24,8 @@ from jaxprof.workloads.model import Estimate, Variant, Workload
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from jaxprof.engine.measure.environment import HostLoadMeter
     from jaxprof.engine.protocol.request import RunRequest
-    from jaxprof.events import EnvironmentRead, RunSpec, Scalar
+    from jaxprof.events import RunSpec, Scalar
 
 
 def measure_request(
@@ -78,15 +77,16 @@ def _run(recorder: Reporter, workload: Workload, variant: Variant, request: RunR
         device = start_jax(recorder, request.spec.device)
     recorder.control.start_clock(request.spec.max_seconds)
 
-    from jaxprof.engine.measure.environment import HostLoadMeter
+    from jaxprof.engine.measure.environment import HostLoadMeter, load_average, read_environment
 
-    load, environment = HostLoadMeter(), _environment(device)
+    load, environment = HostLoadMeter(), read_environment(_devices_beside(device))
     recorder.control.on_wait = load.wait
     recorder.emit(environment)
     try:
         _measured(recorder, CallSampler(recorder, execute=execute), workload, variant, request, device)
     finally:
-        recorder.emit(_with_load(environment, load))
+        after = {"load_average_after": load_average(), "other_busy_cores": load.other_busy_cores()}
+        recorder.emit(replace(environment, settings={**environment.settings, **after}))
 
 
 def _measured(
@@ -175,25 +175,13 @@ def _report_estimate(recorder: Reporter, estimate: Estimate) -> None:
         recorder.emit(CostReported(flops=estimate.flops, bytes_accessed=estimate.traffic_bytes, source=ESTIMATED_BY))
 
 
-def _environment(device: Any) -> EnvironmentRead:
-    from jaxprof.engine.measure.environment import load_average, read_environment
+def _devices_beside(device: Any) -> list[Any]:
+    """Return JAX's devices of the same kind as `device`, which is among them; none without one."""
+    if device is None:
+        return []
+    import jax
 
-    devices: list[dict[str, Any]] = []
-    if device is not None:
-        import jax
-
-        from jaxprof.engine.measure.jax_devices import describe
-
-        devices = [describe(local) for local in jax.local_devices(backend=device.client.platform)]
-    return read_environment(devices, load_average())
-
-
-def _with_load(environment: EnvironmentRead, load: HostLoadMeter) -> EnvironmentRead:
-    """Return the environment with the machine's load during the run."""
-    from jaxprof.engine.measure.environment import load_average
-
-    after = {"load_average_after": load_average(), "other_busy_cores": load.other_busy_cores()}
-    return replace(environment, settings={**environment.settings, **after})
+    return jax.local_devices(backend=device.client.platform)
 
 
 def run_numpy(
