@@ -224,16 +224,10 @@ def test_the_others_are_frozen_while_one_has_its_block(stage):
 
 @pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_a_process_that_holds_an_accelerator_is_not_frozen_and_is_checked(tmp_path, monkeypatch):
-    spins = "import threading\nthreading.Thread(target=lambda: [None for _ in iter(int, 1)], daemon=True).start()\n"
-    at = 'open(os.environ["PIDS"], "a")'
-    stage = Turns(tmp_path, monkeypatch, ENGINE.replace(at, f"if variant == 'spins':\n    exec({spins!r})\n{at}"))
-    monkeypatch.setattr(turns, "LEAST_WAIT_SECONDS", 0.0)
+def test_a_process_that_holds_an_accelerator_is_not_frozen(stage, monkeypatch):
     monkeypatch.setattr(stage.scheduler, "_placement", lambda *_: WorkerEnvironment(device="cuda:0", environment={}))
-    session = stage.take("spins", "watcher", device="cuda:0")
+    session = stage.take("a", "watcher", device="cuda:0")
     assert {state for _, *states in states_of_others(session, "r2") for state in states} <= {"R", "S"}
-    codes = {run.id: sorted(warning.code for warning in run.warnings) for run in session.runs.values()}
-    assert codes == {"r1": ["folded_constants", "not_idle"], "r2": ["folded_constants"]}
 
 
 @pytest.mark.process

@@ -113,16 +113,6 @@ class EngineRun:
             self._report_silence(silent_seconds)
             self._end_in_time(now - began, silent_seconds)
 
-    def processor_seconds(self) -> float | None:
-        """Return the processor time of the worker's process and its threads so far; None if it cannot be read."""
-        import psutil
-
-        try:
-            times = psutil.Process(self.process.pid).cpu_times()
-        except psutil.Error:
-            return None
-        return float(times.user + times.system)
-
     def record_readings(self) -> None:
         """Take a reading of the device now, and record it."""
         self._record(self._watch.take())

@@ -6,7 +6,7 @@ one process at a time, before the turns; the work after the steady run likewise,
 
 One process works at a time, and the others are frozen, because the threads of a waiting process go on spinning (those
 of OpenBLAS, which NumPy uses, slow a matrix product under jit down by a factor of 1.7). A process that holds an
-accelerator is not frozen: it waits, and its processor time is checked. Two checks guard the turns themselves. Whole
+accelerator is not frozen: it only waits. Two checks guard the turns themselves. Whole
 blocks in the first launch show how soon calls settle after another run's turn; samples count only from there. And each
 run is sampled alone before anybody's turn: where these samples differ from those of its turns, `analysis` takes the
 samples measured alone.
@@ -58,7 +58,7 @@ from jaxprof.stats.turns import (
     plan_turns,
     settling_seconds,
 )
-from jaxprof.units import percent, seconds
+from jaxprof.units import seconds
 
 LEAST_LAUNCHES = 3
 """Never stop before this many launches: two give an interval six times as wide as that of five."""
@@ -132,42 +132,10 @@ MEMORY_SHARE = 0.8
 """Largest share of the free memory that the engines still to be started may need to live together."""
 MOST_COLD_SECONDS = 30.0
 """A run that takes longer than both this and its budget to start and compile has one launch."""
-IDLE_SHARE = 0.05
-"""Largest share of a core that a process may use while it waits for its turn without being frozen."""
 _EXCLUSIVE_PLATFORMS = ("tpu",)
 """Platforms whose device only one process at a time can hold."""
 _RECORDED_EVERY_LAUNCH = (PhaseStarted, PhaseEnded, SamplesTaken, LogLine, DeviceReading)
 """Events recorded of every launch; the others do not depend on the process and are recorded once."""
-
-
-@dataclass(slots=True)
-class Rest:
-    """Processor time that a side which cannot be frozen uses while it waits."""
-
-    waited_seconds: float = 0.0
-    used_seconds: float = 0.0
-    """Processor time used while it waited."""
-    began: tuple[float, float] | None = None
-    """Monotonic time when the present wait began, and processor seconds until then; None while it works."""
-
-    def begin(self, used_seconds: float) -> None:
-        """Note that the process has nothing to do from now on, after `used_seconds` of processor time in all."""
-        self.began = time.monotonic(), used_seconds
-
-    def end(self, used_seconds: float) -> None:
-        """Note that the process gets its turn, after `used_seconds` of processor time in all."""
-        if self.began is not None:
-            self.waited_seconds += time.monotonic() - self.began[0]
-            self.used_seconds += used_seconds - self.began[1]
-            self.began = None
-
-    @property
-    def share(self) -> float:
-        """Share of a core used while it waited; 0 if it hardly waited."""
-        return self.used_seconds / self.waited_seconds if self.waited_seconds > LEAST_WAIT_SECONDS else 0.0
-
-
-LEAST_WAIT_SECONDS = 0.2
 
 
 @dataclass(slots=True)
@@ -183,8 +151,6 @@ class Side:
     call_seconds: float = 0.0
     warm_in_seconds: float | None = None
     """Seconds until its calls settle after another run's turn; None before that is probed."""
-    rest: Rest | None = None
-    """Its wait for a turn, if it is not frozen meanwhile."""
     warm_seconds: float | None = None
     """Monotonic time when it was ready for its first turn."""
     finished: RunFinished | None = None
@@ -454,7 +420,7 @@ class Group:
         """Run one block of a side while the others wait; return its samples, or none if its launch ended."""
         assert side.engine is not None
         began = time.monotonic()
-        self._wake(side)
+        side.engine.process.thaw()
         number = self._next_block()
         side.engine.send(
             TurnRequest(
@@ -474,21 +440,10 @@ class Group:
         return []
 
     def _suspend(self, side: Side) -> None:
-        """Freeze the side's process until `_wake`. One that holds an accelerator must not be stopped, because others
-        wait for its driver: it only waits."""
-        if side.engine is None:
-            return
-        if side.plan.spec.device.startswith("cpu:"):
+        """Freeze the side's process until its next turn. One that holds an accelerator must not be stopped, because
+        others wait for its driver: it only waits."""
+        if side.engine is not None and side.plan.spec.device.startswith("cpu:"):
             side.engine.process.freeze()
-        elif (used := side.engine.processor_seconds()) is not None:
-            side.rest = side.rest or Rest()
-            side.rest.begin(used)
-
-    def _wake(self, side: Side) -> None:
-        assert side.engine is not None
-        side.engine.process.thaw()
-        if side.rest is not None and (used := side.engine.processor_seconds()) is not None:
-            side.rest.end(used)
 
     def _progress(self, launch: int, sides: Sequence[Side], share: float, spent: float) -> None:
         left = spent / share * (1 - share)
@@ -509,23 +464,12 @@ class Group:
         if side.finished is not None or side.engine is None:
             return
         began = time.monotonic()
-        self._wake(side)
-        self._report_spinning(side)
+        side.engine.process.thaw()
         side.engine.send(TurnsOverRequest())
         last = side.engine.follow()
         side.spent_seconds += time.monotonic() - began
         self._launch_over(side, launch, last)
         self._close(side)
-
-    def _report_spinning(self, side: Side) -> None:
-        rest, side.rest = side.rest, None
-        if rest is not None and rest.share > IDLE_SHARE:
-            self._warn(
-                side,
-                "not_idle",
-                f"used {percent(rest.share)} of a core while others had their turns",
-                "Spinning threads take time from the others: compare the runs measured alone.",
-            )
 
     def _launch_over(self, side: Side, launch: int, last: Event) -> None:
         assert isinstance(last, RunFinished)

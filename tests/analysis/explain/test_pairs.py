@@ -36,7 +36,7 @@ HERE = ("capture", "run", "comparison")
 ELSEWHERE = {
     "engine": "folded_constants dead_code dtype_narrowed compiled_again zero_copy not_captured compile_cached "
     "over_budget max_seconds_reached",
-    "runner": "not_idle unlike_results results_differ worker_silent",
+    "runner": "unlike_results results_differ worker_silent",
 }
 """Warnings that an engine or the scheduler raises: the tests of these have their cases."""
 STEADY = [1.0, 1.01, 0.99, 1.0, 1.02, 1.0] * 4

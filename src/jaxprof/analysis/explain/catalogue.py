@@ -415,8 +415,6 @@ _OF_RUNS: Final = (
          "Find out what the others leave behind (memory, caches, clocks) that changes its time."),
     _run("unsettled", "calls do not settle within a turn", "Later calls of a turn differ from earlier ones.",
          "The time of a call depends on what ran before it. Look at the samples in their order."),
-    _run("not_idle", "a process worked while others were measured", "It holds an accelerator, and cannot be frozen.",
-         "Compare the runs measured alone."),
     _run("throttled", "the device throttled its clocks", "Heat or its power limit made it slower during the run.",
          "Check the temperature and the power limit; a throttled device gives the times of a slower one."),
     _run("folded_constants", "XLA computed the result while compiling",

@@ -38,7 +38,7 @@ _FAULTS: Final = ("wrong_result", "unlike_results", "results_differ", "folded_co
 _TO_CHANGE: Final = ("compiled_again", "dtype_narrowed")
 """Warnings about the program that leave its times right."""
 _DOUBTS: Final = (
-    "throttled", "busy_machine", "disturbed", "unsettled", "not_idle", "drift", "two_modes", "noise", "outliers",
+    "throttled", "busy_machine", "disturbed", "unsettled", "drift", "two_modes", "noise", "outliers",
     "no_interval", "few_samples",
     "over_budget", "max_seconds_reached", "not_captured",
 )  # fmt: skip
