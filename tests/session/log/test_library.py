@@ -222,7 +222,7 @@ def test_a_job_that_runs_is_neither_deleted_nor_renamed_nor_pruned(library):
         [entry] = library.listed()
         assert (entry.live, entry.running) == (True, True)
         for what in (library.delete, lambda path: library.rename(path, "x")):
-            with pytest.raises(StorageError, match="its processes are running"):
+            with pytest.raises(StorageError, match="it is being written"):
                 what(folder)
         assert library.prunable(keep=0) == []
     finally:

@@ -117,7 +117,7 @@ async def test_deletes_after_asking(kept, shelf):
         writer = LogWriter(new_header(), shelf / "theirs.jaxprof")
         walk.screen.list_sessions()
         await listed(walk)
-        await walk.through("home | ● running\nm D y | is being written now")
+        await walk.through("home | ● running\nm D y | it is being written")
         assert (shelf / "theirs.jaxprof").exists()
         writer.close()
 

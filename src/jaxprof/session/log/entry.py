@@ -1,13 +1,9 @@
-"""Read what a listing shows of a kept session, or of a job, from a few lines of each file. Listing folds no session.
-
-Deleting a job takes the whole folder, and only what jaxprof has written there: other files belong to somebody else.
-"""
+"""Read what a listing shows of a kept session, or of a job, from a few lines of each file. Listing folds no session."""
 
 from __future__ import annotations
 
 import os
-import re
-import shutil
+import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -17,13 +13,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from jaxprof.errors import FileRefusedError, StorageError, system_words
+from jaxprof.errors import FileRefusedError, system_words
 from jaxprof.events import Event, Header, RunClosed, RunPlanned, SessionClosed
 from jaxprof.events.base import session_state, unfinished
-from jaxprof.files import open_regular, with_home
+from jaxprof.files import open_regular
 from jaxprof.light_dataclass import dataclass
 from jaxprof.session.log.reader import events_of, is_live, read_header
-from jaxprof.session_names import EXTENSION, JOB_EXTENSION, attempts_in, process_number
+from jaxprof.session_names import EXTENSION, attempts_in, process_number
 
 if TYPE_CHECKING:
     from jaxprof.events import ProgramStarted
@@ -174,29 +170,36 @@ def _process(event: Event, index: int, count: int) -> tuple[int, int]:
 
 _END_BYTES: Final = 1 << 16
 """Size of the end of a session that holds the lines that close it."""
-_OURS: Final = ("rollup", "capture.json")
-"""Names of files in the folder of a job besides the sessions."""
 
 
-def changed_seconds(folder: Path) -> float:
-    """Return the Unix time when a session in the folder was last written. Raises OSError if none is there."""
+def changed_seconds(path: Path) -> float:
+    """Return the Unix time when a session, or one in the folder of a job, was last written. Raises OSError if none is
+    there."""
     moments: list[float] = []
-    for path in _sessions(folder):
+    for file in _files_of(path):
         with suppress(FileNotFoundError):  # deleted meanwhile
-            moments.append(path.stat().st_mtime)
+            status = file.stat()
+            moments += [status.st_mtime] if stat.S_ISREG(status.st_mode) else []
     if not moments:
-        raise FileNotFoundError(folder)
+        raise FileNotFoundError(path)
     return max(moments)
 
 
-def job_bytes(folder: Path) -> int:
-    """Return the bytes that the folder takes on disk, roll-ups included."""
+def kept_bytes(*paths: Path) -> int:
+    """Return the bytes that sessions and jobs take on disk, roll-ups included; what was deleted meanwhile counts as
+    0."""
     total = 0
-    for place, _, names in os.walk(folder):
-        for name in names:
+    for path in paths:
+        inside = [Path(place, name) for place, _, names in os.walk(path) for name in names]  # none in a file
+        for file in inside or [path]:
             with suppress(OSError):
-                total += Path(place, name).lstat().st_size
+                total += file.lstat().st_size
     return total
+
+
+def is_written(path: Path) -> bool:
+    """Return whether a session, or one in the folder of a job, is being written."""
+    return any(map(is_live, _files_of(path)))
 
 
 def read_job_entry(folder: Path) -> Entry:
@@ -214,7 +217,7 @@ def read_job_entry(folder: Path) -> Entry:
     counts = {process.process_count for process in processes if process.header is not None} - {0}
     return Entry(
         path=folder,
-        size_bytes=job_bytes(folder),
+        size_bytes=kept_bytes(folder),
         modified_seconds=changed,
         header=next((process.header for process in processes if process.header is not None), None),
         planned=next((process.planned for process in processes if process.planned), ()) * len(readable),
@@ -237,62 +240,12 @@ def _ends_of(file: BinaryIO, *, with_plan: bool) -> Iterator[Event]:
     yield from events_of(file, ("run_closed", "session_closed"))
 
 
-def delete_job(folder: Path) -> None:
-    """Delete the folder of a job with all that jaxprof has written there. Raises StorageError, and deletes nothing, if
-    one of its processes runs, or the folder holds anything else."""
-    refuse_live(folder, "deleted")
-    try:
-        strange = sorted(path.name for path in folder.iterdir() if not _is_ours(path))
-        if strange:
-            raise StorageError(
-                f"{folder} cannot be deleted: it also holds {strange[0]}"
-                + (f" and {len(strange) - 1} more" if len(strange) > 1 else ""),
-                "Move files that are not part of the job elsewhere, or delete the folder with `rm -r`.",
-            )
-        if folder.is_symlink():
-            folder.unlink()
-        else:
-            shutil.rmtree(folder)
-    except OSError as error:
-        raise StorageError(f"{folder} cannot be deleted: {system_words(error)}") from error
-
-
-def copy_job(folder: Path, target: Path) -> Path:
-    """Copy the folder of a job, into a folder under its own name. Raises StorageError if the target exists."""
-    target = with_home(target)
-    try:
-        if target.is_dir() and not target.name.endswith(JOB_EXTENSION):
-            target = target / folder.name
-        if not target.name.endswith(JOB_EXTENSION):
-            target = target.with_name(target.name + JOB_EXTENSION)
-        if target.exists():
-            raise StorageError(f"{target} already exists", "Give another name.")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(folder, target)
-    except OSError as error:
-        raise StorageError(f"the job cannot be copied to {target}: {system_words(error)}") from error
-    return target
-
-
-def is_job_live(folder: Path) -> bool:
-    """Return whether a process of the job is being recorded."""
-    return any(map(is_live, _sessions(folder)))
-
-
-def refuse_live(folder: Path, done: str) -> None:
-    if is_job_live(folder):
-        what = f"{folder.name} cannot be {done}: its processes are running"
-        raise StorageError(what, "Wait until they are over.")
-
-
-def _is_ours(path: Path) -> bool:
-    """Return whether jaxprof wrote the file at `path`, even if unfinished (`.ranks.json.1f2e3d4c.partial`)."""
-    name = re.sub(r"^\.(.+?)(\.[0-9a-f]{8})?\.partial$", r"\1", path.name)
-    return name in _OURS or process_number(name) is not None
-
-
 def _sessions(folder: Path) -> list[Path]:
     """Return the sessions of all processes, including those of earlier attempts."""
     with suppress(OSError), os.scandir(folder) as entries:
         return [folder / entry.name for entry in entries if process_number(entry.name) is not None and entry.is_file()]
     return []
+
+
+def _files_of(path: Path) -> list[Path]:
+    return _sessions(path) if path.is_dir() else [path]

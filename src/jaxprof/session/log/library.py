@@ -1,4 +1,7 @@
-"""The folder in which sessions are kept: list, rename, copy, delete, prune. Listing folds no session."""
+"""The folder in which sessions are kept: list, rename, copy, delete, prune. Listing folds no session.
+
+Deleting a job takes its whole folder, and only what jaxprof has written there: other files belong to somebody else.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +9,21 @@ import contextlib
 import os
 import re
 import shutil
-import stat
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
 from jaxprof.errors import StorageError, UsageError, not_found, system_words
 from jaxprof.events import Header
 from jaxprof.files import PRIVATE, private_folder, taking_place, with_home
-from jaxprof.session.log.entry import (
-    Entry,
-    changed_seconds,
-    copy_job,
-    delete_job,
-    is_job_live,
-    job_bytes,
-    read_entry,
-    read_job_entry,
-    refuse_live,
-)
-from jaxprof.session.log.reader import is_live
+from jaxprof.session.log.entry import Entry, changed_seconds, is_written, kept_bytes, read_entry, read_job_entry
 from jaxprof.session.log.state import state_folder, url_of
-from jaxprof.session_names import EXTENSION, JOB_EXTENSION
+from jaxprof.session_names import EXTENSION, JOB_EXTENSION, process_number
+from jaxprof.units import and_more
+
+_OURS: Final = ("rollup", "capture.json")
+"""Names of files in the folder of a job besides the sessions."""
 
 
 def none_kept() -> UsageError:
@@ -123,37 +119,46 @@ class Library:
         if target == path:
             return path
         if is_job:
-            refuse_live(path, "renamed")
+            _refuse_written(path, "renamed")
         return _moved(path, target)
 
     def copy(self, path: Path, target: Path) -> Path:
         """Copy the session, or the job ("save as"), into a folder under its own name. Raises StorageError if the target
         exists."""
-        if path.is_dir() and _is_job(path, "copied"):
-            return copy_job(path, target)
+        extension = JOB_EXTENSION if _is_job(path, "copied") else ""
         target = with_home(target)
         try:
-            if target.is_dir():
+            if target.is_dir() and not (extension and target.name.endswith(extension)):
                 target = target / path.name
+            target = target.with_name(f"{target.name.removesuffix(extension)}{extension}")
             if target.exists():
                 raise StorageError(f"{target} already exists", "Give another name.")
             private_folder(target.parent)
-            with taking_place(target, PRIVATE) as fresh:
-                shutil.copyfile(path, fresh)
+            if extension:
+                shutil.copytree(path, target)
+            else:
+                with taking_place(target, PRIVATE) as fresh:
+                    shutil.copyfile(path, fresh)
         except OSError as error:
-            raise StorageError(f"the session cannot be copied to {target}: {system_words(error)}") from error
+            raise StorageError(f"{path.name} cannot be copied to {target}: {system_words(error)}") from error
         return target
 
     def delete(self, path: Path) -> None:
         """Delete the session, or the folder of a job. Raises StorageError if that fails, if it is being written, or if
         the folder holds anything else."""
-        if _is_job(path, "deleted"):
-            delete_job(path)
-            return
-        if is_live(path):
-            raise StorageError(f"{path.name} is being written now", "Wait until its runs are over, or cancel them.")
+        is_job = _is_job(path, "deleted")
+        _refuse_written(path, "deleted")
         try:
-            path.unlink(missing_ok=True)
+            strange = sorted(entry.name for entry in path.iterdir() if not _is_ours(entry)) if is_job else []
+            if strange:
+                raise StorageError(
+                    f"{path} cannot be deleted: it also holds {and_more(strange, 1)}",
+                    "Move files that are not part of the job elsewhere, or delete the folder with `rm -r`.",
+                )
+            if is_job and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
         except OSError as error:
             raise StorageError(f"{path} cannot be deleted: {system_words(error)}") from error
 
@@ -172,7 +177,7 @@ class Library:
             if path.parent.absolute() != self.folder.absolute():
                 continue
             try:
-                changed, size = _changed_seconds(path), kept_bytes(path)
+                changed, size = changed_seconds(path), kept_bytes(path)
             except FileNotFoundError:  # deleted meanwhile
                 continue
             rank += 1
@@ -180,19 +185,9 @@ class Library:
             aged = older_than_days is not None and time.time() - changed > older_than_days * 86_400
             beyond = keep is not None and rank >= keep
             full = max_bytes is not None and used > max_bytes
-            is_written = is_job_live if path.name.endswith(JOB_EXTENSION) else is_live
             if (aged or beyond or full) and not is_written(path):
                 doomed.append(path)
         return doomed
-
-
-def kept_bytes(*paths: Path) -> int:
-    """Return the size of these sessions and jobs on disk; those that were deleted meanwhile count as 0."""
-    total = 0
-    for path in paths:
-        with contextlib.suppress(OSError):
-            total += job_bytes(path) if path.name.endswith(JOB_EXTENSION) else path.stat().st_size
-    return total
 
 
 def _newest_first(paths: Iterable[Path]) -> list[Path]:
@@ -200,18 +195,8 @@ def _newest_first(paths: Iterable[Path]) -> list[Path]:
     dated: list[tuple[float, Path]] = []
     for path in paths:
         with contextlib.suppress(OSError):
-            dated.append((_changed_seconds(path), path))
+            dated.append((changed_seconds(path), path))
     return [path for _, path in sorted(dated, reverse=True)]
-
-
-def _changed_seconds(path: Path) -> float:
-    """Return the Unix time of the last change of a session or a job. Raises OSError if there is none."""
-    if path.name.endswith(JOB_EXTENSION):
-        return changed_seconds(path)
-    status = path.stat()
-    if not stat.S_ISREG(status.st_mode):
-        raise FileNotFoundError(path)
-    return status.st_mtime
 
 
 def _is_job(path: Path, done: str) -> bool:
@@ -222,6 +207,18 @@ def _is_job(path: Path, done: str) -> bool:
         return True
     what = f"{path} cannot be {done}: it is a folder, not a session"
     raise StorageError(what, "Name a session in it; `mv` and `rm -r` take folders.")
+
+
+def _refuse_written(path: Path, done: str) -> None:
+    if is_written(path):
+        what = f"{path.name} cannot be {done}: it is being written"
+        raise StorageError(what, "Wait until its runs are over, or cancel them.")
+
+
+def _is_ours(path: Path) -> bool:
+    """Return whether jaxprof wrote the file at `path`, even if unfinished (`.ranks.json.1f2e3d4c.partial`)."""
+    name = re.sub(r"^\.(.+?)(\.[0-9a-f]{8})?\.partial$", r"\1", path.name)
+    return name in _OURS or process_number(name) is not None
 
 
 def _moved(path: Path, target: Path) -> Path:
