@@ -15,36 +15,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.events.base import (
-    NOWHERE,
-    PHASES,
-    SCHEMA_MAJOR,
-    SCHEMA_MINOR,
-    SERIES,
-    STARTUP_PHASES,
-    STATUSES,
-    EnvironmentRead,
-    Event,
-    Header,
-    Heartbeat,
-    LogLine,
-    Scalar,
-    SourceFile,
-    SourceLocation,
-    SourcesRead,
-    WarningRaised,
-    encode,
-    finite,
-    run_number,
-)
+from jaxprof.events.base import Event
 from jaxprof.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from jaxprof.events.base import *  # noqa: F403
     from jaxprof.events.captures import *  # noqa: F403
     from jaxprof.events.programs import *  # noqa: F403
     from jaxprof.events.runs import *  # noqa: F403
 
 _NAMES = {
+    "base": (
+        "EnvironmentRead", "Event", "Header", "Heartbeat", "LogLine", "NOWHERE", "PHASES", "SCHEMA_MAJOR",
+        "SCHEMA_MINOR", "SERIES", "STARTUP_PHASES", "STATUSES", "Scalar", "SourceFile", "SourceLocation",
+        "SourcesRead", "WarningRaised", "encode", "finite", "run_number",
+    ),
     "captures": (
         "BuffersReported", "CaptureTaken", "CompilePasses", "CopyTimes", "HeldBuffer", "IdleCause",
         "KernelLaunch", "KernelTimes", "KernelsMeasured", "PassTimes", "StepParts", "StepTimes",
@@ -82,31 +67,8 @@ def event_type(name: str) -> type[Event] | None:
     """Return the type of the event called `name` in the log (`RunPlanned` for `run_planned`), or None if this version
     has none."""
     class_name = "".join(word.capitalize() for word in name.split("_"))
-    value = _load(class_name) if class_name in _HOME else globals().get(class_name)
+    value = _load(class_name) if class_name in _HOME else None
     return value if isinstance(value, type) and issubclass(value, Event) and value.type == name else None
 
 
-__all__ = [
-    "NOWHERE",
-    "PHASES",
-    "SCHEMA_MAJOR",
-    "SCHEMA_MINOR",
-    "SERIES",
-    "STARTUP_PHASES",
-    "STATUSES",
-    "EnvironmentRead",
-    "Event",
-    "Header",
-    "Heartbeat",
-    "LogLine",
-    "Scalar",
-    "SourceFile",
-    "SourceLocation",
-    "SourcesRead",
-    "WarningRaised",
-    "encode",
-    "event_type",
-    "finite",
-    "run_number",
-    *_HOME,
-]
+__all__ = ["event_type", *_HOME]
