@@ -9,7 +9,7 @@ import functools
 import sys
 import weakref
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -88,18 +88,16 @@ def unwrapped(function: Any) -> list[Any]:
 
 def code_of(function: Any) -> CodeType | None:
     """Return the code of the innermost wrapped function; None if that is not written in Python."""
-    for candidate in reversed(unwrapped(function)):
-        if isinstance(candidate, FunctionType):
-            return candidate.__code__
-    return None
+    return next(_codes(reversed(unwrapped(function))), None)
 
 
 def outer_code(function: Any) -> CodeType | None:
     """Return the code of the outermost wrapper that has one: `grad` of a function is not the function."""
-    for candidate in unwrapped(function):
-        if isinstance(candidate, FunctionType):
-            return candidate.__code__
-    return None
+    return next(_codes(unwrapped(function)), None)
+
+
+def _codes(chain: Iterable[Any]) -> Iterator[CodeType]:
+    return (candidate.__code__ for candidate in chain if isinstance(candidate, FunctionType))
 
 
 def name_matches(function: Any, name: str) -> bool:

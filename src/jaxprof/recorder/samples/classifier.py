@@ -186,12 +186,8 @@ class Classifier:
     def _interpret(self, stack: Stack) -> Seen:
         if not stack.codes:
             return Seen(HOST)
-        inside = _callback_frames(stack)
-        if inside:
-            called = Stack(stack.codes[inside:], stack.offsets[inside:], stack.kinds[inside:], stack.globals[inside:])
-            line = _user_line(called, called.jax_functions)
-            line = line and replace(line, through=_callback_name(stack, inside))
-            return Seen(CALLBACK, line, sites_of(called, CALLBACK), path=_callback_path(stack, inside) + _path(called))
+        if inside := _callback_frames(stack):
+            return _called_back(stack, inside)
         names = stack.jax_functions
         at = stack.caller
         spot = spot_of(stack.codes[at], stack.offsets[at]) if at >= 0 else CallSpot(0, "", "")
@@ -365,19 +361,17 @@ def _callback_frames(stack: Stack) -> int:
     return max((end for end, (code, kind) in frames if kind == JAX and code.co_name in _CALLBACKS), default=0)
 
 
-def _callback_name(stack: Stack, end: int) -> str:
-    """Return the user's function that the compiled function calls; empty if it is a library's."""
-    return next((stack.codes[at].co_name for at in range(end - 1, -1, -1) if stack.kinds[at] == USER), "")
-
-
-def _callback_path(stack: Stack, end: int) -> tuple[tuple[CodeType, int], ...]:
-    """Return the user's function that the compiled function calls, with its line; empty if it is a library's. What that
-    function calls is part of its lines."""
-    outermost = next((at for at in range(end - 1, -1, -1) if stack.kinds[at] == USER), None)
-    if outermost is None:
-        return ()
-    code = stack.codes[outermost]
-    return ((code, spot_of(code, stack.offsets[outermost]).line),)
+def _called_back(stack: Stack, end: int) -> Seen:
+    """Return what a thread does in a callback, which has the innermost `end` frames: the compiled function's call is
+    the user's line, and what the function that is called back calls is part of its lines."""
+    called = Stack(stack.codes[end:], stack.offsets[end:], stack.kinds[end:], stack.globals[end:])
+    line, path = _user_line(called, called.jax_functions), _path(called)
+    at = next((at for at in range(end - 1, -1, -1) if stack.kinds[at] == USER), None)
+    through = ""
+    if at is not None:
+        through, spot = stack.codes[at].co_name, spot_of(stack.codes[at], stack.offsets[at])
+        path = ((stack.codes[at], spot.line), *path)
+    return Seen(CALLBACK, line and replace(line, through=through), sites_of(called, CALLBACK), path=path)
 
 
 def _is_stepping(code: CodeType, spot: CallSpot) -> bool:

@@ -15,7 +15,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from jaxprof.events import (
     ArraysCounted,
@@ -24,10 +24,10 @@ from jaxprof.events import (
     ProgramSampled,
     ProgramStopped,
     SourceLocation,
-    StageRunning,
     StepsCounted,
     WarningRaised,
 )
+from jaxprof.recorder.compiles.ledger import Ledger
 from jaxprof.recorder.guest import start_thread
 from jaxprof.recorder.places import USER, file_kind
 from jaxprof.recorder.samples.call_text import source_lines
@@ -117,16 +117,6 @@ def settings_lines(names: Iterable[str]) -> dict[str, SourceLocation]:
     return named_at
 
 
-class LedgerView(Protocol):
-    """The part of the ledger that the sampler reads."""
-
-    def stage_seconds(self) -> dict[str, float]:
-        """Return the main thread's cumulative exclusive seconds by stage, including the running one."""
-
-    def running(self) -> list[StageRunning]:
-        """Return the running stages."""
-
-
 def interval(samples: int, awake_seconds: float, own_seconds: float, *, closely: bool) -> float:
     """Return the seconds between two samples, from what so many of them have cost: for how long the sampler was awake,
     and how much CPU time it took."""
@@ -141,7 +131,7 @@ class StackSampler:
     """Samples the main thread: call `start`; events follow until `stop`. Nothing here raises into the program."""
 
     def __init__(
-        self, emit: Callable[[Event], None], ledger: LedgerView, *, main_thread: int, began_seconds: float
+        self, emit: Callable[[Event], None], ledger: Ledger, *, main_thread: int, began_seconds: float
     ) -> None:
         """`main_thread`: its `threading.get_ident`. `began_seconds`: monotonic time at which the program began; the
         time from there to `start` counts as import."""
