@@ -192,7 +192,46 @@ def run_jax(
     for warning in findings.narrowed_inputs(host):
         recorder.emit(warning)
     with settings(device, variant.precision, compilation_cache_on=request.spec.compilation_cache):
-        return _measure(recorder, sampler, variant, request, function, host, device)
+        arguments = Arguments.of(host)
+        if variant.inputs == "device":
+            budget = request.spec.timing_seconds if _has_side_series(request) else 0.0
+            placed = transfer_in(recorder, sampler, arguments, device, budget)
+        else:
+            placed = host
+        program: StagedProgram | None = None
+        if variant.how == "jit":
+            program = compile_stages(recorder, function, placed, keep_constants=request.spec.keep_constants)
+            for warning in findings.program_findings(program):
+                recorder.emit(warning)
+            _refuse_what_does_not_fit(recorder, program, device)
+            fresh = (lambda: arguments.fresh(device)) if program.donates else None
+            calls = Calls(program.jitted, placed, fresh)
+            output, first_seconds = _first_run(recorder, calls)
+        else:
+            calls = Calls(function, placed)
+            output, first_seconds = _first_run_op_by_op(recorder, calls)
+        shared = calls.fresh is None and moved_nothing(calls.arguments, output)
+        call_seconds = _steady(
+            recorder,
+            sampler,
+            calls,
+            output,
+            request,
+            first_seconds,
+            compiled=program is not None,
+            moves_nothing=shared,
+        )
+        if request.launch == 1:
+            _report_memory(recorder, program, device)
+            if _has_side_series(request):
+                transfer_out(recorder, sampler, output, request.spec.timing_seconds)
+            for warning in findings.zero_copies(recorder.shared_transfers, calls=shared):
+                recorder.emit(warning)
+            if request.spec.capture:
+                _capture(recorder, calls, program, call_seconds)
+        if program is not None:
+            return RunOutput(output, partial(is_elementwise, program.jaxpr))
+        return RunOutput(output, partial(traced_is_elementwise, function, calls.arguments))
 
 
 def attribute_jax(
@@ -215,57 +254,6 @@ def attribute_jax(
             calls.once()
             call_seconds = time.perf_counter() - began
         capture_run(recorder, calls.once, call_seconds, kind="attribution")
-
-
-def _measure(
-    recorder: Reporter,
-    sampler: CallSampler,
-    variant: Variant,
-    request: RunRequest,
-    function: Callable[..., Any],
-    host: tuple[Any, ...],
-    device: Any,
-) -> RunOutput:
-    arguments = Arguments.of(host)
-    if variant.inputs == "device":
-        budget = request.spec.timing_seconds if _has_side_series(request) else 0.0
-        placed = transfer_in(recorder, sampler, arguments, device, budget)
-    else:
-        placed = host
-    program: StagedProgram | None = None
-    if variant.how == "jit":
-        program = compile_stages(recorder, function, placed, keep_constants=request.spec.keep_constants)
-        for warning in findings.program_findings(program):
-            recorder.emit(warning)
-        _refuse_what_does_not_fit(recorder, program, device)
-        fresh = (lambda: arguments.fresh(device)) if program.donates else None
-        calls = Calls(program.jitted, placed, fresh)
-        output, first_seconds = _first_run(recorder, calls)
-    else:
-        calls = Calls(function, placed)
-        output, first_seconds = _first_run_op_by_op(recorder, calls)
-    shared = calls.fresh is None and moved_nothing(calls.arguments, output)
-    call_seconds = _steady(
-        recorder,
-        sampler,
-        calls,
-        output,
-        request,
-        first_seconds,
-        compiled=program is not None,
-        moves_nothing=shared,
-    )
-    if request.launch == 1:
-        _report_memory(recorder, program, device)
-        if _has_side_series(request):
-            transfer_out(recorder, sampler, output, request.spec.timing_seconds)
-        for warning in findings.zero_copies(recorder.shared_transfers, calls=shared):
-            recorder.emit(warning)
-        if request.spec.capture:
-            _capture(recorder, calls, program, call_seconds)
-    if program is not None:
-        return RunOutput(output, partial(is_elementwise, program.jaxpr))
-    return RunOutput(output, partial(traced_is_elementwise, function, calls.arguments))
 
 
 def _capture(recorder: Reporter, calls: Calls, program: StagedProgram | None, call_seconds: float) -> None:
