@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxprof.events import PROGRAM_STATES
+from jaxprof.events import PROGRAM_STATES, LoopSite
 from jaxprof.recorder.samples.loops import loops_of
-from jaxprof.recorder.samples.monitored_loop import JUMP, LEFT, CallTimes
+from jaxprof.recorder.samples.monitored_loop import JUMP, LEFT, LineTimes
 from jaxprof.recorder.samples.sample_window import MOST_LINES, SampleWindow, TimedLoop
 from jaxprof.recorder.samples.states import (
     CALL,
@@ -157,17 +157,22 @@ def _step():
 
 LOOP = loops_of(_train.__code__)[0]
 CALLS, BOOKS, WORKS = LOOP.line + 1, _step.__code__.co_firstlineno + 1, _step.__code__.co_firstlineno + 2
+SITE = Site(LoopSite(file=__file__, function="_train", loop_line=LOOP.line, last_line=LOOP.last_line, line=CALLS), LOOP)
+
+
+def _calls(seconds):
+    """Times of ten calls of the function."""
+    return LineTimes(BOOKS - 1, [0.01] * 10, seconds)
 
 
 def _kinds(held, free, *, calls=None, busy=1.0):
     """Seconds by kind and line: of so many samples that found the interpreter's lock held, and others that found the
     thread inside a compiled function without it."""
     place = UserLine(__file__, WORKS if calls else CALLS, "f", "", "flax.nnx")
-    site = Site(__file__, "_train", LOOP.line, LOOP.last_line, CALLS, "", loop=LOOP)
     path = ((_step.__code__, WORKS), (_train.__code__, CALLS)) if calls else ((_train.__code__, CALLS),)
     window = SampleWindow(0.0)
     for number in range(held + free):
-        seen = Seen(UNSEEN if number < held else COMPILED, place, (site,), path=path)
+        seen = Seen(UNSEEN if number < held else COMPILED, place, (SITE,), path=path)
         each = 1.0 / (held + free)
         window.add(seen, each, running=True, stages=NO_STAGES, busy_seconds=busy * each, held=number < held)
 
@@ -187,29 +192,28 @@ def test_while_the_lock_is_held_the_time_is_of_python_at_a_line_that_was_timed()
 
 def test_in_a_function_that_the_loop_calls_each_line_has_its_time():
     """Samples see the call of a compiled function, which gives the lock away, and never the Python before it."""
-    calls = CallTimes()
-    calls.take([mark for at in range(10) for mark in ((JUMP, at), (BOOKS, at), (WORKS, at + 0.008), (LEFT, at + 0.01))])
-    assert calls.calls == 10
+    calls = LineTimes(BOOKS - 1)
+    call = ((JUMP, 0.0), (BOOKS, 0.0), (WORKS, 0.008), (JUMP, 0.01), (LEFT, 0.01))
+    calls.take([(mark, at + moment) for at in range(10) for mark, moment in call])
+    assert len(calls.intervals) == 10
     assert _kinds(90, 10, calls=calls) == {("host", BOOKS): 0.8, ("call", WORKS): 0.1, ("inline", WORKS): 0.1}
-    brief = CallTimes(10, {BOOKS: 0.0002, WORKS: 0.0998})
-    assert _kinds(90, 10, calls=brief)["call", WORKS] > 0.89
+    assert _kinds(90, 10, calls=_calls({BOOKS: 0.0002, WORKS: 0.0998}))["call", WORKS] > 0.89
 
 
 @pytest.mark.parametrize("held", [True, False])
 def test_what_a_callback_takes_is_its_own_although_samples_come_when_it_has_ended(held):
     """It holds the lock, which samples get where it is given away: in the call of the compiled function."""
-    place, site = UserLine(__file__, CALLS, "_train", "step"), Site(__file__, "_train", 0, 0, CALLS, "", loop=LOOP)
-    path, window = ((_train.__code__, CALLS),), SampleWindow(0.0)
+    place, path, window = UserLine(__file__, CALLS, "_train", "step"), ((_train.__code__, CALLS),), SampleWindow(0.0)
     for number in range(100):
         back = number < 40
-        seen = Seen(CALLBACK if back else COMPILED, place, (site,), path=(*((_step.__code__, WORKS),) * back, *path))
+        seen = Seen(CALLBACK if back else COMPILED, place, (SITE,), path=(*((_step.__code__, WORKS),) * back, *path))
         window.add(seen, 0.01, running=True, stages=NO_STAGES, busy_seconds=0.01, held=held and back)
     timed = TimedLoop(
         LOOP,
         {LOOP.line: 0.0, CALLS: 1.0},
         lambda code, line: (HOST, UserLine(__file__, line, code.co_name, "")),
         {CALLS: 100},
-        {_step.__code__: CallTimes(10, {WORKS: 0.095})},
+        {_step.__code__: _calls({WORKS: 0.095})},
     )
     lines = window.event(1.0, None, timed=timed).lines
     assert {(row.kind, row.line): round(row.seconds, 6) for row in lines} == {
@@ -248,9 +252,8 @@ def test_waits_for_a_processor_are_a_part_of_a_lines_measured_time():
     """The line that was waited in has nine tenths of the time, the waits among them."""
     window = SampleWindow(0.0)
     place, path = UserLine(__file__, CALLS, "f", ""), ((_train.__code__, CALLS),)
-    site = Site(__file__, "_train", LOOP.line, LOOP.last_line, CALLS, "", loop=LOOP)
     for number in range(10):
-        seen = Seen(COMPILED, place, (site,), path=path)
+        seen = Seen(COMPILED, place, (SITE,), path=path)
         window.add(seen, 0.1, running=number < 5, stages=NO_STAGES, busy_seconds=0.05)
     window.delayed(0.5, 1.0)
     timed = TimedLoop(

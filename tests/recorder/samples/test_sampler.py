@@ -226,7 +226,7 @@ def test_that_steps_cannot_be_counted_is_said_once(monkeypatch):
     sampler._last_stages = {}
     sampler._tick(1.0)
     assert told == [], "no loop was seen yet"
-    sampler._steps.saw(Seen(COMPILED, None, (Site("f.py", "f", 1, 2, 1, ""),)), 1.0)
+    sampler._steps.saw(Seen(COMPILED, None, (Site(e.LoopSite(file="f.py", loop_line=1, last_line=2, line=1)),)), 1.0)
     sampler._tick(2.0)
     sampler._tick(3.0)
     assert [event.code for event in told if isinstance(event, e.WarningRaised)] == ["steps_not_counted"]

@@ -13,6 +13,7 @@ from types import CodeType
 import pytest
 
 from jaxprof import recorder
+from jaxprof.events import LoopSite
 from jaxprof.hot_loop import hot_loop
 from jaxprof.recorder.samples import monitored_loop, steps
 from jaxprof.recorder.samples.flow import under_a_condition
@@ -48,7 +49,10 @@ def _inner(code):
 
 
 def _seen(*loops, kind=COMPILED):
-    return Seen(kind, None, tuple(Site("f.py", "f", loop.line, loop.last_line, 1, "", loop=loop) for loop in loops))
+    def site(loop):
+        return Site(LoopSite(file="f.py", function="f", loop_line=loop.line, last_line=loop.last_line, line=1), loop)
+
+    return Seen(kind, None, tuple(map(site, loops)))
 
 
 def test_loops_are_found_inner_ones_first():
@@ -128,7 +132,7 @@ def test_the_hot_loop_is_the_innermost_that_holds_most(seen, hot):
 
 class TestLineTimes:
     def test_what_lies_between_iterations_is_shared_out_over_the_lines(self):
-        times = LineTimes(_inner(_train.__code__))
+        times = LineTimes(_inner(_train.__code__).line)
         moments = [(9, 0.5), (JUMP, 1.0), (4, 1.0), (5, 1.1), (JUMP, 2.0), (4, 2.0), (5, 2.5), (JUMP, 3.0), (4, 3.0)]
         assert times.take(moments) == 7
         assert times.intervals == pytest.approx([1.0, 1.0])
@@ -139,7 +143,7 @@ class TestLineTimes:
     def test_recording_a_line_is_not_the_lines_time(self, head, work):
         """The head of a `for` takes next to nothing: what it seems to take is the recording of two lines. A line that
         takes longer than that loses next to nothing."""
-        times = LineTimes(_inner(_train.__code__))
+        times = LineTimes(_inner(_train.__code__).line)
         at = 0.0
         moments = []
         for _ in range(3):
@@ -150,7 +154,7 @@ class TestLineTimes:
         assert times.own_seconds(4) == pytest.approx(2 * (work - min(head, 2e-6)), rel=1e-2)
 
     def test_what_lies_between_leaving_a_loop_and_coming_back_is_none_of_it(self):
-        times = LineTimes(_inner(_train.__code__))
+        times = LineTimes(_inner(_train.__code__).line)
         again = [(4, 9.0), (5, 9.5), (JUMP, 10.0), (4, 10.0), (5, 10.25), (JUMP, 11.0)]
         moments = [(JUMP, 1.0), (4, 1.0), (5, 1.1), (JUMP, 2.0), (4, 2.0), (LEFT, 2.1), *again]
         assert times.take(moments) == len(moments) - 1
@@ -276,10 +280,10 @@ def test_lines_of_a_function_that_the_loop_calls_are_timed_beside_it(monkeypatch
     begun = clock.begin(loop, [_books.__code__])
     _train(20, _books)
     clock.close()
-    times = monitored_loop.CallTimes()
-    times.take(begun[1][_books.__code__])
     first = _books.__code__.co_firstlineno
-    assert (times.calls, set(times.seconds)) == (10, {first + 1, first + 2})
+    times = LineTimes(first)
+    times.take(begun[1][_books.__code__])
+    assert (len(times.intervals), set(times.seconds)) == (10, {first + 1, first + 2})
     assert [code for code, _ in clock.compiled] == [_books.__code__], "told once"
 
 
