@@ -171,7 +171,7 @@ def test_what_comes_between_a_read_and_the_end_is_in_the_next_read(child):
     assert [event.phase for event in events if isinstance(event, PhaseStarted)] == ["run"]
     lines = [(event.stream, event.text) for event in events if isinstance(event, LogLine)]
     assert sorted(lines) == [("stderr", "a traceback"), ("stdout", "no line break"), ("stdout", "out")]
-    assert "a traceback" in child.explain().advice
+    assert "a traceback" in child.explain().hint
 
 
 HOLDS = "if os.fork() == 0:\n    os.set_inheritable(events, True)\n    time.sleep(600)\n"

@@ -8,7 +8,6 @@ from jaxprof import events as e
 from jaxprof.devices.inventory.placement import OF_A_DEVICE
 from jaxprof.engine.protocol.request import TurnsOverRequest
 from jaxprof.errors import WorkerError
-from jaxprof.runner.child import Exit
 from jaxprof.runner.engine_process import EngineProcess
 from jaxprof.runner.engine_run import EngineRun
 from jaxprof.runner.session_recorder import DeviceWatch, SessionRecorder
@@ -33,7 +32,7 @@ class Gone(EngineProcess):
         return last
 
     def explain(self):
-        return Exit("killed by SIGTERM", "")
+        return WorkerError("killed by SIGTERM")
 
 
 class Waiting(EngineProcess):

@@ -152,7 +152,7 @@ def test_what_was_asked_to_end_before_it_was_killed_did_not_lack_memory(tmp_path
     finally:
         process.close()
     assert "memory" not in said.what, "of that the system says nothing"
-    assert ("memory ran out" in said.advice) is not asked, "which is one of two possibilities"
+    assert ("memory ran out" in said.hint) is not asked, "which is one of two possibilities"
     assert ("had not ended after SIGTERM" in said.what) is asked
 
 

@@ -3,10 +3,13 @@ side."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from jaxprof.events.base import FLAT, Event, Scalar
 from jaxprof.light_dataclass import dataclass, field
+
+if TYPE_CHECKING:
+    from jaxprof.errors import JaxprofError
 
 COUNTED_BY_XLA = "compiled.cost_analysis"
 ESTIMATED_BY = "workload's own estimate"
@@ -308,6 +311,11 @@ class RunFinished(Event):
     traceback: str = ""
     out_of_memory: bool = False
     """Whether the run failed because the host or the device had too little free memory."""
+
+    @classmethod
+    def of(cls, why: JaxprofError, status: str = "failed", *, run: str = "") -> RunFinished:
+        """Return the end of a run with this error."""
+        return cls(run=run, status=status, error=why.what, advice=why.hint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,59 +31,40 @@ if TYPE_CHECKING:
     from jaxprof.events import Event, Heartbeat, LogLine
 
 
-@dataclass(frozen=True, slots=True)
-class Exit:
-    """Why a process ended without finishing its run."""
-
-    what: str
-    advice: str
-    known_cause: bool = False
-    """Whether the system reports the cause."""
-
-
 _BY_SIGNAL = {  # by name: Windows has only a few of them
-    "SIGABRT": Exit(
-        "XLA aborted (SIGABRT)", "The log has XLA's own message; a smaller size or another jaxlib may work."
+    "SIGABRT": ("XLA aborted (SIGABRT)", "The log has XLA's own message; a smaller size or another jaxlib may work."),
+    "SIGSEGV": (
+        "crashed with SIGSEGV",
+        "Native code failed: try another jaxlib version, and report the crash with the log.",
     ),
-    "SIGSEGV": Exit(
-        "crashed with SIGSEGV", "Native code failed: try another jaxlib version, and report the crash with the log."
-    ),
-    "SIGBUS": Exit("crashed with SIGBUS", "Often a full /dev/shm or a truncated mapped file: look at the log."),
-    "SIGILL": Exit("crashed with SIGILL", "This jaxlib uses instructions that this processor does not have."),
-    "SIGFPE": Exit("crashed with SIGFPE", "Native code divided by zero: report it with the log."),
-    "SIGTERM": Exit("terminated (SIGTERM)", "Another process ended it; the machine may be shutting down."),
-    "SIGKILL": Exit(
+    "SIGBUS": ("crashed with SIGBUS", "Often a full /dev/shm or a truncated mapped file: look at the log."),
+    "SIGILL": ("crashed with SIGILL", "This jaxlib uses instructions that this processor does not have."),
+    "SIGFPE": ("crashed with SIGFPE", "Native code divided by zero: report it with the log."),
+    "SIGTERM": ("terminated (SIGTERM)", "Another process ended it; the machine may be shutting down."),
+    "SIGKILL": (
         "killed (SIGKILL)",
         "Another process killed it, or memory ran out: `dmesg` shows whether the kernel did.",
     ),
 }
+OUT_OF_MEMORY = "killed by the kernel: out of memory"
 
 
-KILLED_AFTER_TERM = Exit(
-    "killed (SIGKILL): it had not ended after SIGTERM",
-    "Its launcher killed it: jaxprof script -n and batch systems do this when another process has failed.",
-)
-
-
-def explain(returncode: int | None, oom_kills: int = 0, words: str = "") -> Exit:
+def explain(returncode: int | None, oom_kills: int = 0, words: str = "") -> WorkerError:
     """Explain the end of a child. `returncode`: as from subprocess; `oom_kills`: number of processes that the kernel
     killed for memory in this cgroup meanwhile; `words`: what the child last wrote to stderr."""
     last = f" It last wrote: {words}" if words else ""
     if returncode is None:
-        return Exit("the worker stopped responding", "The worker was ended." + last)
+        return WorkerError("the worker stopped responding", "The worker was ended." + last)
     if returncode < 0:
         try:
             number = signal.Signals(-returncode)
         except ValueError:
-            return Exit(f"ended by signal {-returncode}", last.strip())
+            return WorkerError(f"ended by signal {-returncode}", last.strip())
         if number.name == "SIGKILL" and oom_kills > 0:
-            advice = "Choose a smaller size, or free memory." + last
-            return Exit("killed by the kernel: out of memory", advice, known_cause=True)
-        cause = _BY_SIGNAL.get(number.name)
-        if cause is None:
-            return Exit(f"ended by {number.name}", last.strip())
-        return Exit(cause.what, cause.advice + last)
-    return Exit(f"the worker ended with exit code {returncode} in the middle of the run", last.strip())
+            return WorkerError(OUT_OF_MEMORY, "Choose a smaller size, or free memory." + last)
+        what, hint = _BY_SIGNAL.get(number.name, (f"ended by {number.name}", ""))
+        return WorkerError(what, (hint + last).strip())
+    return WorkerError(f"the worker ended with exit code {returncode} in the middle of the run", last.strip())
 
 
 def oom_kill_count() -> int:
@@ -233,7 +214,7 @@ class ChildProcess:
             if stream is not None:
                 stream.close()
 
-    def explain(self) -> Exit:
+    def explain(self) -> WorkerError:
         """Return why the child has ended."""
         return explain(self.returncode, oom_kill_count() - self._oom_kills, self._last_words)
 

@@ -234,8 +234,7 @@ def ask(
                     raise WorkerError(process.answer.error, process.answer.advice)
                 return msgspec.convert(process.answer.data, kind, strict=False)
             if process.over:
-                ended = process.explain()
-                raise WorkerError(ended.what, ended.advice)
+                raise process.explain()
         advice = "Try again."
         if isinstance(request, DescribeRequest):
             advice = "A file is imported to find its functions: code at its top level must finish."

@@ -186,5 +186,4 @@ class EngineRun:
             return self._timed_out
         if self.process.cancelled:
             return RunFinished(run=self.run, status="cancelled", error="cancelled")
-        ended = self.process.explain()
-        return RunFinished(run=self.run, status="crashed", error=ended.what, advice=ended.advice)
+        return RunFinished.of(self.process.explain(), "crashed", run=self.run)

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING
 from jaxprof.early_start import Started, enlarge, environment
 from jaxprof.engine.protocol import encode_request
 from jaxprof.engine.protocol.recording import CaptureRequest, RecordingOptions
+from jaxprof.errors import WorkerError
 from jaxprof.light_dataclass import dataclass, field
 from jaxprof.operating_system import refuse_to_run
-from jaxprof.runner.child import KILLED_AFTER_TERM, ChildProcess, Exit, Pipes
+from jaxprof.runner.child import OUT_OF_MEMORY, ChildProcess, Pipes
 
 if TYPE_CHECKING:
     from jaxprof.events import Event
@@ -122,13 +123,16 @@ class ProgramProcess(ChildProcess):
         """Send SIGTERM to the program."""
         self.signal(signal.SIGTERM)
 
-    def explain(self) -> Exit:
+    def explain(self) -> WorkerError:
         """Return why the program has ended. SIGKILL some time after SIGTERM comes from its launcher, not from a lack of
         memory."""
         ended = super().explain()
-        if self.returncode != -signal.SIGKILL or not self._termination_sent or ended.known_cause:
+        if self.returncode != -signal.SIGKILL or not self._termination_sent or ended.what == OUT_OF_MEMORY:
             return ended
-        return KILLED_AFTER_TERM
+        return WorkerError(
+            "killed (SIGKILL): it had not ended after SIGTERM",
+            "Its launcher killed it: jaxprof script -n and batch systems do this when another process has failed.",
+        )
 
     def end(self, patience_seconds: float) -> None:
         """End the program together with all its children, as ctrl+c and then SIGTERM would, each with half of the

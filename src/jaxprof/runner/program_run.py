@@ -114,9 +114,7 @@ class ProgramScheduler(RecordingScheduler):
             process = self._process or ProgramProcess(self.interpreter.path, self.program, inherit=False)
         except JaxprofError as error:
             self._working = False
-            self._session_recorder.close_run(
-                self._run, RunFinished(status="failed", error=error.what, advice=error.hint)
-            )
+            self._session_recorder.close_run(self._run, RunFinished.of(error))
             raise
         self._process = process
         began = process.began_seconds
@@ -328,8 +326,7 @@ class ProgramScheduler(RecordingScheduler):
         if self._cancel_requests or code == -2:
             return RunFinished(status="cancelled", error="interrupted")
         if code is None or code < 0:
-            ended = process.explain()
-            return RunFinished(status="crashed", error=ended.what, advice=ended.advice)
+            return RunFinished.of(process.explain(), "crashed")
         words = last_words([line.text for line in self.session.runs[self._run].log if line.stream == "stderr"])
         return RunFinished(
             status="failed", error=f"exit code {code}", advice=f"It last wrote: {words}" if words else ""

@@ -207,9 +207,7 @@ class Scheduler(RecordingScheduler):
             placement = self._place(planned)
             engine = self._engine_run(self._current[run], placement)
         except JaxprofError as error:
-            self._session_recorder.close_run(
-                run, RunFinished(run=run, status="failed", error=error.what, advice=error.hint)
-            )
+            self._session_recorder.close_run(run, RunFinished.of(error))
             return
         try:
             self._session_recorder.emit(WorkerStarted(run=run, pid=engine.process.pid, python=engine.process.python))
@@ -219,7 +217,7 @@ class Scheduler(RecordingScheduler):
             engine.record_readings()
             finished = engine.follow()
         except JaxprofError as error:
-            finished = RunFinished(run=run, status="crashed", error=error.what, advice=error.hint)
+            finished = RunFinished.of(error, "crashed")
         finally:
             engine.close()
         assert isinstance(finished, RunFinished)
@@ -250,7 +248,7 @@ class Scheduler(RecordingScheduler):
         except _CancelledError:
             finished = RunFinished(status="cancelled", error="cancelled")
         except JaxprofError as error:
-            finished = RunFinished(status="failed", error=error.what, advice=error.hint)
+            finished = RunFinished.of(error)
         except Exception as error:  # noqa: BLE001 - a damaged file can break the reader anywhere: that is the result
             finished = RunFinished(status="failed", error=f"{type(error).__name__}: {error}")
         self._session_recorder.close_runs([*made.values(), run], finished)

@@ -331,7 +331,7 @@ class Group:
             placement = self._placement(side, shared=shared)
             side.engine = self._start(side, placement)
         except JaxprofError as error:
-            return RunFinished(run=side.run, status="failed", error=error.what, advice=error.hint)
+            return RunFinished.of(error, run=side.run)
         process = side.engine.process
         self._recorder.emit(WorkerStarted(run=side.run, pid=process.pid, python=process.python, launch=launch))
         for text in placement.notes if launch == 1 else ():
