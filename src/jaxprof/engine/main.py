@@ -175,8 +175,10 @@ class Engine:
 
     def __init__(self, events: int, control: int) -> None:
         self._pipe = EventPipe(events)
-        self._reader = ControlReader(control, self._give_turn, self._cancel, self._end)
-        self._keeper = Keeper(self._pipe, self._current_work)
+        self._reader = ControlReader(
+            control, lambda turn: self._control.give_turn(turn), lambda: self._control.cancel(), self._end
+        )
+        self._keeper = Keeper(self._pipe, lambda: "" if self._control.waits_for_turn else self._working_on)
         self._control = RunControl()
         self._working_on = "start"
         """Run of the current request, or its kind; empty if there is no request."""
@@ -208,9 +210,6 @@ class Engine:
         self._working_on = getattr(request, "run", "") or type(request).__name__
         return request
 
-    def _current_work(self) -> str:
-        return "" if self._control.waits_for_turn else self._working_on
-
     def _serve_run(self, request: RunRequest | CompileRequest | OpenTraceRequest) -> None:
         """Emit the events of a run, up to its last one. What it needs is imported first now."""
 
@@ -241,12 +240,6 @@ class Engine:
             failure = failed(error)
             answer = EngineAnswer(error=failure.error, advice=failure.advice)
         self._pipe.answer(answer)
-
-    def _give_turn(self, turn: TurnRequest | None) -> None:
-        self._control.give_turn(turn)
-
-    def _cancel(self) -> None:
-        self._control.cancel()
 
     def _end(self) -> None:
         """Stop the current run because the client has gone, and end the process if it does not end by itself."""

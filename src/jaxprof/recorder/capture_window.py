@@ -92,8 +92,12 @@ class CaptureWindows:
         """Examine an event that the recorder emitted, to notice the first compile and to count steps. Never waits,
         because the program's thread calls it where it compiles. Steps are counted only in the recorder's own thread."""
         if isinstance(event, Compiled | StageRunning):
-            self._backend_is_up = self._backend_is_up or _needs_backend(event)
             self._compiling = isinstance(event, StageRunning)
+            # tracing needs no backend, compiling does
+            compiles = (
+                event.stage == "compile" if isinstance(event, StageRunning) else event.compile_seconds is not None
+            )
+            self._backend_is_up = self._backend_is_up or compiles
             self._settled = self._clock()
         elif isinstance(event, StepsCounted):
             self._counts_steps = True
@@ -206,11 +210,6 @@ class CaptureWindows:
             return original(*arguments, **keywords)
 
         return end_window_first
-
-
-def _needs_backend(event: Compiled | StageRunning) -> bool:
-    """Whether the program has compiled, so that its backend is up: tracing needs no backend, compiling does."""
-    return event.stage == "compile" if isinstance(event, StageRunning) else event.compile_seconds is not None
 
 
 def _remove(folder: str) -> None:

@@ -114,7 +114,7 @@ def test_arguments_are_made_anew_only_for_calls_that_consume_them():
 def test_the_first_call_op_by_op_is_split_from_what_it_compiles():
     recorder, events = heard.reporter()
     x = jax.device_put(np.arange(17, dtype=np.float32))
-    output, seconds = jax_run._first_run_op_by_op(recorder, Calls(lambda x: jnp.tan(x) + 17.25, (x,)))
+    output, seconds = jax_run._first_run(recorder, Calls(lambda x: jnp.tan(x) + 17.25, (x,)), compiled=False)
     ended = {event.phase: event for event in heard.of(events, PhaseEnded)}
     assert set(ended) == {"trace", "lower", "compile", "first_run"}
     assert all(event.seconds is not None and event.seconds >= 0 for event in ended.values())
@@ -398,10 +398,10 @@ def test_fresh_arguments_of_a_dispatch_are_made_before_its_forerunner_is_awaited
     assert under_way == [0, 1]
 
 
-@pytest.mark.parametrize("first_run", [jax_run._first_run, jax_run._first_run_op_by_op])
-def test_the_first_call_is_over_when_its_result_is_there(device, first_run):
+@pytest.mark.parametrize("compiled", [True, False])
+def test_the_first_call_is_over_when_its_result_is_there(device, compiled):
     reporter, *_ = listening(device)
-    _, seconds = first_run(reporter, Calls(device.call, (REAL,)))
+    _, seconds = jax_run._first_run(reporter, Calls(device.call, (REAL,)), compiled=compiled)
     assert seconds == pytest.approx(WHOLE_CALL)
 
 
@@ -511,8 +511,8 @@ def test_a_real_computation_is_timed_to_its_end():
         lambda: blocked(calls.sets(1)),
         lambda: pipelined.make(calls.sets(1)),
         lambda: (dispatch.make(calls.sets(1)), dispatch.prepare(1)),
-        lambda: jax_run._first_run(reporter, calls),
-        lambda: jax_run._first_run_op_by_op(reporter, calls),
+        lambda: jax_run._first_run(reporter, calls, compiled=True),
+        lambda: jax_run._first_run(reporter, calls, compiled=False),
     ):
         ended_with()
         assert made[-1].is_ready()

@@ -370,7 +370,7 @@ def test_a_run_past_its_cap_does_not_wait_for_a_turn_first():
     with pytest.raises(CapReached):
         control.next_turn()
     assert waits == []
-    control.stop_clock()
+    control.start_clock(None)
     control.check()
 
 

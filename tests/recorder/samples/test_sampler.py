@@ -267,7 +267,7 @@ def test_what_the_system_tells():
     assert clock.seconds() - before > 0.015
     assert own_switches() > switches
     assert run_delay_seconds(threading.get_native_id()) >= 0.0
-    assert run_delay_seconds(0) == 0.0
+    assert run_delay_seconds(0) is None
 
 
 def test_a_stack_is_read_again_if_the_collector_ran_and_its_setting_is_the_programs(monkeypatch):
@@ -348,7 +348,6 @@ class Machine:
             "time": SimpleNamespace(process_time=lambda: self.ran),
             "own_faults": lambda: 0,
             "pressure_seconds": lambda: self.pressure,
-            "run_delay_or_none": lambda _task: 0.0,
             "run_delay_seconds": lambda _task: 0.0,
             "runnable_threads": lambda: self.runnable,
             "steal_seconds": lambda: 0.0,

@@ -59,7 +59,7 @@ class RunControl:
         Raises Cancelled and CapReached."""
         self.check()
         remaining = self.remaining_seconds()
-        self.stop_clock()
+        self.start_clock(None)
         self.on_wait(begins=True)
         self.waits_for_turn = True
         turn = self._turns.get()
@@ -72,10 +72,6 @@ class RunControl:
     def start_clock(self, max_seconds: float | None) -> None:
         """Set the time that is left from now on, or None for no limit."""
         self._deadline = None if max_seconds is None else time.monotonic() + max_seconds
-
-    def stop_clock(self) -> None:
-        """Remove the cap."""
-        self._deadline = None
 
     def remaining_seconds(self) -> float | None:
         """Return the seconds until the hard cap, negative past it; None without a cap."""

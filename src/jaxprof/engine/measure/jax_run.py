@@ -206,10 +206,9 @@ def run_jax(
             _refuse_what_does_not_fit(recorder, program, device)
             fresh = (lambda: arguments.fresh(device)) if program.donates else None
             calls = Calls(program.jitted, placed, fresh)
-            output, first_seconds = _first_run(recorder, calls)
         else:
             calls = Calls(function, placed)
-            output, first_seconds = _first_run_op_by_op(recorder, calls)
+        output, first_seconds = _first_run(recorder, calls, compiled=program is not None)
         shared = calls.fresh is None and moved_nothing(calls.arguments, output)
         call_seconds = _steady(
             recorder,
@@ -266,32 +265,28 @@ def _capture(recorder: Reporter, calls: Calls, program: StagedProgram | None, ca
         capture_compile(recorder, lambda: stages.trace(*calls.arguments).lower().compile(), program.compile_seconds)
 
 
-def _first_run(recorder: Reporter, calls: Calls) -> tuple[Any, float]:
+def _first_run(recorder: Reporter, calls: Calls, *, compiled: bool) -> tuple[Any, float]:
+    """Make the first call; return its result and its seconds. Op by op, the compilations that JAX announces are phases
+    of their own, and the rest is the run."""
     (arguments,) = calls.sets(1)
     with compile_ledger() as ledger, recorder.phase("first_run") as phase:
         began = time.perf_counter()
         output = jax.block_until_ready(calls.function(*arguments))
-        phase.seconds = time.perf_counter() - began
-    for warning in findings.recompiled(ledger, "at the first call, although the program was compiled before"):
-        recorder.emit(warning)
-    return output, phase.seconds or 0.0
-
-
-def _first_run_op_by_op(recorder: Reporter, calls: Calls) -> tuple[Any, float]:
-    """Make the first call, split by the compilations that JAX announced; the rest is the run."""
-    with compile_ledger() as ledger, recorder.phase("first_run") as phase:
-        began = time.perf_counter()
-        output = jax.block_until_ready(calls.function(*calls.arguments))
-        whole = time.perf_counter() - began
-        stages = ledger.seconds_by_stage()
-        phase.seconds = max(0.0, whole - sum(stages.values()))
-        for stage in ("trace", "lower", "compile"):
-            if stage in stages:
-                recorder.ended(stage, stages[stage])
-        phase.note = "first call, compilations excluded"
-    for span in ledger.spans:
-        recorder.emit(CompileObserved(function=span.function, stage=span.stage, seconds=span.seconds))
-    return output, phase.seconds
+        seconds = phase.seconds = time.perf_counter() - began
+        if not compiled:
+            stages = ledger.seconds_by_stage()
+            seconds = phase.seconds = max(0.0, seconds - sum(stages.values()))
+            for stage in ("trace", "lower", "compile"):
+                if stage in stages:
+                    recorder.ended(stage, stages[stage])
+            phase.note = "first call, compilations excluded"
+    if compiled:
+        for warning in findings.recompiled(ledger, "at the first call, although the program was compiled before"):
+            recorder.emit(warning)
+    else:
+        for span in ledger.spans:
+            recorder.emit(CompileObserved(function=span.function, stage=span.stage, seconds=span.seconds))
+    return output, seconds
 
 
 def _steady(

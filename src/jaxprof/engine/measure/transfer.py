@@ -8,7 +8,7 @@ comparison of addresses identifies such a transfer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -51,10 +51,9 @@ class Arguments:
 
     def fresh(self, device: Any) -> tuple[Any, ...]:
         """Return arguments whose buffers nothing else holds, for a call that consumes (donates) them."""
-        leaves = [jnp.copy(leaf) if isinstance(leaf, jax.Array) else leaf for leaf in self.leaves]
-        for index in self.on_host:
-            leaves[index] = jnp.copy(jax.device_put(self.leaves[index], device))
-        arguments: tuple[Any, ...] = jax.tree.unflatten(self.structure, jax.block_until_ready(leaves))
+        leaves = tuple(jnp.copy(leaf) if isinstance(leaf, jax.Array) else leaf for leaf in self.leaves)
+        moved = [jnp.copy(jax.device_put(array, device)) for array in self.host_arrays()]
+        arguments: tuple[Any, ...] = jax.block_until_ready(replace(self, leaves=leaves).placed(moved))
         return arguments
 
 

@@ -109,23 +109,19 @@ def _kept(leaf: Any, *, values: bool) -> Any:
         return leaf
     weak = bool(getattr(leaf, "weak_type", False))
     if isinstance(leaf, jax.core.Tracer):
-        return KeptArray(leaf.shape, leaf.dtype, weak=weak, key=_key_kind(leaf))
-    key = _key_kind(leaf)
+        return KeptArray(leaf.shape, leaf.dtype, weak=weak, key=key_kind(leaf))
+    key = key_kind(leaf)
     value = None
     if values and leaf.is_fully_addressable:
         value = np.array(jax.device_get(jax.random.key_data(leaf) if key else leaf))
     return KeptArray(leaf.shape, leaf.dtype, leaf.sharding, key, weak, value)
 
 
-def _key_kind(leaf: Any) -> str:
-    return key_kind(leaf) if is_key(leaf) else ""
-
-
-def key_kind(keys: Any) -> str:
-    """Return the implementation of typed random keys: `threefry2x32`, `rbg`."""
+def key_kind(leaf: Any) -> str:
+    """Return the implementation of typed random keys: `threefry2x32`, `rbg`; empty for anything else."""
     import jax
 
-    return str(jax.random.key_impl(keys))
+    return str(jax.random.key_impl(leaf)) if is_key(leaf) else ""
 
 
 def _made(array: KeptArray, random: Any, *, spread: bool) -> Any:
@@ -229,8 +225,7 @@ def _text(value: Any, path: str) -> str:
     import jax
     import numpy as np
 
-    if isinstance(value, jax.Array) and is_key(value):
-        kind = key_kind(value)
+    if isinstance(value, jax.Array) and (kind := key_kind(value)):
         kind = "" if kind == getattr(jax.config, "jax_default_prng_impl", "") else f"<{kind}>"
         return f"key{kind}" + (f"[{','.join(map(str, value.shape))}]" if value.shape else "")
     if isinstance(value, jax.Array | np.ndarray | np.generic):

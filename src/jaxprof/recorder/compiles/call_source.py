@@ -14,12 +14,13 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Final
 
 from jaxprof.events import NOWHERE, SourceLocation
 from jaxprof.light_dataclass import dataclass
-from jaxprof.recorder.compiles.functions import unwrapped
+from jaxprof.recorder.compiles.functions import closure_of, unwrapped
 from jaxprof.recorder.compiles.values import static_text
 from jaxprof.recorder.places import USER, frame_kind, outwards
 from jaxprof.recorder.samples.call_text import parsed, position_of, source_lines
@@ -54,16 +55,8 @@ def made_by(function: Any, frame: FrameType | None, *, find_place: bool) -> Made
         return None
     factory = qualified.rpartition(".")[2]
     place = _called_at(factory, frame) if find_place else NOWHERE
-    return Made(factory, place, tuple(_closure(written)))
-
-
-def _closure(function: FunctionType) -> Iterator[tuple[str, str]]:
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)
-    for name, cell in list(cells)[:_VALUES_KEPT]:
-        try:
-            yield name, static_text(cell.cell_contents)
-        except ValueError:  # an empty cell
-            continue
+    closure = tuple((name, static_text(value)) for name, value in islice(closure_of(written), _VALUES_KEPT))
+    return Made(factory, place, closure)
 
 
 def _user_frames(frame: FrameType | None) -> Iterator[FrameType]:

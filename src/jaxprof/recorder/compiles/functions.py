@@ -142,23 +142,22 @@ def held_function(function: Any) -> Any:
     return None
 
 
-def _held(function: Any) -> Iterator[Any]:
+def _held(function: FunctionType) -> Iterator[Any]:
     """Yield the values in a function's closure, and in the slots of JAX's own objects there."""
-    for cell in function.__closure__ or ():
-        if _filled(cell):
-            content = cell.cell_contents
-            yield content
-            if type(content).__module__.startswith("jax."):
-                for slot in getattr(type(content), "__slots__", ()):
-                    yield getattr(content, slot, None)
+    for _, content in closure_of(function):
+        yield content
+        if type(content).__module__.startswith("jax."):
+            for slot in getattr(type(content), "__slots__", ()):
+                yield getattr(content, slot, None)
 
 
-def _filled(cell: Any) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018 reading is the only way to know
-    except ValueError:
-        return False
-    return True
+def closure_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """Yield name and value of each variable in a function's closure that has a value."""
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # an empty cell
+            continue
 
 
 def primitive_parameters(function: Any) -> dict[str, Any] | None:
@@ -168,8 +167,7 @@ def primitive_parameters(function: Any) -> dict[str, Any] | None:
     """
     if not isinstance(function, FunctionType) or file_kind(function.__code__.co_filename) != JAX:
         return None
-    for cell in function.__closure__ or ():
-        content = cell.cell_contents if _filled(cell) else None
+    for _, content in closure_of(function):
         if type(content) is dict and all(type(key) is str for key in content):
             return content
     return None

@@ -101,10 +101,8 @@ class Ledger:
         now = time.monotonic()
         rows = []
         for thread in self._threads.all():
-            stages = list(thread.open)
-            with_row = [item for item in stages if item.row is not None]
-            if with_row and (row := with_row[-1].row) is not None:
-                item = with_row[-1]
+            item = next((item for item in reversed(list(thread.open)) if item.row is not None), None)
+            if item is not None and (row := item.row) is not None:
                 rows.append(
                     StageRunning(
                         monotonic_seconds=now,
@@ -211,17 +209,15 @@ class Ledger:
     def problem(self, error: Exception) -> None:
         """Count a failure to record, and warn at the first one."""
         self.problems += 1
-        if self.problems == 1:
-            message = f"a compilation could not be recorded: {type(error).__name__}: {error}"
-            self._report_problem(message[:500])
-
-    def _report_problem(self, message: str) -> None:
+        if self.problems > 1:
+            return
+        message = f"a compilation could not be recorded: {type(error).__name__}: {error}"
         try:
             self._emit(
                 WarningRaised(
                     monotonic_seconds=time.monotonic(),
                     code="ledger_problem",
-                    message=message,
+                    message=message[:500],
                     advice="the program is not affected; the ledger may miss rows",
                 )
             )

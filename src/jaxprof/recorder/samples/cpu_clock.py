@@ -85,25 +85,20 @@ class RunningTest:
 def own_switches() -> int | None:
     """Return how often the calling thread has given up the CPU to wait for something; None if the system does not
     report it."""
-    if _resource is None:
-        return None
-    return int(_resource.getrusage(_resource.RUSAGE_THREAD).ru_nvcsw)
+    return _own_count("ru_nvcsw")
 
 
 def own_faults() -> int | None:
     """Return how often the calling thread has waited for its memory to come from the disk; None if the system does not
     report it."""
-    if _resource is None:
-        return None
-    return int(_resource.getrusage(_resource.RUSAGE_THREAD).ru_majflt)
+    return _own_count("ru_majflt")
 
 
-def run_delay_seconds(task: int) -> float:
-    """Return what `run_delay_or_none` does, but 0 if the system does not report it."""
-    return run_delay_or_none(task) or 0.0
+def _own_count(name: str) -> int | None:
+    return None if _resource is None else int(getattr(_resource.getrusage(_resource.RUSAGE_THREAD), name))
 
 
-def run_delay_or_none(task: int) -> float | None:
+def run_delay_seconds(task: int) -> float | None:
     """Return how long a thread of this process was ready to run while others had the CPU; None if the system does not
     report it (only Linux does). `task`: the system's id of the thread (`native_id`)."""
     return _read(f"/proc/self/task/{task}/schedstat", lambda text: int(text.split()[1]) * 1e-9)

@@ -161,27 +161,23 @@ class _Series:
     name: str
     seconds: list[float] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
-    _waiting: float = 0.0
+    waiting: float = 0.0
+    """Seconds of the iterations that are not an entry yet."""
     _passes: int = 0
 
     def add(self, seconds: float, count: int, least_seconds: float) -> None:
         """Add iterations, which are merged until they take `least_seconds`."""
-        self._waiting += seconds
+        self.waiting += seconds
         self._passes += count
-        if self._waiting >= least_seconds:
+        if self.waiting >= least_seconds:
             self.close()
-
-    @property
-    def waiting_seconds(self) -> float:
-        """Seconds of the iterations that are not an entry yet."""
-        return self._waiting
 
     def close(self) -> None:
         """Make an entry of the merged iterations."""
         if self._passes:
-            self.seconds.append(self._waiting)
+            self.seconds.append(self.waiting)
             self.counts.append(self._passes)
-            self._waiting, self._passes = 0.0, 0
+            self.waiting, self._passes = 0.0, 0
 
     def take(self) -> _Series:
         """Return the entries so far; later ones follow them."""
@@ -204,7 +200,7 @@ class SeriesLog:
     @property
     def missing_seconds(self) -> float:
         """Seconds that the entry in the making lacks until it is complete."""
-        return self.least_seconds - (self._open.waiting_seconds if self._open is not None else 0.0)
+        return self.least_seconds - (self._open.waiting if self._open is not None else 0.0)
 
     def add(self, began: float, seconds: float, count: int, first: int, name: str) -> None:
         """Add `count` iterations from number `first` on. They begin right after those before, unless the loop was

@@ -170,7 +170,7 @@ class StackSampler:
             self._started = True
             now = time.monotonic()
             self._window = SampleWindow(self._began)
-            self._last_at, self._last_cpu, self._last_delay = now, self._cpu.seconds(), run_delay_seconds(self._task)
+            self._last_at, self._last_cpu, self._last_delay = now, self._cpu.seconds(), self._delay()
             self._last_stages = self._ledger.stage_seconds()
             self._over.acquire()
             start_thread(self._run)
@@ -328,7 +328,7 @@ class StackSampler:
         return self._inline is not False
 
     def _send_window(self, now: float, least: str = "host_busy", *, final: bool = False) -> None:
-        own, delay = time.thread_time(), run_delay_seconds(self._task)
+        own, delay = time.thread_time(), self._delay()
         self._window.delayed(delay - self._last_delay, now)
         self._last_delay = delay
         counted = self._steps.collect(now)
@@ -341,6 +341,9 @@ class StackSampler:
         for other in (counted, *self._steps.passes.collect(now, final=final), transfers):
             if other is not None:
                 self._emit(other)
+
+    def _delay(self) -> float:
+        return run_delay_seconds(self._task) or 0.0
 
     def _with_settings(self, event: ProgramSampled) -> ProgramSampled:
         names = debug_settings()

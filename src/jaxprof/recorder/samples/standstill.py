@@ -32,7 +32,6 @@ from jaxprof.light_dataclass import dataclass
 from jaxprof.recorder.samples.cpu_clock import (
     own_faults,
     pressure_seconds,
-    run_delay_or_none,
     run_delay_seconds,
     runnable_threads,
     steal_seconds,
@@ -119,10 +118,10 @@ class StandstillTest:
         return still, GIVEN_AWAY if waited > _PRESSED * still else STOOD_STILL
 
     def _counts(self) -> _Counts | None:
-        faults, delay = own_faults(), run_delay_or_none(self._task)
+        faults, delay = own_faults(), run_delay_seconds(self._task)
         if faults is None or delay is None:
             return None
-        return _Counts(faults, delay, run_delay_seconds(self._main_task))
+        return _Counts(faults, delay, run_delay_seconds(self._main_task) or 0.0)
 
 
 def standstill(
