@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import select
 import stat
 import zlib
 from pathlib import Path
@@ -146,6 +147,16 @@ def unpacked(data: bytes | bytearray | memoryview, what: str, wbits: int = 31) -
         left -= len(piece)
         if piece:
             yield piece
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write all of `data` as soon as the descriptor takes it; it may be non-blocking. Raises OSError."""
+    rest = memoryview(data)
+    while rest:
+        try:
+            rest = rest[os.write(descriptor, rest) :]
+        except BlockingIOError:
+            select.select([], [descriptor], [])
 
 
 class LineBuffer:

@@ -39,6 +39,7 @@ from jaxprof.engine.protocol.request import (
 )
 from jaxprof.events import Event, Heartbeat, encode
 from jaxprof.events.base import encode_bounded
+from jaxprof.files import write_all
 from jaxprof.session.texts import in_pieces
 
 HEARTBEAT_SECONDS = 1.0
@@ -75,11 +76,10 @@ class EventPipe:
     def _write(self, line: bytes) -> None:
         if os.getpid() != self._owner:  # checked before the lock: a fork may have copied the lock while it was held
             return
-        rest = memoryview(line + b"\n")
         with self._lock:
-            while rest and not self._broken:
+            if not self._broken:
                 try:
-                    rest = rest[os.write(self._descriptor, rest) :]
+                    write_all(self._descriptor, line + b"\n")
                 except OSError:
                     self._broken = True
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import signal
 import subprocess
 import time
@@ -22,6 +21,7 @@ from jaxprof.early_start import Started, enlarge, environment
 from jaxprof.engine.protocol import encode_request
 from jaxprof.engine.protocol.recording import CaptureRequest, RecordingOptions
 from jaxprof.errors import WorkerError
+from jaxprof.files import write_all
 from jaxprof.light_dataclass import dataclass, field
 from jaxprof.operating_system import refuse_to_run
 from jaxprof.runner.child import OUT_OF_MEMORY, ChildProcess, Pipes
@@ -153,20 +153,10 @@ class ProgramProcess(ChildProcess):
         """Write all of `data` to our stderr. If nobody reads ours any more, close the program's, so that it notices
         itself."""
         try:
-            _write_all(STDERR, data)
+            write_all(STDERR, data)
         except OSError:
             stream = self._process.stderr
             if stream is not None and not stream.closed:
                 if "stderr" in self._watched():
                     self._selector.unregister(stream)
                 stream.close()
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    """Write all of `data` as soon as the descriptor takes it; the descriptor may be non-blocking. Raises OSError."""
-    rest = memoryview(data)
-    while rest:
-        try:
-            rest = rest[os.write(descriptor, rest) :]
-        except BlockingIOError:
-            select.select([], [descriptor], [])

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxprof.errors import StorageError, system_words
 from jaxprof.events import Event, Header, LogLine, RunClosed, SessionClosed
-from jaxprof.files import private_folder
+from jaxprof.files import private_folder, write_all
 from jaxprof.redaction import REDACTED, LineScrubber, is_secret_name, redacted, scrubbed
 from jaxprof.session.log.codec import encode_header, encode_line
 from jaxprof.session_names import EXTENSION
@@ -220,7 +220,7 @@ class LogWriter:
             self._kept.append(data)
             return
         try:
-            _write_all(self._file, data)
+            write_all(self._file, data)
         except OSError as error:
             with contextlib.suppress(OSError):  # half a line that a full disk left
                 os.ftruncate(self._file, self._end)
@@ -239,12 +239,6 @@ class LogWriter:
         """Return everything that was appended: what is in the file, then what is not."""
         written = b"".join(_parts(self._file, self._end)) if self._file >= 0 else b""
         return written + b"".join(self._kept)
-
-
-def _write_all(file: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(file, view) :]
 
 
 def _parts(file: int, size: int) -> Iterator[bytes]:
