@@ -175,6 +175,7 @@ def _counted(count, work=int, train=_train, looped=None):
 @pytest.mark.parametrize(("train", "every", "worked"), [(_train, 2, 7), (_train_until, 1, 4)], ids=["for", "while"])
 def test_iterations_and_their_lines_are_counted(train, every, worked):
     counter, event = _counted(400, lambda: time.sleep(0.0002), train)
+    timed, hanging = counter.timed(event, None), counter.timed(None, None)
     counter.close()
     assert (event.where.function, event.found_by) == (train.__name__, "monitoring")
     assert event.count >= 2
@@ -183,8 +184,8 @@ def test_iterations_and_their_lines_are_counted(train, every, worked):
     (work,) = [line for line in event.lines if line.line == train.__code__.co_firstlineno + worked]
     assert work.seconds > 0.9 * work.hits * 0.0002
     assert abs(work.hits - event.count / every) <= 1
-    assert work.line in counter.timed_lines(event)
-    assert counter.timed_lines(None) == {}  # it may hang: iterations of before do not say where
+    assert work.line in timed.seconds
+    assert hanging is None  # it may hang: iterations of before do not say where
 
 
 async def _served(count, work):
@@ -197,8 +198,9 @@ async def _served(count, work):
 def test_lines_that_others_interrupt_are_not_timed():
     """The event loop runs, or sleeps, between the beginning of such a line and the next one."""
     counter, event = _counted(50, train=lambda count, work: asyncio.run(_served(count, work)), looped=_served)
+    timed = counter.timed(event, None)
     counter.close()
-    assert (event.count >= 45, event.lines, counter.timed_lines(event)) == (True, [], {})
+    assert (event.count >= 45, event.lines, timed) == (True, [], None)
     assert event.seconds > 0.045
 
 

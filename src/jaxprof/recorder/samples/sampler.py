@@ -24,7 +24,6 @@ from jaxprof.events import (
     ProgramSampled,
     ProgramStopped,
     SourceLocation,
-    StepsCounted,
     WarningRaised,
 )
 from jaxprof.recorder.compiles.ledger import Ledger
@@ -33,7 +32,7 @@ from jaxprof.recorder.places import USER, file_kind
 from jaxprof.recorder.samples.call_text import source_lines
 from jaxprof.recorder.samples.classifier import Classifier
 from jaxprof.recorder.samples.cpu_clock import CpuClock, RunningTest, Wait, judge_wait, own_switches, run_delay_seconds
-from jaxprof.recorder.samples.sample_window import SampleWindow, TimedLoop
+from jaxprof.recorder.samples.sample_window import SampleWindow
 from jaxprof.recorder.samples.stack import Stack, read_stack, read_thread
 from jaxprof.recorder.samples.standstill import STOOD_STILL, StandstillTest
 from jaxprof.recorder.samples.states import COMPILED, Seen
@@ -332,7 +331,8 @@ class StackSampler:
         self._window.delayed(delay - self._last_delay, now)
         self._last_delay = delay
         counted = self._steps.collect(now)
-        event = self._window.event(now, own - self._own_began, least, self._timed(counted))
+        timed = self._steps.timed(counted, self._classifier.at_line)
+        event = self._window.event(now, own - self._own_began, least, timed)
         self._emit(self._with_settings(event))
         self._set_pace(own)
         transfers = self._window.transfers(now)
@@ -352,15 +352,6 @@ class StackSampler:
             self._settings_at |= settings_lines(new)
         at = {name: self._settings_at[name] for name in names if name in self._settings_at}
         return replace(event, debug_settings=names, debug_settings_at=at)
-
-    def _timed(self, counted: StepsCounted | None) -> TimedLoop | None:
-        steps = self._steps
-        loop, seconds, calls = steps.loop, steps.timed_lines(counted), steps.timed_calls()
-        if loop is None or not seconds:
-            return None
-        return TimedLoop(
-            loop, seconds, lambda code, line: self._classifier.at_line(code, line, loop.line), steps.line_hits, calls
-        )
 
     def _set_pace(self, own: float) -> None:
         """Set the interval to the next sample from the cost of this window's samples. `own`: CPU seconds of this

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import CodeType
 from typing import Final
 
@@ -17,7 +17,8 @@ from jaxprof.hot_loop import hot_loop
 from jaxprof.recorder.samples.loops import Loop
 from jaxprof.recorder.samples.monitored_loop import MOST_EVENTS, LineTimes, Moments
 from jaxprof.recorder.samples.pass_watch import PassWatch, line_clock
-from jaxprof.recorder.samples.states import GENERATORS, SYNC, UNSEEN, Seen
+from jaxprof.recorder.samples.sample_window import TimedLoop
+from jaxprof.recorder.samples.states import GENERATORS, SYNC, UNSEEN, Seen, UserLine
 
 MOST_INTERVALS: Final = 100
 LEAST_WEIGHT_SECONDS: Final = 0.05
@@ -64,8 +65,6 @@ class StepCounter:
         self._timed: dict[CodeType, LineTimes] = {}
         self.times: LineTimes | None = None
         """Times of the counted loop since the last `collect`."""
-        self.line_hits: dict[int, int] = {}
-        """How many times each line began, in the same iterations as `timed_lines`."""
         self._pauses: list[tuple[float, float]] = []
         """When the process was paused, and for how long, while the last events were taken."""
 
@@ -151,20 +150,25 @@ class StepCounter:
         """The loop that is counted now."""
         return self._loop
 
-    def timed_calls(self) -> dict[CodeType, LineTimes]:
-        """Return the times of those functions that the loop calls on its way to JAX and that were timed often
-        enough."""
+    def timed(
+        self, counted: StepsCounted | None, at_line: Callable[[CodeType, int, int], tuple[str, UserLine]]
+    ) -> TimedLoop | None:
+        """Return the loop with its lines that were timed often enough in this count, and the functions that it calls on
+        its way to JAX. None if no iteration was counted: the program may hang in one, and earlier ones say nothing
+        about that. `at_line`: as `Classifier.at_line`."""
         self._timed |= {code: timed for code, timed in self._calls.items() if len(timed.intervals) >= LEAST_HITS}
         self._calls = {}
-        return self._timed
-
-    def timed_lines(self, counted: StepsCounted | None) -> dict[int, float]:
-        """Return the seconds of the loop's lines that were timed often enough in this count. Empty if no iteration was
-        counted: the program may hang in one, and earlier ones say nothing about that."""
-        if counted is None:
-            return {}
-        self.line_hits = {line.line: line.hits for line in counted.lines}
-        return {line.line: line.seconds for line in counted.lines if line.hits >= LEAST_HITS}
+        loop = self._loop
+        lines = [line for line in counted.lines if line.hits >= LEAST_HITS] if counted is not None else []
+        if loop is None or not lines:
+            return None
+        return TimedLoop(
+            loop,
+            {line.line: line.seconds for line in lines},
+            lambda code, line: at_line(code, line, loop.line),
+            {line.line: line.hits for line in lines},
+            self._timed,
+        )
 
     def close(self) -> None:
         """Stop watching."""
