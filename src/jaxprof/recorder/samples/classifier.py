@@ -136,7 +136,7 @@ class Classifier:
             return Seen(DISPATCH, seen.line, seen.sites)
         return seen
 
-    def at_line(self, code: CodeType, line: int, head: int = 0) -> tuple[str, UserLine]:
+    def at_line(self, code: CodeType, line: int, head: int) -> tuple[str, UserLine]:
         """Return the kind and the call of a line that no sample saw running, from the source alone. `head`: first line
         of the loop. Of a line that may fetch an array, `walker.step(float(action))`, the source does not say what
         takes the time."""

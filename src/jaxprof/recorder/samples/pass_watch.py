@@ -56,7 +56,6 @@ class PassWatch:
         self._moments: MomentLog | None = None
         self._numbers: NumberLog | None = None
         self._counter: LoopCounter | None = None
-        self._counters: dict[_Key, LoopCounter] = {}
         self._seen: dict[_Key, int] = {}
         self._ready: list[StepsTaken] = []
 
@@ -68,7 +67,6 @@ class PassWatch:
             return
         if len(self._seen) > _LOOPS_AT_MOST:
             self._seen.clear()
-            self._counters.clear()
         self._watch(loop)
 
     def sample(self, frame: FrameType | None) -> None:
@@ -113,24 +111,18 @@ class PassWatch:
             return
         (moments, read), before, self._looked = watched.take(), self._looked, time.monotonic()
         log.take(moments, read)
-        if log.search.found is not None:
-            self._counters[watched.loop.key] = log.search.found
+        counter = log.search.found
+        if counter is not None:
             watched.counters = log.search.counters
         if len(moments) >= _FEWEST and self._looked - before < SHORTEST_SECONDS * len(moments):
-            self._count_short()
+            self._leave()
+            if counter is not None and READS_ANYWHERE:  # they are too short to record, and counted
+                self._counter, self._numbers = counter, NumberLog(watched.loop, counter)
         elif len(moments) >= MOST_MOMENTS:  # none is recorded any longer
             self._leave()
             self._watch(watched.loop)
-        elif not watched.wanted and (log.search.found is not None or not log.search.over):
+        elif not watched.wanted and (counter is not None or not log.search.over):
             watched.wanted.extend([None] * (1 if log.search.over else PROOFS + 1))
-
-    def _count_short(self) -> None:
-        """Count iterations that are too short to record by the loop's counter, if there is one."""
-        assert self._loop is not None
-        counter = self._counters.get(self._loop.key)
-        self._leave()
-        if counter is not None and READS_ANYWHERE:
-            self._counter, self._numbers = counter, NumberLog(self._loop, counter)
 
     def _leave(self) -> None:
         """End the current method, and keep what it recorded."""
