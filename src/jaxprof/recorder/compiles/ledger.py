@@ -140,10 +140,11 @@ class Ledger:
             finally:
                 self._emitting.release()
 
-    # The methods of jaxprof.recorder.compiles.monitoring.Watcher, called in the thread that compiles.
+    # `monitoring` calls the following methods in the thread that compiles.
 
     def stage_began(self, stage: str, function: str, frame: FrameType) -> None:
-        """Begin a stage: find its row, or begin one with the call read from JAX's frames."""
+        """Begin a stage: find its row, or begin one with the call read from JAX's frames. `frame`: the innermost, JAX's
+        own."""
         if os.getpid() != self._process:
             return
         now = time.monotonic()
@@ -193,7 +194,7 @@ class Ledger:
         self._advance(row, stage, failed)
 
     def cache_event(self, what: str) -> None:
-        """Note that the persistent cache was asked, or that it answered."""
+        """Note that the persistent cache was `asked`, or answered `hit` or `miss`."""
         row = self._compiling()
         if row is not None:
             # JAX asks even if no cache is set up
@@ -201,13 +202,13 @@ class Ledger:
             row.cache = "hit" if "hit" in (what, row.cache) else "miss" if used else "off"
 
     def cache_saved(self, seconds: float) -> None:
-        """Note the seconds that a hit saved."""
+        """Note the seconds that a hit saved, as JAX estimates them."""
         row = self._compiling()
         if row is not None:
             row.saved_seconds = seconds
 
     def problem(self, error: Exception) -> None:
-        """Count a failure to record, and warn at the first one."""
+        """Count a failure to record, and warn at the first one. Raises nothing."""
         self.problems += 1
         if self.problems > 1:
             return

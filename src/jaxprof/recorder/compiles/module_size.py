@@ -7,6 +7,7 @@ walked, not printed: a walk takes about 1.5 µs for each, the text three times a
 from __future__ import annotations
 
 import itertools
+import math
 import re
 import time
 from types import FrameType
@@ -127,9 +128,7 @@ def _location_name(location: Any) -> str:
 def _constant(operation: Any) -> ProgramArray | None:
     """Return a constant if it is large and not one repeated value, else None."""
     kind = operation.results[0].type
-    count = 1
-    for dimension in kind.shape:
-        count *= dimension
+    count = math.prod(kind.shape)
     if count < CONSTANT_BYTES_AT_LEAST // 16:
         return None
     element = str(kind.element_type)

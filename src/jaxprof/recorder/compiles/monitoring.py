@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from types import FrameType
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.events import NOWHERE
 from jaxprof.recorder.guest import ReplacedName, raised_by_program, unseen
 from jaxprof.recorder.places import called_from
+
+if TYPE_CHECKING:
+    from jaxprof.recorder.compiles.ledger import Ledger
 
 _STAGES: Final = {
     "/jax/core/compile/jaxpr_trace_duration": "trace",
@@ -32,31 +34,13 @@ _CACHE_EVENTS: Final = {
 _SAVED: Final = "/jax/compilation_cache/compile_time_saved_sec"
 
 
-class Watcher(Protocol):
-    """Receives the events in the thread where they happen. `frame` is the innermost frame, JAX's own."""
-
-    def stage_began(self, stage: str, function: str, frame: FrameType) -> None:
-        """A stage of a compilation begins."""
-
-    def stage_ended(self, stage: str, function: str) -> None:
-        """The stage has ended, possibly by raising."""
-
-    def cache_event(self, what: str) -> None:
-        """The persistent cache was `asked`, or answered `hit` or `miss`."""
-
-    def cache_saved(self, seconds: float) -> None:
-        """A hit of the cache saved this many seconds, as JAX estimates them."""
-
-    def problem(self, error: Exception) -> None:
-        """One of the methods above raised. Must not raise."""
-
-
-_watchers: list[Watcher] = []
+_watchers: list[Ledger] = []
 _registered: list[bool] = []
 
 
-def watch(watcher: Watcher) -> None:
-    """Begin to pass events to `watcher`. Raises RuntimeError if the program has not imported jax yet."""
+def watch(watcher: Ledger) -> None:
+    """Begin to pass events to `watcher`, in the thread where they happen. Raises RuntimeError if the program has not
+    imported jax yet."""
     jax = sys.modules.get("jax")
     if jax is None:
         raise RuntimeError("jax is not imported yet")
@@ -70,7 +54,7 @@ def watch(watcher: Watcher) -> None:
         _watchers.append(watcher)
 
 
-def unwatch(watcher: Watcher) -> None:
+def unwatch(watcher: Ledger) -> None:
     """Stop passing events to `watcher`."""
     if watcher in _watchers:
         _watchers.remove(watcher)
@@ -101,7 +85,7 @@ def _function(details: dict[str, Any]) -> str:
     return str(details.get("fun_name") or "unknown")
 
 
-def _pass_on(event: Callable[[Watcher], None]) -> None:
+def _pass_on(event: Callable[[Ledger], None]) -> None:
     for watcher in _watchers:
         try:
             event(watcher)
