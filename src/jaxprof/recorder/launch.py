@@ -95,7 +95,7 @@ class Launched:
         recorder = Recorder(
             self._send, RecordingOptions(**facts["options"]), began_seconds=facts["began_seconds"], how=""
         )
-        recorder.on_tick.append(self._take_requests)
+        recorder.on_tick = self._take_requests
         self._recorder = recorder
         self._be_first_at_exit()
         recorder.start(import_seconds=seconds)

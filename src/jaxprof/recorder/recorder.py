@@ -71,9 +71,8 @@ class Recorder:
         self._window: Any = None
         self._call_capture: Any = None
         self._requests: deque[tuple[float | None, int | None]] = deque()
-        self.on_tick: list[Callable[[float], None]] = []
-        """Listeners that the recorder's thread calls about once a second, with the monotonic time, once jax is
-        imported."""
+        self.on_tick: Callable[[float], object] = lambda now: None
+        """Called by the recorder's thread several times a second, with the monotonic time, once jax is imported."""
 
     def start(self, import_seconds: float | None = None) -> None:
         """Begin. `import_seconds`: duration of jax's import, if the caller has just seen it."""
@@ -190,7 +189,7 @@ class Recorder:
         self._sampler = StackSampler(
             self._take, self._ledger, main_thread=threading.main_thread().ident or 0, began_seconds=self._began
         )
-        self._sampler.on_tick.append(self._tick)
+        self._sampler.on_tick = self._tick
         self._sampler.turns = lambda: self._window.turns if self._window is not None else 0
         self._sampler.start()
 
@@ -210,8 +209,7 @@ class Recorder:
         self._safely("the environment", self._prepare)
         self._safely("the environment", self._read_environment)
         self._safely("the capture window", lambda: self._tick_window(now))
-        for listener in list(self.on_tick):
-            self._safely("a request", lambda listener=listener: listener(now))  # type: ignore[misc]
+        self._safely("a request", lambda: self.on_tick(now))
 
     def _tick_window(self, now: float) -> None:
         if self._window is None:

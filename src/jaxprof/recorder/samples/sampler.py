@@ -134,8 +134,8 @@ class StackSampler:
     ) -> None:
         """`main_thread`: its `threading.get_ident`. `began_seconds`: monotonic time at which the program began; the
         time from there to `start` counts as import."""
-        self.on_tick: list[Callable[[float], None]] = []
-        """Listeners that the sampler's thread calls several times a second, with the monotonic time."""
+        self.on_tick: Callable[[float], object] = lambda now: None
+        """Called by the sampler's thread several times a second, with the monotonic time. Raises nothing."""
         self.turns: Callable[[], int] = int
         """Returns a number that rises when the recorder itself makes this thread wait: a late sample is no pause
         then."""
@@ -378,13 +378,7 @@ class StackSampler:
                     self._stages_reported.clear()
                 self._stages_reported.add(key)
                 self._emit(item)
-        for listener in list(self.on_tick):
-            try:
-                listener(now)
-            except Exception as error:  # noqa: BLE001 - one listener's failure must not end the samples
-                self.on_tick.remove(listener)
-                message = f"a listener of the sampler failed: {type(error).__name__}: {error}"
-                self._emit(WarningRaised(code="sampler_failed", message=message))
+        self.on_tick(now)
 
 
 def _task(thread: int) -> int:
