@@ -2,9 +2,10 @@
 is closed.
 
 Four threads share the work. The main thread makes the timed calls, near the bottom of its stack
-(`measure.sampling.Execute` says why). The worker serves the requests in order and runs everything else. `ControlReader`
-reads the requests, and cancels. `Keeper` sends heartbeats. Only `EventPipe` is shared by all, and has the only lock.
-The process never prints. It ends when the control pipe is closed; the client ends it where a call exceeds the hard cap.
+(`measure.sampling.Execute` says why). The worker serves the requests in order and runs everything else. Another thread
+reads the requests, and cancels, and another one sends heartbeats. Only `EventPipe` is shared by all, and has the only
+lock. The process never prints. It ends when the control pipe is closed; the client ends it where a call exceeds the
+hard cap.
 """
 
 from __future__ import annotations
@@ -84,61 +85,6 @@ class EventPipe:
                     self._broken = True
 
 
-class ControlReader(threading.Thread):
-    """Reads requests until the client closes the pipe, which is the order to end."""
-
-    def __init__(
-        self,
-        descriptor: int,
-        on_turn: Callable[[TurnRequest | None], None],
-        on_cancel: Callable[[], None],
-        on_end: Callable[[], None],
-    ) -> None:
-        super().__init__(name="jaxprof-control", daemon=True)
-        os.set_inheritable(descriptor, False)
-        self._stream = os.fdopen(descriptor, "rb")
-        self._on_turn = on_turn
-        self._on_cancel = on_cancel
-        self._on_end = on_end
-        self.requests: SimpleQueue[Request | ValueError | None] = SimpleQueue()
-        """Requests in order; for a line that is not a request, its error; None at the end."""
-
-    def run(self) -> None:
-        """Read until the end of the pipe."""
-        for line in self._stream:
-            try:
-                request = decode_request(line)
-            except ValueError as error:
-                self.requests.put(error)
-                continue
-            if isinstance(request, CancelRequest):
-                self._on_cancel()
-            elif isinstance(request, TurnRequest):
-                self._on_turn(request)
-            elif isinstance(request, TurnsOverRequest):
-                self._on_turn(None)
-            else:
-                self.requests.put(request)
-        self._on_end()
-        self.requests.put(None)
-
-
-class Keeper(threading.Thread):
-    """Sends a heartbeat each second."""
-
-    def __init__(self, pipe: EventPipe, working_on: Callable[[], str]) -> None:
-        """`working_on` returns the run of the current request, or its kind; empty if nothing is being done."""
-        super().__init__(name="jaxprof-keeper", daemon=True)
-        self._pipe = pipe
-        self._working_on = working_on
-
-    def run(self) -> None:
-        """Run as long as the process lives."""
-        while True:
-            time.sleep(HEARTBEAT_SECONDS)
-            self._pipe.send(Heartbeat(run=self._working_on()))
-
-
 class MainThread:
     """Runs work of other threads that belongs on the main one: timed calls, and the import of a user's module."""
 
@@ -174,11 +120,10 @@ class Engine:
     """The work of one process. `serve` returns when the client has closed the control pipe."""
 
     def __init__(self, events: int, control: int) -> None:
-        self._pipe = EventPipe(events)
-        self._reader = ControlReader(
-            control, lambda turn: self._control.give_turn(turn), lambda: self._control.cancel(), self._end
-        )
-        self._keeper = Keeper(self._pipe, lambda: "" if self._control.waits_for_turn else self._working_on)
+        os.set_inheritable(control, False)
+        self._pipe, self._orders = EventPipe(events), os.fdopen(control, "rb")
+        self._requests: SimpleQueue[Request | ValueError | None] = SimpleQueue()
+        """Requests in order; for a line that is not a request, its error; None at the end."""
         self._control = RunControl()
         self._working_on = "start"
         """Run of the current request, or its kind; empty if there is no request."""
@@ -192,8 +137,8 @@ class Engine:
             self.main_thread.stop()
 
     def _serve(self) -> None:
-        self._reader.start()
-        self._keeper.start()
+        for name, work in (("control", self._read_orders), ("keeper", self._send_heartbeats)):
+            threading.Thread(target=work, name=f"jaxprof-{name}", daemon=True).start()
         while (request := self._next_request()) is not None:
             if isinstance(request, RunRequest | CompileRequest | OpenTraceRequest):
                 self._serve_run(request)
@@ -206,7 +151,7 @@ class Engine:
 
     def _next_request(self) -> Request | ValueError | None:
         self._working_on = ""
-        request = self._reader.requests.get()
+        request = self._requests.get()
         self._working_on = getattr(request, "run", "") or type(request).__name__
         return request
 
@@ -240,6 +185,29 @@ class Engine:
             failure = failed(error)
             answer = EngineAnswer(error=failure.error, advice=failure.advice)
         self._pipe.answer(answer)
+
+    def _read_orders(self) -> None:
+        """Read requests until the client closes the pipe, which is the order to end."""
+        for line in self._orders:
+            try:
+                request = decode_request(line)
+            except ValueError as error:
+                self._requests.put(error)
+                continue
+            if isinstance(request, CancelRequest):
+                self._control.cancel()
+            elif isinstance(request, TurnRequest | TurnsOverRequest):
+                self._control.give_turn(request if isinstance(request, TurnRequest) else None)
+            else:
+                self._requests.put(request)
+        self._end()
+        self._requests.put(None)
+
+    def _send_heartbeats(self) -> None:
+        """Send a heartbeat each second, as long as the process lives."""
+        while True:
+            time.sleep(HEARTBEAT_SECONDS)
+            self._pipe.send(Heartbeat(run="" if self._control.waits_for_turn else self._working_on))
 
     def _end(self) -> None:
         """Stop the current run because the client has gone, and end the process if it does not end by itself."""
