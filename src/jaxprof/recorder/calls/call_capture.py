@@ -79,10 +79,7 @@ class CallCapture:
             return
         import jax
 
-        planned = RunPlanned(
-            run=self._run, spec=RunSpec(workload=self._written.name, variant="jit", how="jit", device="host")
-        )
-        problem = ""
+        status, problem = "failed", ""
         try:
             if jax.process_count() > 1:
                 count = jax.process_count()
@@ -91,11 +88,14 @@ class CallCapture:
                 with self._own_output():
                     self._measure(kept)
         except KeyboardInterrupt:
-            self._conclude(planned, "cancelled", "interrupted")
+            status, problem = "cancelled", "interrupted"
         except Exception as error:  # noqa: BLE001 - the program is over, and a failure here must not change how it ends
             problem = f"not measured: {type(error).__name__}: {error}"
         if problem:
-            self._conclude(planned, "failed", problem)
+            spec = RunSpec(workload=self._written.name, variant="jit", how="jit", device="host")
+            finished = RunFinished(run=self._run, status=status, error=problem)
+            for event in (RunPlanned(run=self._run, spec=spec), finished, RunClosed.of(self._run, spec, finished)):
+                self._emit(event)
         self._function = self._jitted = None
 
     def _measure(self, kept: KeptArguments) -> None:
@@ -156,12 +156,6 @@ class CallCapture:
             message=f"no call of {self._name} was compiled, so there is nothing to measure",
             advice=f"Compiled functions include: {', '.join(offered)}." if offered else "Nothing was compiled.",
         )
-
-    def _conclude(self, planned: RunPlanned, status: str, error: str) -> None:
-        finished = RunFinished(run=self._run, status=status, error=error)
-        self._emit(planned)
-        self._emit(finished)
-        self._emit(RunClosed.of(self._run, planned.spec, finished))
 
     @contextlib.contextmanager
     def _own_output(self) -> Iterator[None]:
