@@ -193,7 +193,7 @@ def test_while_the_lock_is_held_the_time_is_of_python_at_a_line_that_was_timed()
 def test_in_a_function_that_the_loop_calls_each_line_has_its_time():
     """Samples see the call of a compiled function, which gives the lock away, and never the Python before it."""
     calls = LineTimes(BOOKS - 1)
-    call = ((JUMP, 0.0), (BOOKS, 0.0), (WORKS, 0.008), (JUMP, 0.01), (LEFT, 0.01))
+    call = ((LEFT, 0.0), (JUMP, 0.0), (BOOKS, 0.0), (WORKS, 0.008), (JUMP, 0.01))
     calls.take([(mark, at + moment) for at in range(10) for mark, moment in call])
     assert len(calls.intervals) == 10
     assert _kinds(90, 10, calls=calls) == {("host", BOOKS): 0.8, ("call", WORKS): 0.1, ("inline", WORKS): 0.1}

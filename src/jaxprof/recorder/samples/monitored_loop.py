@@ -160,7 +160,7 @@ def _spell_callbacks(
 
     def started(code: CodeType, offset: int) -> object:
         if code in calls:
-            return called_at(code, JUMP)
+            return called_at(code, LEFT, JUMP)  # an exception may have ended the call before
         return watched[2](code, offset, 0) if watched is not None else disable
 
     def lined(code: CodeType, line: int) -> object:
@@ -175,7 +175,7 @@ def _spell_callbacks(
 
     def returned(code: CodeType, offset: int, value: Any) -> object:
         if code in calls:
-            return called_at(code, JUMP, LEFT)
+            return called_at(code, JUMP)
         further = watched[2](code, offset, value) if watched is not None else disable
         if len(moments) >= most:
             return further
