@@ -318,7 +318,6 @@ def test_a_tree_has_its_arrays_and_named_tuples_in_place():
     assert params["w"].shape == (3, 2)
     assert isinstance(moments, Moments)
     assert (moments.count.dtype, moments.mu[0].shape) == (np.int32, (4,))
-    assert parse(text).names == ("n",)
     assert parse(text).bytes({"n": 3}) == 24 + 4 + 8
 
 

@@ -44,10 +44,8 @@ def make(specs: Sequence[Spec], parameters: Parameters, random: numpy.random.Gen
 
 
 def _make(spec: Spec, parameters: Parameters, random: numpy.random.Generator) -> Any:
-    if spec.kind == "number":
-        return spec.number
-    if spec.kind == "word":
-        return spec.word
+    if spec.kind == "value":
+        return spec.value
     if spec.kind == "key":
         return _make_key(spec, parameters, random)
     if spec.kind == "nested":

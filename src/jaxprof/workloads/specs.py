@@ -58,26 +58,19 @@ class Spec:
     """The spec of one argument."""
 
     text: str
-    kind: Literal["array", "key", "number", "word", "nested"]
-    """`word`: a string or None, as it is; `nested`: a container of `parts`."""
+    kind: Literal["array", "key", "value", "nested"]
+    """`value`: a number, a string or None, as it is; `nested`: a container of `parts`."""
     dtype: str = ""
     """The name in NumPy or ml_dtypes; for a key, its implementation, if it is not JAX's default."""
     shape: tuple[int | str, ...] = ()
     """Sizes; a string is the name of a parameter."""
-    number: bool | int | float = 0
-    word: str | None = None
+    value: float | str | None = None
     container: str = ""
     """`tuple`, `list`, `dict`, or the `module:Name` of a named tuple."""
     parts: tuple[tuple[str | int, Spec], ...] = ()
     """The parts of a container, in order: key, name or index, and spec."""
     keyword: str = ""
     """The name by which the argument is given; empty if it is given by position."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Parameters that the shape, or a shape inside, names."""
-        inside = [name for _, part in self.parts for name in part.names]
-        return (*(size for size in self.shape if isinstance(size, str)), *inside)
 
     def check(self, parameters: Parameters) -> None:
         """Raises UsageError if a shape, or one inside, names an unknown parameter."""
@@ -113,16 +106,12 @@ def parse_leaf(text: str) -> Spec:
     key = _KEY.fullmatch(stripped)
     if key:
         return Spec(text=stripped, kind="key", dtype=key[1] or "", shape=_shape(key[2] or "", stripped))
-    if stripped == "None":
-        return Spec(text=stripped, kind="word")
-    if stripped in ("True", "False"):
-        return Spec(text=stripped, kind="number", number=stripped == "True")
     match = _ARRAY.fullmatch(text)
     if match:
         return Spec(text=stripped, kind="array", dtype=_dtype(match[1], stripped), shape=_shape(match[2], stripped))
     for read in (int, float):
         try:
-            return Spec(text=stripped, kind="number", number=read(stripped))
+            return Spec(text=stripped, kind="value", value=read(stripped))
         except ValueError:
             continue
     if stripped in _BITS or stripped in _SHORT:
@@ -198,8 +187,8 @@ def _spec_of(node: ast.expr, line: bytes) -> Spec:
     text = _text_of(node, line)
     labels: list[str | int]
     match node:
-        case ast.Constant(value=str(word)):
-            return Spec(text=text, kind="word", word=word)
+        case ast.Constant(value=str() | bool() | None as value):
+            return Spec(text=text, kind="value", value=value)
         case ast.List(elts=values) | ast.Tuple(elts=values):
             container, labels = type(node).__name__.lower(), [*range(len(values))]
         case ast.Dict(keys=keys, values=values):
