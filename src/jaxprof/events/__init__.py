@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.events.base import Event
+from jaxprof.events.base import Event as Event
 from jaxprof.lazy import lazy_names
 
 if TYPE_CHECKING:

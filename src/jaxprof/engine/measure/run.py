@@ -181,7 +181,8 @@ def _devices_beside(device: Any) -> list[Any]:
         return []
     import jax
 
-    return jax.local_devices(backend=device.client.platform)
+    devices: list[Any] = jax.local_devices(backend=device.client.platform)
+    return devices
 
 
 def run_numpy(
