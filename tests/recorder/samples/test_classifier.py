@@ -272,7 +272,7 @@ class TestLoops:
         for _epoch in range(1):
             for _batch in range(1):
                 stack = inner()
-        sites = [site for site in Classifier().classify(stack).sites if site.file == __file__]
+        sites = [site.at for site in Classifier().classify(stack).sites if site.at.file == __file__]
         outer = [site for site in sites if site.function == "test_every_loop_around_a_place_is_told_innermost_first"]
         assert sites[0].function == "inner"
         assert [(site.loop_line - first, site.line - first, site.call) for site in outer[:2]] == [
@@ -294,7 +294,7 @@ class TestLoops:
             stacks = [stack]
             jax.jit(traced)(1.0)
         for each in (*stacks, _stacks.pop()):
-            sites = [site for site in Classifier().classify(each).sites if site.file == __file__]
+            sites = [site.at for site in Classifier().classify(each).sites if site.at.file == __file__]
             assert {site.function for site in sites} == {sys._getframe().f_code.co_name}
 
 
@@ -365,7 +365,7 @@ class TestJax:
         here = sys._getframe(0).f_code
         if here in stack.codes:
             assert (seen.line.function, seen.line.call, seen.line.through) == (here.co_name, "stepped", "note")
-            assert [site.call for site in seen.sites] == ["stepped"]
+            assert [site.at.call for site in seen.sites] == ["stepped"]
             assert [code.co_name for code, _ in seen.path] == ["note", here.co_name]
 
     def test_a_copy_over_the_host_that_device_put_makes_was_asked_for(self):
