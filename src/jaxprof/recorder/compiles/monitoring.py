@@ -12,14 +12,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from jaxprof.events import NOWHERE
 from jaxprof.recorder.guest import ReplacedName, raised_by_program, unseen
 from jaxprof.recorder.places import called_from
-
-if TYPE_CHECKING:
-    from jaxprof.recorder.compiles.ledger import Ledger
 
 _STAGES: Final = {
     "/jax/core/compile/jaxpr_trace_duration": "trace",
@@ -34,11 +31,12 @@ _CACHE_EVENTS: Final = {
 _SAVED: Final = "/jax/compilation_cache/compile_time_saved_sec"
 
 
-_watchers: list[Ledger] = []
+_watchers: list[Any] = []
+"""Ledgers: those that are told of compilations."""
 _registered: list[bool] = []
 
 
-def watch(watcher: Ledger) -> None:
+def watch(watcher: Any) -> None:
     """Begin to pass events to `watcher`, in the thread where they happen. Raises RuntimeError if the program has not
     imported jax yet."""
     jax = sys.modules.get("jax")
@@ -54,7 +52,7 @@ def watch(watcher: Ledger) -> None:
         _watchers.append(watcher)
 
 
-def unwatch(watcher: Ledger) -> None:
+def unwatch(watcher: Any) -> None:
     """Stop passing events to `watcher`."""
     if watcher in _watchers:
         _watchers.remove(watcher)
@@ -85,7 +83,7 @@ def _function(details: dict[str, Any]) -> str:
     return str(details.get("fun_name") or "unknown")
 
 
-def _pass_on(event: Callable[[Ledger], None]) -> None:
+def _pass_on(event: Callable[[Any], None]) -> None:
     for watcher in _watchers:
         try:
             event(watcher)
