@@ -3,8 +3,9 @@
     python bench/start.py [--rounds 15] [--smoke]
 
 The frame is timed in a pseudo-terminal, from the start of the process until the rows of the workloads have been
-written, against a bare Textual app that shows one Static. The two alternate, so that a busy moment meets both. Exits 1
-when a ratio of medians is past its limit.
+written, against a bare Textual app that shows one Static. The two alternate, so that a busy moment meets both. Then,
+at 80x24, the keys and the seconds from the command to each of the five answers that a newcomer asks for, of a recorded
+program in the list of Start. Exits 1 when a ratio of medians, or a number of keys, is past its limit.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from keys import kept
 from terminal import Terminal
+from tui import recorded
 
 FRAME_LIMIT = 2.0
 HELP_LIMIT = 1.6
@@ -31,6 +34,18 @@ class Bare(App):
 Bare().run()
 """
 APP = "import sys; from jaxprof.tui.launch import launch; sys.exit(launch())"
+
+HERE = "import os, sys; os.chdir(sys.argv[1]); " + APP
+ANSWERS = (
+    ("what costs most", ("\r",), b"costs most"),
+    ("which line", ("\r",), rb"train\.py:91"),
+    ("why was it compiled again", ("\r", "3"), b"shape of x"),
+    ("does it fit", ("\r", "6"), b"It fits"),
+    ("which of two is faster", (" ", "c"), b"first"),
+)
+"""The question, the keys from Start, and what is written."""
+MOST_KEYS = 3
+SECOND_SCREEN = b"Runs|Program|costs most"
 
 
 def frame(code: str, written: bytes, home: str) -> float:
@@ -49,6 +64,22 @@ def next_row(home: str) -> float:
         terminal.wait(b"matmul")
         terminal.send(b"\x1b[B")
         return terminal.wait(rb"\(trace")  # only what differs from the line before is written
+    finally:
+        terminal.close()
+
+
+def answer(keys: Sequence[str], written: bytes, home: str) -> float:
+    """Seconds from the start of the process to an answer, by keys each of which is pressed once the one before it has
+    been answered."""
+    terminal = Terminal([sys.executable, "-c", HERE, home], environment={"JAXPROF_HOME": home})
+    try:
+        terminal.wait(b"train")
+        for number, key in enumerate(keys):
+            before = len(terminal.output)
+            terminal.send(key.encode())
+            if number < len(keys) - 1:
+                terminal.wait(SECOND_SCREEN if key == "\r" else b".", start=before)
+        return terminal.wait(written)
     finally:
         terminal.close()
 
@@ -97,6 +128,12 @@ def main() -> int:
             )
         moved = statistics.median(next_row(home) for _ in range(min(5, rounds)))
         print(f"{'the cursor moved':<28}{moved:>8.3f} s   (by a key pressed with the first frame)")
+        for name in ("train", "older"):
+            kept(recorded.finished(), Path(home) / "sessions" / f"{name}.jaxprof")
+        for question, keys, written in ANSWERS:
+            took = statistics.median(answer(keys, written, home) for _ in range(min(5, rounds)))
+            failed |= len(keys) > MOST_KEYS
+            print(f"{question:<28}{took:>8.3f} s   {len(keys)} keys of at most {MOST_KEYS}, from the command")
     return 1 if failed and not options.smoke else 0
 
 
