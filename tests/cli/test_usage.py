@@ -6,6 +6,7 @@ import re
 import shlex
 import sys
 from textwrap import indent
+from unittest.mock import Mock
 
 import pytest
 from click.shell_completion import ShellComplete
@@ -73,6 +74,11 @@ def offered(*words):
     *typed, incomplete = words
     completion = ShellComplete(cli, {}, "jaxprof", "_JAXPROF_COMPLETE")
     return [item.value for item in completion.get_completions(typed, incomplete)]
+
+
+def test_completion_fetches_nothing(monkeypatch):
+    monkeypatch.setattr("jaxprof.cli.target.local_word", Mock(side_effect=AssertionError))
+    assert offered("gs://bucket/run.jaxprof.d", "--") == offered("--")
 
 
 def test_what_is_offered_belongs_to_what_was_typed(kept):

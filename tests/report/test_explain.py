@@ -20,7 +20,7 @@ from jaxprof.finding import Finding
 from jaxprof.report import explain
 from jaxprof.report.conclusion import conclusion, largest
 from jaxprof.report.envelope import json_pieces
-from jaxprof.report.recording.words import saving
+from jaxprof.report.program_words import saving
 from jaxprof.report.renderers import wrap
 from jaxprof.text import columns
 from jaxprof.units import parts_of, spread

@@ -91,7 +91,7 @@ def run_plain(
             import jaxprof.analysis.explain.derive  # noqa: F401
             import jaxprof.analysis.programs.findings  # noqa: F401
             import jaxprof.report.conclusion  # noqa: F401
-            import jaxprof.report.recording.text  # noqa: F401
+            import jaxprof.report.program  # noqa: F401
         scheduler.run()
         code = scheduler.exit_code
         scheduler.close()
@@ -105,7 +105,7 @@ def run_plain(
 
 
 def _print_summary(scheduler: ProgramScheduler, run: str) -> None:
-    from jaxprof.report.recording.text import summary_lines
+    from jaxprof.report.program import summary_lines
 
     for line in summary_lines(scheduler.session, run, SUMMARY_WIDTH):
         note(line)

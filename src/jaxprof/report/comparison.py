@@ -40,7 +40,7 @@ from jaxprof.facts.units import (
     Unit,
 )
 from jaxprof.grouping import Pair
-from jaxprof.report.recording.words import words
+from jaxprof.report.program_words import words
 from jaxprof.report.renderers import WIDE, Headline, Piece, Prose, Table, report_lines
 from jaxprof.report.runs import parameters_text, problems
 from jaxprof.report.sides import KEPT, PLAN, SPEC, VERSUS, SideRow, ab_head, side_rows, verdict_line

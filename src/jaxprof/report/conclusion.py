@@ -147,7 +147,7 @@ def _longest_program_cost(session: Session) -> tuple[str, str]:
 
 def program_cost(program: ProgramResult) -> tuple[str, str]:
     """Return the first two lines of a program, which may still run, without their labels."""
-    from jaxprof.report.recording.words import verdict
+    from jaxprof.report.program_words import verdict
 
     times = {state: took for state, took in program.spent.items() if state != "not_seen"}
     if not times or not program.wall_seconds:
@@ -162,7 +162,7 @@ def _basis(program: ProgramResult) -> str:
     announced = "compile times are exact" if exact else ""
     if not program.samples:
         return announced or "nothing was sampled"
-    from jaxprof.report.recording.words import widest_error
+    from jaxprof.report.program_words import widest_error
 
     half = widest_error(program.samples)
     error = f", each within {percent(half)} of the wall time" if half < 0.5 else ", too few to say how exact"

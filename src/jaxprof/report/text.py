@@ -22,7 +22,7 @@ def to_text(session: Session) -> str:
 def _report(session: Session) -> Iterator[Piece]:
     yield from _heading(session)
     for run in session.programs:
-        from jaxprof.report.recording.text import program_report  # only for a session with a program
+        from jaxprof.report.program import program_report  # only for a session with a program
 
         yield from ("", *program_report(session, run))
     if not all(run.is_program for run in session.runs.values()):

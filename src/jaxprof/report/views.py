@@ -140,7 +140,7 @@ def view_text(session: Session, view: str) -> str:
     """Return the view of every run that has it as text. The kernels of a profile are one table over all its
     programs."""
     if view in OF_PROGRAMS:
-        from jaxprof.report.recording.text import program_view_text
+        from jaxprof.report.program import program_view_text
 
         return program_view_text(session, view)
     parts = [

@@ -16,7 +16,7 @@ import pytest
 from jaxprof.analysis.difference import FACTS
 from jaxprof.errors import JaxprofError, UsageError, unknown_name
 from jaxprof.report.comparison import figure
-from jaxprof.report.recording.words import signature, why_again
+from jaxprof.report.program_words import signature, why_again
 from jaxprof.session.log.codec import encode_line
 from jaxprof.testing.calls import Caller
 from jaxprof.testing.programs import CompileWatch

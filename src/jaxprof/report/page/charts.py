@@ -18,7 +18,7 @@ from jaxprof.facts.captures import PassRow
 from jaxprof.facts.runs import RunRow
 from jaxprof.grouping import thinned
 from jaxprof.report.page.elements import Drawing
-from jaxprof.report.recording.words import words
+from jaxprof.report.program_words import words
 from jaxprof.stats.summary import histogram
 from jaxprof.units import bytes_, counted, integer, seconds
 

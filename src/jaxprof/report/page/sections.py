@@ -16,7 +16,7 @@ from jaxprof.facts.captures import pass_rows
 from jaxprof.facts.sessions import is_profile
 from jaxprof.report.page import charts as draw
 from jaxprof.report.page.elements import ROWS_KEPT, Element, Section, heading, html, section, table
-from jaxprof.report.recording.text import TIME_LINE, ledger, program_report, time_line_rows
+from jaxprof.report.program import TIME_LINE, ledger, program_report, time_line_rows
 from jaxprof.report.renderers import Table
 from jaxprof.report.runs import RunGroup, group_report, groups, rows_of_group, sweep_report
 from jaxprof.report.views import REPORTS, passes_table

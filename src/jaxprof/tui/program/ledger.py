@@ -16,7 +16,7 @@ from jaxprof.events import Compiled
 from jaxprof.facts import Fact
 from jaxprof.facts.programs import COMPILES, ProgramRow
 from jaxprof.facts.units import TRUTH
-from jaxprof.report.recording.words import why_again, words
+from jaxprof.report.program_words import why_again, words
 from jaxprof.text import columns, safe
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import TextDialog

@@ -16,7 +16,7 @@ from jaxprof.analysis.flame import PICOSECONDS
 from jaxprof.analysis.programs.result import states_by_column
 from jaxprof.events import SourceLocation
 from jaxprof.grouping import grouped, totals
-from jaxprof.report.recording.text import TIME_LINE, parts_beside, time_line_rows
+from jaxprof.report.program import TIME_LINE, parts_beside, time_line_rows
 from jaxprof.report.renderers import Table
 from jaxprof.text import columns, safe
 from jaxprof.tui.keys import key_of

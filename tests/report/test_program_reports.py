@@ -8,8 +8,8 @@ from folding import changed, fold
 from jaxprof import events as e
 from jaxprof.facts.programs import VIEWS as PROGRAM_VIEWS
 from jaxprof.report.json import to_dict
-from jaxprof.report.recording.text import letters, program_view_text, rounded, summary_lines
-from jaxprof.report.recording.words import verdict
+from jaxprof.report.program import letters, program_view_text, rounded, summary_lines
+from jaxprof.report.program_words import verdict
 from jaxprof.report.renderers import WIDTH
 from jaxprof.report.text import to_text
 from jaxprof.text import columns

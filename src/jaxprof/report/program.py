@@ -16,7 +16,7 @@ from jaxprof.analysis.programs.result import NOT_SEEN, ProgramResult, states_by_
 from jaxprof.facts import Fact, at, column, pick
 from jaxprof.facts.programs import COMPILES, LINES, ProgramFact, ProgramRow, rows_of, share
 from jaxprof.light_dataclass import dataclass
-from jaxprof.report.recording.words import (
+from jaxprof.report.program_words import (
     ARGV_WIDTH,
     cache,
     command,

@@ -1,1 +1,0 @@
-"""Reports of recorded programs and of jobs: text, JSON and CSV."""
