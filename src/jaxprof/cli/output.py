@@ -211,10 +211,11 @@ def print_text(text: str) -> None:
     _write(text)
 
 
-def print_report(text: str, form: str) -> None:
-    """Print a report in text; with the form `markdown` as a block of code."""
+def print_report(lines: Iterable[str], form: str) -> None:
+    """Print a report in lines of text; with the form `markdown` as a block of code."""
     from jaxprof.report.renderers import markdown
 
+    text = "\n".join(lines)
     print_text(markdown(text) if form == "markdown" else text)
 
 

@@ -415,11 +415,6 @@ def _why_no_pair(difference: SessionDifference) -> str:
     )
 
 
-def comparison_text(difference: SessionDifference) -> str:
-    """Return the whole report, without a line break at its end."""
-    return "\n".join(report_lines(comparison_pieces(difference), WIDE))
-
-
 def _session_line(name: str, session: Session) -> str:
     header = session.header
     return safe(f"{name}: {header.session}  ·  {header.created}  ·  {header.host}  ·  {state_words(session)}")

@@ -10,7 +10,7 @@ from jaxprof.events import ResultsCompared
 from jaxprof.facts import Fact, at, column, pick, within
 from jaxprof.facts.units import LIST, NUMBER, OBJECT, ROWS, TEXT, TRUTH
 from jaxprof.report.comparison import FIGURES, figure, growth_text, signed
-from jaxprof.report.renderers import WIDE, Piece, Prose, Table, report_lines
+from jaxprof.report.renderers import Piece, Prose, Table
 from jaxprof.report.sides import VERSUS, basis_lines, results_text
 from jaxprof.stats.comparison import more_launches
 from jaxprof.units import UNKNOWN, percent
@@ -71,12 +71,8 @@ def row_text(row: GateRow) -> str:
     return f"{row.limit.figure.title} {before} → {after} ({_growth(row)}), limit {row.limit.text}: {_state(row)}"
 
 
-def gate_text(result: GateResult) -> str:
-    """Return the outcome, what the base is, a line for each limit, and one for each reason."""
-    return "\n".join(report_lines(_report(result), WIDE))
-
-
-def _report(result: GateResult) -> Iterator[Piece]:
+def gate_report(result: GateResult) -> Iterator[Piece]:
+    """Yield the outcome, what the base is, a row for each limit, and a line for each reason."""
     yield Prose(_answer(result), "", 2)
     yield from map(Prose, notes(result))
     yield Table(LIMITS, result.rows, is_wide=True)

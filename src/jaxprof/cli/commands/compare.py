@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -264,11 +265,13 @@ def _compare_sessions(sides: Sequence[Recorded], form: str) -> None:
 
 def _print_differences(differences: list[SessionDifference], form: str, next_commands: Sequence[str] = ()) -> None:
     from jaxprof.report import comparison as report
+    from jaxprof.report.renderers import WIDE, report_lines
 
     if form == "json":
         print_facts("comparison", {"comparisons": differences}, next_commands)
     else:
-        print_report("\n\n".join(map(report.comparison_text, differences)), form)
+        pieces = (("", *report.comparison_pieces(difference)) for difference in differences)
+        print_report(islice(report_lines(chain.from_iterable(pieces), WIDE), 1, None), form)
 
 
 def _print_trend(workload: str, form: str, *, fact: str, last: int | None) -> None:
@@ -287,6 +290,6 @@ def _print_trend(workload: str, form: str, *, fact: str, last: int | None) -> No
         print_pieces([report.history_csv(found)])
     elif workload or form == "markdown":
         shown = report.POINTS_SHOWN if last is None and form == "text" else None
-        print_report(report.history_text(found, shown), form)
+        print_report([report.history_text(found, shown)], form)
     else:
         print_text(report.overview_text(found))

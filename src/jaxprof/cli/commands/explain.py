@@ -50,7 +50,7 @@ def command(file: str | None, code: str | None, full: bool, form: str) -> None:
     if form == "json":
         print_json("explanation", explain.explanation_json(explained), _next(explained))
     else:
-        print_report("\n".join(explain.explanation_lines(explained)), form)
+        print_report(explain.explanation_lines(explained), form)
 
 
 def _explain(file: str, most: int) -> Explanation:

@@ -38,7 +38,7 @@ from jaxprof.operating_system import unwound_by_signals
 from jaxprof.reaper import TemporaryFolder
 from jaxprof.report import gate as report
 from jaxprof.report.conclusion import conclusion_lines, gate_conclusion
-from jaxprof.report.renderers import WIDE
+from jaxprof.report.renderers import WIDE, report_lines
 from jaxprof.runner.repository import Revision, checked_out, repository_of
 from jaxprof.runner.sides import HALF_WIDTH, sides_of
 from jaxprof.session.log import Library
@@ -289,7 +289,7 @@ def _print(result: GateResult, form: str, target: str, path: Path | None) -> Non
     if form == "json":
         print_facts("gate", result, [command_line("open", path)] if path is not None else [])
         return
-    print_report(report.gate_text(result), form)
+    print_report(report_lines(report.gate_report(result), WIDE), form)
     if form == "text":
         print_lines(["", *conclusion_lines(gate_conclusion(result, _details(result.base, target)), WIDE)])
 

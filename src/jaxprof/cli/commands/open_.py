@@ -299,7 +299,7 @@ def _print(file: str, run_id: str | None, form: str) -> int:
             from jaxprof.report.text import to_text
             from jaxprof.report.views import profile_text
 
-            print_report((profile_text if is_profile(session) else to_text)(session), form)
+            print_report([(profile_text if is_profile(session) else to_text)(session)], form)
     return ExitCode.OK
 
 
