@@ -9,12 +9,14 @@ import program_events as made
 from folding import fold
 from golden import held_cases
 from jaxprof import events as e
-from jaxprof.analysis.memory import buffers_of
+from jaxprof.analysis.memory import buffers_of, memory_of_dump
 from jaxprof.analysis.programs.derive import program_result
+from jaxprof.hlo.open.stages import ModuleStages
 from jaxprof.report.envelope import ROWS, answer_pieces, json_pieces
 from jaxprof.report.memory import fit_words, memory_heading
 from jaxprof.report.text import to_text
 from report import sessions
+from tui.hlo_texts import HLO
 
 NO_ROOM = e.ProgramEnded(
     run=made.RUN, exit_code=1, wall_seconds=9.0, error="RESOURCE_EXHAUSTED: Out of memory allocating 4096 bytes."
@@ -56,11 +58,26 @@ def test_whether_a_program_fits_is_said_without_a_capture(events, exit_code, wor
     assert fit_words(session, program_result(session, made.RUN)).startswith(words)
 
 
-def test_the_memory_of_a_run_says_how_much_its_device_has():
-    planned = e.RunPlanned(run="r1", spec=e.RunSpec(workload="f", variant="jit", how="jit", device="cuda:0"))
-    needed = e.MemoryReported(run="r1", argument_bytes=2 << 30, output_bytes=1 << 30, temporary_bytes=0)
-    for more, words in (((), "peak memory 3.00 GiB (memory"), ((ROOM,), "peak memory 3.00 GiB of 80.0 GiB on the dev")):
-        picture = buffers_of(fold(e.Header(), [planned, needed, *more]), "r1")
+@pytest.mark.parametrize(
+    ("how", "device", "more", "words"),
+    [
+        ("jit", "cuda:0", (), "peak memory 30.0 GiB (memory"),
+        ("jit", "cuda:0", (ROOM,), "needs 30.0 GiB of 80.0 GiB on the device: peak memory (memory"),
+        ("compile", "h100:8", (), "needs 30.0 GiB of 79.1 GiB on the device: peak memory (memory"),
+        ("compile", "tpu-v5e", (), "does not fit: needs 30.0 GiB of 16.0 GiB on the device"),
+        ("compile", "cpu:0", (), "peak memory 30.0 GiB (memory"),
+    ],
+)
+def test_the_memory_of_a_run_says_how_much_its_device_has_which_need_not_be_here(how, device, more, words):
+    planned = e.RunPlanned(run="r1", spec=e.RunSpec(workload="f", variant="jit", how=how, device=device))
+    needed = e.MemoryReported(run="r1", argument_bytes=20 << 30, output_bytes=10 << 30, temporary_bytes=0)
+    picture = buffers_of(fold(e.Header(), [planned, needed, *more]), "r1")
+    assert next(memory_heading(picture)).startswith(words)
+
+
+def test_the_memory_of_a_dump_says_how_much_the_device_has_that_it_names():
+    for device, words in (("NVIDIA H100 80GB HBM3", "needs 2.50 MiB of 79.1 GiB"), ("", "peak memory 2.50 MiB (est")):
+        picture = memory_of_dump(ModuleStages("m", "m", {"hlo": lambda: HLO}, device=device))
         assert next(memory_heading(picture)).startswith(words)
 
 

@@ -56,7 +56,8 @@ class MemoryPicture:
     schedule: Liveness | None = None
     """What is alive at which instruction, an estimate; None without the program's HLO."""
     device_bytes: int | None = None
-    """Memory that the device of the run has; None if no reading of it says so."""
+    """Memory of the device that the program was compiled for; None if neither a reading nor the table of devices says
+    so."""
 
     @property
     def is_estimate(self) -> bool:
@@ -85,7 +86,17 @@ def buffers_of(session: Session, run_id: str) -> MemoryPicture | None:
     once for each text, in a few milliseconds. Raises KeyError for an unknown run."""
     run = session.runs[run_id]
     picture = _picture_of(session, run)
-    return picture and replace(picture, device_bytes=device_memory(session, run.plan.device))
+    return picture and replace(picture, device_bytes=_device_bytes(session, run))
+
+
+def _device_bytes(session: Session, run: Run) -> int | None:
+    """Return the memory of the device of a run, or of the absent one that it was only compiled for; None if unknown."""
+    if run.plan.how != "compile":
+        return device_memory(session, run.plan.device)
+    from jaxprof.analysis.ceilings import device_elsewhere
+
+    target = device_elsewhere(run)
+    return target.memory_bytes if target is not None else device_memory(session, run.plan.device)
 
 
 def _picture_of(session: Session, run: Run) -> MemoryPicture | None:
@@ -177,14 +188,17 @@ def _is_at_peak(row: HeldBuffer, alive: set[str] | None) -> bool | None:
 def memory_of_dump(stages: ModuleStages) -> MemoryPicture | None:
     """Return the memory of a module in its stages: by the buffer assignment that XLA dumped next to it, else by its
     schedule. Raises JaxprofError if its text cannot be read."""
-    module = stages.module()
-    estimate = module.once(memory_of)
-    if stages.assignment is None:
-        return estimate
-    from jaxprof.trace.buffers import buffers_in_dump
+    from jaxprof.hlo.analysis.cost.peaks import device_of_kind
 
-    reported = buffers_in_dump(stages.assignment(), module)
-    return _reported(reported, estimate, None) if reported is not None else estimate
+    module = stages.module()
+    picture = module.once(memory_of)
+    if stages.assignment is not None:
+        from jaxprof.trace.buffers import buffers_in_dump
+
+        reported = buffers_in_dump(stages.assignment(), module)
+        picture = _reported(reported, picture, None) if reported is not None else picture
+    device = device_of_kind(stages.device) if stages.device else None
+    return picture and replace(picture, device_bytes=device.memory_bytes if device is not None else None)
 
 
 def memory_of(module: Module) -> MemoryPicture | None:

@@ -164,10 +164,10 @@ DEVICES: Final[tuple[Fact[ListedDevice], ...]] = (
 )
 
 
-def _memory(chip: Chip) -> float | None:
+def _memory(chip: Chip) -> int:
     from jaxprof.hlo.analysis.cost.peaks import device  # reads the table of all devices
 
-    return chip.config.get("device_memory_size") or device(chip.name).memory_bytes
+    return device(chip.name).memory_bytes
 
 
 TARGETS: Final[tuple[Fact[Chip], ...]] = (

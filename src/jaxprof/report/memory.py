@@ -60,14 +60,18 @@ def _peak(schedule: Liveness) -> Iterator[Piece]:
 
 
 def memory_heading(picture: MemoryPicture) -> Iterator[str]:
-    """Yield a line each: the request that failed if memory ran out, the peak, and its parts."""
+    """Yield a line each: the request that failed if memory ran out, the peak and whether it fits, and its parts."""
     if picture.asked_bytes is not None:
         yield f"requested {bytes_(picture.asked_bytes)}: more than the free memory"
     if picture.source == REQUEST or picture.peak_bytes is None:
         return
     origin = "estimated from the schedule: the least that it needs" if picture.source == SCHEDULE else picture.source
-    of_device = f" of {bytes_(picture.device_bytes)} on the device" if picture.device_bytes else ""
-    yield f"peak memory {bytes_(picture.peak_bytes)}{of_device} ({origin})"
+    needed, there = bytes_(picture.peak_bytes), picture.device_bytes
+    if there:
+        verdict = "does not fit: " if picture.peak_bytes > there else ""
+        yield f"{verdict}needs {needed} of {bytes_(there)} on the device: peak memory ({origin})"
+    else:
+        yield f"peak memory {needed} ({origin})"
     whole = picture.peak_bytes or 1
     if picture.parts:
         yield ", ".join(

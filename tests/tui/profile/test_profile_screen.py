@@ -24,7 +24,8 @@ from jaxprof.tui.profiler import place_of
 from tui import profiles, recorded
 from tui import session_tapes as sessions
 from tui.fakes import MIDDLE, SMALL, walking
-from tui.session_tapes import HOSTILE
+from tui.hlo_texts import HLO
+from tui.session_tapes import HOSTILE, Tape
 
 
 def text_of(session, width=100):
@@ -266,6 +267,16 @@ async def test_the_tree_of_passes_and_the_buffers_that_are_alive_at_the_cursor(m
         ):  # fmt: skip
             await walk.press(keys)
             await listed(names)
+
+
+async def test_memory_says_whether_a_program_fits_on_a_device_that_is_not_here():
+    async with walking() as walk:
+        for device, words in (("h100", "needs 2.50 MiB of 79.1 GiB on the device"), ("cpu:0", "peak memory 2.50 MiB (e")):
+            tape = Tape()
+            tape.plan("r1", "jit", "compile", device=device)
+            tape.add(e.TextRecorded, "r1", name="hlo", text=HLO, bytes=len(HLO))
+            tape.finish("r1")
+            await walk.show(tape, "profile", words, view="memory")
 
 
 def test_a_size_holds_until_the_next_one():

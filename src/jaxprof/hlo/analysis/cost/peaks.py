@@ -44,6 +44,7 @@ class DevicePeaks:
     title: str
     vendor: str
     memory_bytes: int
+    """What its driver reports if that is known, which is less than the vendor's figure."""
     bandwidth: float
     """Bytes per second between the chip and its main memory."""
     matrix: Mapping[str, float]
@@ -103,11 +104,12 @@ def _read(name: str, row: Mapping[str, Any]) -> DevicePeaks:
     """Return the device of a section of `devices.json`, whose figures are those of the chip."""
     devices = row.get("devices", 1)
     link = row.get("link_bandwidth")
+    reported = row.get("target", {}).get("config", {}).get("device_memory_size")
     return DevicePeaks(
         name,
         row["title"],
         row["vendor"],
-        int(row["memory"] / devices * _GIB),
+        reported or int(row["memory"] / devices * _GIB),
         row["bandwidth"] / devices * _GB,
         {dtype: rate / devices * _T for dtype, rate in row["matrix"].items()},
         {dtype: rate / devices * _T for dtype, rate in row["vector"].items()},
