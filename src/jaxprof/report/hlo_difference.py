@@ -14,7 +14,7 @@ from jaxprof.grouping import Pair
 from jaxprof.hlo.analysis.text_difference import ComputationLines, TextDifference, text_difference
 from jaxprof.hlo.model import Instruction, Module
 from jaxprof.report.comparison import FIGURES, KERNELS_COMPARED, STATUS, facts_table, kernel_counts, kernels_table
-from jaxprof.report.renderers import text_lines
+from jaxprof.report.renderers import Piece
 from jaxprof.text import safe
 from jaxprof.units import counted
 
@@ -25,8 +25,8 @@ _SETTINGS_SHOWN: Final = 12
 _SIGNS: Final = {"same": " ", "new": "+", "gone": "-"}
 
 
-def difference_text(before: Module, after: Module) -> Iterator[str]:
-    """Yield the report, a line at a time."""
+def difference_pieces(before: Module, after: Module) -> Iterator[Piece]:
+    """Yield the report: the kernels, the exact figures, then the text, a line at a time."""
     difference = text_difference(before, after)
     yield from _execution_lines(difference)
     if not difference.differs:
@@ -35,9 +35,7 @@ def difference_text(before: Module, after: Module) -> Iterator[str]:
     exact = module_difference(before, after)
     if exact.kernels is not None and exact.kernels.rows:
         yield f"kernels: {kernel_counts(exact.kernels)}"
-        yield from text_lines(kernels_table(exact.kernels))
-        yield from text_lines(facts_table(exact.facts))
-        yield ""
+        yield from (kernels_table(exact.kernels), facts_table(exact.facts), "")
     for attribute in difference.header:
         yield safe(f"- {attribute.name}={attribute.before}") if attribute.before else safe(f"- no {attribute.name}")
         yield safe(f"+ {attribute.name}={attribute.after}") if attribute.after else safe(f"+ no {attribute.name}")

@@ -209,6 +209,39 @@ async def test_a_file_is_opened_its_modules_are_chosen_among_and_unread_parts_ar
         await walk.press("m f")
 
 
+async def test_two_modules_are_compared_the_first_in_the_list_as_the_baseline_and_one_alone_is_not(tmp_path):
+    tape = Tape()
+    for run, variant, text in (("r1", "jit", HLO), ("r2", "jit-sine", HLO.replace("tanh(%multiply", "sine(%multiply"))):
+        tape.plan(run, variant, workload="two-layers")
+        tape.add(e.TextRecorded, run, name="hlo", text=text, bytes=len(text))
+    tape.plan("r3", "traced", workload="two-layers")
+    tape.add(e.TextRecorded, "r3", name="jaxpr", text="{ }", bytes=3)
+    async with walking() as walk:
+        for alone, why in (
+            (Tape(), "Nothing was run yet"),
+            (program_tape(), "this is the only compiled program here: m, then o opens another one"),
+        ):
+            await opened(walk, alone.session())
+            await walk.press("c")
+            await walk.until(lambda why=why: why in walk.said, why)
+        screen = await opened(walk, tape.session())
+        await walk.press("c", "two-layers jit cpu:0 and two-layers jit-sine cpu:0", "kernels: 1 changed, 3 the same")
+        await walk.press("y escape")
+        assert "+ ROOT %tanh.7 = f32[256,512]{1,0} sine(%multiply.7)" in walk.app.clipboard
+        await walk.press("m R down enter")
+        await read(walk, "r2")
+        await walk.press("c", "two-layers jit cpu:0 and two-layers jit-sine cpu:0")
+        await walk.press("escape m R end enter c")
+        await walk.until(lambda: "two-layers traced cpu:0 has no optimised HLO" in walk.said)
+
+        cut = tmp_path / "cut.hlo"
+        cut.write_text(SINE[: SINE.rindex("ROOT")])
+        screen.open_file(cut)
+        await read(walk, cut)
+        await walk.press("c", "Compare with which program?", gone="traced")
+        await walk.press("down enter", "two-layers jit-sine cpu:0 and ", "truncated: the text ends")
+
+
 @pytest.mark.defects
 async def test_a_failed_analysis_is_reported_and_the_text_is_shown(monkeypatch):
     def fail(module):

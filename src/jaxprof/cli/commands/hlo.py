@@ -126,7 +126,8 @@ def _difference(
 ) -> ExitCode:
     """Print what differs between one module of each target."""
     from jaxprof.cli.hlo_target import find_pair
-    from jaxprof.report.hlo_difference import difference_json, difference_text
+    from jaxprof.report.hlo_difference import difference_json, difference_pieces
+    from jaxprof.report.renderers import report_lines
 
     refuse(("out",), "keeps one program, and --diff compares two", "Leave it out.")
     if "," in options.targets:
@@ -138,7 +139,7 @@ def _difference(
     if form == "json":
         print_json("hlo-diff", difference_json(before, after), [same_command("--full")])
     else:
-        print_lines(difference_text(before, after))
+        print_lines(report_lines(difference_pieces(before, after), width=0))
     return ExitCode.NOT_WHOLE if _is_doubtful(sides, None, as_text=True) else ExitCode.OK
 
 

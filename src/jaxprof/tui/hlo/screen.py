@@ -5,8 +5,9 @@ A thread reads, parses and analyses the program part by part, the kernels first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ from jaxprof.text import safe
 from jaxprof.tui.hlo.kernel_side import LISTS, KernelSide
 from jaxprof.tui.hlo.modules import OpenedModule, first_of, open_in_thread
 from jaxprof.tui.hlo.stage_side import TITLES, StageSide
-from jaxprof.tui.keys import key_of
+from jaxprof.tui.keys import in_words, key_of
 from jaxprof.tui.kit.captures import (
     TrustLine,
     ask_about,
@@ -36,7 +37,7 @@ from jaxprof.tui.kit.captures import (
     source_of,
     uncaptured_program,
 )
-from jaxprof.tui.kit.dialogs import Choose, Option
+from jaxprof.tui.kit.dialogs import Choose, Option, ReportDialog, comparison_dialog
 from jaxprof.tui.kit.fact_list import FactTarget
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import HIDDEN, in_thread, on
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
     from jaxprof.hlo.analysis.notices import Notice
     from jaxprof.hlo.open.stages import ModuleStages
+    from jaxprof.report.renderers import Piece
     from jaxprof.session import Run
 
 
@@ -72,6 +74,37 @@ def tabs_of(opened: OpenedModule | None) -> list[Tab]:
 
 MOST = 3
 """Most notices shown; there are seldom more."""
+
+
+MOST_COMPARED = 2_000
+"""Most lines of a comparison, which may have all of two modules."""
+
+
+def option_of(program: ModuleStages) -> Option:
+    """Return a program as a line of a choice, with its stages."""
+    return Option(program.title, ", ".join(TITLES[name] for name in TITLES if name in program.stages))
+
+
+def difference_of(first: ModuleStages, second: ModuleStages) -> ReportDialog:
+    """Return the dialog with what differs between two modules, as `jaxprof hlo --diff` prints it, after what of either
+    was not seen."""
+
+    def derive() -> Iterator[Piece]:
+        from jaxprof.hlo.analysis.notices import notices
+        from jaxprof.report.hlo_difference import difference_pieces
+
+        before, after = first.module(), second.module()
+        for name, module in zip(names, (before, after), strict=True):
+            yield from (safe(f"{name}: {notice}") for notice in notices(module))
+        pieces = difference_pieces(before, after)
+        yield from islice(pieces, MOST_COMPARED)
+        if next(pieces, None) is not None:
+            yield "and more, which `jaxprof hlo A --diff B` prints"
+
+    names = [first.title, second.title]
+    if first.title == second.title:
+        names = [f"{side.title} ({side.key})" for side in (first, second)]
+    return comparison_dialog(*names, derive)
 
 
 class HloScreen(SessionScreen, keys="hlo"):
@@ -252,6 +285,8 @@ class HloScreen(SessionScreen, keys="hlo"):
         """Offer a capture while the screen is empty for want of one, and dim the filter while it is empty."""
         if action == "filter" and self._opened is None:
             return self._why_empty()
+        if action == "compare":
+            return self._why_alone()
         uncaptured = uncaptured_program(self.profiler.session) if self._opened is None else None
         if action == "capture" and not can_capture(self.profiler, uncaptured):
             return HIDDEN
@@ -390,15 +425,21 @@ class HloScreen(SessionScreen, keys="hlo"):
 
     # -- keys -------------------------------------------------------------------------------------------------
 
+    @property
+    def _programs(self) -> list[ModuleStages]:
+        """All programs, those of the session first."""
+        return [*self._of_session.values(), *self._of_files.values()]
+
+    @property
+    def _compiled(self) -> list[ModuleStages]:
+        """The programs with optimised HLO, which can be compared."""
+        return [program for program in self._programs if "hlo" in program.stages]
+
     def action_choose_program(self) -> None:
-        programs, opened = [*self._of_session.values(), *self._of_files.values()], self._opened
+        programs, opened = self._programs, self._opened
         if not programs:
             self.action_open_file()
             return
-        options = [
-            Option(program.title, ", ".join(TITLES[name] for name in TITLES if name in program.stages))
-            for program in programs
-        ]
         key = opened.program.key if opened is not None else ""
         current = next((at for at, program in enumerate(programs) if program.key == key), 0)
 
@@ -406,7 +447,32 @@ class HloScreen(SessionScreen, keys="hlo"):
             if programs[number].key != key:
                 self._choose(programs[number])
 
-        Choose("Which program?", options, current).ask(self.app, take)
+        Choose("Which program?", [option_of(program) for program in programs], current).ask(self.app, take)
+
+    def action_compare(self) -> None:
+        """Compare the module in view with another one, the first in the list being the baseline; ask with which, if
+        there are several."""
+        here = self._opened.program.key if self._opened is not None else ""
+        others = [program for program in self._compiled if program.key != here]
+
+        def take(number: int) -> None:
+            first, second = (each for each in self._compiled if each.key in (here, others[number].key))
+            self.app.push_screen(difference_of(first, second))
+
+        if len(others) == 1:
+            take(0)
+        else:
+            Choose("Compare with which program?", [option_of(other) for other in others]).ask(self.app, take)
+
+    def _why_alone(self) -> str | None:
+        """Return why the program in view cannot be compared with another one; None if it can be."""
+        if self._opened is None:
+            return self._why_empty()
+        if "hlo" not in self._opened.program.stages:
+            return f"{self._opened.program.title} has no optimised HLO to compare"
+        if len(self._compiled) < 2:
+            return f"this is the only compiled program here: {in_words('hlo.open')} opens another one to compare with"
+        return None
 
     def action_choose_device(self) -> None:
         if self._opened is None:

@@ -3,7 +3,7 @@ value, or None after Escape."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,12 +24,14 @@ from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.guard import Guarded, in_thread, on
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
-from jaxprof.tui.kit.table_columns import TableColumn
+from jaxprof.tui.kit.table_columns import TableColumn, report_contents
 from jaxprof.tui.kit.table_view import TableView
 from jaxprof.tui.theme import STYLES
 
 if TYPE_CHECKING:
     from textual.app import App, ComposeResult
+
+    from jaxprof.report.renderers import Piece
 
 
 Answer = TypeVar("Answer")
@@ -124,6 +126,17 @@ class ReportDialog(TextDialog):
         """Show another text."""
         self._draw = draw
         self.show(draw)
+
+
+def comparison_dialog(first: str, second: str, derive: Callable[[], Iterable[Piece]]) -> ReportDialog:
+    """Return the dialog with what differs between two sides, the first one the baseline. `derive` makes the report, in
+    a thread."""
+
+    def read() -> Draw:
+        pieces = list(derive())
+        return lambda width: list(report_contents(pieces, width))
+
+    return ReportDialog(f"{first} and {second}", read, "Comparing…")
 
 
 def plain_lines(text: str, width: int, style: str = "") -> list[Content]:

@@ -221,7 +221,7 @@ def _cut_texts(table: Table[Any], lines: Iterable[Content], width: int) -> Itera
 
 
 def report_contents(pieces: Iterable[Piece], width: int) -> Iterator[Content]:
-    """Yield the lines of a report, as a command prints it, in the colours of the app."""
+    """Yield the lines of a report, as a command prints it, in the colours of the app; longer ones are wrapped."""
     from jaxprof.report.renderers import Headline, Table, report_lines
 
     for piece in pieces:
@@ -231,7 +231,9 @@ def report_contents(pieces: Iterable[Piece], width: int) -> Iterator[Content]:
             yield from (*lines, *_cut_texts(piece, lines, width))
         else:
             style = "bold" if isinstance(piece, Headline) else ""
-            yield from (Content.styled(safe(line), style) for line in report_lines([piece], width))
+            for line in report_lines([piece], width):
+                content = Content.styled(safe(line), style)
+                yield from [content] if content.cell_length <= width else content.wrap(width)
 
 
 def either(*forms: str, style: str = "", right: bool = False) -> Drawing:

@@ -6,7 +6,7 @@ time. Threads read HLO and sessions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,8 +14,7 @@ from jaxprof.analysis.ab import sides_beside
 from jaxprof.analysis.history import FACTS_KEPT, PHASES_KEPT, read_history
 from jaxprof.errors import UsageError
 from jaxprof.tui.keys import key_of
-from jaxprof.tui.kit.dialogs import Draw, ReportDialog, plain_lines
-from jaxprof.tui.kit.table_columns import report_contents
+from jaxprof.tui.kit.dialogs import Draw, ReportDialog, comparison_dialog, plain_lines
 from jaxprof.units import seconds
 
 if TYPE_CHECKING:
@@ -74,27 +73,13 @@ def in_order(session: Session, marked: Sequence[str]) -> tuple[str, str]:
     return (second, first) if session.runs[first].plan.baseline == second else (first, second)
 
 
-def difference_dialog(first: str, second: str, derive: Callable[[], SessionDifference]) -> ReportDialog:
-    """Return the dialog with what differs between two sessions, or two runs of one, the first one the baseline.
-    `derive` makes the difference, in a thread."""
-
-    def read() -> Draw:
-        from jaxprof.report.comparison import comparison_pieces
-
-        difference = derive()
-        pieces = [*verdict(difference), *comparison_pieces(difference)]
-        return lambda width: list(report_contents(pieces, width))
-
-    return ReportDialog(f"{first} and {second}", read, "Comparing…")
-
-
 def verdict(difference: SessionDifference) -> Iterator[Piece]:
     """Yield which of two runs of one session is faster, and on what that rests; nothing where the report says it."""
     from jaxprof.report.renderers import Headline, Prose
 
-    pair = difference.runs[0] if difference.before is difference.after else None
-    phase = next((phase for phase in pair.phases if phase.code == "run"), None) if pair is not None else None
-    if pair is None or pair.side is not None or phase is None or phase.times.ratio is None:
+    (pair,) = difference.runs
+    phase = next((phase for phase in pair.phases if phase.code == "run"), None)
+    if pair.side is not None or phase is None or phase.times.ratio is None:
         return
     runs, speedup = (pair.before, pair.after), phase.times
     ours, theirs = (run.plan.variant for run in runs)
@@ -108,23 +93,29 @@ def verdict(difference: SessionDifference) -> Iterator[Piece]:
 
 def of_runs(session: Session, first: str, second: str) -> ReportDialog:
     """Return the dialog that compares two runs of a session."""
-    from jaxprof.analysis.session_difference import session_difference
 
-    derive = partial(session_difference, session, session, run_before=first, run_after=second)
-    return difference_dialog(session.runs[first].label, session.runs[second].label, derive)
+    def derive() -> Iterator[Piece]:
+        from jaxprof.analysis.session_difference import session_difference
+        from jaxprof.report.comparison import comparison_pieces
+
+        difference = session_difference(session, session, run_before=first, run_after=second)
+        yield from (*verdict(difference), *comparison_pieces(difference))
+
+    return comparison_dialog(session.runs[first].label, session.runs[second].label, derive)
 
 
 def of_sessions(first: Path, second: Path) -> ReportDialog:
     """Return the dialog that compares two sessions."""
 
-    def derive() -> SessionDifference:
+    def derive() -> Iterator[Piece]:
         from jaxprof.analysis.session_difference import session_difference
+        from jaxprof.report.comparison import comparison_pieces
         from jaxprof.session import Session
         from jaxprof.session.log import load
 
-        return session_difference(load(first, Session), load(second, Session))
+        return comparison_pieces(session_difference(load(first, Session), load(second, Session)))
 
-    return difference_dialog(first.stem, second.stem, derive)
+    return comparison_dialog(first.stem, second.stem, derive)
 
 
 _MEASURES = (*PHASES_KEPT, *FACTS_KEPT)
