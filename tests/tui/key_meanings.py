@@ -13,7 +13,7 @@ MEANINGS: dict[str, str] = {
     "w": "Capture a window: switch on the profiler for a moment",
     "y": "Copy as text",
     "slash": "Filter the rows, or search the text",
-    "question_mark": "Help: a tour of what each screen answers, and all keys of this one",
+    "question_mark": "Help: what each screen answers, and all keys of this one",
     "plus": "One more: a function of yours on Start, a closer look on the timeline",
     "minus": "A wider look",
     "left_square_bracket": "The tab, or phase, before",

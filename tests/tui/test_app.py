@@ -203,8 +203,7 @@ async def test_the_line_of_keys_the_least_size_the_help_and_what_is_clicked():
         below = walk.screen
         await pilot.click(KeyBar, offset=(str(walk.find(KeyBar).render()).index("? Help"), 0))
         await walk.through("""
-            | @HelpScreen
-            ? | On this screen
+            | @HelpScreen | On this screen
         """)
         keys = [one.binding for one in below.active_bindings.values() if one.binding.id and one.binding.description]
         said = {binding.id: binding.tooltip.split(";")[0][:30] for binding in keys if binding.id != "home.back"}

@@ -1,4 +1,4 @@
-"""One key map: a key means one thing on every screen, only the table declares keys, dialogs and the tour name them."""
+"""One key map: a key means one thing on every screen, only the table declares keys, and dialogs name them."""
 
 import ast
 import importlib
@@ -16,7 +16,6 @@ import jaxprof.tui
 import program_events
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.facts.programs import ProgramRow
-from jaxprof.tui.actions import STOPS, tour
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.home.start_list import WAYS, own_rows
 from jaxprof.tui.key_table import GROUPS
@@ -290,17 +289,6 @@ async def test_a_dialog_and_the_forms_of_home_name_their_keys():
             await walk.press("escape", gone="Esc cancels")
 
 
-WIDTH = 70
-
-
-def test_every_screen_has_its_question_and_no_line_is_cut():
-    assert [stop.place for stop in STOPS] == list(PLACES)
-    lines = [line.plain for line in tour(WIDTH, "kernels")]
-    assert max(map(len, lines)) <= WIDTH
-    assert not [line for line in lines if "…" in line or "{" in line]
-    assert [line[0] for line in lines if line[1:2].isdigit()] == list("   ▸  ")
-
-
 async def test_who_has_nothing_is_offered_the_tour_with_which_the_help_begins(tmp_path):
     stage = Stage()
     stage.app.folder = tmp_path
@@ -308,9 +296,8 @@ async def test_who_has_nothing_is_offered_the_tour_with_which_the_help_begins(tm
         await walk.through("""
             | Take the tour
             down down down enter | @HelpScreen
-            escape 2 ? | @HelpScreen | ▸2 Summary | 1 Start | search everything
-            ] | On this screen
-            [ | ▸2 Summary
+            escape 2 ? | @HelpScreen | ▸ 2            Summary | What costs most, and what to do
+            end | Everywhere | Search
         """)
     (tmp_path / "train.py").write_text("import jax\n")
     assert not [row for row in own_rows([], tmp_path) if row in WAYS]

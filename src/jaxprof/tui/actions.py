@@ -1,11 +1,10 @@
-"""What can be done here, made of the bindings that work now: the menu, with a letter for each action; help, with a tour
-of the questions that the screens answer and all keys; and the command palette, which also finds what sessions hold.
+"""What can be done here, made of the bindings that work now: the menu, with a letter for each action; help, with what
+each screen answers and all keys; and the command palette, which also finds what sessions hold.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -13,11 +12,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from textual.actions import parse
 from textual.command import CommandPalette, Hits, Provider, SimpleCommand, SimpleProvider
-from textual.containers import VerticalScroll
 from textual.content import Content
 
-from jaxprof.text import safe, shorten
-from jaxprof.tui.keys import ACTIONS, IN_MENU, in_words, key_of, letter_of
+from jaxprof.text import safe
+from jaxprof.tui.keys import ACTIONS, IN_MENU, letter_of
 from jaxprof.tui.kit.dialogs import Choose, Option, TextDialog
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.guard import Guarded
@@ -93,87 +91,27 @@ def open_menu(app: Any) -> None:
 
 # -- help -----------------------------------------------------------------------------------------------------
 
-_ACTION = re.compile(r"\{([\w.]+)\}")
-_INDENT = 13
-"""Columns of the names of the screens."""
 
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """One stop of the tour: a question, and how to get to its answer."""
-
-    place: str
-    """Name of the screen that answers the question."""
-    question: str
-    way: str
-    """Keys to press, from the start unless it says otherwise; ids of actions in braces."""
-    seen: str
-    """Example of what the screen then shows."""
-
-    def lines(self, width: int, *, here: bool) -> list[Content]:
-        """Return two lines: the question, then the keys and what they show; `here`: this is the screen in view."""
-        mode = f"app.mode.{self.place}"
-        mark = "▸" if here else " "
-        name = f"{mark}{key_of(mode)} {ACTIONS[mode].label}".ljust(_INDENT)
-        head = Content.assemble((name, "bold $primary" if here else "$text-muted"), (self.question, "bold"))
-        way = _ACTION.sub(lambda action: key_of(action[1]), self.way)
-        room = width - _INDENT - len(way) - 3
-        line = Content.assemble(" " * _INDENT, (way, "$footer-key-foreground"), " → ", shorten(self.seen, max(8, room)))
-        return [head, line.stylize_before("$text-muted")]
-
-
-STOPS = (
-    Stop("start", "How do I see my own code? And an old session?",
-         "{home.program} train.py Enter, or {home.own} step.py:f", "it runs unchanged"),
-    Stop("summary", "What costs most, and what do I do about it?",
-         "{app.mode.summary}; Enter on a run: all of it", "train.py:90  62 %; 6.9×"),
-    Stop("compiles", "Why was it compiled again?",
-         "{app.mode.compiles}, then Enter on a function", "shape of batch varies"),
-    Stop("kernels", "What did XLA compile it to? Which kernel is slow?",
-         "{app.mode.kernels}, or {results.hlo} on a result", "gemm_fusion.5  1.92 ms"),
-    Stop("timeline", "When is the device idle?",
-         "{app.mode.timeline}, then {timeline.longest_idle}", "idle 3.1 ms a step"),
-    Stop("memory", "Does it fit?",
-         "{app.mode.memory}, then Enter on a buffer", "peak 1.28 GiB"),
-)  # fmt: skip
-
-
-def tour(width: int, place: str) -> list[Content]:
-    """Return all stops; those of the screen in view are marked."""
-    stops = [line for stop in STOPS for line in stop.lines(width, here=stop.place == place)]
-    advice, search = in_words("program.explain"), key_of("app.palette")
-    last = f"Example figures. {advice}: what to change. {search}: search everything."
-    return [*stops, Content(""), Content.styled(last, "$text-muted")]
-
-
-class HelpScreen(TextDialog, keys="help"):
-    """The tour, and all keys of the screen below, in groups."""
+class HelpScreen(TextDialog):
+    """What each of the six screens answers, and all keys of the screen below: those of the pane, the screen, the app."""
 
     CLASSES = "dialog help"
 
     def __init__(self, below: Screen[Any]) -> None:
-        super().__init__("Help", keys=f"{key_of('help.turn')} the other page")
+        super().__init__("Help")
         self._below = below
-        self._on_tour = True
-        """Whether the tour is in view, not the keys."""
-
-    def action_turn(self) -> None:
-        self._on_tour = not self._on_tour
-        self.show(self._on_tour)
-        self.query_one(VerticalScroll).scroll_home(animate=False)
 
     def lines(self, width: int) -> list[Content]:
-        return tour(width, getattr(self._below, "place", "")) if self._on_tour else self._key_lines(width)
-
-    def _key_lines(self, width: int) -> list[Content]:
-        """Return all actions with their keys, by place: focused pane, screen, app."""
-        groups: dict[str, list[Content]] = {"In this pane": [], "On this screen": [], "Everywhere": []}
+        answers, pane, screen, app = "What each screen answers", "In this pane", "On this screen", "Everywhere"
+        groups: dict[str, list[Content]] = {answers: [], pane: [], screen: [], app: []}
+        here = f"place({getattr(self._below, 'place', '')!r})"
         for action in actions(self._below):
-            everywhere, screen = action.node is self.app, action.node is self._below
-            place = "Everywhere" if everywhere else "On this screen" if screen else "In this pane"
-            head = (f"  {action.keys:<12} ", "bold $footer-key-foreground")
-            groups[place] += hang(Content.assemble(head, f"{action.label:<16} "), action.does, width, "$text-muted")
-        listed = [(Content.styled(place, "bold $primary"), lines) for place, lines in groups.items() if lines]
+            group = app if action.node is self.app else screen if action.node is self._below else pane
+            group = answers if action.name.startswith("place(") else group
+            mark = "▸" if action.name == here else " "
+            head = (f"{mark} {action.keys:<12} ", "bold $footer-key-foreground")
+            groups[group] += hang(Content.assemble(head, f"{action.label:<16} "), action.does, width, "$text-muted")
+        listed = [(Content.styled(group, "bold $primary"), lines) for group, lines in groups.items() if lines]
         return [line for title, lines in listed for line in (Content(""), title, *lines)][1:]
 
 

@@ -79,7 +79,7 @@ GROUPS: dict[str, KeyGroup] = {
             "What XLA made of a run: kernels, and the text of each stage", HIDDEN),
         Key("mode.timeline", "5", "place('timeline')", "Timeline",
             "When things ran, and when the device was idle", HIDDEN),
-        Key("mode.memory", "6", "place('memory')", "Memory", "What makes up the peak memory", HIDDEN),
+        Key("mode.memory", "6", "place('memory')", "Memory", "Does it fit, and what makes up the peak memory", HIDDEN),
         Key("help", "question_mark", "help", "Help", "What each screen answers, and all keys of this screen"),
         Key("menu", "m", "menu", "Menu", "All that can be done here, in words, each with its letter", priority=True),
         Key("palette", "ctrl+p", "command_palette", "Search",
@@ -345,10 +345,6 @@ GROUPS: dict[str, KeyGroup] = {
     "confirm": KeyGroup("A question", (
         Key("no", "n", "answer(False)", "No", "Close without doing it"),
         Key("yes", "y", "answer(True)", "Yes", "Do it"),
-    )),
-    "help": KeyGroup("Help", (
-        Key("turn", "question_mark right_square_bracket left_square_bracket", "turn", "Other page",
-            "The tour, or the keys of the screen"),
     )),
     "explanation": KeyGroup("What to do", (
         Key("copy", "y", "copy", "Copy", "Copy the first command that verifies a fix"),

@@ -99,7 +99,7 @@ WAYS = (
     ),
     StartRow(
         "Take the tour", "",
-        "For each screen: the question that it answers, the keys to press, and an example of the answer.",
+        "For each screen: what it answers, and its key; then all keys of this one.",
         "app.help",
     ),
 )  # fmt: skip
