@@ -93,7 +93,7 @@ def open_menu(app: Any) -> None:
 
 
 class HelpScreen(TextDialog):
-    """What each of the six screens answers, and all keys of the screen below: those of the pane, the screen, the app."""
+    """What each of the six screens answers, and all keys of the screen below."""
 
     CLASSES = "dialog help"
 

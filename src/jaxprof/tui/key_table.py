@@ -159,11 +159,9 @@ GROUPS: dict[str, KeyGroup] = {
         Key("next_tab", "right_square_bracket", "next_tab(1)", "Next tab", "Go to the next tab"),
         Key("tab_before", "left_square_bracket", "next_tab(-1)", "Previous tab", "Go to the previous tab", HIDDEN),
         Key("compare", "c", "compare", "Compare", "Compare this module with another one"),
-        Key("other_side", "m:i", "other_side", "Text/lists", "Switch between the lists and the text"),
         Key("program", "m:R", "choose_program", "Choose run", "Choose the run or module to show"),
         Key("device", "m:d", "choose_device", "Device", "Choose the device to compare kernels with"),
         Key("profile", "m:t", "profile", "Timeline", "Show this kernel in the run's timeline"),
-        Key("memory", "m:m", "memory", "Memory", "Show what makes up the peak memory"),
         _TRUST,
         Key("open", "m:o", "open_file", "Open file", "Open HLO (text or proto), or XLA's dumps"),
         *_PANES,
@@ -184,11 +182,6 @@ GROUPS: dict[str, KeyGroup] = {
         Key("open", "space", "open_group", "Open group", "Open or close the group", HIDDEN),
         Key("open_all", "m:Z", "open_groups", "Open all", "Open or close all groups"),
     )),
-    "roofline": KeyGroup("Kernels: roofline", (
-        Key("point_before", "left h", "point(-1)", "Point before",
-            "Go to the next point of less FLOPs per byte", HIDDEN),
-        Key("point_after", "right l", "point(1)", "Next point", "Go to the next point of more FLOPs per byte", HIDDEN),
-    )),
     "hlo_findings": KeyGroup("Kernels: findings", (
         Key("enter", "enter", "choose", "Kernel", "Go to the kernel of this finding"),
     )),
@@ -199,7 +192,6 @@ GROUPS: dict[str, KeyGroup] = {
         Key("scroll_right", "right l shift+right", "sideways(1)", "Scroll right",
             "Scroll to the end of long lines", HIDDEN),
         Key("follow", "enter", "follow", "Definition", "Go to the definition of what the line calls or takes"),
-        Key("users", "m:u", "users", "Users", "Go to the users of what the line defines"),
         Key("copy", "y", "copy", "Copy", "Copy the line at the cursor", HIDDEN),
     )),
     "text_pane": KeyGroup("Kernels: text, searched", (

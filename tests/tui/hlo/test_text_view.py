@@ -145,16 +145,9 @@ async def test_the_ways_through_hlo_and_the_copy():
         await pilot.press("down", "down", "enter")
         await until(pilot, lambda: view.cursor == dot)
 
-        for start, user in ((grad, line_of("ROOT %tuple.1")), (header, tanh), (dot, dot)):
-            view.go(start)
-            await pilot.press("m", "u")
-            await until(pilot, lambda user=user: view.cursor == user)
-        app = view.app
-        await until(pilot, lambda: isinstance(app.screen, Choose))
-        await pilot.press("down", "enter")
-        await until(pilot, lambda: view.cursor == grad)
+        view.go(grad)
         await pilot.press("y")
-        assert app.clipboard == LINES[grad].strip()
+        assert view.app.clipboard == LINES[grad].strip()
 
 
 # -- searching --------------------------------------------------------------------------------------------------------
@@ -186,16 +179,6 @@ async def test_a_search_counts_wraps_and_refuses_a_broken_expression():
         await pilot.pause()
         assert pane.count.startswith("not a regular expression")
         assert view.cursor == hits[1]
-
-
-async def test_lines_in_view_are_drawn_once_for_a_search(monkeypatch):
-    async with viewing(hlo_document()) as (pilot, view):
-        await searched(pilot, "kind")
-        lexed = []
-        monkeypatch.setattr("jaxprof.tui.hlo.code_view.coloured", lambda line: lexed.append(line) or coloured(line))
-        for y in (*range(view.size.height), *range(view.size.height)):
-            view.render_line(y)
-        assert len(lexed) <= view.size.height + 1, "only the line of the cursor is drawn again"
 
 
 async def test_a_search_that_is_given_up_stops():

@@ -9,25 +9,20 @@ ellipsis stands.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from functools import partial
 
-from textual.cache import LRUCache
 from textual.content import Content, Span
-from textual.strip import Strip
 
 from jaxprof.hlo.shape import DTYPE_BITS
 from jaxprof.text import safe
 from jaxprof.tui.hlo.document import Document, Hits, HloDocument
 from jaxprof.tui.kit.dialogs import Choose, Option
-from jaxprof.tui.kit.guard import in_thread
 from jaxprof.tui.kit.row_list import RowList
 
 _HALF = 4096
 """Half of the characters of a line that are coloured at once: longer lines, such as a literal of megabytes, are drawn
 in pieces that overlap by half."""
-_KEPT = 4096
-"""Number of drawn lines in the cache."""
+_AHEAD = 256
+"""Characters beyond the edge that are coloured too, so that what is cut there has its colour."""
 _SIDEWAYS = 16
 _MOST_PLACES = 200
 """Number of places that the history keeps."""
@@ -71,8 +66,6 @@ class CodeView(RowList, keys="text"):
         self._left = 0
         """Number of characters that are out of view on the left."""
         self._hits: Hits | None = None
-        self._strips: LRUCache[tuple[int, int, int], Strip] = LRUCache(_KEPT)
-        """Drawn lines without the cursor, by line, characters on the left, and width."""
         self.history: list[tuple[Document, int]] = []
         """The documents and lines that the reader went on from, the last one last."""
 
@@ -84,14 +77,12 @@ class CodeView(RowList, keys="text"):
             return
         self.document.left_at, line = self.cursor, document.left_at
         self.document, self._hits = document, None
-        self._strips.clear()
         self.set_keys(range(document.line_count))
         self.go(line)
 
     def show_hits(self, hits: Hits | None) -> None:
         """Mark the matches of a search; None marks nothing."""
         self._hits = hits
-        self._strips.clear()
         self.refresh()
 
     def go(self, line: int) -> None:
@@ -120,28 +111,14 @@ class CodeView(RowList, keys="text"):
         """Columns for the text of a line."""
         return max(1, self.scrollable_content_region.width - self._gutter)
 
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        self._strips.clear()
-
-    def render_line(self, y: int) -> Strip:
-        line = y + round(self.scroll_y)
-        if line == self.cursor:
-            return super().render_line(y)
-        key = (line, self._left, self.size.width)
-        strip = self._strips.get(key)
-        if strip is None:
-            strip = self._strips[key] = super().render_line(y)
-        return strip
-
     def draw_row(self, index: int, width: int) -> Content:
-        begin = self._left // _HALF * _HALF
+        begin, room = self._left // _HALF * _HALF, max(1, width - self._gutter)
         line = self.document.line(index)[begin : begin + 2 * _HALF]
-        text = coloured(line) if self.document.is_program else Content(safe(line))
+        shown = line[: self._left - begin + room + _AHEAD]
+        text = coloured(shown) if self.document.is_program else Content(safe(shown))
         if self._hits is not None:
-            for hit in self._hits.pattern.finditer(text.plain):
+            for hit in self._hits.pattern.finditer(safe(line)):
                 text = text.stylize("$background on $accent", hit.start(), hit.end())
-        room = max(1, width - self._gutter)
         text = text[self._left - begin : self._left - begin + room + 1]
         if self._left and text.plain:
             text = Content("…") + text[1:]
@@ -182,44 +159,23 @@ class CodeView(RowList, keys="text"):
         del self.history[:-_MOST_PLACES]
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Dim the ways along names in a text without them."""
-        if action in ("follow", "users") and not isinstance(self.document, HloDocument):
+        """Dim the way along names in a text without them."""
+        if action == "follow" and not isinstance(self.document, HloDocument):
             return ""
         return super().why_not(action, parameters)
 
     def action_follow(self) -> None:
+        """Go to the definition of what the line refers to, or ask to which of several."""
         document = self.document
         targets = document.targets(self.cursor) if isinstance(document, HloDocument) else {}
-        if targets:
-            self._go_to_one("Go to", targets)
-        else:
-            self.say("this line refers to nothing in this text", timeout=3)
-
-    def action_users(self) -> None:
-        document = self.document
-        if not isinstance(document, HloDocument):
-            return
-        item = document.instruction(self.cursor) or document.computation(self.cursor)
-        if item is None:
-            self.say("this line defines no name", timeout=3)
-            return
-        go_to_user = partial(self._go_to_user, document, item.name)
-        in_thread(self, lambda: document.users(item), "users", then=go_to_user)
-
-    def _go_to_user(self, document: Document, name: str, lines: Sequence[int]) -> None:
-        if document is self.document and lines:
-            self._go_to_one(f"{len(lines)} users of {name}", {str(line + 1): line for line in lines})
-        elif document is self.document:
-            self.say(f"nothing uses {name}", timeout=3)
-
-    def _go_to_one(self, title: str, named: Mapping[str, int]) -> None:
-        """Go to a line, or ask to which of several."""
-        lines = list(named.values())
+        lines = list(targets.values())
         if len(lines) == 1:
             self.jump(lines[0])
-            return
-        options = [Option(name, self.document.line(line).strip()[:LINE_SHOWN]) for name, line in named.items()]
-        Choose(title, options).ask(self.app, lambda at: self.jump(lines[at]))
+        elif lines:
+            options = [Option(name, document.line(line).strip()[:LINE_SHOWN]) for name, line in targets.items()]
+            Choose("Go to", options).ask(self.app, lambda at: self.jump(lines[at]))
+        else:
+            self.say("this line refers to nothing in this text", timeout=3)
 
     def action_copy(self) -> None:
         shown = safe(self.document.line(self.cursor).strip())

@@ -111,11 +111,6 @@ class HloDocument(Document):
         )
         return {item.name: line for item in both if (line := self.line_of(item)) is not None}
 
-    def users(self, item: Instruction | Computation) -> list[int]:
-        """Return the lines that take an instruction, or call a computation."""
-        users = item.module.callers.get(item.name, ()) if isinstance(item, Computation) else item.users
-        return [line for user in users if (line := self.line_of(user)) is not None]
-
 
 def _begin(item: Instruction | Computation) -> int:
     return item.span[0]

@@ -20,7 +20,7 @@ from jaxprof.tui.kit.claims import ClaimList, claim_of
 from jaxprof.tui.kit.drawing import whole_parts
 from jaxprof.tui.kit.fact_list import FactList, Facts, FactTarget
 from jaxprof.tui.kit.filter import FilterLine
-from jaxprof.tui.kit.guard import HIDDEN, Guarded, on
+from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.picture import Picture
 from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot, nothing
 from jaxprof.tui.kit.row_list import RowList
@@ -41,7 +41,7 @@ LISTS = {"kernels": "Kernels", "findings": "Findings", "roofline": "Roofline"}
 """Titles of the tabs by list, from left to right."""
 
 
-class KernelSide(Guarded, Container, keys="roofline"):
+class KernelSide(Guarded, Container):
     """One list at a time, and the facts beside or below it."""
 
     _opened: OpenedModule | None = None
@@ -126,12 +126,6 @@ class KernelSide(Guarded, Container, keys="roofline"):
             self.table.group_by("none")
         return self.table.select(number)
 
-    @property
-    def _plotted(self) -> tuple[Ranking, Sequence[int], int | None]:
-        """What the roofline shows: kernels by their numbers, and the chosen one."""
-        ranked = self.table.ranked
-        return self.table.ranking, self.table.filtered, ranked.number if ranked is not None else None
-
     @on(KernelTable.Sorted)
     @on(FilterLine.Edited)
     @on(RowList.Highlighted, "#kernels, #findings")
@@ -139,7 +133,8 @@ class KernelSide(Guarded, Container, keys="roofline"):
         """Show the facts, the roofline and the titles of the list in view."""
         self._show_facts()
         if self.tab == "roofline":
-            ranking, numbers, chosen = self._plotted
+            ranking, numbers, ranked = self.table.ranking, self.table.filtered, self.table.ranked
+            chosen = ranked.number if ranked is not None else None
             key = (id(ranking), id(numbers), chosen)  # the drawing holds both: nothing else has their identities
             self.query_one("#roofline", Picture).show(key, partial(roofline_plot, ranking, numbers, chosen))
         self._show_titles()
@@ -177,23 +172,7 @@ class KernelSide(Guarded, Container, keys="roofline"):
         self.query_one(FactList).show(about, facts or (lambda width: ()))
         self.query_one("#fact-box").border_title = title
 
-    # -- keys and messages from the lists ----------------------------------------------------------------------
-
-    def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Hide the keys of the roofline while it is not in view."""
-        if action == "point" and (self.tab != "roofline" or not len(self.table.ranking)):
-            return HIDDEN
-        return super().why_not(action, parameters)
-
-    def action_point(self, step: int) -> None:
-        """Go to the next point to the right or to the left: by intensity, and then by FLOP/s."""
-        ranking, numbers, chosen = self._plotted
-        points = roofline_points(ranking, numbers)[0]
-        order = sorted(points, key=lambda point: (point.intensity, point.flops_per_second))
-        start = -1 if step > 0 else len(order)
-        at = next((at for at, point in enumerate(order) if chosen in point.numbers), start) + step
-        if 0 <= at < len(order):
-            self.table.select(order[at].number)
+    # -- messages from the lists ----------------------------------------------------------------------
 
     def chosen(self, rows: RowList) -> FactTarget | None:
         """Return what the row that was chosen in a list leads to; a group of kernels opens or closes instead."""

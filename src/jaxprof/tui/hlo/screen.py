@@ -346,14 +346,6 @@ class HloScreen(SessionScreen, keys="hlo"):
 
     # -- from one side to the other -----------------------------------------------------------------------------
 
-    def action_other_side(self) -> None:
-        if self.in_text:
-            self.to_lists()
-            return
-        if self.texts.stage == "hlo":
-            self._bring_text_along()
-        self.show_tab(self.texts.stage)
-
     def to_lists(self) -> None:
         """Go back to the lists, to the kernel at the cursor of the text."""
         at = self.texts.kernel_at_cursor()
@@ -381,13 +373,8 @@ class HloScreen(SessionScreen, keys="hlo"):
     @on(RowList.Highlighted, "#kernels")
     def _follow(self) -> None:
         """Move the text to the cursor of the lists when they are side by side."""
-        if self.has_class("-very-wide"):
-            self._bring_text_along()
-
-    def _bring_text_along(self) -> None:
-        """Move the text to the cursor of the lists, unless a text is in view."""
         ranked = self.lists.table.ranked
-        if not self.in_text and ranked is not None:
+        if self.has_class("-very-wide") and not self.in_text and ranked is not None:
             self.texts.go_to_kernel(*ranked.key)
             self.show_tabs()
 
@@ -519,11 +506,6 @@ class HloScreen(SessionScreen, keys="hlo"):
             self.profiler.show_in("profile", run.id, "timeline", kernel=ranked.kernel.name)
         else:
             self.say("No profile of this run was recorded.")
-
-    def action_memory(self) -> None:
-        if self._opened is not None:
-            self._share(self._opened.program)
-            self.profiler.show_in("profile", view="memory")
 
     def action_trust(self) -> None:
         run = self._run
