@@ -322,8 +322,7 @@ async def test_hlo_and_memory_show_the_same_module_whatever_was_looked_at_in_bet
         await walk.press("2", "two-layers")
         await walk.press("6", "[Memory] m · a.hlo")
         await walk.press("4", "a.hlo")
-        await walk.press("2", "two-layers")
-        await walk.press("m h", "grad_fusion", gone="a.hlo")
+        await walk.press("m R home enter", "grad_fusion", gone="a.hlo")
         walk.screen.take_change(frozenset({"r1"}), replaced=False)
         await walk.press("6", "peak memory 2.50 MiB")
 

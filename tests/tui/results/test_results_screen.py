@@ -29,7 +29,7 @@ async def test_the_essentials_the_advice_and_copying(monkeypatch):
         assert walk.app.clipboard.startswith(
             "selu jit cpu:0 n = 1 000 000: median 634 µs ± 0.99 % (95 %: 627 µs to 639 µs), 6.9×"
         )
-        await walk.press("m h")
+        await walk.press("4")
         await walk.on("HloScreen")
         assert walk.app.run_in_view == "r3", "the run under the cursor"
         walk.app.action_go("home")
@@ -65,14 +65,13 @@ async def test_a_wide_terminal_has_rates_scales_orders_and_sweeps():
             orders.append("".join(key for key in rows.keys if isinstance(key, str)))
         assert orders == ["r1r2r3", "r3r2r1", "r1r2r3", "r3r2r1"], "by speed-up, the baseline comes last"
 
-        await walk.show(sessions.sweep(), "results", "selu over n from 1 k to 1 M", "jit cpu:0 is faster from n ≈")
-        await walk.press("home", "time of a call over n, log-log")
-        await walk.press("enter", "3.16 k")
+        await walk.show(sessions.sweep(), "results", "time of a call over n, log-log", "selu  ·  n swept")
+        await walk.press("enter", "3.16 k", "jit cpu:0 is faster from n ≈", "one scale for all")
         await walk.press("escape", "14 runs")
         assert walk.app.current_mode == "results"
         queued = Tape()
         queued.plan("r1", "jit")
-        await walk.show(queued, "results", gone="over n from")
+        await walk.show(queued, "results", gone="n swept")
 
 
 async def test_nothing_is_drawn_again_while_nothing_changes(monkeypatch):

@@ -31,9 +31,7 @@ from jaxprof.tui.kit.table_columns import (
 
 
 class Heading:
-    """A row without cells, such as the title of a group; the cursor skips it unless it is `selectable`."""
-
-    selectable: ClassVar[bool] = False
+    """A row without cells, such as the title of a group; the cursor skips it."""
 
     def line(self, width: int) -> Content:
         """Return the row in `width` columns."""
@@ -158,8 +156,7 @@ class TableView(RowList, Generic[Row]):
         return self.row(self.current) if self._keys else None
 
     def selectable(self, index: int) -> bool:
-        row = self.line_of(self._keys[index])
-        return not isinstance(row, Heading) or row.selectable
+        return not isinstance(self.line_of(self._keys[index]), Heading)
 
     def toggle(self, key: Hashable | None) -> None:
         """Mark or unmark a row. What was said of the marks before no longer holds, so it goes."""

@@ -1,15 +1,16 @@
-"""All of the row under the cursor: a run, finished or in progress, a program, or a sweep over a parameter."""
+"""All of the run under the cursor, finished or in progress, or a program; and the sweep that it is of."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.containers import Horizontal
 from textual.content import Content
 
 from jaxprof.analysis.speedup import steady_samples
-from jaxprof.report.runs import published_figures, sweep_table
+from jaxprof.report.runs import published_figures, sweep_report
 from jaxprof.text import safe, shorten
 from jaxprof.tui.kit.format import baseline_name
 from jaxprof.tui.kit.picture import Lines, Picture, ScrollPane
@@ -54,9 +55,9 @@ class ResultPanel(ScrollPane):
     _titles = ("", "")
 
     def compose(self) -> ComposeResult:
-        yield Lines(id="head")
         yield Picture(id="sweep-plot")
         yield Lines(id="sweep-table")
+        yield Lines(id="head")
         with Horizontal(classes="columns"):
             yield Lines(id="left", classes="column")
             yield Lines(id="right", classes="column")
@@ -68,37 +69,36 @@ class ResultPanel(ScrollPane):
     def show(
         self, session: Session, result: RunResult | None, group: RunGroup | None, sweep: SweepGroup | None
     ) -> None:
-        """Show a run of `session` beside the others of its group, or a sweep; hide itself without either."""
-        self.display = result is not None or sweep is not None
-        if sweep is not None:
-            titles = (f"{shorten(sweep.workload, 40)} over {safe(sweep.parameter)}", "")
-        else:
-            titles = (shorten(result.run.label, 60), safe(_state(result.run))) if result is not None else ("", "")
+        """Show a run of `session` beside the others of its group, and the sweep that it is of; hide itself without a
+        run."""
+        self.display = result is not None and group is not None
+        if result is None or group is None:
+            return
+        titles = shorten(result.run.label, 60), safe(_state(result.run))
         if titles != self._titles:
             self._titles = titles
             self.border_title, self.border_subtitle = map(Content, titles)
-        self.query_one("#sweep-plot").display = sweep is not None
-        for name in ("head", "sweep-table", "left", "right", "each-phase") if result is None or group is None else ():
-            self.query_one(f"#{name}", Lines).clear()
-        if sweep is not None:
-            self._show_sweep(sweep)
-        if result is not None and group is not None:
-            self._show_run(session, result, group)
+        self._show_sweep(sweep)
+        self._show_run(session, result, group)
         self._show_samples(result)
 
     def _lines(self, name: str, key: Hashable, draw: Callable[[int], Iterable[Content]]) -> None:
         self.query_one(f"#{name}", Lines).show(key, lambda width: list(draw(width)))
 
-    def _show_sweep(self, sweep: SweepGroup) -> None:
+    def _show_sweep(self, sweep: SweepGroup | None) -> None:
+        """Show the times of a sweep over its sizes, and where variants cross."""
+        plot = self.query_one("#sweep-plot", Picture)
+        plot.display = sweep is not None
+        if sweep is None:
+            self.query_one("#sweep-table", Lines).clear()
+            return
         key = tuple((line.label, line.sizes, tuple(result.summary for result in line.results)) for line in sweep.lines)
-        self.query_one("#sweep-plot", Picture).show(key, lambda width, height: sweep_plot(sweep, width, height))
-        self._lines("head", key, lambda width: crossover_lines(sweep))
-        self._lines("sweep-table", key, lambda width: (Content(""), *table_lines(sweep_table(sweep), width)))
+        plot.show(key, partial(sweep_plot, sweep))
+        self._lines("sweep-table", key, partial(report_contents, list(sweep_report(sweep))))
 
     def _show_run(self, session: Session, result: RunResult, group: RunGroup) -> None:
         """Show what is known of a run in words and tables."""
         run = result.run
-        self.query_one("#sweep-table", Lines).clear()
         measured = tuple((other.run.id, tuple(other.phase_seconds.items())) for other in group.runs)
         baseline = session.runs.get(run.plan.baseline)
         theirs = len(baseline.samples("run")) if baseline is not None else 0
@@ -129,17 +129,16 @@ class ResultPanel(ScrollPane):
             lambda width: [] if live else _under("phase by phase", list(table_lines(phase_table(result), width))),
         )
 
-    def _show_samples(self, result: RunResult | None) -> None:
+    def _show_samples(self, result: RunResult) -> None:
         """Show the samples of a run, or why it has none."""
-        run = result.run if result is not None and not result.run.is_program else None
-        samples = steady_samples(run) if run is not None else ()
-        self.query_one("#samples").display = bool(samples) or (run is not None and run.shown.status == "running")
-        if result is not None and run is not None:
-            empty, summary, modes = why_no_samples(run), result.summary, result.modes
+        run, summary, modes = result.run, result.summary, result.modes
+        samples = () if run.is_program else steady_samples(run)
+        self.query_one("#samples").display = bool(samples) or (run.shown.status == "running" and not run.is_program)
+        empty = why_no_samples(run)
+        for name, draw in (("distribution", distribution), ("trend", trend)):
+            plot = self.query_one(f"#{name}", Picture)
             key = (run.id, len(samples), empty)
-            for name, draw in (("distribution", distribution), ("trend", trend)):
-                plot = self.query_one(f"#{name}", Picture)
-                plot.show(key, lambda w, h, draw=draw: draw(samples, summary, w, h, empty, modes))  # type: ignore[misc]
+            plot.show(key, lambda w, h, draw=draw: draw(samples, summary, w, h, empty, modes))  # type: ignore[misc]
 
 
 def why_no_samples(run: Run) -> str:
@@ -196,11 +195,3 @@ def sweep_plot(sweep: SweepGroup, width: int, height: int) -> Content:
             lines.append(PlotLine(line.label if several else line.variant, points, STYLES[at], MARKERS[at]))
     x_axis = Axis(safe(sweep.parameter), count_tick, log=True)
     return line_plot(lines, x_axis, Axis("time of a call", seconds_tick, log=True), width, height)
-
-
-def crossover_lines(sweep: SweepGroup) -> list[Content]:
-    """Return the crossovers of the sweep, in words."""
-    return [
-        Content.assemble(("◉ ", "bold $warning"), (safe(crossover.sentence(sweep.parameter)), "bold"))
-        for crossover in sweep.crossovers()
-    ]

@@ -1,6 +1,6 @@
 """The runs of a session, one line each: figures of those that were measured, phase and clock of those in progress.
 
-A tick of the clock redraws the rows of runs in progress alone. A row is a run, or a sweep over a parameter.
+A tick of the clock redraws the rows of runs in progress alone.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, cast
 
 from textual.content import Content
 
@@ -33,7 +33,6 @@ from jaxprof.tui.kit.format import (
     status_mark,
 )
 from jaxprof.tui.kit.guard import in_thread
-from jaxprof.tui.kit.plots import count_tick
 from jaxprof.tui.kit.program_summary import in_a_line
 from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn, either
 from jaxprof.tui.kit.table_view import Heading, TableView
@@ -58,30 +57,12 @@ class RunHeading(Heading):
         return start + cell(self.note, width - columns(text) - 3, "$text-muted")
 
 
-@dataclass(frozen=True, slots=True)
-class SweepRow(Heading):
-    """A sweep over a parameter, in one line."""
-
-    selectable: ClassVar[bool] = True
-    sweep: SweepGroup
-
-    def line(self, width: int) -> Content:
-        sweep = self.sweep
-        sizes = sorted({size for line in sweep.lines for size in line.sizes})
-        words = "; ".join(crossover.sentence(sweep.parameter) for crossover in sweep.crossovers())
-        span = f"{sweep.parameter} from {count_tick(sizes[0])} to {count_tick(sizes[-1])}" if sizes else ""
-        return Content.assemble(
-            " ", ("~", "bold $accent"), f" {cell(sweep.workload, min(24, columns(sweep.workload))).plain}",
-            (f" over {span}  ", "$text-muted"), cell(words, max(1, width), "$accent"),
-        ).truncate(width, ellipsis=True)  # fmt: skip
-
-
 def _extra(title: str, width: int, priority: int, text: Callable[[RunResult], str]) -> TableColumn[RunResult]:
     return TableColumn(title, text, width, right=True, style="$text-muted", priority=priority)
 
 
 class RunTable(TableView[RunResult]):
-    """Rows of runs, headings of groups, and a row for each sweep."""
+    """Rows of runs, under the headings of their groups."""
 
     UNSORTED = "as planned"
 
@@ -181,8 +162,6 @@ class RunTable(TableView[RunResult]):
     def arranged(self) -> dict[Hashable, RunResult | Heading]:
         rows: dict[Hashable, RunResult | Heading] = {}
         for group in self.groups:
-            if group.workload in self.sweeps:
-                rows.setdefault(("sweep", group.workload), SweepRow(self.sweeps[group.workload]))
             note = parameters_text(group.parameters)
             rows["group", group.workload, note, group.runs[0].run.id] = RunHeading(group.workload, note)
             rows |= self.sorted_rows({run_result.run.id: run_result for run_result in group.runs})

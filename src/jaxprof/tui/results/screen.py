@@ -15,19 +15,17 @@ from textual.containers import Vertical
 from textual.content import Content
 
 from jaxprof.errors import UsageError
-from jaxprof.report.runs import break_even_text, parameters_text, sweep_table
+from jaxprof.report.runs import break_even_text, parameters_text
 from jaxprof.runner.expected_time import left_in_words
 from jaxprof.session.run import IMPORTED
 from jaxprof.text import safe
 from jaxprof.tui.keys import key_of
-from jaxprof.tui.kit.captures import views_of
 from jaxprof.tui.kit.explanation import ExplanationHead
 from jaxprof.tui.kit.format import baseline_name, half_width, interval
 from jaxprof.tui.kit.guard import HIDDEN, on
 from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LogPane
 from jaxprof.tui.kit.screen import SessionScreen
-from jaxprof.tui.kit.table_columns import table_lines
-from jaxprof.tui.results.result_panel import ResultPanel, crossover_lines
+from jaxprof.tui.results.result_panel import ResultPanel
 from jaxprof.tui.results.run_table import RunTable
 from jaxprof.units import counted, seconds
 
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from jaxprof.analysis.run_result import RunResult
-    from jaxprof.analysis.sweeps import SweepGroup
     from jaxprof.session import Run, Session
     from jaxprof.tui.profiler import Profiler
 
@@ -156,16 +153,12 @@ class ResultsScreen(SessionScreen, keys="results"):
     def _result(self) -> RunResult | None:
         return self._rows.current_row
 
-    def _sweep(self) -> SweepGroup | None:
-        rows = self._rows
-        return rows.sweeps.get(str(rows.current[1])) if isinstance(rows.current, tuple) else None
-
     def _show_panel(self) -> None:
-        session, result, sweep = self.profiler.session, self._result(), self._sweep()
+        rows, result = self._rows, self._result()
         run = result.run if result is not None else None
-        group = self._rows.group_of(run.id) if run is not None else None
+        group = rows.group_of(run.id) if run is not None else None
         self.set_class(run is not None and bool(run.log), "-wrote")
-        self._panel.show(session, result, group, sweep)
+        self._panel.show(self.profiler.session, result, group, rows.sweeps.get(group.workload) if group else None)
         self.query_one(LogPane).show(run.id if run is not None else "", run.log if run is not None else ())
         self.refresh_bindings()
 
@@ -179,18 +172,10 @@ class ResultsScreen(SessionScreen, keys="results"):
         if action == "unzoom":
             return None if self.has_class("-zoom") or self.has_class("-log") else HIDDEN
         run, runs = self.chosen, self.profiler.session.runs
-        views = views_of(self.profiler.session, run) if run is not None else frozenset()
-        row = run or self._sweep()
         works = {
-            "log": run is not None,
-            "step": run is not None,
-            "sort": bool(runs),
-            "reverse": bool(runs),
-            "open": row is not None and not self.has_class("-zoom"),
-            "copy": row is not None,
-            "zoom": row is not None,
-            "hlo": run is not None and "hlo" in run.texts,
-            "profile": bool(parameters) and parameters[0] in views,
+            **dict.fromkeys(("log", "step", "copy", "zoom"), run is not None),
+            **dict.fromkeys(("sort", "reverse"), bool(runs)),
+            "open": run is not None and not self.has_class("-zoom"),
         }
         if action not in (*works, "mark", "compare", "cancel", "again"):
             return super().why_not(action, parameters)
@@ -219,16 +204,8 @@ class ResultsScreen(SessionScreen, keys="results"):
         run = self.chosen
         if run is not None and run.is_program:
             self.profiler.show_in("program", run.id)
-        elif run is not None or self._sweep() is not None:
+        elif run is not None:
             self.action_zoom()
-
-    def action_hlo(self) -> None:
-        if (run := self.chosen) is not None:
-            self.profiler.show_in("hlo", run.id)
-
-    def action_profile(self, view: str) -> None:
-        if (run := self.chosen) is not None:
-            self.profiler.show_in("profile", run.id, view)
 
     def action_step(self, step: int) -> None:
         self._rows.action_move(step)
@@ -290,15 +267,8 @@ class ResultsScreen(SessionScreen, keys="results"):
             run_again(self.profiler, run)
 
     def action_copy(self) -> None:
-        result, sweep = self._result(), self._sweep()
-        if result is not None:
-            text = row_text(result, baseline_name(self.profiler.session, result.run))
-        elif sweep is not None:
-            lines = (*crossover_lines(sweep), *table_lines(sweep_table(sweep), 120))
-            text = "\n".join(line.plain.rstrip() for line in lines)
-        else:
-            return
-        self.copy(text, text.splitlines()[0])
+        if (result := self._result()) is not None:
+            self.copy(row_text(result, baseline_name(self.profiler.session, result.run)))
 
 
 LONGEST_SHOWN = 800
