@@ -141,10 +141,10 @@ async def test_a_session_that_grows_is_followed_and_a_run_goes_to_a_new_one(shel
 
 
 EMPTY = {
-    "results": ("Nothing was run yet.", "enter C r m l s m S y m F n escape down"),
+    "results": ("Nothing was run yet.", "enter C r m l s m S y n escape down"),
     "hlo": ("Nothing was run yet.", "m 9 escape ] escape"),
     "program": ("No program was recorded in this session", "m b m f m L w C r escape / enter down s"),
-    "history": ("No points.", "] y escape"),
+    "history": ("No points.", "y escape"),
 }
 """What each screen says without a session, and keys that do no harm there."""
 HIDDEN = {"results": "Sort"}

@@ -17,8 +17,6 @@ async def test_a_change_is_shown_between_its_points_and_phases_follow_each_other
         await walk.home()
         walk.app.show_history()
         await walk.shows("History of all workloads", "· jax 0.10.2 → 0.11.0", "session-012")
-        await walk.press("] ] ]", "compile")
-        await walk.press("[ [ [", "session-012")
         await walk.press("y")
         assert "matmul" in walk.app.clipboard
         await walk.press("escape")

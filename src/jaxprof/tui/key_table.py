@@ -131,7 +131,6 @@ GROUPS: dict[str, KeyGroup] = {
         Key("reverse", "m:S", "reverse", "Reverse", "Reverse the order"),
         Key("copy", "y", "copy", "Copy", "Copy this row as text"),
         Key("log", "m:l", "log", "Output", "The process's output: stdout and stderr"),
-        Key("zoom", "m:F", "zoom", "Zoom", "Show the lower part alone, or both again"),
         Key("unzoom", "escape", "unzoom", "Back", "Go back to the list", FIRST),
         Key("next", "n", "step(1)", "Next run", "The next run of the session", HIDDEN),
         Key("previous", "N", "step(-1)", "Previous run", "The previous run of the session", HIDDEN),
@@ -143,10 +142,6 @@ GROUPS: dict[str, KeyGroup] = {
     "scroll": KeyGroup("Long texts", (
         Key("down", "j", "scroll(1)", "Down", "A line down", HIDDEN),
         Key("up", "k", "scroll(-1)", "Up", "A line up", HIDDEN),
-    )),
-    "history": KeyGroup("History", (
-        Key("measure", "right_square_bracket", "measure(1)", "Phase", "The next phase, or exact fact"),
-        Key("measure_before", "left_square_bracket", "measure(-1)", "Previous phase", "The phase before", HIDDEN),
     )),
     "hlo": KeyGroup("Kernels", (
         Key("capture", "w", "capture", "Capture", "Capture the program, which has no HLO yet", FIRST),

@@ -442,7 +442,7 @@ class Profiler(Guarded, App[None]):
 
     def show_history(self, workload: str = "") -> None:
         """Show the history of a workload, or of all, over the saved sessions, above the current screen."""
-        self.push_screen(made("results.compare_dialog", "HistoryDialog", self.library(), workload))
+        self.push_screen(made("results.compare_dialog", "of_history", self.library(), workload))
 
     def compare_sessions(self, first: Path, second: Path) -> None:
         """Show what differs between two sessions, above the current screen."""

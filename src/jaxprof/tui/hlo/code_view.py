@@ -24,8 +24,6 @@ in pieces that overlap by half."""
 _AHEAD = 256
 """Characters beyond the edge that are coloured too, so that what is cut there has its colour."""
 _SIDEWAYS = 16
-_MOST_PLACES = 200
-"""Number of places that the history keeps."""
 _DTYPES = rf"(?:{'|'.join(DTYPE_BITS)}|i\d+|u?int\d+|b?float\d+|complex\d+|bool|key<\w+>|Ref(?:<\w+>)?)"
 _STYLES = (
     ("$code-comment italic", r"//.*|/\*.*?(?:\*/|$)|#\s.*"),
@@ -66,8 +64,8 @@ class CodeView(RowList, keys="text"):
         self._left = 0
         """Number of characters that are out of view on the left."""
         self._hits: Hits | None = None
-        self.history: list[tuple[Document, int]] = []
-        """The documents and lines that the reader went on from, the last one last."""
+        self.history: list[int] = []
+        """The lines of this document that the reader went on from, the last one last."""
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
@@ -77,6 +75,7 @@ class CodeView(RowList, keys="text"):
             return
         self.document.left_at, line = self.cursor, document.left_at
         self.document, self._hits = document, None
+        self.history.clear()
         self.set_keys(range(document.line_count))
         self.go(line)
 
@@ -155,8 +154,7 @@ class CodeView(RowList, keys="text"):
 
     def remember(self) -> None:
         """Remember this place in the history."""
-        self.history.append((self.document, self.cursor))
-        del self.history[:-_MOST_PLACES]
+        self.history.append(self.cursor)
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         """Dim the way along names in a text without them."""

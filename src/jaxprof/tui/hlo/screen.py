@@ -312,7 +312,6 @@ class HloScreen(SessionScreen, keys="hlo"):
         """The tab in view: a list or a stage."""
         return self.texts.stage if self.in_text else self.lists.tab
 
-    @on(StageSide.StageRequested)
     def show_tabs(self) -> None:
         """Redraw the tabs with what is known by now; on a very wide terminal, lists and text are side by side."""
         shown = {self.lists.tab, self.texts.stage} if self.has_class("-very-wide") else {self.tab}
@@ -355,7 +354,7 @@ class HloScreen(SessionScreen, keys="hlo"):
 
     def to_text_of(self, target: FactTarget) -> None:
         """Go to the line of an instruction in the optimised HLO."""
-        if self.texts.go_to_kernel(target.computation, target.name, remember=True):
+        if self.texts.go_to_kernel(target.computation, target.name):
             self.show_tab("hlo")
         else:
             self.say(f"{safe(target.name)} has no line of its own in this text.")

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from textual.containers import Vertical
 from textual.content import Content
-from textual.message import Message
 
 from jaxprof.errors import UsageError
 from jaxprof.hlo.open.stages import STAGES
@@ -32,9 +31,6 @@ TITLES = {stage.name: stage.title for stage in STAGES}
 
 class StageSide(Guarded, Vertical, keys="text_pane"):
     """Shows one stage at a time, with its search and the origin of the line at the cursor."""
-
-    class StageRequested(Message):
-        """Reports that the history led to another stage."""
 
     _opened: OpenedModule | None = None
     stage = "hlo"
@@ -66,7 +62,6 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
     def show_program(self, opened: OpenedModule | None) -> None:
         """Show another program, which may not have been read yet."""
         self._opened = opened
-        self.view.history.clear()
         self.show_stage(self.stage)
 
     def show_stage(self, stage: str) -> None:
@@ -103,31 +98,20 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
             return "reading…"
         return f"{TITLES[self.stage]} was not recorded for this program."
 
-    def go_to_kernel(self, computation: str, name: str, *, remember: bool = False) -> bool:
+    def go_to_kernel(self, computation: str, name: str) -> bool:
         """Show an instruction's line in the optimised HLO; return False if it has no line."""
         line = self._opened.kernel_line(computation, name) if self._opened is not None else None
         if line is not None:
-            if remember:
-                self.view.remember()
-            self._go("hlo", line)
+            if self.stage != "hlo":
+                self.show_stage("hlo")
+            self.view.go(line)
         return line is not None
 
-    def _go(self, stage: str, line: int) -> None:
-        """Go to a line of a stage."""
-        if stage != self.stage:
-            self.show_stage(stage)
-        self.view.go(line)
-
     def action_history(self) -> None:
-        """Go back to the last place that was remembered, which may be in another stage."""
-        if not self.view.history:
+        if self.view.history:
+            self.view.go(self.view.history.pop())
+        else:
             self.say("no place to go back to", timeout=3)
-            return
-        document, line = self.view.history.pop()
-        stages = self._opened.stages.items() if self._opened is not None else ()
-        stage = next((name for name, other in stages if other is document), self.stage)
-        self._go(stage, line)
-        self.post_message(self.StageRequested())
 
     def kernel_at_cursor(self) -> tuple[str, str] | None:
         """Return the instruction at the cursor, as computation and name; None unless the optimised HLO is in view."""

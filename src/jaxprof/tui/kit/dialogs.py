@@ -111,15 +111,10 @@ class ReportDialog(TextDialog):
         self._read, self._waiting = read, waiting
 
     def on_mount(self) -> None:
-        self.make()
-
-    def make(self) -> None:
-        """Make the text again, in a thread, and show it then."""
         self.take(partial(plain_lines, self._waiting))
-        in_thread(self, self._read, "report", then=self.take, failed=self.refused)
+        in_thread(self, self._read, "report", then=self.take, failed=self._refused)
 
-    def refused(self, error: JaxprofError) -> None:
-        """Show why there is no text."""
+    def _refused(self, error: JaxprofError) -> None:
         self.take(partial(plain_lines, str(error), style="$error"))
 
     def take(self, draw: Draw) -> None:

@@ -1,7 +1,6 @@
 """What differs between two runs of the session, or two sessions, and how a workload did over the kept sessions.
 
-The texts are those of `jaxprof compare` and `jaxprof compare --over-time`, the latter for a phase or an exact fact at a
-time. Threads read HLO and sessions.
+The texts are those of `jaxprof compare` and `jaxprof compare --over-time`. Threads read HLO and sessions.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.ab import sides_beside
-from jaxprof.analysis.history import FACTS_KEPT, PHASES_KEPT, read_history
 from jaxprof.errors import UsageError
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import Draw, ReportDialog, comparison_dialog, plain_lines
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jaxprof.analysis.session_difference import SessionDifference
-    from jaxprof.errors import JaxprofError
     from jaxprof.report.renderers import Piece
     from jaxprof.session import Run, Session
     from jaxprof.session.log import Library
@@ -118,28 +115,17 @@ def of_sessions(first: Path, second: Path) -> ReportDialog:
     return comparison_dialog(first.stem, second.stem, derive)
 
 
-_MEASURES = (*PHASES_KEPT, *FACTS_KEPT)
+def of_history(library: Library, workload: str) -> ReportDialog:
+    """Return the dialog with how a workload did over the kept sessions, or all, if its name is empty."""
 
-
-class HistoryDialog(ReportDialog, keys="history"):
-    """Each measurement with its trend, and its points with what changed between them."""
-
-    def __init__(self, library: Library, workload: str = "") -> None:
-        """`workload`: the one to show; empty for all."""
-        keys = f"{key_of('history.measure')} another phase, {key_of('reader.copy')} copies"
-        super().__init__(f"History of {workload or 'all workloads'}", self._history, "Reading the sessions…", keys)
-        self._library, self._workload = library, workload
-        self._measure = "run"
-
-    def action_measure(self, step: int) -> None:
-        self._measure = _MEASURES[(_MEASURES.index(self._measure) + step) % len(_MEASURES)]
-        self.make()
-
-    def _history(self) -> Draw:
+    def read() -> Draw:
+        from jaxprof.analysis.history import read_history
         from jaxprof.report.history import history_text
 
-        return partial(plain_lines, history_text(read_history(self._library.paths(), self._measure, self._workload)))
+        try:
+            text = history_text(read_history(library.paths(), "run", workload))
+        except UsageError:
+            text = f"No kept session measured {workload}."
+        return partial(plain_lines, text)
 
-    def refused(self, error: JaxprofError) -> None:
-        unmeasured = isinstance(error, UsageError)
-        super().refused(UsageError(f"No kept session measured {self._workload}.") if unmeasured else error)
+    return ReportDialog(f"History of {workload or 'all workloads'}", read, "Reading the sessions…")

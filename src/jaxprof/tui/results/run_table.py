@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, cast
 
@@ -20,7 +19,6 @@ from jaxprof.analysis.sweeps import SweepGroup, sweep_groups
 from jaxprof.facts import at
 from jaxprof.facts.runs import interval_text
 from jaxprof.report.runs import break_even_text, parameters_text
-from jaxprof.text import columns, shorten
 from jaxprof.tui.kit.captures import nothing_was_run
 from jaxprof.tui.kit.drawing import bar, cell, mark
 from jaxprof.tui.kit.format import (
@@ -35,26 +33,13 @@ from jaxprof.tui.kit.format import (
 from jaxprof.tui.kit.guard import in_thread
 from jaxprof.tui.kit.program_summary import in_a_line
 from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn, either
-from jaxprof.tui.kit.table_view import Heading, TableView
+from jaxprof.tui.kit.table_view import Heading, TableView, TextRow
 from jaxprof.units import WIDEST_HALF, bytes_, percent, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.report.runs import RunGroup
     from jaxprof.session import Run, Session
     from jaxprof.tui.profiler import Profiler
-
-
-@dataclass(frozen=True, slots=True)
-class RunHeading(Heading):
-    """The heading of the runs of one workload with the same parameters."""
-
-    name: str
-    note: str
-
-    def line(self, width: int) -> Content:
-        text = shorten(self.name, max(1, min(40, width - 2))) if self.name else ""
-        start = Content.assemble(" ", (text, "bold $primary"), "  ")
-        return start + cell(self.note, width - columns(text) - 3, "$text-muted")
 
 
 def _extra(title: str, width: int, priority: int, text: Callable[[RunResult], str]) -> TableColumn[RunResult]:
@@ -163,7 +148,8 @@ class RunTable(TableView[RunResult]):
         rows: dict[Hashable, RunResult | Heading] = {}
         for group in self.groups:
             note = parameters_text(group.parameters)
-            rows["group", group.workload, note, group.runs[0].run.id] = RunHeading(group.workload, note)
+            heading = TextRow(f" {group.workload}  {note}", "bold $primary")
+            rows["group", group.workload, note, group.runs[0].run.id] = heading
             rows |= self.sorted_rows({run_result.run.id: run_result for run_result in group.runs})
         return rows
 

@@ -173,7 +173,7 @@ class ResultsScreen(SessionScreen, keys="results"):
             return None if self.has_class("-zoom") or self.has_class("-log") else HIDDEN
         run, runs = self.chosen, self.profiler.session.runs
         works = {
-            **dict.fromkeys(("log", "step", "copy", "zoom"), run is not None),
+            **dict.fromkeys(("log", "step", "copy"), run is not None),
             **dict.fromkeys(("sort", "reverse"), bool(runs)),
             "open": run is not None and not self.has_class("-zoom"),
         }
@@ -205,7 +205,7 @@ class ResultsScreen(SessionScreen, keys="results"):
         if run is not None and run.is_program:
             self.profiler.show_in("program", run.id)
         elif run is not None:
-            self.action_zoom()
+            self._give_room("-zoom", self._panel)
 
     def action_step(self, step: int) -> None:
         self._rows.action_move(step)
@@ -238,17 +238,14 @@ class ResultsScreen(SessionScreen, keys="results"):
     def action_reverse(self) -> None:
         self._rows.action_turn()
 
-    def action_zoom(self) -> None:
-        self._give_room("-zoom", self._panel)
-
     def action_log(self) -> None:
         self._give_room("-log", self.query_one(LogPane))
 
     def action_unzoom(self) -> None:
         if self.has_class("-log"):
             self.action_log()
-        elif self.has_class("-zoom"):
-            self.action_zoom()
+        else:
+            self._give_room("-zoom", self._panel)
 
     def _give_room(self, name: str, part: ResultPanel | LogPane) -> None:
         """Give the panel, or the output, the full room, or show all parts again."""
