@@ -9,9 +9,8 @@ from textual.binding import BindingType
 
 from jaxprof.hlo.read.parse import modules
 from jaxprof.tui.actions import open_menu
-from jaxprof.tui.hlo.code_view import CodeView, coloured
-from jaxprof.tui.hlo.document import Document, HloDocument
-from jaxprof.tui.hlo.stage_side import StageSide
+from jaxprof.tui.hlo.modules import Document, HloDocument
+from jaxprof.tui.hlo.stage_side import CodeView, StageSide, coloured
 from jaxprof.tui.kit.dialogs import Choose
 from jaxprof.tui.theme import VARIABLES
 from tables import rows

@@ -14,10 +14,10 @@ from jaxprof.hlo.analysis.origin import HloSourceLocation
 from jaxprof.hlo.read.syntax import short_text
 from jaxprof.report.kernels import times
 from jaxprof.text import columns, safe, shorten
-from jaxprof.tui.hlo.code_view import coloured
+from jaxprof.tui.hlo.stage_side import coloured
 from jaxprof.tui.kit.drawing import cell, hang
 from jaxprof.tui.kit.fact_list import FactLine, FactTarget, Leads, heading
-from jaxprof.tui.kit.python_source import excerpt, numbered
+from jaxprof.tui.kit.python_source import excerpt, source_facts
 from jaxprof.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
 
 if TYPE_CHECKING:
@@ -106,26 +106,6 @@ def _origin(origin: Origin, width: int) -> Content:
     code = lines[0][1].strip() if lines else origin.op_name
     direction = " ∂" if origin.path.direction == "backward" else ""
     return Content.assemble("  ", text, " ", (shorten(code or UNKNOWN, max(8, width - 29)), "$text-muted"), direction)
-
-
-def source_facts(
-    place: HloSourceLocation, width: int, recorded_seconds: float | None, function: str = "", around: int = 1
-) -> list[Content]:
-    """Return a source place such as `…/model.py:88 in attention`, with its lines when the file can be read here."""
-    file, tail = safe(place.file), safe(f":{place.line}" + (f" in {function}" if function else ""))
-    room = min(columns(file), max(8, width - columns(tail)))
-    facts = [cell(file, room, "$code-name", cut="start") + Content.styled(tail, "bold $code-name")]
-    source = excerpt(place, around)
-    indent = min((len(line) - len(line.lstrip()) for _, line in source.lines if line.strip()), default=0)
-    lines = [(number, line[indent:][:400]) for number, line in source.lines if line.strip() or number == place.line]
-    facts += numbered(lines, place.line, width, dim=True)
-    if source.modified_seconds is None:
-        facts.append(Content.styled("  the file is not on this machine", "$quiet"))
-    elif not source.lines:
-        facts.append(Content.styled("  the file no longer has this line", "$warning"))
-    elif recorded_seconds is not None and source.modified_seconds > recorded_seconds + 1:
-        facts.append(Content.styled("  file changed since the recording: line may differ", "$warning"))
-    return facts
 
 
 def _cost(ranked: Ranked, width: int) -> list[FactLine]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from jaxprof.text import safe_lines
+from jaxprof.text import columns, safe, safe_lines
+from jaxprof.tui.kit.drawing import cell
 
 if TYPE_CHECKING:
     from jaxprof.hlo.analysis.origin import HloSourceLocation
@@ -67,3 +68,23 @@ def numbered(lines: Sequence[tuple[int, str]], here: int | None, width: int, *, 
         line = mark + (text.stylize("dim") if dim and not there else text)
         drawn.append(line.truncate(max(1, width), ellipsis=True))
     return drawn
+
+
+def source_facts(
+    place: HloSourceLocation, width: int, recorded_seconds: float | None, function: str = "", around: int = 1
+) -> list[Content]:
+    """Return a source place such as `…/model.py:88 in attention`, with its lines when the file can be read here."""
+    file, tail = safe(place.file), safe(f":{place.line}" + (f" in {function}" if function else ""))
+    room = min(columns(file), max(8, width - columns(tail)))
+    facts = [cell(file, room, "$code-name", cut="start") + Content.styled(tail, "bold $code-name")]
+    source = excerpt(place, around)
+    indent = min((len(line) - len(line.lstrip()) for _, line in source.lines if line.strip()), default=0)
+    lines = [(number, line[indent:][:400]) for number, line in source.lines if line.strip() or number == place.line]
+    facts += numbered(lines, place.line, width, dim=True)
+    if source.modified_seconds is None:
+        facts.append(Content.styled("  the file is not on this machine", "$quiet"))
+    elif not source.lines:
+        facts.append(Content.styled("  the file no longer has this line", "$warning"))
+    elif recorded_seconds is not None and source.modified_seconds > recorded_seconds + 1:
+        facts.append(Content.styled("  file changed since the recording: line may differ", "$warning"))
+    return facts
