@@ -5,7 +5,7 @@ A thread reads, parses and analyses the program part by part, the kernels first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -78,11 +78,6 @@ MOST = 3
 
 MOST_COMPARED = 2_000
 """Most lines of a comparison, which may have all of two modules."""
-
-
-def option_of(program: ModuleStages) -> Option:
-    """Return a program as a line of a choice, with its stages."""
-    return Option(program.title, ", ".join(TITLES[name] for name in TITLES if name in program.stages))
 
 
 def difference_of(first: ModuleStages, second: ModuleStages) -> ReportDialog:
@@ -200,9 +195,14 @@ class HloScreen(SessionScreen, keys="hlo"):
             self.profiler.module_in_view = program
 
     @property
+    def _key(self) -> str:
+        """The key of the open program; empty without one."""
+        return self._opened.program.key if self._opened is not None else ""
+
+    @property
     def _run(self) -> Run | None:
         """The run whose program is open; None for a file."""
-        return self.profiler.session.runs.get(self._opened.program.key) if self._opened is not None else None
+        return self.profiler.session.runs.get(self._key)
 
     def _in_session(self, opened: OpenedModule) -> HloProgram:
         """Return the open program with its device, and with its session if it is of a run."""
@@ -412,43 +412,39 @@ class HloScreen(SessionScreen, keys="hlo"):
     # -- keys -------------------------------------------------------------------------------------------------
 
     @property
-    def _programs(self) -> list[ModuleStages]:
-        """All programs, those of the session first."""
-        return [*self._of_session.values(), *self._of_files.values()]
-
-    @property
     def _compiled(self) -> list[ModuleStages]:
-        """The programs with optimised HLO, which can be compared."""
-        return [program for program in self._programs if "hlo" in program.stages]
+        """The programs with optimised HLO, which can be compared; those of the session first."""
+        programs = (*self._of_session.values(), *self._of_files.values())
+        return [program for program in programs if "hlo" in program.stages]
+
+    def _ask(self, title: str, programs: Sequence[ModuleStages], take: Callable[[ModuleStages], object]) -> None:
+        """Ask for one of several programs, whose stages stand beside them."""
+        options = [
+            Option(program.title, ", ".join(TITLES[name] for name in TITLES if name in program.stages))
+            for program in programs
+        ]
+        current = next((at for at, program in enumerate(programs) if program.key == self._key), 0)
+        Choose(title, options, current).ask(self.app, lambda number: take(programs[number]))
 
     def action_choose_program(self) -> None:
-        programs, opened = self._programs, self._opened
-        if not programs:
+        programs = [*self._of_session.values(), *self._of_files.values()]
+        if programs:
+            self._ask("Which program?", programs, lambda program: program.key != self._key and self._choose(program))
+        else:
             self.action_open_file()
-            return
-        key = opened.program.key if opened is not None else ""
-        current = next((at for at, program in enumerate(programs) if program.key == key), 0)
-
-        def take(number: int) -> None:
-            if programs[number].key != key:
-                self._choose(programs[number])
-
-        Choose("Which program?", [option_of(program) for program in programs], current).ask(self.app, take)
 
     def action_compare(self) -> None:
-        """Compare the module in view with another one, the first in the list being the baseline; ask with which, if
-        there are several."""
-        here = self._opened.program.key if self._opened is not None else ""
-        others = [program for program in self._compiled if program.key != here]
-
-        def take(number: int) -> None:
-            first, second = (each for each in self._compiled if each.key in (here, others[number].key))
-            self.app.push_screen(difference_of(first, second))
-
+        """Compare the module in view with another one; ask with which, if there are several."""
+        others = [program for program in self._compiled if program.key != self._key]
         if len(others) == 1:
-            take(0)
+            self._compare_with(others[0])
         else:
-            Choose("Compare with which program?", [option_of(other) for other in others]).ask(self.app, take)
+            self._ask("Compare with which program?", others, self._compare_with)
+
+    def _compare_with(self, other: ModuleStages) -> None:
+        """Show what differs from another module; the first in the list is the baseline."""
+        first, second = (program for program in self._compiled if program.key in (self._key, other.key))
+        self.app.push_screen(difference_of(first, second))
 
     def _why_alone(self) -> str | None:
         """Return why the program in view cannot be compared with another one; None if it can be."""
