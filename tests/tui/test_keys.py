@@ -18,8 +18,7 @@ from jaxprof.analysis.programs.derive import program_result
 from jaxprof.facts.programs import ProgramRow
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.home.start_list import WAYS, own_rows
-from jaxprof.tui.key_table import GROUPS
-from jaxprof.tui.keys import ACTIONS, IN_MENU, bindings, in_words, key_of, keys_of, letter_of, remap, shown
+from jaxprof.tui.keys import ACTIONS, GROUPS, IN_MENU, bindings, in_words, key_of, keys_of, letter_of, remap, shown
 from jaxprof.tui.kit.dialogs import Choose, Confirm, Option, Options
 from jaxprof.tui.kit.script_dialog import script_dialog
 from jaxprof.tui.kit.table_columns import placed
@@ -32,7 +31,7 @@ from tui.key_meanings import MEANINGS
 
 SOURCE = Path(jaxprof.tui.__file__).parent
 DOCUMENT = Path(__file__).parents[2] / "docs" / "keys.md"
-GENERATED = "<!-- made from src/jaxprof/tui/key_table.py by UPDATE_KEYS=1 pytest tests/tui/test_keys.py -->\n"
+GENERATED = "<!-- made from src/jaxprof/tui/keys.py by UPDATE_KEYS=1 pytest tests/tui/test_keys.py -->\n"
 DESTRUCTIVE = {"cancel", "delete"}
 TEXTUALS = {"app.focus_next", "app.focus_previous", "dismiss", "command_palette", "suspend_process"}
 

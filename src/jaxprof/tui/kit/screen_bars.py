@@ -16,8 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from jaxprof.text import columns, safe, shorten
-from jaxprof.tui.key_table import HIDDEN, LAST_RANK
-from jaxprof.tui.keys import ACTIONS, IN_MENU, key_of
+from jaxprof.tui.keys import ACTIONS, HIDDEN, IN_MENU, LAST_RANK, key_of
 from jaxprof.tui.kit.drawing import bar
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.picture import Lines
