@@ -3,12 +3,13 @@
 from textual.widgets import Input
 
 from folding import written
+from jaxprof import events as e
 from jaxprof.tui.actions import PLACEHOLDER, of_session
 from jaxprof.tui.hlo.kernels import KernelTable
 from jaxprof.tui.program.ledger import LedgerList
 from tui import recorded
 from tui.fakes import walking
-from tui.hlo_texts import program_session
+from tui.hlo_texts import program_tape
 
 
 async def choose(walk, words, line):
@@ -27,7 +28,10 @@ async def test_actions_kernels_and_kept_sessions_are_found_and_gone_to(shelf):
     async with walking() as walk:
         await choose(walk, "Start", "1         Start")
         await walk.mode("home")
-        walk.app.set_session(program_session(), None)
+        measured = program_tape()
+        times = [e.KernelTimes(name="tanh_fusion", self_seconds=2e-3)]
+        measured.events.append(e.KernelsMeasured(run="r1", kind="run", calls=10, rows=times))
+        walk.app.set_session(measured.session(), None)
         await choose(walk, "tanh_fus", "kernel    tanh_fusion")
         await walk.on("HloScreen")
         table = walk.find(KernelTable)

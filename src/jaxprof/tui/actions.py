@@ -119,8 +119,6 @@ class HelpScreen(TextDialog):
 
 MOST_OF_A_KIND = 200
 """Most kernels, lines or functions that are searched, the most expensive first."""
-MOST_HLO_BYTES = 4 << 20
-"""Most bytes of HLO that are read for the names of its kernels; more would take longer than a search should."""
 PLACEHOLDER = "Search actions, kernels, lines, functions, sessions"
 
 
@@ -150,7 +148,7 @@ class SearchProvider(Provider):
 
     async def startup(self) -> None:
         app = cast("Profiler", self.app)
-        found: list[CommandListItem] = [*of_session(app), *await asyncio.to_thread(lambda: [*from_files(app)])]
+        found: list[CommandListItem] = [*of_session(app), *await asyncio.to_thread(lambda: [*kept(app)])]
         self._found = SimpleProvider(self.screen, found)(self.screen, self.match_style)
 
     async def search(self, query: str) -> Hits:
@@ -180,17 +178,8 @@ def of_session(app: Profiler) -> Iterator[SimpleCommand]:
             yield _found("line", where, "", partial(to, "lines", words=where))
 
 
-def from_files(app: Profiler) -> Iterator[SimpleCommand]:
-    """Yield the saved sessions and jobs, and kernels that no capture has measured, from the HLO of a session that
-    nobody writes. For threads: reads files."""
-    from jaxprof.analysis.measured import kernels_of, seconds_per_call
-
+def kept(app: Profiler) -> Iterator[SimpleCommand]:
+    """Yield the saved sessions and jobs. For threads: reads files."""
     for entry in app.library().listed(None):
         kind = "session" if entry.job is None else "job"
         yield _found(kind, entry.name, str(entry.path.parent), partial(app.open_session, entry.path))
-    for run in app.session.runs.values() if not app.session_grows else ():
-        text = run.texts.get("hlo")
-        if text is not None and text.bytes <= MOST_HLO_BYTES and not seconds_per_call(run):
-            for kernel in (kernels_of(app.session, run.id) or ())[:MOST_OF_A_KIND]:
-                go = partial(app.show_in, "hlo", run.id, kernel=kernel.name)
-                yield _found("kernel", kernel.name, f"not measured, {run.label}", go)

@@ -189,7 +189,7 @@ GROUPS: dict[str, KeyGroup] = {
             "Scroll to the start of long lines", HIDDEN),
         Key("scroll_right", "right l shift+right", "sideways(1)", "Scroll right",
             "Scroll to the end of long lines", HIDDEN),
-        Key("follow", "enter", "follow", "Definition", "Go to the definition of what the line calls or takes"),
+        Key("follow", "enter", "choose", "Definition", "Go to the definition of what the line calls or takes"),
         Key("copy", "y", "copy", "Copy", "Copy the line at the cursor", HIDDEN),
     )),
     "text_pane": KeyGroup("Kernels: text, searched", (

@@ -172,11 +172,11 @@ class CodeView(RowList, keys="text"):
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         """Dim the way along names in a text without them."""
-        if action == "follow" and not isinstance(self.document, HloDocument):
+        if action == "choose" and not isinstance(self.document, HloDocument):
             return ""
         return super().why_not(action, parameters)
 
-    def action_follow(self) -> None:
+    def action_choose(self) -> None:
         """Go to the definition of what the line refers to, or ask to which of several."""
         document = self.document
         targets = document.targets(self.cursor) if isinstance(document, HloDocument) else {}
@@ -192,10 +192,6 @@ class CodeView(RowList, keys="text"):
     def action_copy(self) -> None:
         shown = safe(self.document.line(self.cursor).strip())
         self.copy(shown, f"{len(shown)} characters")
-
-    def action_choose(self) -> None:
-        """Follow the line of a double click."""
-        self.action_follow()
 
 
 # -- the pane -------------------------------------------------------------------------------------------------
