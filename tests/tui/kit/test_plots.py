@@ -11,7 +11,7 @@ from jaxprof.stats.summary import summarise
 from jaxprof.text import columns, safe
 from jaxprof.tui.kit.canvas import Scale, spanning
 from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, distribution, line_plot, seconds_tick, trend
-from jaxprof.tui.results.facts import phase_bars
+from jaxprof.tui.results.result_panel import phase_bars
 from tui.session_tapes import HOSTILE, Tape
 
 SAMPLES = Tape().noise(0.63e-3, 60)

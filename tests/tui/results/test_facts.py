@@ -13,7 +13,7 @@ from jaxprof.stats.student import t_quantile
 from jaxprof.text import safe
 from jaxprof.tui.kit.format import clock, speedup_short, speedup_style
 from jaxprof.tui.kit.table_columns import table_lines
-from jaxprof.tui.results import facts
+from jaxprof.tui.results import result_panel as facts
 from jaxprof.tui.results.screen import row_text
 from tui import session_tapes as sessions
 from tui.session_tapes import Tape

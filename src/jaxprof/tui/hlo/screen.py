@@ -72,10 +72,6 @@ def tabs_of(opened: OpenedModule | None) -> list[Tab]:
     ]
 
 
-MOST = 3
-"""Most notices shown; there are seldom more."""
-
-
 MOST_COMPARED = 2_000
 """Most lines of a comparison, which may have all of two modules."""
 
@@ -239,7 +235,7 @@ class HloScreen(SessionScreen, keys="hlo"):
             Content.assemble(
                 (f" ! {safe(notice.code.replace('-', ' '))}", "bold $warning"), f": {safe(notice.message)}"
             )
-            for notice in sorted(notices, key=lambda notice: not notice.serious)[:MOST]
+            for notice in sorted(notices, key=lambda notice: not notice.serious)
         ]
         box = self.query_one("#hlo-notices", Lines)
         box.show(notices, lambda width: [line.truncate(max(1, width - 1), ellipsis=True) for line in lines])

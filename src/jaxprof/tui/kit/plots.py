@@ -182,8 +182,11 @@ def _put_mark(canvas: Canvas, mark: Mark, x_scale: Scale, y_scale: Scale) -> Non
 _FEWEST = 2
 _FEWEST_ROWS = 4
 """With more rows than this, two modes are also described in words."""
-WAITING = "waiting for samples"
-"""Default text before there are samples."""
+
+
+def _few(samples: Sequence[float]) -> str:
+    """Return what stands in place of a plot that has too few samples."""
+    return "too few samples to draw" if samples else "no samples yet"
 
 
 def distribution(
@@ -191,13 +194,12 @@ def distribution(
     summary: Summary | None,
     width: int,
     height: int,
-    empty: str = WAITING,
     modes: Modes | None = None,
 ) -> Content:
     """Return the histogram of `samples` (seconds per call) in `width` by `height` columns. Two modes appear both on the
     scale and in words; each has a peak on the axis in place of the median, which is typical of neither."""
     if summary is None or len(samples) < _FEWEST or width < 16 or height < 3:
-        return Content.styled(empty if len(samples) < _FEWEST else "no room", "$quiet")
+        return Content.styled(_few(samples) if len(samples) < _FEWEST else "no room", "$quiet")
     from jaxprof.stats.summary import histogram
 
     finer = 2 if modes is None else 4
@@ -246,13 +248,12 @@ def trend(
     summary: Summary | None,
     width: int,
     height: int,
-    empty: str = WAITING,
     modes: Modes | None = None,
 ) -> Content:
     """Return one dot per sample from left to right, with the median as a line; outliers are marks at the top or bottom
     edge."""
     if summary is None:
-        return Content.styled(empty, "$quiet")
+        return Content.styled(_few(samples), "$quiet")
     from jaxprof.stats.summary import outliers
 
     far = outliers(samples, modes)

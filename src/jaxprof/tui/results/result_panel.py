@@ -1,23 +1,33 @@
-"""All of the run under the cursor, finished or in progress, or a program; and the sweep that it is of."""
+"""All of the run under the cursor, finished or in progress, or a program; and the sweep that it is of: plots, phases as
+bars, and lines of figures, check, memory, environment and warnings.
+
+Lines are made by pure functions from values to `Content`. An unknown value is left out; an estimate is labelled as one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from textual.containers import Horizontal
 from textual.content import Content
 
+from jaxprof.analysis.run_result import what_is_wrong, worst_element
+from jaxprof.analysis.session_difference import environment_facts
 from jaxprof.analysis.speedup import steady_samples
-from jaxprof.report.runs import published_figures, sweep_report
-from jaxprof.text import safe, shorten
-from jaxprof.tui.kit.format import baseline_name
+from jaxprof.facts import Fact, column, pick
+from jaxprof.facts.runs import RUNS, RunRow
+from jaxprof.report.renderers import Table
+from jaxprof.report.runs import BREAK_EVEN, CHECK, MODES, one_time_text, published_figures, sweep_report
+from jaxprof.session.run import IMPORTED
+from jaxprof.text import columns, safe, safe_lines, shorten
+from jaxprof.tui.kit.drawing import bar, cell, hang
+from jaxprof.tui.kit.format import baseline_name, half_width, interval
 from jaxprof.tui.kit.picture import Lines, Picture, ScrollPane
 from jaxprof.tui.kit.plots import (
     MARKERS,
     STYLES,
-    WAITING,
     Axis,
     PlotLine,
     count_tick,
@@ -28,15 +38,7 @@ from jaxprof.tui.kit.plots import (
 )
 from jaxprof.tui.kit.program_summary import OF_PROGRAM
 from jaxprof.tui.kit.table_columns import report_contents, table_lines
-from jaxprof.tui.results.facts import (
-    compiled_table,
-    environment_lines,
-    failure_lines,
-    figure_lines,
-    phase_bars,
-    phase_table,
-    warning_lines,
-)
+from jaxprof.units import UNKNOWN, bytes_, counted, integer, scaled, seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -130,24 +132,15 @@ class ResultPanel(ScrollPane):
         )
 
     def _show_samples(self, result: RunResult) -> None:
-        """Show the samples of a run, or why it has none."""
+        """Show the samples of a run, as soon as it takes some."""
         run, summary, modes = result.run, result.summary, result.modes
         samples = () if run.is_program else steady_samples(run)
-        self.query_one("#samples").display = bool(samples) or (run.shown.status == "running" and not run.is_program)
-        empty = why_no_samples(run)
+        comes = run.shown.status == "running" and not run.is_program and run.plan.how != "compile"
+        self.query_one("#samples").display = bool(samples) or comes
         for name, draw in (("distribution", distribution), ("trend", trend)):
             plot = self.query_one(f"#{name}", Picture)
-            key = (run.id, len(samples), empty)
-            plot.show(key, lambda w, h, draw=draw: draw(samples, summary, w, h, empty, modes))  # type: ignore[misc]
-
-
-def why_no_samples(run: Run) -> str:
-    """Return the text in place of the samples."""
-    if run.plan.how == "compile":
-        return "compiled, and not run" if run.shown.over else "this is compiled, and not run"
-    if run.plan.how == "imported":
-        return "an opened profile: its kernels have times, but no call was timed"
-    return "no samples were taken" if run.shown.over else WAITING
+            key = (run.id, len(samples))
+            plot.show(key, lambda w, h, draw=draw: draw(samples, summary, w, h, modes))  # type: ignore[misc]
 
 
 def launch_text(run: Run) -> str:
@@ -195,3 +188,219 @@ def sweep_plot(sweep: SweepGroup, width: int, height: int) -> Content:
             lines.append(PlotLine(line.label if several else line.variant, points, STYLES[at], MARKERS[at]))
     x_axis = Axis(safe(sweep.parameter), count_tick, log=True)
     return line_plot(lines, x_axis, Axis("time of a call", seconds_tick, log=True), width, height)
+
+
+# -- figures ------------------------------------------------------------------------------------------------
+
+NAME = 15
+_MOST_COMPILED = 12
+"""Most functions listed that were compiled op by op."""
+
+
+def _median(row: RunRow) -> str:
+    summary = row.result.summary
+    return f"{seconds(summary.median)}{half_width(summary)}  {interval(summary)}" if summary is not None else ""
+
+
+def _samples(row: RunRow) -> str:
+    series = row.run.series.get("run")
+    if row.result.summary is None or series is None:
+        return ""
+    calls = f" of {series.calls_per_sample} calls" if series.calls_per_sample > 1 else ""
+    return f"{integer(row.result.summary.count)}{calls}"
+
+
+def _speedup(row: RunRow) -> str:
+    if row.result.moved_nothing:
+        return "nothing was moved: the result shares its argument's memory"
+    if row.result.versus is None:
+        return ""
+    speedup = row.result.versus.speedup
+    return f"{speedup.ratio_text}  {speedup.words(row.label)}, {speedup.basis}"
+
+
+def _check(row: RunRow) -> str:
+    check = row.run.check
+    words = "" if check is None else ", ".join(filter(None, (check.against, check.note, worst_element(check).strip())))
+    return f"{CHECK.text(row)}  {words}".replace(f"{UNKNOWN}  ", "")
+
+
+def _cost(row: RunRow) -> str:
+    return " ".join(filter(None, (row.result.cost.source, row.result.cost.note)))
+
+
+FIGURES: Final[tuple[Fact[RunRow], ...]] = (
+    *pick(RUNS.facts, "side"),
+    column("median", _median),
+    column("samples", _samples),
+    MODES,
+    column("speed-up", _speedup),
+    BREAK_EVEN,
+    column("one-time cost", lambda row: one_time_text(row.result) if row.result.versus is not None else ""),
+    column("check", _check),
+    *pick(
+        RUNS.facts, "minimum_seconds", "mean_seconds", "p95_seconds", "maximum_seconds", "dispatch_median_seconds",
+        "pipelined_median_seconds", "first_after_pause_seconds", "flops", "flops_per_second", "accessed_bytes",
+        "bytes_per_second",
+    ),
+    column("counted from", _cost),
+    *pick(RUNS.facts, "peak_bytes", "argument_bytes", "output_bytes", "temporary_bytes", "allocator_peak_bytes"),
+)  # fmt: skip
+"""Facts of a run that the panel lists, if they are known; the label of the row is the name of its baseline."""
+
+
+def fact(name: str, value: str, width: int, note: str = "") -> list[Content]:
+    """Return a name, a value, and a dimmed note on what it means: one line, or more where they need them."""
+    shown = Content.assemble(safe(value), ("  ", ""), (safe(note), "$quiet")).rstrip()
+    first, *others = shown.wrap(max(12, width - NAME)) or [Content("")]
+    indent = Content(" " * NAME)
+    return [Content.styled(f"{name:<{NAME}}", "$text-muted") + first, *(indent + line for line in others)]
+
+
+def _paragraphs(text: str, width: int, style: str = "", head: str = "") -> Iterator[Content]:
+    """Yield the lines of a text from outside, made safe and wrapped, below each other behind `head`."""
+    for line in safe_lines(text):
+        yield from hang(Content.styled(head, style), line, width, style)
+
+
+def figure_lines(result: RunResult, baseline: str, width: int) -> Iterator[Content]:
+    """Yield what is known of a run, a fact each with its meaning, then what is wrong with its result."""
+    row = RunRow(baseline, result, result.run.shown)
+    for each in FIGURES:
+        if (text := each.text(row)) not in ("", UNKNOWN):
+            name = each.title or each.key.removesuffix("_bytes").replace("_", " ")
+            yield from fact(name, text, width, each.meaning.partition(";")[0])
+    if result.run.check is not None and result.run.check.passed is False:
+        yield from _paragraphs(what_is_wrong(result.run.check), width, "$error", " " * NAME)
+
+
+def phase_table(result: RunResult) -> Table[str]:
+    """Return the table of all phases, with start-up and copies: time, bytes, rate, and how it was measured."""
+    timings = result.run.phases
+
+    def moved(phase: str) -> int | None:
+        return timings[phase].bytes if phase in timings else None
+
+    def rate(phase: str) -> str:
+        took, count = result.phase_seconds[phase], moved(phase)
+        if phase in timings and timings[phase].zero_copy:
+            return "zero-copy"
+        return scaled(count / took, "B/s") if count and took else ""
+
+    def note(phase: str) -> str:
+        timing = timings.get(phase)
+        if timing is not None and (timing.note or timing.zero_copy):
+            return timing.note or "no byte was moved"
+        summary = result.transfers.get(phase) or (result.summary if phase == "run" else None)
+        return f"median of {counted(summary.count, 'sample')}" if summary is not None else ""
+
+    columns: tuple[Fact[str], ...] = (
+        column("phase", title),
+        column("time", lambda phase: result.phase_seconds[phase], seconds),
+        column("bytes", moved, lambda count: "" if count is None else bytes_(count)),
+        column("rate", rate, str, right=True),
+        column("", note, str, gives_way=True),
+    )
+    return Table(columns, tuple(result.phase_seconds))
+
+
+def environment_lines(result: RunResult, width: int) -> list[Content]:
+    """Return the environment of the run: versions, device, settings."""
+    if result.run.environment is None:
+        return []
+    known = environment_facts(result.run)
+    settings = " · ".join(f"{name.replace('_', ' ')} {value}" for name, value in known.items())
+    # The interpreter of an opened profile only read it.
+    interpreter = UNKNOWN if result.run.plan.how == IMPORTED else result.run.python or UNKNOWN
+    return [*fact("settings", settings, width), *fact("interpreter", interpreter, width)]
+
+
+def warning_lines(result: RunResult, width: int) -> list[Content]:
+    """Return each warning with its advice."""
+    lines: list[Content] = []
+    for warning in result.warnings:
+        lines += hang(Content.styled("! ", "bold $warning"), warning.message, width, "$warning")
+        lines += _paragraphs(warning.advice, width, "$text-muted", "  ")
+    return lines
+
+
+def failure_lines(result: RunResult, width: int) -> list[Content]:
+    """Return the error, its advice, and its traceback."""
+    run = result.run
+    if not run.shown.error or run.shown.status == "ok":
+        return []
+    lines = [*_paragraphs(run.shown.error, width, "$error"), *_paragraphs(run.shown.advice, width, "$text-muted")]
+    trace = run.finished.traceback.rstrip() if run.finished is not None else ""
+    if trace.strip():
+        lines += [Content(""), *(Content.styled(line, "$quiet") for line in safe_lines(trace))]
+    return lines
+
+
+def compiled_table(result: RunResult) -> Table[tuple[str, float]]:
+    """Return the table of the functions that were compiled op by op, longest first."""
+    totals: dict[str, float] = {}
+    for compiled in result.run.compiles:
+        totals[compiled.function] = totals.get(compiled.function, 0.0) + compiled.seconds
+    columns: tuple[Fact[tuple[str, float]], ...] = (
+        column("compiled op by op", lambda row: row[0], gives_way=True),
+        column("time", lambda row: row[1], seconds),
+    )
+    ranked = sorted(totals.items(), key=lambda pair: -pair[1])
+    return Table(columns, ranked, most=_MOST_COMPILED, rest="{} more")
+
+
+# -- phases ---------------------------------------------------------------------------------------------------
+
+PHASE_STYLES = {
+    "start-up": "$quiet",
+    "trace": "$phase-trace",
+    "lower": "$phase-lower",
+    "compile": "$phase-compile",
+    "transfer_in": "$phase-transfer",
+    "first_run": "$phase-first",
+    "run": "$phase-run",
+    "transfer_out": "$phase-transfer",
+}
+SHOWN = ("trace", "lower", "compile", "transfer_in", "first_run", "run", "transfer_out")
+_SHORT = {"transfer_in": "copy in", "first_run": "1st run", "transfer_out": "copy out"}
+_LABEL_LIMIT = 18
+_NARROW, _NARROW_LABEL = 90, 12
+
+
+def title(phase: str, width: int = 99) -> str:
+    """Return the name of a phase: `transfer in`, or `copy in` if there is little room."""
+    text = phase.replace("_", " ")
+    return text if columns(text) <= width else shorten(_SHORT.get(phase, text), max(1, width))
+
+
+def phase_bars(rows: Sequence[tuple[str, Mapping[str, float | None]]], current: str, width: int) -> list[Content]:
+    """Return the names of the phases, two lines per variant (times, bars), and the scale: one for all, linear from 0,
+    so that a bar twice as long is twice the time. Phases differ by a factor of ten thousand (a compilation, a kernel):
+    short ones have only their figure. `rows`: the seconds of the phases by variant: None if unknown; absent if the
+    variant has no such phase."""
+    limit = _NARROW_LABEL if width < _NARROW else _LABEL_LIMIT
+    label_width = min(limit, max((columns(label) for label, _ in rows), default=0)) + 2
+    present = [phase for phase in SHOWN if any(phase in phases for _, phases in rows)]
+    if not present:
+        return [Content.styled("no phase has been measured yet", "$quiet")]
+    step = max(7, (width - label_width) // len(present))
+    values = (phases.get(phase) for _, phases in rows for phase in present)
+    longest = max((value for value in values if value is not None and value > 0), default=1.0)
+    head = Content.assemble(
+        cell("", label_width), *(cell(title(phase, step - 1), step, PHASE_STYLES[phase]) for phase in present)
+    )
+    lines = [head]
+    for label, phases in rows:
+        name = cell(label, label_width - 2, "bold $foreground" if label == current else "$foreground") + "  "
+        numbers, bars = [name], [Content(" " * label_width)]
+        for phase in present:
+            value = phases.get(phase)
+            text = "" if phase not in phases else seconds(value)
+            numbers.append(cell(text or "·", step, "$quiet" if value is None else "$foreground"))
+            bars.append(bar(value and value / longest, step - 2, PHASE_STYLES[phase], track="") + "  ")
+        lines.append(Content.assemble(*numbers))
+        if any(phases.get(phase) for phase in present):
+            lines.append(Content.assemble(*bars))
+    note = f"one scale for all: 0 to {seconds(longest)}"
+    lines.append(Content.styled(" " * label_width + shorten(note, max(1, width - label_width)), "$quiet"))
+    return lines

@@ -81,9 +81,10 @@ class RunTable(TableView[RunResult]):
         self._results: dict[str, RunResult] = {}
         self._labels: dict[str, str] = {}
         self.groups: list[RunGroup] = []
+        self.group_by_run: dict[str, RunGroup] = {}
+        """The groups by the ids of their runs."""
         self.sweeps: dict[str, SweepGroup] = {}
         """Sweeps by workload."""
-        self._group_by_run: dict[str, RunGroup] = {}
         self._next = ""
         """Id of the queued run that begins next."""
 
@@ -114,7 +115,7 @@ class RunTable(TableView[RunResult]):
         self.groups = grouped(self._results.values())
         if any(session.runs[run].over for run in runs if run in session.runs):
             self.sweeps = {sweep.workload: sweep for sweep in sweep_groups(session)}
-        self._group_by_run = {run_result.run.id: group for group in self.groups for run_result in group.runs}
+        self.group_by_run = {run_result.run.id: group for group in self.groups for run_result in group.runs}
         for group in self.groups:
             names = {each.run.id: group.label(each.run) for each in group.runs}
             counted = Counter(names.values())
@@ -139,10 +140,6 @@ class RunTable(TableView[RunResult]):
                     self.app.call_from_thread(self.redraw, [run.id])
 
         in_thread(self, count, "count FLOPs")
-
-    def group_of(self, run: str) -> RunGroup | None:
-        """Return the group of a run; None if the run is not shown."""
-        return self._group_by_run.get(run)
 
     def arranged(self) -> dict[Hashable, RunResult | Heading]:
         rows: dict[Hashable, RunResult | Heading] = {}
@@ -208,7 +205,7 @@ class RunTable(TableView[RunResult]):
         return clock(monotonic() + self._profiler.opened.clock_shift_seconds - began) if began is not None else ""
 
     def _bar(self, run_result: RunResult) -> Cell:
-        group = self._group_by_run[run_result.run.id]
+        group = self.group_by_run[run_result.run.id]
         longest = max((each.summary.median for each in group.runs if each.summary is not None), default=0.0)
         share = run_result.summary.median / longest if run_result.summary is not None and longest > 0 else 0.0
         return lambda width: bar(share, width, "$baseline" if not run_result.run.plan.baseline else "$bar", track="")

@@ -156,7 +156,7 @@ class ResultsScreen(SessionScreen, keys="results"):
     def _show_panel(self) -> None:
         rows, result = self._rows, self._result()
         run = result.run if result is not None else None
-        group = rows.group_of(run.id) if run is not None else None
+        group = rows.group_by_run.get(run.id) if run is not None else None
         self.set_class(run is not None and bool(run.log), "-wrote")
         self._panel.show(self.profiler.session, result, group, rows.sweeps.get(group.workload) if group else None)
         self.query_one(LogPane).show(run.id if run is not None else "", run.log if run is not None else ())
