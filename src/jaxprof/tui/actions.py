@@ -63,16 +63,13 @@ def actions(screen: Screen[Any]) -> list[Action]:
     for active in screen.active_bindings.values():
         if active.binding.id in ACTIONS:
             found.setdefault((active.binding.action, active.node), []).append(active)
-    return [_action(screen, same) for same in found.values()]
-
-
-def _action(screen: Screen[Any], same: list[ActiveBinding]) -> Action:
-    """Return an action with all its keys."""
-    binding = same[0].binding
-    keys = " ".join(dict.fromkeys(screen.app.get_key_display(active.binding) for active in same))
-    letter = letter_of(ACTIONS[binding.id or ""])
-    does, in_bar = binding.tooltip, binding.show and not binding.key.startswith(IN_MENU)
-    return Action(keys, letter, binding.description, does, binding.action, same[0].node, same[0].enabled, in_bar)
+    listed = []
+    for (name, node), same in found.items():
+        binding, enabled = same[0].binding, same[0].enabled
+        keys = " ".join(dict.fromkeys(screen.app.get_key_display(active.binding) for active in same))
+        letter, in_bar = letter_of(ACTIONS[binding.id or ""]), binding.show and not binding.key.startswith(IN_MENU)
+        listed.append(Action(keys, letter, binding.description, binding.tooltip, name, node, enabled, in_bar))
+    return listed
 
 
 # -- the menu -------------------------------------------------------------------------------------------------
@@ -148,7 +145,10 @@ class SearchProvider(Provider):
 
     async def startup(self) -> None:
         app = cast("Profiler", self.app)
-        found: list[CommandListItem] = [*of_session(app), *await asyncio.to_thread(lambda: [*kept(app)])]
+        found: list[CommandListItem] = [*of_session(app)]
+        for entry in await asyncio.to_thread(lambda: [*app.library().listed()]):
+            kind, go = "session" if entry.job is None else "job", partial(app.open_session, entry.path)
+            found.append(_found(kind, entry.name, str(entry.path.parent), go))
         self._found = SimpleProvider(self.screen, found)(self.screen, self.match_style)
 
     async def search(self, query: str) -> Hits:
@@ -176,10 +176,3 @@ def of_session(app: Profiler) -> Iterator[SimpleCommand]:
         hottest = sorted(result.lines, key=lambda line: -line.seconds)
         for where in list(dict.fromkeys(line.place.text for line in hottest))[:MOST_OF_A_KIND]:
             yield _found("line", where, "", partial(to, "lines", words=where))
-
-
-def kept(app: Profiler) -> Iterator[SimpleCommand]:
-    """Yield the saved sessions and jobs. For threads: reads files."""
-    for entry in app.library().listed(None):
-        kind = "session" if entry.job is None else "job"
-        yield _found(kind, entry.name, str(entry.path.parent), partial(app.open_session, entry.path))

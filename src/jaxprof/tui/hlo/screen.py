@@ -84,17 +84,17 @@ def difference_of(first: ModuleStages, second: ModuleStages) -> ReportDialog:
         from jaxprof.hlo.analysis.notices import notices
         from jaxprof.report.hlo_difference import difference_pieces
 
-        before, after = first.module(), second.module()
-        for name, module in zip(names, (before, after), strict=True):
+        modules = [side.module() for side in (first, second)]
+        for name, module in zip(names, modules, strict=True):
             yield from (safe(f"{name}: {notice}") for notice in notices(module))
-        pieces = difference_pieces(before, after)
+        pieces = difference_pieces(*modules)
         yield from islice(pieces, MOST_COMPARED)
         if next(pieces, None) is not None:
             yield "and more, which `jaxprof hlo A --diff B` prints"
 
-    names = [first.title, second.title]
+    names = first.title, second.title
     if first.title == second.title:
-        names = [f"{side.title} ({side.key})" for side in (first, second)]
+        names = f"{first.title} ({first.key})", f"{second.title} ({second.key})"
     return comparison_dialog(*names, derive)
 
 
@@ -408,10 +408,14 @@ class HloScreen(SessionScreen, keys="hlo"):
     # -- keys -------------------------------------------------------------------------------------------------
 
     @property
+    def _programs(self) -> list[ModuleStages]:
+        """All programs, those of the session first."""
+        return [*self._of_session.values(), *self._of_files.values()]
+
+    @property
     def _compiled(self) -> list[ModuleStages]:
-        """The programs with optimised HLO, which can be compared; those of the session first."""
-        programs = (*self._of_session.values(), *self._of_files.values())
-        return [program for program in programs if "hlo" in program.stages]
+        """The programs with optimised HLO, which can be compared."""
+        return [program for program in self._programs if "hlo" in program.stages]
 
     def _ask(self, title: str, programs: Sequence[ModuleStages], take: Callable[[ModuleStages], object]) -> None:
         """Ask for one of several programs, whose stages stand beside them."""
@@ -423,9 +427,12 @@ class HloScreen(SessionScreen, keys="hlo"):
         Choose(title, options, current).ask(self.app, lambda number: take(programs[number]))
 
     def action_choose_program(self) -> None:
-        programs = [*self._of_session.values(), *self._of_files.values()]
-        if programs:
-            self._ask("Which program?", programs, lambda program: program.key != self._key and self._choose(program))
+        def take(program: ModuleStages) -> None:
+            if program.key != self._key:
+                self._choose(program)
+
+        if self._programs:
+            self._ask("Which program?", self._programs, take)
         else:
             self.action_open_file()
 
