@@ -58,14 +58,6 @@ _MATCHES = (
     Key("next", "n", "next(1)", "Next", "Go to the next match", HIDDEN),
     Key("previous", "N", "next(-1)", "Previous match", "Go to the previous match", HIDDEN),
 )
-_MOVES = (
-    Key("up", "up k", "move(-1)", "Up", "Go to the row above", HIDDEN),
-    Key("down", "down j", "move(1)", "Down", "Go to the row below", HIDDEN),
-    Key("page_up", "pageup", "page(-1)", "Page up", "Go a page up", HIDDEN),
-    Key("page_down", "pagedown", "page(1)", "Page down", "Go a page down", HIDDEN),
-    Key("first", "home", "edge(-1)", "First", "Go to the first row", HIDDEN),
-    Key("last", "end", "edge(1)", "Last", "Go to the last row", HIDDEN),
-)
 _ORDER = (
     Key("sort", "s", "sort_by_next", "Sort", "Sort by the next column"),
     Key("turn", "m:S", "turn", "Reverse", "Reverse the order"),
@@ -132,13 +124,14 @@ GROUPS: dict[str, KeyGroup] = {
         Key("compare", "c", "compare", "Compare", "Compare the two marked runs, or the compared sides", FIRST),
         Key("history", "m:H", "history", "History", "Results of this workload over the kept sessions"),
         _EXPLAIN,
-        Key("sort", "s", "sort", "Sort", "Sort by the next column"),
-        Key("reverse", "m:S", "reverse", "Reverse", "Reverse the order"),
         Key("copy", "y", "copy", "Copy", "Copy this row as text"),
         Key("log", "m:l", "log", "Output", "The process's output: stdout and stderr"),
         Key("unzoom", "escape", "unzoom", "Back", "Go back to the list", FIRST),
         Key("next", "n", "step(1)", "Next run", "The next run of the session", HIDDEN),
         Key("previous", "N", "step(-1)", "Previous run", "The previous run of the session", HIDDEN),
+    )),
+    "runs": KeyGroup("Summary: the list of runs", (
+        *_ORDER,
     )),
     "reader": KeyGroup("Texts over a screen", (
         Key("close", "escape q enter", "dismiss", "Close", "Go back"),
@@ -175,7 +168,6 @@ GROUPS: dict[str, KeyGroup] = {
         Key("enter", "enter", "choose", "Text", "Go to the kernel's text; on a group, open or close it"),
         *_ORDER,
         Key("group", "m:g", "group", "Group", "Group by kind, line, scope or direction"),
-        Key("open", "space", "open_group", "Open group", "Open or close the group", HIDDEN),
         Key("open_all", "m:Z", "open_groups", "Open all", "Open or close all groups"),
     )),
     "hlo_findings": KeyGroup("Kernels: findings", (
@@ -299,7 +291,12 @@ GROUPS: dict[str, KeyGroup] = {
         *_OF_A_PROCESS,
     )),
     "rows": KeyGroup("Lists", (
-        *_MOVES,
+        Key("up", "up k", "move(-1)", "Up", "Go to the row above", HIDDEN),
+        Key("down", "down j", "move(1)", "Down", "Go to the row below", HIDDEN),
+        Key("page_up", "pageup", "page(-1)", "Page up", "Go a page up", HIDDEN),
+        Key("page_down", "pagedown", "page(1)", "Page down", "Go a page down", HIDDEN),
+        Key("first", "home", "edge(-1)", "First", "Go to the first row", HIDDEN),
+        Key("last", "end", "edge(1)", "Last", "Go to the last row", HIDDEN),
     )),
     "tree": KeyGroup("Lists that open", (
         Key("open", "right l", "spread(1)", "Open row", "Open this row", HIDDEN),
@@ -421,10 +418,6 @@ class Clash:
         return f"{self.key} is assigned to both {self.actions[0]} and {self.actions[1]}: only one of them can work"
 
 
-_IN_EVERY_PLACE = ("app", "rows")
-"""Groups whose keys also act on every screen."""
-
-
 def clashes(keys: Mapping[str, str]) -> list[Clash]:
     """Return where a user's keys, as `checked` returns them, collide with each other or with a key of the table."""
 
@@ -437,7 +430,7 @@ def clashes(keys: Mapping[str, str]) -> list[Clash]:
         place = name.partition(".")[0]
         for other, action in ACTIONS.items():
             other_place = other.partition(".")[0]
-            same_place = place == other_place or other_place in _IN_EVERY_PLACE or place in _IN_EVERY_PLACE
+            same_place = place == other_place or not {"app", "rows"}.isdisjoint((place, other_place))
             if not same_place or other == name or (other in keys and order.index(other) < order.index(name)):
                 continue
             if set(keys_of(ACTIONS[name])) & set(keys_of(action)):

@@ -34,7 +34,7 @@ _LABEL = 12
 
 
 def kernel_facts(opened: OpenedModule, ranked: Ranked, width: int, around: int = 1) -> list[FactLine]:
-    """Return everything about a kernel: its source, its cost, what is inside, and why it was not fused further."""
+    """Return everything about a kernel: source, cost, findings, what is inside, and why it was not fused further."""
     kernel = ranked.kernel
     here = FactTarget(kernel.computation, kernel.name)
     facts: list[FactLine] = [
@@ -50,6 +50,7 @@ def kernel_facts(opened: OpenedModule, ranked: Ranked, width: int, around: int =
     parts = (
         _origins(kernel, width, opened.program.recorded_seconds, around),
         _cost(ranked, width),
+        _findings(opened, kernel, width),
         _inside(opened, kernel, width),
         _barriers(opened, kernel, width),
     )
@@ -139,6 +140,15 @@ def _figures(figures: Mapping[str, str], width: int) -> list[FactLine]:
     """Return figures with their labels."""
     heads = {label: Content.styled(f"{label:<{_LABEL}}", "$text-muted") for label in figures}
     return [line for label, text in figures.items() for line in hang(heads[label], text, width)]
+
+
+def _findings(opened: OpenedModule, kernel: Kernel, width: int) -> list[FactLine]:
+    found = [finding for finding in opened.findings or () if kernel.name in finding.kernels]
+    facts = [heading("Findings")] if found else []
+    for finding in found:
+        facts += hang(Content.styled("! ", "bold $warning"), finding.message, width)
+        facts += hang(Content("  "), finding.advice, width, "$text-muted")
+    return facts
 
 
 # -- what is inside ---------------------------------------------------------------------------------------------------

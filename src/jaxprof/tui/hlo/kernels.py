@@ -31,8 +31,6 @@ from jaxprof.units import UNKNOWN, counted, integer, seconds
 
 OPEN_UP_TO = 40
 """With more kernels than this, groups are closed at first."""
-DEEPEST = 100
-"""Depth from which nested scopes are no longer indented further."""
 
 
 class Arrangement(NamedTuple):
@@ -67,10 +65,6 @@ _MEASURED_NAMES = 500
 """Kernels whose names are measured for the width of their column."""
 _NAME_AT_MOST = 48
 _BOUNDS = {"memory": "$phase-transfer", "compute": "$phase-compile"}
-
-
-def _indented(depth: int, text: str) -> str:
-    return "  " * min(depth, DEEPEST) + text
 
 
 class KernelTable(TableView[Hashable], keys="kernels"):
@@ -221,14 +215,14 @@ class KernelTable(TableView[Hashable], keys="kernels"):
             return self._group_cell(name, self._groups[key])
         text = COLUMNS[name].text(self.ranking[cast(int, key)])
         if name == "name":
-            return _indented(self._depths.get(key, 0), text)
+            return "  " * self._depths.get(key, 0) + text
         return (text, "$quiet") if text == UNKNOWN else (text, _BOUNDS[text]) if text in _BOUNDS else text
 
     def _group_cell(self, name: str, group: KernelGroup) -> Cell:
         if name == "name":
             label = group.path[-1].rpartition("/")[2] if self.arrangement.grouping == "source" else group.path[-1]
             mark = "▸" if group.path in self._shut else "▾"
-            return _indented(len(group.path) - 1, f"{mark} {label}")
+            return f"{'  ' * (len(group.path) - 1)}{mark} {label}"
         return counted(group.count, "kernel") if name == "kind" else total_text(name, group), "$text-muted"
 
     # -- keys -------------------------------------------------------------------------------------------------

@@ -23,9 +23,7 @@ from textual.widget import Widget
 from jaxprof.text import safe
 from jaxprof.tui.kit.guard import HIDDEN, Guarded
 
-_ON_ROWS = frozenset(
-    ("choose", "mark", "sort", "sort_by_next", "turn", "open_all", "group", "open_group", "open_groups")
-)
+_ON_ROWS = frozenset(("choose", "mark", "sort", "sort_by_next", "turn", "open_all", "group", "open_groups"))
 """Actions of lists that need rows."""
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from textual.containers import Horizontal
 from textual.content import Content
 
-from jaxprof.analysis.run_result import what_is_wrong, worst_element
+from jaxprof.analysis.run_result import worst_element
 from jaxprof.analysis.session_difference import environment_facts
 from jaxprof.analysis.speedup import steady_samples
 from jaxprof.facts import Fact, column, pick
@@ -264,14 +264,12 @@ def _paragraphs(text: str, width: int, style: str = "", head: str = "") -> Itera
 
 
 def figure_lines(result: RunResult, baseline: str, width: int) -> Iterator[Content]:
-    """Yield what is known of a run, a fact each with its meaning, then what is wrong with its result."""
+    """Yield what is known of a run, a fact each with its meaning."""
     row = RunRow(baseline, result, result.run.shown)
     for each in FIGURES:
         if (text := each.text(row)) not in ("", UNKNOWN):
             name = each.title or each.key.removesuffix("_bytes").replace("_", " ")
             yield from fact(name, text, width, each.meaning.partition(";")[0])
-    if result.run.check is not None and result.run.check.passed is False:
-        yield from _paragraphs(what_is_wrong(result.run.check), width, "$error", " " * NAME)
 
 
 def phase_table(result: RunResult) -> Table[str]:

@@ -174,7 +174,6 @@ class ResultsScreen(SessionScreen, keys="results"):
         run, runs = self.chosen, self.profiler.session.runs
         works = {
             **dict.fromkeys(("log", "step", "copy"), run is not None),
-            **dict.fromkeys(("sort", "reverse"), bool(runs)),
             "open": run is not None and not self.has_class("-zoom"),
         }
         if action not in (*works, "mark", "compare", "cancel", "again"):
@@ -231,12 +230,6 @@ class ResultsScreen(SessionScreen, keys="results"):
     def action_history(self) -> None:
         run = self.chosen
         self.profiler.show_history((run.plan.target or run.plan.workload) if run is not None else "")
-
-    def action_sort(self) -> None:
-        self._rows.action_sort_by_next()
-
-    def action_reverse(self) -> None:
-        self._rows.action_turn()
 
     def action_log(self) -> None:
         self._give_room("-log", self.query_one(LogPane))
