@@ -7,6 +7,7 @@ from textual.widgets import Input
 
 from hlo_sources import BOTH_STAGES, SOURCES, WRONG
 from jaxprof import events as e
+from jaxprof.finding import Finding
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.analysis.origin_columns import origin_columns
 from jaxprof.tui.hlo.kernel_side import HloFindings
@@ -149,6 +150,16 @@ async def test_the_roofline_names_the_kernel_under_the_cursor():
         for keys, names in (("", "dot.1"), ("down", "grad_fusion")):
             await walk.press(keys)
             await walk.until(lambda name=names: walk.text.count(name) == 3, "in the plot, in the list, and its facts")
+
+
+async def test_a_finding_stands_in_the_pane_of_its_kernel_alone():
+    async with walking() as walk:
+        screen = await opened(walk, program_session())
+        slow = Finding("slow", "[b]it[/b] is slow", own_fix="make it fast", kernels=("dot.1",))
+        screen._opened.findings = (slow,)
+        screen.lists.show_findings(screen._opened)
+        await walk.shows("! [b]it[/b] is slow", "make it fast")
+        await walk.press("down", gone="make it fast")
 
 
 async def test_what_is_not_known_yet_is_not_called_nothing():
