@@ -147,13 +147,12 @@ class HloScreen(SessionScreen, keys="hlo"):
     def come_into_view(self) -> None:
         """Show the run that another screen had in view, if it has HLO; a file stays, here and on Memory, until then."""
         super().come_into_view()
-        before = self._opened.program if self._opened is not None else None
         program = self._of_session.get(self.profiler.run_in_view)
         if program is not None and self.profiler.module_in_view is None:
-            if before is None or before.key != program.key:
+            if program.key != self._key:
                 self._choose(program)
-        elif before is not None and before.key not in self._of_session:
-            self._share(before)
+        elif self._opened is not None and self._key not in self._of_session:
+            self._share(self._opened.program)
         path, self.profiler.hlo_wanted = self.profiler.hlo_wanted, None
         if path is not None:
             self.open_file(path)

@@ -171,24 +171,21 @@ class ResultsScreen(SessionScreen, keys="results"):
             return super().why_not(action, parameters)
         if action == "unzoom":
             return None if self.has_class("-zoom") or self.has_class("-log") else HIDDEN
-        run, runs = self.chosen, self.profiler.session.runs
-        works = {
-            **dict.fromkeys(("log", "step", "copy"), run is not None),
-            "open": run is not None and not self.has_class("-zoom"),
-        }
-        if action not in (*works, "mark", "compare", "cancel", "again"):
+        if action not in ("log", "step", "copy", "open", "mark", "compare", "cancel", "again"):
             return super().why_not(action, parameters)
-        why = self._why_no(action, run) if action not in works else None if works[action] else ""
-        return why if why is None or runs else HIDDEN
+        why = self._why_no(action, self.chosen)
+        return why if why is None or self.profiler.session.runs else HIDDEN
 
     def _why_no(self, action: str, run: Run | None) -> str | None:
-        """Return why a run is not marked, compared, cancelled or repeated; None if it is."""
+        """Return why an action on a run does nothing now; None if it works."""
         from jaxprof.tui.results.compare_dialog import unfit
 
         if action == "compare" and any(unfit(each) is None for each in self.profiler.session.runs.values()):
             return None
         if run is None:
             return "no run is chosen" if action == "cancel" else ""
+        if action == "open" and self.has_class("-zoom"):
+            return ""
         if action in ("mark", "compare") and (error := unfit(run)) is not None:
             return str(error)
         if action == "cancel" and (run.shown.over or not self._ours):
