@@ -75,7 +75,7 @@ GROUPS: dict[str, KeyGroup] = {
             "What was compiled, for how long, and why again; of a workload, the passes", HIDDEN),
         Key("mode.kernels", "4", "place('kernels')", "Kernels",
             "What XLA made of a run: kernels, and the text of each stage", HIDDEN),
-        Key("mode.timeline", "5", "place('timeline')", "Timeline", "When things ran, and the device was idle", HIDDEN),
+        Key("mode.timeline", "5", "place('timeline')", "Timeline", "When things ran, when the device was idle", HIDDEN),
         Key("mode.memory", "6", "place('memory')", "Memory", "Does it fit, and what makes up the peak memory", HIDDEN),
         Key("help", "question_mark", "help", "Help", "What each screen answers, and all keys of this screen"),
         Key("menu", "m", "menu", "Menu", "All that can be done here, in words, each with its letter", priority=True),
