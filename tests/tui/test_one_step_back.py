@@ -32,7 +32,7 @@ HOME = Place("home", tapes.finished, "Your code")
 STEPS = [
     (HOME, "/ 'sel enter"),
     (PROGRAM, "enter", "m b enter", "m b enter down enter", "/ 'add enter", "m a", "m"),
-    (RESULTS, "m F", "m a", "enter", "m l"),
+    (RESULTS, "m a", "enter", "m l"),
     (HLO, "/ 'tanh enter", "enter"),
     (TIMELINE, "m . +", "space", "up enter", "down m _", "/ 'gemm enter", "m V"),
 ]
@@ -80,7 +80,7 @@ def at_once(walk, letters):
 
 
 async def test_letters_that_come_with_the_slash_are_one_search():
-    places = (HOME, ""), (PROGRAM, ""), (PROGRAM, "m O"), (HLO, ""), (HLO, "m i"), (TIMELINE, "")
+    places = (HOME, ""), (PROGRAM, ""), (PROGRAM, "m O"), (HLO, ""), (HLO, "m 9"), (TIMELINE, "")
     async with walking() as walk:
         for place, before in places:
             await shown(walk, place)

@@ -124,14 +124,13 @@ GROUPS: dict[str, KeyGroup] = {
         Key("compare", "c", "compare", "Compare", "Compare the two marked runs, or the compared sides", FIRST),
         Key("history", "m:H", "history", "History", "Results of this workload over the kept sessions"),
         _EXPLAIN,
+        Key("sort", "s", "sort", "Sort", "Sort by the next column"),
+        Key("reverse", "m:S", "reverse", "Reverse", "Reverse the order"),
         Key("copy", "y", "copy", "Copy", "Copy this row as text"),
         Key("log", "m:l", "log", "Output", "The process's output: stdout and stderr"),
         Key("unzoom", "escape", "unzoom", "Back", "Go back to the list", FIRST),
         Key("next", "n", "step(1)", "Next run", "The next run of the session", HIDDEN),
         Key("previous", "N", "step(-1)", "Previous run", "The previous run of the session", HIDDEN),
-    )),
-    "runs": KeyGroup("Summary: the list of runs", (
-        *_ORDER,
     )),
     "reader": KeyGroup("Texts over a screen", (
         Key("close", "escape q enter", "dismiss", "Close", "Go back"),

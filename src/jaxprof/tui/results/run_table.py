@@ -46,7 +46,7 @@ def _extra(title: str, width: int, priority: int, text: Callable[[RunResult], st
     return TableColumn(title, text, width, right=True, style="$text-muted", priority=priority)
 
 
-class RunTable(TableView[RunResult], keys="runs"):
+class RunTable(TableView[RunResult]):
     """Rows of runs, under the headings of their groups."""
 
     UNSORTED = "as planned"

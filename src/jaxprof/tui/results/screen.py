@@ -171,7 +171,8 @@ class ResultsScreen(SessionScreen, keys="results"):
             return super().why_not(action, parameters)
         if action == "unzoom":
             return None if self.has_class("-zoom") or self.has_class("-log") else HIDDEN
-        if action not in ("log", "step", "copy", "open", "mark", "compare", "cancel", "again"):
+        on_runs = ("log", "step", "sort", "reverse", "copy", "open", "mark", "compare", "cancel", "again")
+        if action not in on_runs:
             return super().why_not(action, parameters)
         why = self._why_no(action, self.chosen)
         return why if why is None or self.profiler.session.runs else HIDDEN
@@ -227,6 +228,12 @@ class ResultsScreen(SessionScreen, keys="results"):
     def action_history(self) -> None:
         run = self.chosen
         self.profiler.show_history((run.plan.target or run.plan.workload) if run is not None else "")
+
+    def action_sort(self) -> None:
+        self._rows.action_sort_by_next()
+
+    def action_reverse(self) -> None:
+        self._rows.action_turn()
 
     def action_log(self) -> None:
         self._give_room("-log", self.query_one(LogPane))
