@@ -176,7 +176,7 @@ async def test_a_key_that_does_nothing_now_says_why():
 
 MENUS = (
     "home start devices", "results scroll", "reader scroll",
-    "hlo kernels roofline hlo_findings text text_pane facts",
+    "hlo kernels hlo_findings text text_pane facts",
     "profile overview timeline_pane timeline time_tree buffers memory",
     "program ledger hot_lines advice time_tree", "job processes job_findings",
     "rows tree",

@@ -19,7 +19,7 @@ from jaxprof.analysis.speedup import steady_samples
 from jaxprof.facts import Fact, column, pick
 from jaxprof.facts.runs import RUNS, RunRow
 from jaxprof.report.renderers import Table
-from jaxprof.report.runs import BREAK_EVEN, CHECK, MODES, one_time_text, published_figures, sweep_report
+from jaxprof.report.runs import BREAK_EVEN, CHECK, MODES, one_time_text, published_figures, sweep_table
 from jaxprof.session.run import IMPORTED
 from jaxprof.text import columns, safe, safe_lines, shorten
 from jaxprof.tui.kit.drawing import bar, cell, hang
@@ -57,6 +57,7 @@ class ResultPanel(ScrollPane):
     _titles = ("", "")
 
     def compose(self) -> ComposeResult:
+        yield Lines(id="crossovers")
         yield Picture(id="sweep-plot")
         yield Lines(id="sweep-table")
         yield Lines(id="head")
@@ -88,15 +89,15 @@ class ResultPanel(ScrollPane):
         self.query_one(f"#{name}", Lines).show(key, lambda width: list(draw(width)))
 
     def _show_sweep(self, sweep: SweepGroup | None) -> None:
-        """Show the times of a sweep over its sizes, and where variants cross."""
+        """Show where the variants of a sweep cross, and their times over its sizes."""
         plot = self.query_one("#sweep-plot", Picture)
         plot.display = sweep is not None
-        if sweep is None:
-            self.query_one("#sweep-table", Lines).clear()
-            return
-        key = tuple((line.label, line.sizes, tuple(result.summary for result in line.results)) for line in sweep.lines)
-        plot.show(key, partial(sweep_plot, sweep))
-        self._lines("sweep-table", key, partial(report_contents, list(sweep_report(sweep))))
+        lines = sweep.lines if sweep is not None else ()
+        key = tuple((line.label, line.sizes, tuple(result.summary for result in line.results)) for line in lines)
+        self._lines("crossovers", key, partial(crossover_lines, sweep) if sweep is not None else lambda width: ())
+        self._lines("sweep-table", key, partial(table_lines, sweep_table(sweep)) if sweep else lambda width: ())
+        if sweep is not None:
+            plot.show(key, partial(sweep_plot, sweep))
 
     def _show_run(self, session: Session, result: RunResult, group: RunGroup) -> None:
         """Show what is known of a run in words and tables."""
@@ -172,6 +173,12 @@ def _under(name: str, lines: Sequence[Content]) -> list[Content]:
 def _bars(group: RunGroup, result: RunResult, width: int) -> list[Content]:
     rows = [(group.label(other.run), other.phase_seconds) for other in group.runs if other.phase_seconds]
     return phase_bars(rows, group.label(result.run), width) if rows else []
+
+
+def crossover_lines(sweep: SweepGroup, width: int) -> Iterator[Content]:
+    """Yield where variants cross, in words."""
+    for crossover in sweep.crossovers():
+        yield from hang(Content.styled("◉ ", "bold $warning"), crossover.sentence(sweep.parameter), width, "bold")
 
 
 def sweep_plot(sweep: SweepGroup, width: int, height: int) -> Content:
