@@ -295,7 +295,7 @@ async def test_who_has_nothing_is_offered_the_tour_with_which_the_help_begins(tm
         await walk.through("""
             | Take the tour
             down down down enter | @HelpScreen
-            escape 2 ? | @HelpScreen | ▸ 2            Summary | What costs most, and what to do
+            escape 2 ? | @HelpScreen | ▸ 2 Summary | What costs most, and what to do
             end | Everywhere | Search
         """)
     (tmp_path / "train.py").write_text("import jax\n")

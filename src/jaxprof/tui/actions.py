@@ -105,9 +105,11 @@ class HelpScreen(TextDialog):
         for action in actions(self._below):
             group = app if action.node is self.app else screen if action.node is self._below else pane
             group = answers if action.name.startswith("place(") else group
+            wide, label = (1, 10) if group is answers else (12, 16)
             mark = "▸" if action.name == here else " "
-            head = (f"{mark} {action.keys:<12} ", "bold $footer-key-foreground")
-            groups[group] += hang(Content.assemble(head, f"{action.label:<16} "), action.does, width, "$text-muted")
+            head = (f"{mark} {action.keys:<{wide}} ", "bold $footer-key-foreground")
+            name = f"{action.label:<{label}} "
+            groups[group] += hang(Content.assemble(head, name), action.does, width, "$text-muted")
         listed = [(Content.styled(group, "bold $primary"), lines) for group, lines in groups.items() if lines]
         return [line for title, lines in listed for line in (Content(""), title, *lines)][1:]
 

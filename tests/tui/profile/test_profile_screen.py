@@ -207,11 +207,11 @@ async def test_the_ways_to_hlo_and_back():
         await walk.until(lambda: app.focused is not None)
         await walk.pause()
         await walk.through("""
-            m t | [Timeline]
+            5 | [Timeline]
             escape | #results
-            m b | [Compile]
+            3 | [Compile]
             escape | #results
-            m m | [Memory]
+            6 | [Memory]
         """)
         view = await opened(walk)
         await walk.through("m . m . m h | #hlo | loop_fusion")
