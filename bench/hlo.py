@@ -160,7 +160,7 @@ def analysis_of(text: str) -> tuple[float, float]:
     from itertools import islice
 
     from jaxprof.hlo.analysis.barriers import barriers
-    from jaxprof.hlo.analysis.findings.catalogue import findings
+    from jaxprof.hlo.analysis.findings import findings
     from jaxprof.hlo.analysis.kernels import kernels
     from jaxprof.hlo.read.parse import modules
     from jaxprof.report.kernels import kernel_lines

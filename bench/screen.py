@@ -40,7 +40,7 @@ app.run(auto_pilot=start)
 """The app, with a run of a large product started at once, as Start would."""
 STILL = """
 import sys
-from jaxprof.devices.live.monitor import Monitor
+from jaxprof.devices.live.host import Monitor
 read = Monitor.read
 kept = []
 def still(self):

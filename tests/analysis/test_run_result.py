@@ -14,7 +14,7 @@ from jaxprof.analysis.run_result import COUNTED, result, results, run_cost
 from jaxprof.analysis.speedup import _ordered_turns
 from jaxprof.analysis.sweeps import sweep_groups
 from jaxprof.hlo.analysis.kernels import kernels
-from jaxprof.hlo.open.parsed import modules
+from jaxprof.hlo.open.stages import modules
 from jaxprof.session.run import RunLaunch, Turn
 
 

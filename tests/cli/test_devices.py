@@ -8,7 +8,7 @@ from jaxprof.cli import hlo_target
 from jaxprof.cli.commands import compare, run
 from jaxprof.cli.target import choose
 from jaxprof.devices import Device
-from jaxprof.devices.inventory.hardware import AMD, GOOGLE, MachineHardware
+from jaxprof.devices.inventory.accelerators import AMD, GOOGLE, MachineHardware
 from jaxprof.errors import UsageError, WorkerError
 from jaxprof.runner import device_choice as devices
 from jaxprof.runner.interpreter import Interpreter, find_interpreter

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from jaxprof.devices import Device
-from jaxprof.devices.inventory.hardware import MachineHardware, PciDevice, TargetInterpreter
+from jaxprof.devices.inventory.accelerators import MachineHardware, PciDevice, TargetInterpreter
 from jaxprof.devices.inventory.machine import Facts
 from jaxprof.devices.live.host import CpuFacts
 from jaxprof.devices.live.nvidia import NvidiaListing

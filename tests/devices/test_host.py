@@ -17,12 +17,9 @@ import pytest
 
 from devices.making import CPU, GPU_IS_LOST, UUID_A, UUID_B, Chip, FakeNvml, facts, gpu
 from jaxprof.devices import Device
-from jaxprof.devices.inventory.environment import environment_facts
-from jaxprof.devices.inventory.hardware import PciDevice, read_machine, read_target
-from jaxprof.devices.inventory.join import merge
-from jaxprof.devices.inventory.machine import local_devices
-from jaxprof.devices.live.host import HostSampler
-from jaxprof.devices.live.monitor import Monitor
+from jaxprof.devices.inventory.accelerators import PciDevice, read_machine, read_target
+from jaxprof.devices.inventory.machine import environment_facts, local_devices, merge
+from jaxprof.devices.live.host import HostSampler, Monitor
 from jaxprof.devices.live.nvidia import Nvml
 from jaxprof.devices.live.process_state import LOOK_SECONDS, StopWatch, is_stopped, suspended_seconds
 from jaxprof.operating_system import Limits, MemoryGroup, read_limits

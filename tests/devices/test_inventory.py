@@ -6,12 +6,17 @@ import pytest
 
 from devices.making import GIB, PYTHON, facts, gpu, on_bus, split, target
 from jaxprof.devices import Device, default_device
-from jaxprof.devices.inventory.accelerators import bus_accelerators, cuda_obstacle, gpu_obstacle
-from jaxprof.devices.inventory.hardware import AMD, GOOGLE, NVIDIA, MachineHardware
-from jaxprof.devices.inventory.join import merge
-from jaxprof.devices.inventory.machine import local_devices, parse_device
-from jaxprof.devices.inventory.placement import worker_environment
-from jaxprof.devices.inventory.visible import settled_order, visible_gpus
+from jaxprof.devices.inventory.accelerators import (
+    AMD,
+    GOOGLE,
+    NVIDIA,
+    MachineHardware,
+    bus_accelerators,
+    cuda_obstacle,
+    gpu_obstacle,
+)
+from jaxprof.devices.inventory.machine import local_devices, merge, parse_device
+from jaxprof.devices.inventory.placement import settled_order, visible_gpus, worker_environment
 from jaxprof.devices.live.nvidia import NvidiaListing
 from jaxprof.errors import UsageError
 from tables import rows

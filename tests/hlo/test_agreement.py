@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from jaxprof.devices.targets import wheels
-from jaxprof.devices.targets.chips import chip, target_config
+from jaxprof.devices.targets.machine import chip, target_config
 from jaxprof.errors import JaxprofError
 from jaxprof.hlo.read import files, parse, proto
 

@@ -12,7 +12,7 @@ import pytest
 from jaxprof.errors import HloError
 from jaxprof.hlo.analysis.barriers import barriers
 from jaxprof.hlo.analysis.cost.flops import DEEPEST, CostModel
-from jaxprof.hlo.analysis.findings.catalogue import findings
+from jaxprof.hlo.analysis.findings import findings
 from jaxprof.hlo.analysis.kernels import kernels, totals
 from jaxprof.hlo.analysis.notices import problems
 from jaxprof.hlo.read.parse import modules

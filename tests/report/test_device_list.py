@@ -4,8 +4,7 @@ import pytest
 
 from devices.making import GIB, facts, gpu
 from golden import held
-from jaxprof.devices.inventory.join import merge
-from jaxprof.devices.inventory.machine import local_devices
+from jaxprof.devices.inventory.machine import local_devices, merge
 from jaxprof.events import DeviceReading
 from jaxprof.report.device_list import devices_text, listed_devices, memory_text
 

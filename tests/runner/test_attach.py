@@ -11,7 +11,7 @@ import pytest
 
 from jaxprof.errors import UsageError, WorkerError
 from jaxprof.runner.attach import Address, collect, read_address
-from jaxprof.trace.folders import runs_at
+from jaxprof.trace.sources import runs_at
 from runner.stage import HERE
 
 

@@ -13,10 +13,9 @@ from xplane_wire import nested, number, space_bytes, varint
 
 from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.events import KernelsMeasured, TrustReported, WarningRaised
-from jaxprof.trace.folders import choose
 from jaxprof.trace.imported import import_profile
 from jaxprof.trace.line import Chain
-from jaxprof.trace.sources import read_profile
+from jaxprof.trace.sources import choose, read_profile
 from jaxprof.trace.summary import events_of
 from jaxprof.trace.xspace import varints
 

@@ -20,7 +20,7 @@ from jaxprof.session import Session
 from jaxprof.trace import sources
 from jaxprof.trace.imported import import_profile
 from jaxprof.trace.sources import read_file, read_profile
-from jaxprof.trace.timeline import timeline_text
+from jaxprof.trace.summary import timeline_text
 from report.sessions import HEADER
 
 

@@ -70,7 +70,7 @@ def _kind_of_other(path: Path, head: bytes) -> Kind | None:
     """Return the kind of a file that is neither HLO nor has a session's header: by its name, then by its first
     bytes."""
     from jaxprof.session_names import EXTENSION
-    from jaxprof.trace.folders import XPLANE_ENDINGS
+    from jaxprof.trace.sources import XPLANE_ENDINGS
 
     if path.suffix == EXTENSION:
         return Kind.SESSION
@@ -113,7 +113,7 @@ def read_module(session: Session, run: Run, stage: str = "hlo") -> Module | None
     text = session.text(run.id, stage) if stage in run.texts else None
     if not text:
         return None
-    from jaxprof.hlo.open.parsed import modules
+    from jaxprof.hlo.open.stages import modules
 
     try:
         return modules(text)[0]
@@ -144,7 +144,7 @@ _IN_PROFILES: Final = "An .xplane.pb holds HLO where enable_hlo_proto was on (th
 
 
 def _has_profile(folder: Path) -> bool:
-    from jaxprof.trace.folders import runs_at
+    from jaxprof.trace.sources import runs_at
 
     try:
         return bool(runs_at(folder))

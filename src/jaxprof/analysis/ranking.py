@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from jaxprof.devices.targets.least_time import Exchange, StepTime
     from jaxprof.devices.targets.machine import Machine
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks, Roofline
-    from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath
-    from jaxprof.hlo.analysis.origin_columns import OriginColumns
+    from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, OriginColumns
     from jaxprof.hlo.model import Module
 
 BASES = {
@@ -197,7 +196,7 @@ class Ranking:
     def origins(self) -> OriginColumns:
         """Origins of all kernels. Reads them now unless they are known; see `knows_origins`."""
         if self._origins is None:
-            from jaxprof.hlo.analysis.origin_columns import origin_columns
+            from jaxprof.hlo.analysis.origin import origin_columns
 
             self._origins = origin_columns(self.kernels)
             assert self._origins is not None, "nothing cancels it"

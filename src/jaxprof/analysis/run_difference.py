@@ -133,7 +133,7 @@ def module_difference(
 ) -> ModuleDifference:
     """Compare two HLO modules, with the times of their kernels if both were captured."""
     from jaxprof.analysis.kernel_difference import kernel_differences
-    from jaxprof.hlo.analysis.findings.catalogue import findings
+    from jaxprof.hlo.analysis.findings import findings
 
     kernels = kernel_differences(before, after, before_measured, after_measured)
     facts = exact_facts(_module_facts(before), _module_facts(after))

@@ -170,6 +170,6 @@ def profile(
 
 def header_environment() -> dict[str, Any]:
     """Return what the session's header records about the machine."""
-    from jaxprof.devices.inventory.environment import environment_facts
+    from jaxprof.devices.inventory.machine import environment_facts
 
     return dict(environment_facts())

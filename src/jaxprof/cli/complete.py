@@ -39,7 +39,7 @@ def complete_device(incomplete: str) -> list[CompletionItem]:
 
 def complete_target_device(incomplete: str) -> list[CompletionItem]:
     """Complete devices to compile for; after a comma, the next one."""
-    from jaxprof.devices.targets.chips import CHIPS
+    from jaxprof.devices.targets.machine import CHIPS
 
     before, comma, _ = incomplete.rpartition(",")
     return _offered(incomplete, sorted(f"{before}{comma}{chip.name}" for chip in CHIPS))

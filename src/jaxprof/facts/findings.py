@@ -46,7 +46,7 @@ def _hlo_findings(session: Session, run: Run, name: str) -> Iterator[_Row]:
     module = module_of(session, run)
     if module is None:
         return
-    from jaxprof.hlo.analysis.findings.catalogue import findings
+    from jaxprof.hlo.analysis.findings import findings
 
     verify = (
         run_verified(session, name, run) if run.plan.how not in ("program", "imported") else command("explain", name)

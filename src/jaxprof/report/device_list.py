@@ -17,7 +17,7 @@ from jaxprof.report.renderers import WIDTH, Table, text_lines, wrap
 from jaxprof.text import safe
 
 if TYPE_CHECKING:
-    from jaxprof.devices.targets.chips import Chip
+    from jaxprof.devices.targets.machine import Chip
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, TEXT, TRUTH
 from jaxprof.hlo.analysis.barriers import barriers
 from jaxprof.hlo.analysis.collectives import collectives
-from jaxprof.hlo.analysis.findings.catalogue import findings
+from jaxprof.hlo.analysis.findings import findings
 from jaxprof.hlo.analysis.kernels import kernels, totals
 from jaxprof.hlo.analysis.kinds import platform_of
 from jaxprof.hlo.analysis.notices import NOT_OPTIMISED, notices, problems

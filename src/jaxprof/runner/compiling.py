@@ -27,7 +27,7 @@ def compiled_now(
     """Lower and compile the target now, in child processes, without running anything, and return its modules. `note` is
     called with where they are kept, if not where they should be. Raises WorkerError if that fails, JaxprofError for a
     target or an option that does not fit."""
-    from jaxprof.devices.inventory.environment import environment_facts
+    from jaxprof.devices.inventory.machine import environment_facts
     from jaxprof.operating_system import refuse_to_run
     from jaxprof.runner.interpreter import find_interpreter
     from jaxprof.runner.scheduler import session_of

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from jaxprof.devices import Device, default_device
-from jaxprof.devices.inventory.join import merge
-from jaxprof.devices.inventory.machine import gather, local_devices, parse_device, platforms_of
+from jaxprof.devices.inventory.machine import gather, local_devices, merge, parse_device, platforms_of
 from jaxprof.devices.inventory.placement import worker_environment
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.runner.engine_process import jax_devices

@@ -253,7 +253,7 @@ def host_devices(count: int) -> dict[str, str]:
 def jax_devices(interpreter: Interpreter, timeout_seconds: float = 60.0) -> dict[str, Any]:
     """Return what JAX sees there, as the engine answers it. Blocks while a child does the work, which takes no GPU
     memory, and numbers GPUs as `local_devices` does. Raises WorkerError."""
-    from jaxprof.devices.inventory.visible import settled_order
+    from jaxprof.devices.inventory.placement import settled_order
 
     environment = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TF_CPP_MIN_LOG_LEVEL": "3", **settled_order(os.environ)}
     answer = ask(interpreter, DevicesRequest(), environment, timeout_seconds, _Devices)

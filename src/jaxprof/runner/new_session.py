@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def new_writer(out: Path | None, *, replace_existing: bool = False, process: JobProcess | None = None) -> LogWriter:
     """Return a new log in `out`, or among the kept sessions. `process`: the process of a job that it records. Raises
     UsageError or StorageError before anything runs."""
-    from jaxprof.devices.inventory.environment import environment_facts
+    from jaxprof.devices.inventory.machine import environment_facts
     from jaxprof.session.log import Library, LogWriter, new_header
 
     header = new_header(environment_facts())

@@ -15,7 +15,7 @@ from jaxprof.events import RunSpec
 from jaxprof.runner.interpreter import own_interpreter
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.session_names import EXTENSION
-from jaxprof.trace.folders import choose
+from jaxprof.trace.sources import choose
 
 if TYPE_CHECKING:
     from jaxprof.events import Event

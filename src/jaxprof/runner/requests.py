@@ -9,7 +9,7 @@ from jaxprof.devices import Device
 from jaxprof.devices.inventory.machine import gather, local_devices
 from jaxprof.devices.inventory.placement import WorkerEnvironment, worker_environment
 from jaxprof.devices.targets import wheels
-from jaxprof.devices.targets.chips import target_config
+from jaxprof.devices.targets.machine import target_config
 from jaxprof.engine.protocol.request import CompileRequest, Request, RunRequest
 from jaxprof.events import RunPlanned, RunSpec
 from jaxprof.files import with_home

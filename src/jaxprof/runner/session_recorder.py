@@ -215,7 +215,7 @@ class DeviceWatch:
         """Watch the device with this id for a run, or all devices for a program."""
         # A fifth of what following a program imports, and a short program ends before its devices are read.
         from jaxprof.devices.inventory.machine import gather, local_devices
-        from jaxprof.devices.live.monitor import Monitor
+        from jaxprof.devices.live.host import Monitor
 
         devices = [known for known in local_devices(gather(python=None)) if device in ("", known.id)]
         self._monitor = Monitor(devices) if devices else None

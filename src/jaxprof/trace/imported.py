@@ -33,10 +33,9 @@ from jaxprof.grouping import grouped
 from jaxprof.hlo.read.proto import text as hlo_text
 from jaxprof.trace.buffers import buffers_in
 from jaxprof.trace.executions import executions_on
-from jaxprof.trace.folders import choose
 from jaxprof.trace.model import Program, Trace, program_proto
 from jaxprof.trace.ops import op_times
-from jaxprof.trace.sources import read_file
+from jaxprof.trace.sources import choose, read_file
 from jaxprof.trace.summary import TIMELINE, VIEWS, events_of
 from jaxprof.units import and_more, bytes_, counted
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from jaxprof.errors import HloError
 from jaxprof.hlo.read.wire import Message
-from jaxprof.trace.columns import (
-    allocated_bytes,
+from jaxprof.trace.events import (
+    Events,
     follow_clock,
     integers,
     ops_of_events,
@@ -25,7 +25,6 @@ from jaxprof.trace.columns import (
     text_column,
     use_own_clock,
 )
-from jaxprof.trace.events import Events
 from jaxprof.trace.intervals import distinct
 from jaxprof.trace.launch import match_kernels, split_graphs
 from jaxprof.trace.line import PlaneLine, readable_lines
@@ -34,6 +33,7 @@ from jaxprof.trace.model import (
     LONGEST_PS,
     NO_OP,
     PROGRAM_MASK,
+    Counter,
     Ints,
     Kind,
     Lane,
@@ -196,7 +196,7 @@ def _host_lanes(plane: Plane, lines: list[PlaneLine], trace: Trace, ops: OpNumbe
         def rest() -> list[Lane]:
             lanes: list[Lane] = []
             _guarded(trace, f"{plane.name} {line.name}", _whole_thread, trace, line, lane, rows, own, lanes)
-            _guarded(trace, f"{plane.name} {line.name}", allocated_bytes, trace, line, _HOST)
+            _guarded(trace, f"{plane.name} {line.name}", _allocated_bytes, trace, line, _HOST)
             return lanes
 
         trace.pending.append(rest)
@@ -222,6 +222,29 @@ def _whole_thread(
         lane.correlation = _spread(marked.correlation, rows, len(lane))
         lane.step = _spread(marked.step, rows, len(lane))
     lanes += trace.checked(lane if kept.all() else lane.select(kept))
+
+
+def _allocated_bytes(trace: Trace, line: PlaneLine, device: str) -> None:
+    """Read the bytes that each allocator had given out, from the marks of allocations on a thread."""
+    wanted = line.plane.stat_ids("bytes_allocated", "allocator_name")
+    ids = {name: key for key, name in wanted.items()}
+    if "bytes_allocated" not in ids:
+        return
+    events = line.some(line.rows_with([ids["bytes_allocated"]]))
+    columns = events.stats(wanted)
+    held = columns["bytes_allocated"]
+    rows = np.flatnonzero(held.present)
+    if not len(rows):
+        return
+    times = events.starts_ps + (line.timestamp_ns - trace.origin_ns) * 1000
+    values = integers(line.plane, held, 0).astype(np.float64)
+    names = text_column(line.plane, columns.get("allocator_name"))
+    which = np.zeros(len(events), np.int64) if names is None else names.which
+    for number in np.unique(which[rows]).tolist():
+        name = names.texts[number] if names is not None and number >= 0 else "allocator"
+        own = rows[which[rows] == number]
+        own = own[np.argsort(times[own], kind="stable")]
+        trace.counters.append(Counter(device, f"{name} allocated", "bytes", times[own], values[own]))
 
 
 def _spread(column: Ints | None, rows: Ints, count: int) -> Ints | None:

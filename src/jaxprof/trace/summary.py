@@ -1,12 +1,20 @@
 """Turn a recorded profile into the events of a run: what was captured, the kernel times, the steps, the timeline.
 
 The events have neither sequence numbers nor times, which the pipe stamps. No jax is needed.
+
+The timeline is one JSON text: lanes of intervals, small enough to keep in a session. Starts are differences to the
+previous interval, so that the numbers stay short. `docs/traces.md` describes the format; `jaxprof.analysis.timeline`
+reads it for drawing and export.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Sequence
 from statistics import median
+from typing import Any, Final
+
+import numpy as np
 
 from jaxprof.events import (
     CaptureTaken,
@@ -18,12 +26,13 @@ from jaxprof.events import (
     TextRecorded,
     TrustReported,
 )
+from jaxprof.grouping import grouped
+from jaxprof.trace.intervals import Coverage, nesting_order
 from jaxprof.trace.launch import transfers_of
-from jaxprof.trace.model import PS, Trace
+from jaxprof.trace.model import ABSENT, LONGEST_PS, NO_OP, PS, Counter, Ints, Lane, Trace
 from jaxprof.trace.ops import op_times, unattributed_seconds
 from jaxprof.trace.passes import compile_tree
 from jaxprof.trace.steps import Steps, steps_of
-from jaxprof.trace.timeline import INTERVALS_KEPT, timeline_text
 from jaxprof.trace.trust import trust_rows
 
 TIMELINE = "timeline"
@@ -104,3 +113,133 @@ def _busy_share(steps: Steps | None, seconds_of_calls: Sequence[float]) -> float
     if steps is None or not steps.rows or not sum(seconds_of_calls):
         return None
     return (steps.inside_seconds + steps.outside_seconds) / len(steps.devices) / sum(seconds_of_calls)
+
+
+TIMELINE_VERSION: Final = 1
+INTERVALS_KEPT: Final = 1_000_000
+"""Most intervals that are kept; beyond that the shortest are left out, and their number is recorded."""
+ACTIVE_BINS: Final = 4096
+"""Number of equal parts of the profile for which a lane's active time is kept, if some of its intervals are not."""
+COUNTS_KEPT: Final = 200_000
+"""Most values of a counter that are kept."""
+_NAME_LIMIT: Final = 300
+"""Most characters of an interval's name: TPU profiles use a whole line of HLO as the name."""
+_DEVICE_KINDS: Final = ("modules", "steps", "stream", "ops", "thread", "async")
+
+
+def timeline_text(trace: Trace, limit: int = INTERVALS_KEPT) -> str:
+    """Return the timeline of all lanes; if intervals must be left out, device lanes go before the host's."""
+    kept = _kept(trace.lanes, limit)
+    total = sum(len(lane) for lane in trace.lanes)
+    stays = sum(len(rows) for rows in kept)
+    span = trace.span_ps or (0, 1)
+    payload: dict[str, Any] = {
+        "version": TIMELINE_VERSION,
+        "unit": "ns",
+        "started_unix_ns": trace.started_unix_ns,
+        "left_out": total - stays,
+        "ops": [[op.module, None if op.program is None else str(op.program), op.name] for op in trace.ops],
+        "lanes": [
+            _lane(lane, rows) | (_left_out(lane, rows, span) if stays < total else {})
+            for lane, rows in zip(trace.lanes, kept, strict=True)
+            if len(rows)
+        ],
+    }
+    if trace.counters:
+        payload["counters"] = [_counter(counter) for counter in _joined(trace.counters)]
+    return json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
+
+
+def _kept(lanes: list[Lane], limit: int) -> list[Ints]:
+    """Return the kept intervals of each lane, in order of start."""
+    total = sum(len(lane) for lane in lanes)
+    if total <= limit:
+        chosen = [np.arange(len(lane)) for lane in lanes]
+    else:
+        on_device = np.concatenate([np.full(len(lane), lane.kind in _DEVICE_KINDS) for lane in lanes])
+        durations = np.concatenate([lane.durations for lane in lanes])
+        wanted = durations + on_device * (LONGEST_PS + 1)
+        stays = np.zeros(total, np.bool_)
+        stays[np.argpartition(wanted, total - limit)[total - limit :]] = True
+        borders = np.cumsum([len(lane) for lane in lanes])[:-1]
+        chosen = [np.flatnonzero(part) for part in np.split(stays, borders)]
+    return [
+        rows[nesting_order(lane.starts[rows], lane.durations[rows])] for lane, rows in zip(lanes, chosen, strict=True)
+    ]
+
+
+def _lane(lane: Lane, rows: Ints) -> dict[str, Any]:
+    pairs = lane.name_of[rows] * (int(lane.op_of.max()) + 2) + lane.op_of[rows] + 1
+    different, first, which = np.unique(pairs, return_index=True, return_inverse=True)
+    labels = []
+    for row in rows[first].tolist():
+        op = int(lane.op_of[row])
+        labels.append([lane.names[int(lane.name_of[row])][:_NAME_LIMIT], None if op == NO_OP else op])
+    # Start and end are rounded separately: with a rounded start and duration, nested intervals would overlap.
+    starts, ends = _nanoseconds(lane.starts[rows]), _nanoseconds(lane.ends[rows])
+    payload: dict[str, Any] = {
+        "device": lane.device,
+        "name": lane.name,
+        "kind": lane.kind,
+        "labels": labels,
+        "label": which[: len(rows)].tolist() if len(different) > 1 else [0] * len(rows),
+        "start": np.diff(starts, prepend=0).tolist(),
+        "duration": (ends - starts).tolist(),
+    }
+    if lane.execution is not None and lane.execution[rows].any():
+        payload["execution"] = np.diff(lane.execution[rows], prepend=0).tolist()
+    if lane.correlation is not None and (lane.correlation[rows] != ABSENT).any():
+        payload["correlation"] = np.diff(lane.correlation[rows], prepend=0).tolist()
+    if lane.step is not None:
+        annotated = np.flatnonzero(lane.step[rows] != ABSENT)
+        payload["steps"] = [[int(at), int(lane.step[rows[at]])] for at in annotated.tolist()]
+    return payload
+
+
+def _left_out(lane: Lane, rows: Ints, span: tuple[int, int]) -> dict[str, Any]:
+    """Return how many intervals of a lane are not kept, and when the lane was active including them: nothing else tells
+    that from idle time."""
+    if len(rows) == len(lane):
+        return {"left_out": 0}
+    step = (span[1] - span[0]) // ACTIVE_BINS // 1000 * 1000 + 1000
+    begins = span[0] + step * np.arange((span[1] - span[0]) // step + 1)
+    active = Coverage.of(lane.starts, lane.ends).within(begins, begins + step)
+    return {
+        "left_out": len(lane) - len(rows),
+        "active": {"start": int(_nanoseconds(begins)[0]), "step": step // 1000, "busy": _nanoseconds(active).tolist()},
+    }
+
+
+def _joined(counters: list[Counter]) -> list[Counter]:
+    """Merge counters of one name, because several threads may report the same allocator."""
+    groups = grouped(((counter.device, counter.name, counter.unit), counter) for counter in counters)
+    joined = []
+    for (device, name, unit), same in groups.items():
+        times = np.concatenate([counter.times for counter in same])
+        order = np.argsort(times, kind="stable")
+        joined.append(
+            Counter(device, name, unit, times[order], np.concatenate([counter.values for counter in same])[order])
+        )
+    return joined
+
+
+def _counter(counter: Counter) -> dict[str, Any]:
+    """Return the points at which the counter's value changes; of several values within a nanosecond the last."""
+    times = _nanoseconds(counter.times)
+    last = np.append(times[1:] != times[:-1], [True])
+    times, values = times[last], counter.values[last]
+    changes = np.concatenate([[True], values[1:] != values[:-1]])[:COUNTS_KEPT]
+    times, values = times[:COUNTS_KEPT][changes], values[:COUNTS_KEPT][changes]
+    return {
+        "device": counter.device,
+        "name": counter.name,
+        "unit": counter.unit,
+        "time": np.diff(times, prepend=0).tolist(),
+        "value": values.tolist(),
+    }
+
+
+def _nanoseconds(picoseconds: Ints) -> Ints:
+    """Return nanoseconds rounded half up, in integers: a double has too few digits for a long recording."""
+    nanoseconds: Ints = (picoseconds + 500) // 1000
+    return nanoseconds

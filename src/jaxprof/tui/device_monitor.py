@@ -43,7 +43,7 @@ class MachineSource:
 
     def __init__(self) -> None:
         from jaxprof.devices.inventory.machine import local_devices
-        from jaxprof.devices.live.monitor import Monitor
+        from jaxprof.devices.live.host import Monitor
 
         self._lock = threading.Lock()
         self._local = local_devices()

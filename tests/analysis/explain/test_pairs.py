@@ -18,7 +18,7 @@ from jaxprof.analysis.explain.catalogue import SOURCES, entries, find_entry
 from jaxprof.analysis.programs.findings import CODES, REMARKS
 from jaxprof.analysis.run_result import result
 from jaxprof.errors import UsageError
-from jaxprof.hlo.analysis.findings.codes import HLO_FINDINGS
+from jaxprof.hlo.analysis.finding_codes import HLO_FINDINGS
 from report import sessions
 
 TESTS = Path(__file__).parents[2]

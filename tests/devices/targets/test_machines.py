@@ -6,9 +6,8 @@ import re
 import pytest
 
 from hlo.analysis.programs import looped, parameters, written
-from jaxprof.devices.targets.chips import CHIPS, target_config
 from jaxprof.devices.targets.least_time import elapsed_seconds, exchange, step_time
-from jaxprof.devices.targets.machine import machine_for, machine_of, parse_target
+from jaxprof.devices.targets.machine import CHIPS, machine_for, machine_of, parse_target, target_config
 from jaxprof.hlo.analysis.collectives import collectives
 from jaxprof.hlo.analysis.cost.peaks import DEVICES, ROWS, device, device_of_kind
 

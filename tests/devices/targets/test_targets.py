@@ -6,8 +6,7 @@ import stat
 import pytest
 
 from jaxprof.devices.targets import wheels
-from jaxprof.devices.targets.chips import chip
-from jaxprof.devices.targets.machine import parse_mesh, parse_target
+from jaxprof.devices.targets.machine import chip, parse_mesh, parse_target
 from jaxprof.errors import JaxprofError, UsageError
 from tables import rows
 

@@ -8,8 +8,8 @@ from jax import lax
 
 from hlo.analysis.programs import compiled, fused, looped, parameters, shapes, written
 from jaxprof.analysis.explain.catalogue import entries
-from jaxprof.hlo.analysis.findings.catalogue import findings
-from jaxprof.hlo.analysis.findings.codes import HLO_FINDINGS
+from jaxprof.hlo.analysis.finding_codes import HLO_FINDINGS
+from jaxprof.hlo.analysis.findings import findings
 from jaxprof.hlo.read.parse import module
 
 _TABLE = np.arange(1024 * 512, dtype=np.float32).reshape(1024, 512)

@@ -10,8 +10,7 @@ import pytest
 
 from hlo.analysis.programs import compiled, only_kernel, written
 from jaxprof.hlo.analysis.kernels import kernels
-from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, op_path, source_lines
-from jaxprof.hlo.analysis.origin_columns import origin_columns
+from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, op_path, origin_columns, source_lines
 from jaxprof.hlo.frames import is_own
 from tables import rows
 

@@ -14,7 +14,7 @@ from jaxprof.errors import HloError
 from jaxprof.hlo.analysis.barriers import barriers
 from jaxprof.hlo.analysis.collectives import collectives
 from jaxprof.hlo.analysis.cost.peaks import DEVICES, roofline
-from jaxprof.hlo.analysis.findings.catalogue import findings
+from jaxprof.hlo.analysis.findings import findings
 from jaxprof.hlo.analysis.fingerprint import Fingerprints, diff
 from jaxprof.hlo.analysis.kernels import KernelAnalysis, kernels, totals
 from jaxprof.hlo.analysis.notices import problems

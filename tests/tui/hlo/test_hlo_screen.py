@@ -9,7 +9,7 @@ from hlo_sources import BOTH_STAGES, SOURCES, WRONG
 from jaxprof import events as e
 from jaxprof.finding import Finding
 from jaxprof.hlo.analysis.kernels import kernels
-from jaxprof.hlo.analysis.origin_columns import origin_columns
+from jaxprof.hlo.analysis.origin import origin_columns
 from jaxprof.tui.hlo.kernel_side import HloFindings
 from jaxprof.tui.hlo.kernels import KernelTable
 from jaxprof.tui.hlo.modules import OpenedModule
@@ -126,7 +126,7 @@ async def test_rows_wait_for_origins_and_are_arranged_once_they_are_read(monkeyp
     def held(kernels, cancelled):
         return go.wait(20) and read_origins(kernels, cancelled=cancelled)
 
-    monkeypatch.setattr("jaxprof.hlo.analysis.origin_columns.origin_columns", held)
+    monkeypatch.setattr("jaxprof.hlo.analysis.origin.origin_columns", held)
     async with walking() as walk:
         await walk.show(program_session(), "hlo", "dot.1")
         table = walk.find(KernelTable)

@@ -4,7 +4,7 @@ import gc
 import threading
 from weakref import ref
 
-from jaxprof.hlo.open import parsed
+from jaxprof.hlo.open import stages
 from jaxprof.hlo.open.stages import ModuleStages
 from jaxprof.tui.hlo import modules
 from jaxprof.tui.hlo.modules import OpenedModule, first_of, open_in_thread
@@ -42,6 +42,6 @@ def test_a_large_module_is_left_alone_by_the_garbage_collector_while_it_is_open_
     assert any(part is opened.module for part in gc.get_objects())
     module = ref(opened.module)
     opened = None
-    parsed.release()
+    stages.release()
     gc.collect()
     assert module() is None

@@ -498,7 +498,7 @@ _USUAL: Final = _by_code((*_OF_PROGRAMS, *_OF_JOBS, *_OF_CAPTURES, *_OF_RUNS))
 @cache
 def entries() -> dict[str, CatalogueEntry]:
     """Return all entries by code, grouped by source."""
-    from jaxprof.hlo.analysis.findings.codes import HLO_FINDINGS
+    from jaxprof.hlo.analysis.finding_codes import HLO_FINDINGS
     from jaxprof.trace.checks import TRUST
 
     doubt = "The capture does not show what it seems to show; figures that rest on it may be off."

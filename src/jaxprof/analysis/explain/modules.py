@@ -13,8 +13,8 @@ from jaxprof.analysis.ranking import ranking_on
 from jaxprof.analysis.run_result import result
 from jaxprof.events import SourceLocation
 from jaxprof.finding import Finding, Scope
-from jaxprof.hlo.analysis.findings.catalogue import findings
-from jaxprof.hlo.analysis.findings.codes import HLO_FINDINGS
+from jaxprof.hlo.analysis.finding_codes import HLO_FINDINGS
+from jaxprof.hlo.analysis.findings import findings
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.analysis.notices import notices
 

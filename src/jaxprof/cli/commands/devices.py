@@ -18,7 +18,7 @@ from jaxprof.cli.output import confirmed, format_option, note
 from jaxprof.units import counted
 
 if TYPE_CHECKING:
-    from jaxprof.devices.targets.chips import Vendor
+    from jaxprof.devices.targets.machine import Vendor
 
 VENDORS = ("nvidia", "tpu")
 WINDOW_SECONDS = 0.3
@@ -36,7 +36,7 @@ def command() -> None:
 @format_option("text", "json")
 def list_(python: Path | None, form: str) -> None:
     """List devices, those that JAX does not use with the fix."""
-    from jaxprof.devices.live.monitor import Monitor
+    from jaxprof.devices.live.host import Monitor
     from jaxprof.report.device_list import devices_text, listed_devices
     from jaxprof.runner.device_choice import find_all
     from jaxprof.runner.interpreter import find_interpreter
@@ -64,7 +64,7 @@ def target() -> None:
 @format_option("text", "json")
 def list_targets(form: str) -> None:
     """List the devices that jaxprof can compile for."""
-    from jaxprof.devices.targets.chips import CHIPS
+    from jaxprof.devices.targets.machine import CHIPS
     from jaxprof.report.device_list import TARGETS
     from jaxprof.report.renderers import Table, text_lines
 

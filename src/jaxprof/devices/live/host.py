@@ -1,4 +1,4 @@
-"""Read the CPU: what it is, which part of it this process may use, and how busy that part is.
+"""Read the CPU: what it is, which part of it this process may use, and how busy that part is; and all devices live.
 
 Cores are those of the affinity and the cgroup quota; memory is the cgroup's if that is less: a container that may use
 two cores of a machine with 128 has two. A value that the system does not report (in a container without `/proc`
@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import psutil
 
+from jaxprof.devices import Device
+from jaxprof.devices.live.nvidia import Nvml
 from jaxprof.events import DeviceReading
 from jaxprof.light_dataclass import dataclass
 from jaxprof.operating_system import Limits, cpu_model, read_limits
@@ -159,3 +162,41 @@ def _ask(question: Callable[[], T]) -> T | None:
         return question()
     except (psutil.Error, OSError, RuntimeError, AttributeError, ValueError, IndexError, KeyError):
         return None  # psutil passes on any of these from its platform layer
+
+
+class Monitor:
+    """Reads devices; never raises, never waits, starts no process. One thread calls `read`.
+
+    A device that neither psutil nor NVML knows (a TPU, another host's GPU) has a reading of unknowns only, so that a
+    list of readings always matches the list of devices.
+    """
+
+    def __init__(
+        self,
+        devices: Sequence[Device],
+        host: HostSampler | None = None,
+        nvml: Nvml | None = None,
+    ) -> None:
+        self._host = host or HostSampler()
+        self._nvml = nvml or Nvml()
+        self.devices = devices
+        """The devices that are read."""
+
+    def read(self) -> list[DeviceReading]:
+        """Return a reading of each device, in order. CPU devices of one host share one reading."""
+        readings = []
+        cpu: DeviceReading | None = None
+        for device in self.devices:
+            if device.platform == "cpu" and device.core_count is not None:  # the cores that psutil knows
+                cpu = self._host.read(device.id) if cpu is None else replace(cpu, device=device.id)
+                reading = cpu
+            elif device.nvml_key is not None:
+                reading = self._nvml.read(device.nvml_key, device.id)
+            else:
+                reading = DeviceReading(device=device.id)
+            readings.append(reading)
+        return readings
+
+    def close(self) -> None:
+        """Release NVML."""
+        self._nvml.close()

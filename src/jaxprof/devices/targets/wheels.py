@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jaxprof.devices.targets.chips import Vendor
+from jaxprof.devices.targets.machine import Vendor
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.files import private_folder
 from jaxprof.operating_system import python_words

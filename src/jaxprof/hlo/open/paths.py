@@ -16,8 +16,7 @@ from weakref import ref
 from jaxprof.errors import FileRefusedError, HloError, missing_file, system_words
 from jaxprof.files import open_regular
 from jaxprof.hlo.dumped import DUMP_ENDING, with_reasons
-from jaxprof.hlo.open import parsed
-from jaxprof.hlo.open.stages import ModuleStages
+from jaxprof.hlo.open.stages import ModuleStages, modules
 from jaxprof.hlo.read import files
 
 if TYPE_CHECKING:
@@ -162,7 +161,7 @@ def _rank(path: Path) -> int:
 
 def _parsed(path: Path, text: str) -> Sequence[Module]:
     try:
-        return parsed.modules(text)
+        return modules(text)
     except HloError as error:
         raise HloError(f"{path}: {error.what}", error.hint) from None
 

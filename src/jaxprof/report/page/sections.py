@@ -98,7 +98,7 @@ def _hlo_costs(session: Session, run: Run) -> Iterator[Element]:
         return
     from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
     from jaxprof.analysis.ranking import ordered, ranking_on
-    from jaxprof.hlo.open.parsed import modules
+    from jaxprof.hlo.open.stages import modules
     from jaxprof.report.kernels import COLUMNS, SHOWN, ceilings_note
 
     device = ceilings_for(session, run)

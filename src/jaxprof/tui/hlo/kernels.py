@@ -22,7 +22,7 @@ from jaxprof.analysis.ranking import (
     needs_origins,
     ordered,
 )
-from jaxprof.hlo.analysis.origin_columns import OriginColumns
+from jaxprof.hlo.analysis.origin import OriginColumns
 from jaxprof.report.kernels import COLUMNS, total_text
 from jaxprof.tui.kit.drawing import bar, cell
 from jaxprof.tui.kit.table_columns import Cell, TableColumn

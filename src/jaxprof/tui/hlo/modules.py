@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from jaxprof.hlo.analysis.barriers import Barrier
     from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.analysis.notices import Notice
-    from jaxprof.hlo.analysis.origin_columns import OriginColumns
+    from jaxprof.hlo.analysis.origin import OriginColumns
     from jaxprof.hlo.model import Instruction, Module
 
 
@@ -302,8 +302,8 @@ def _kernels(opened: OpenedModule) -> Iterator[str]:
 
 def _conclusions(opened: OpenedModule, module: Module) -> Iterator[str]:
     from jaxprof.hlo.analysis.barriers import barriers
-    from jaxprof.hlo.analysis.findings.catalogue import findings
-    from jaxprof.hlo.analysis.origin_columns import origin_columns
+    from jaxprof.hlo.analysis.findings import findings
+    from jaxprof.hlo.analysis.origin import origin_columns
 
     opened.findings = findings(module)
     yield "findings"

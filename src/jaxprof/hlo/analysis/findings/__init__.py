@@ -1,1 +1,46 @@
-"""Findings about a module: the catalogue, and one file for each kind of question about a module."""
+"""What is worth looking at in a module, as data: a code, a sentence with the figures, advice, and where.
+
+A finding states what is there, not that it is wrong: a layout copy may be the price of a faster GEMM. Thresholds are
+constants with their reasons; anything below them is not reported.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.hlo.analysis.findings import compute, traffic
+from jaxprof.hlo.analysis.findings.finding import Scene
+from jaxprof.hlo.analysis.kinds import platform_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from jaxprof.finding import Finding
+    from jaxprof.hlo.model import Module
+
+_LOOKS: Final[tuple[Callable[[Scene], Iterator[Finding]], ...]] = (
+    traffic.layout_copies, traffic.converts, compute.float64, traffic.broadcasts, compute.tiny, traffic.padding,
+    compute.odd_sizes, compute.rematerialised, traffic.constants, traffic.unused, traffic.host, compute.loops,
+    compute.attention_scores, traffic.lost_donation, compute.upcast_products, compute.precise_products,
+    traffic.resharded,
+)  # fmt: skip
+_BEFORE_OPTIMISATION: Final = (compute.rematerialised, traffic.constants, traffic.host)
+"""Findings that apply to a module in which nothing is fused yet."""
+
+
+def findings(module: Module, platform: str = "") -> tuple[Finding, ...]:
+    """Return what is worth looking at in a module, in the order of `_LOOKS`.
+
+    `platform` (`cpu`, `gpu`, `tpu`) is derived from the text if it is not given.
+    """
+    by_platform = module.once(_by_platform)
+    if platform not in by_platform:
+        scene = Scene(module, platform or platform_of(module))
+        looks = _LOOKS if module.is_optimised else _BEFORE_OPTIMISATION
+        by_platform[platform] = tuple(finding for look in looks for finding in look(scene))
+    return by_platform[platform]
+
+
+def _by_platform(_module: Module) -> dict[str, tuple[Finding, ...]]:
+    """Return a cache for a module's findings, by platform."""
+    return {}

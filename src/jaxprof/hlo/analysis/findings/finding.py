@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.finding import Finding
-from jaxprof.hlo.analysis.findings.codes import HLO_FINDINGS
+from jaxprof.hlo.analysis.finding_codes import HLO_FINDINGS
 from jaxprof.hlo.analysis.flow import flow_of
 from jaxprof.hlo.analysis.kernels import analysis_of
 from jaxprof.hlo.analysis.kinds import held_in

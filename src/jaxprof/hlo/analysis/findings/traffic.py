@@ -1,5 +1,5 @@
-"""Findings about arrays that are moved needlessly: copies, casts, broadcasts, padding, constants, transfers to the
-host, and between two shardings.
+"""Findings about arrays that are moved or held needlessly: copies, casts, broadcasts, padding, constants, arguments
+that are updated without being donated, transfers to the host, and between two shardings.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.analysis.collectives import collectives
-from jaxprof.hlo.analysis.dataflow import Value, made_through, sources
+from jaxprof.hlo.analysis.dataflow import Value, made_through, resolved, same_elements, sources, upstream
 from jaxprof.hlo.analysis.findings.finding import LARGE_BYTES, gather, gather_sizes, total
 from jaxprof.hlo.analysis.kinds import HOST_KINDS, reorders
 from jaxprof.hlo.shape import parse_shape
@@ -125,6 +125,47 @@ def host(scene: Scene) -> Iterator[Finding]:
     yield from gather(
         "host-transfer", kernels, "kernel exchanges", "kernels exchange", "data with the host: {bytes} a run"
     )
+
+
+UPDATED_BYTES: Final = 16 << 20
+"""Memory of replaced arguments from which their donation is worth reporting."""
+_UPDATED: Final = 2
+"""Number of updated arguments that identify a step, which replaces its state, rather than a function of an array."""
+
+
+def lost_donation(scene: Scene) -> Iterator[Finding]:
+    """Find results that update arguments element by element but do not take their memory, so that the old and the new
+    state are held at once."""
+    module = scene.table.module
+    root = module.entry.root if module.entry is not None else None
+    if root is None or root.opcode != "tuple" or "buffer_donor" in module.attributes:
+        return
+    own = module.aliases
+    taken = set(own.values())
+    updated: list[tuple[int, str]] = []
+    for number, result in enumerate(root.operand_instructions()):
+        value = resolved(Value(result))
+        if (
+            value is None
+            or (number,) in module.aliases
+            or value.opcode == "parameter"
+            or value.shape.bytes < LARGE_BYTES
+        ):
+            continue
+        argument = next(
+            (source for source in upstream(value, same_elements) if _is_argument(source, value, taken)), None
+        )
+        if argument is not None:
+            taken.add(argument.instruction.parameter_number or 0)
+            updated.append((value.shape.bytes, argument.instruction.name))
+    if len(updated) >= _UPDATED and sum(size for size, _ in updated) >= UPDATED_BYTES:
+        rest = "of arguments that are not donated: {bytes} more memory"
+        yield from gather_sizes("lost-donation", updated, "result is an update", "results are updates", rest)
+
+
+def _is_argument(value: Value, result: Value, taken: set[int]) -> bool:
+    number = value.instruction.parameter_number if value.opcode == "parameter" and not value.fusions else None
+    return number is not None and number not in taken and value.shape.dtype == result.shape.dtype
 
 
 # -- between shardings -------------------------------------------------------------------------------------------------
