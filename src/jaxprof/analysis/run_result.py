@@ -39,7 +39,7 @@ from jaxprof.units import and_more, counted, integer, percent, seconds, spread
 
 if TYPE_CHECKING:
     from jaxprof.events import TextRecorded
-    from jaxprof.hlo.analysis.kernels import ModuleTotals
+    from jaxprof.hlo.analysis.cost import Cost
     from jaxprof.hlo.model import Module
 
 COUNTED: Final = "HLO, loops by their trip counts"
@@ -125,20 +125,20 @@ def module_cost(module: Module) -> RunCost:
         return RunCost(note="its HLO has no entry computation")
     whole = totals(module)
     return RunCost(
-        flops=whole.flops if whole.complete else None,
-        bytes_accessed=float(whole.bytes) if whole.sized else None,
-        transcendentals=whole.transcendentals if whole.complete else None,
+        flops=None if whole.opaque else whole.flops,
+        bytes_accessed=None if whole.unsized else float(whole.bytes),
+        transcendentals=None if whole.opaque else whole.transcendentals,
         source=COUNTED,
         note=_cost_note(module, whole),
     )
 
 
-def _cost_note(module: Module, whole: ModuleTotals) -> str:
+def _cost_note(module: Module, whole: Cost) -> str:
     from jaxprof.hlo.analysis.kernels import analysis_of, kernels
 
     parts: list[str] = []
     edges = [edge for edges in analysis_of(module).execution.edges.values() for edge in edges]
-    if not whole.complete or not whole.sized:
+    if whole.opaque or whole.unsized:
         loops = dict.fromkeys(edge.caller.name for edge in edges if edge.times is None)
         if loops:
             parts.append(f"how often a loop runs is not in its HLO: {and_more(loops, _MOST_NAMED)}")

@@ -196,12 +196,12 @@ def devices_table(programs: Sequence[HloProgram]) -> list[str]:
 
 def _flops(program: HloProgram) -> float | None:
     whole = totals(program.hlo)
-    return whole.flops if whole.complete else None
+    return None if whole.opaque else whole.flops
 
 
 def _moved_bytes(program: HloProgram) -> float | None:
     whole = totals(program.hlo)
-    return whole.bytes if whole.sized else None
+    return None if whole.unsized else whole.bytes
 
 
 def _memory_text(program: HloProgram) -> str:

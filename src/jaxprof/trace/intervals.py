@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from jaxprof.trace.model import Ints, Lane
 
-MOST = 1 << 62
-"""Limit for sums of times."""
+_MOST = 1 << 62
+"""Limit for sums of times; beyond it their order is used."""
 
 
 class Spans(Protocol):
@@ -131,43 +131,35 @@ def by_group(groups: Ints, values: Ints, count: int) -> Ints:
 def union_by_group(groups: Ints, starts: Ints, durations: Ints, count: int) -> Ints:
     """Return for each of `count` groups how long at least one of its intervals was running."""
     total = np.zeros(count, np.int64)
-    if not len(groups):
-        return total
     order = by_group(groups, starts, count)
     group, begin = groups[order], starts[order]
     end = begin + durations[order]
-    origin = begin.min()
-    span = int(end.max() - origin) + 1
-    if span * (int(count) + 1) >= MOST:
-        return _union_one_by_one(group, begin, end, count)
-    # Groups are laid one after the other on one axis, so one running maximum serves all of them.
-    shift = _ranks(group) * span - origin
-    reached = np.maximum.accumulate(end + shift)
-    before = np.empty_like(reached)
-    before[0], before[1:] = begin[0] + shift[0], reached[:-1]
-    new = np.maximum(0, (end + shift) - np.maximum(begin + shift, before))
-    np.add.at(total, group, new)
+    np.add.at(total, group, np.maximum(0, end - reached_before(group, begin, end)))
     return total
 
 
-def _union_one_by_one(group: Ints, begin: Ints, end: Ints, count: int) -> Ints:
-    """Compute one group at a time, for groups that on one axis would not fit into 64 bits."""
-    total = np.zeros(count, np.int64)
-    borders = np.searchsorted(group, np.arange(count + 1))
-    for number in np.unique(group).tolist():
-        part = slice(int(borders[number]), int(borders[number + 1]))
-        reached = np.maximum.accumulate(end[part])
-        before = np.concatenate([begin[part][:1], reached[:-1]])
-        total[number] = np.maximum(0, end[part] - np.maximum(begin[part], before)).sum()
-    return total
+def reached_before(groups: Ints, begin: Ints, end: Ints) -> Ints:
+    """Return for each interval until when earlier ones of its group last; its own start if none lasts longer.
 
-
-def _ranks(sorted_groups: Ints) -> Ints:
-    """Return consecutive numbers for the groups, so that few groups with large numbers do not overflow."""
-    changes = np.empty(len(sorted_groups), np.int64)
-    changes[0] = 0
-    changes[1:] = sorted_groups[1:] != sorted_groups[:-1]
-    return np.cumsum(changes)
+    Groups have ascending numbers, and starts ascend within a group.
+    """
+    before = begin.copy()
+    if not len(groups):
+        return before
+    new = np.diff(groups, prepend=-1) != 0
+    rank = np.cumsum(new) - 1
+    base = begin[new][rank]
+    span = int((end - base).max()) + 1
+    # Groups are laid one after the other on one axis, so that one running maximum serves all of them.
+    if span * (int(rank[-1]) + 1) < _MOST:
+        shift = rank * span - base
+        reached = np.maximum.accumulate(end + shift) - shift
+    else:
+        times = np.unique(end)
+        shift = rank * len(times)
+        reached = times[np.maximum.accumulate(np.searchsorted(times, end) + shift) - shift]
+    before[1:] = np.where(new[1:], begin[1:], np.maximum(begin[1:], reached[:-1]))
+    return before
 
 
 def extents_by_group(groups: Ints, starts: Ints, ends: Ints, count: int) -> tuple[Ints, Ints]:

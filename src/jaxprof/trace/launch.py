@@ -256,62 +256,41 @@ def launches_on(trace: Trace) -> tuple[Ints, Ints, Ints]:
     return ids[rows], starts[rows], threads[rows]
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchOutcome:
-    """Launches of the host compared with the kernels of their devices, where both have correlation ids."""
+def lost_launches(trace: Trace) -> tuple[int, int]:
+    """Return how many kernel launches there were, and how many of them left no kernel; 0 if kernels have no ids.
 
-    launches: int = 0
-    """Number of kernel launches."""
-    lost: int = 0
-    """Number of launches whose kernel is not in the profile."""
-    kernels: int = 0
-    """Number of kernels whose launch is in the profile."""
-    early: int = 0
-    """Number of kernels that begin before their launch by more than the alignment of the clocks."""
-    early_by_ps: int = 0
-    """Most picoseconds by which a kernel begins before its launch."""
-
-
-def launched_on(trace: Trace) -> LaunchOutcome:
-    """Return what became of the launches; all 0 if launches or kernels have no ids."""
-    ids, moments, _ = launches_on(trace)
-    lanes = [lane for lane in trace.op_lanes() if lane.kind == "stream"]
-    kernels = joined(lane.correlations for lane in lanes)
-    starts = joined(lane.starts for lane in lanes)[kernels != ABSENT]
-    kernels = kernels[kernels != ABSENT]
-    if not len(ids) or not len(kernels):
-        return LaunchOutcome()
-    of_kernels = _kernel_launches(trace)
-    at, known = places_of(kernels, ids)
-    early = moments[at[known]] - starts[known]
-    return LaunchOutcome(
-        launches=len(of_kernels),
-        lost=int(np.count_nonzero(~np.isin(of_kernels, kernels))),
-        kernels=int(np.count_nonzero(known)),
-        early=int(np.count_nonzero(early > _CLOCK_PS)),
-        early_by_ps=max(0, int(early.max(initial=0))),
-    )
-
-
-def _kernel_launches(trace: Trace) -> Ints:
-    """Return the ids of kernel launches, which newer profilers call after the kernel. Other calls of the driver have
-    ids as well, but leave nothing on the device."""
+    Newer profilers call a launch after the kernel. Other calls of the driver have ids as well, but leave nothing on the
+    device.
+    """
+    kernels, _ = _launched_kernels(trace)
+    if not len(kernels):
+        return 0, 0
 
     def launches(name: str) -> bool:
         return bool(_KERNEL_LAUNCH.match(name)) or not (_OTHER_CALL.match(name) or _COPY_NAME.search(name))
 
     ids = joined(lane.correlations[lane.matching(launches) | (lane.op_of != NO_OP)] for lane in trace.launches)
-    present: Ints = ids[ids != ABSENT]
-    return present
+    ids = ids[ids != ABSENT]
+    return len(ids), int(np.count_nonzero(~np.isin(ids, kernels)))
+
+
+def _launched_kernels(trace: Trace) -> tuple[Ints, Ints]:
+    """Return correlation id and start of each kernel that has an id."""
+    lanes = [lane for lane in trace.op_lanes() if lane.kind == "stream"]
+    kernels, starts = joined(lane.correlations for lane in lanes), joined(lane.starts for lane in lanes)
+    return kernels[kernels != ABSENT], starts[kernels != ABSENT]
 
 
 def clock_fault(trace: Trace) -> str:
     """Return what shows that the clocks of the host and its devices disagree, so that their times cannot be compared;
     empty if nothing does."""
-    launched = launched_on(trace)
-    if launched.early:
-        by = seconds(launched.early_by_ps * PS)
-        return f"{launched.early} of {counted(launched.kernels, 'kernel')} begin before their launch, by up to {by}"
+    kernels, starts = _launched_kernels(trace)
+    ids, moments, _ = launches_on(trace)
+    at, known = places_of(kernels, ids)
+    early = moments[at[known]] - starts[known]
+    if count := int(np.count_nonzero(early > _CLOCK_PS)):
+        of_kernels = counted(len(early), "kernel")
+        return f"{count} of {of_kernels} begin before their launch, by up to {seconds(int(early.max()) * PS)}"
     recorded = span_of(lane for lane in trace.lanes if lane.kind == "host")
     ran = span_of(lane for lane in trace.lanes if lane.kind in ("stream", "ops"))
     gap = max(ran[0] - recorded[1], recorded[0] - ran[1]) if recorded is not None and ran is not None else 0

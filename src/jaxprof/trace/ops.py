@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from jaxprof.events import KernelLaunch, KernelTimes
 from jaxprof.grouping import totals
 from jaxprof.trace.intervals import (
-    MOST,
     by_group,
     distinct,
     holds_others,
     joined,
     medians_by_group,
+    reached_before,
     self_times,
     union_by_group,
 )
@@ -118,16 +118,13 @@ def op_executions(program: Ints, run: Ints, op: Ints, starts: Ints, ends: Ints, 
     runs = _pairs(program, run)
     order = by_group(runs, starts, int(runs.max()) + 1)
     run_of, op_of, held = runs[order], op[order], holds[order]
-    begin, end = _laid_out(run_of, starts[order], ends[order])
-    in_loop = np.zeros(len(op), np.bool_)
-    in_loop[1:] = begin[1:] < np.maximum.accumulate(np.where(held, end, -1))[:-1]
+    begin, end = starts[order], ends[order]
+    in_loop = begin < reached_before(run_of, begin, np.where(held, end, begin))
     sole = _sole(in_loop, held, op_of)
     pair = _pairs(run_of, op_of)
     rows = by_group(pair, np.arange(len(pair)), int(pair.max()) + 1)
     same = np.diff(pair[rows], prepend=-1) == 0
-    low, high = _laid_out(pair[rows], begin[rows], end[rows])
-    overlap = np.zeros(len(op), np.bool_)
-    overlap[1:] = low[1:] < np.maximum.accumulate(high)[:-1]
+    overlap = begin[rows] < reached_before(pair[rows], begin[rows], end[rows])
     follows = np.diff(rows, prepend=-2) == 1
     joined = same & (run[order][rows] != 0) & (~in_loop[rows] | overlap | (follows & ~sole[rows]))
     numbers = np.empty(len(op), np.int64)
@@ -139,21 +136,6 @@ def _pairs(first: Ints, second: Ints) -> Ints:
     """Return a number for each pair: equal pairs have equal numbers, which ascend with the first of the pair."""
     values, which = distinct(second)
     return distinct(distinct(first)[1] * len(values) + which)[1]
-
-
-def _laid_out(groups: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """Lay the times of groups (ascending numbers; starts ascend within a group) one after the other on one axis from 0
-    on, so that a running maximum never reaches from one group into the next."""
-    new = np.diff(groups, prepend=-1) != 0
-    rank = np.cumsum(new) - 1
-    base = begin[new][rank]
-    span = int((end - base).max()) + 1
-    if span * (int(rank[-1]) + 1) >= MOST:  # the sum would exceed 64 bits, and only the order of the times counts
-        times = np.unique(np.concatenate([begin, end]))
-        begin, end = np.searchsorted(times, begin), np.searchsorted(times, end)
-        base = begin[new][rank]
-        span = int((end - base).max()) + 1
-    return begin - base + rank * span, end - base + rank * span
 
 
 def _sole(in_loop: Flags, held: Flags, op: Ints) -> Flags:

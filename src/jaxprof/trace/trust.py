@@ -16,7 +16,7 @@ import numpy as np
 from jaxprof.events import TrustCheck
 from jaxprof.grouping import grouped, totals
 from jaxprof.trace.checks import CLEARLY, row
-from jaxprof.trace.launch import clock_fault, copies_of, launched_on
+from jaxprof.trace.launch import clock_fault, copies_of, lost_launches
 from jaxprof.trace.model import NO_OP, PS, Trace
 from jaxprof.trace.steps import STEPS_KEPT, Steps
 from jaxprof.units import counted, percent, seconds
@@ -230,8 +230,7 @@ def kernels(trace: Trace, kind: str) -> Iterator[TrustCheck]:
 
 def _launches(trace: Trace) -> Iterator[TrustCheck]:
     """Check whether each launch has its kernel."""
-    launched = launched_on(trace)
-    count, lost = launched.launches, launched.lost
+    count, lost = lost_launches(trace)
     if not count:
         return
     launches = counted(count, "launch", "launches")

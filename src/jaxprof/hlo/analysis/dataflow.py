@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 RENAMING: Final = FINISHING | NAMING
 """Operations whose result is their first operand under another name."""
+FUSION: Final = frozenset({"fusion"})
 _DEEPEST: Final = 64
 _MOST_OF_ONE: Final = 16
 """Most operations of one operand that are gone back through."""
@@ -67,14 +68,15 @@ def renamed(instruction: Instruction, member: tuple[int, ...]) -> tuple[Instruct
     return (instruction.operand(0), member) if opcode in RENAMING else None
 
 
-def resolved(value: Value) -> Value | None:
-    """Return the operation that makes a value, under whatever names; None if the text does not lead there."""
+def resolved(value: Value, entered: Set[str] = FUSION) -> Value | None:
+    """Return the operation that makes a value, under whatever names; None if the text does not lead there. `entered`:
+    opcodes whose computation is entered at its root and left at its parameters."""
     instruction, member, fusions = value.instruction, value.member, value.fusions
     for _ in range(_DEEPEST):
         following: Instruction | None
         if former := renamed(instruction, member):
             following, member = former
-        elif instruction.opcode == "fusion":
+        elif instruction.opcode in entered:
             following = instruction.called_root
             fusions = (*fusions, instruction)
         elif instruction.opcode == "parameter" and fusions:
@@ -89,10 +91,11 @@ def resolved(value: Value) -> Value | None:
     return None
 
 
-def sources(value: Value) -> list[Value]:
+def sources(value: Value, entered: Set[str] = FUSION) -> list[Value]:
     """Return the operations that make the operands of a resolved value, in order; those that cannot be found are left
     out."""
-    operands = (resolved(Value(operand, (), value.fusions)) for operand in value.instruction.operand_instructions())
+    instructions = value.instruction.operand_instructions()
+    operands = (resolved(Value(operand, (), value.fusions), entered) for operand in instructions)
     return [source for source in operands if source is not None]
 
 
@@ -110,13 +113,13 @@ def upstream(start: Value, through: Callable[[Value, Value], bool]) -> Iterator[
                 waiting.append(operand)
 
 
-def made_through(value: Value | None, opcodes: Set[str]) -> Value | None:
+def made_through(value: Value | None, opcodes: Set[str], entered: Set[str] = FUSION) -> Value | None:
     """Return what `value` was made from by operations of one operand with these opcodes, or the value itself; None if
     the text does not lead there."""
     for _ in range(_MOST_OF_ONE):
         if value is None or value.opcode not in opcodes:
             break
-        made_of = sources(value)
+        made_of = sources(value, entered)
         value = made_of[0] if made_of else None
     return value
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from jaxprof.grouping import grouped
 from jaxprof.hlo.analysis.cost.library import ANNOTATIONS
+from jaxprof.hlo.analysis.dataflow import Value, made_through, resolved, sources
 from jaxprof.hlo.analysis.kinds import platform_of
 from jaxprof.hlo.analysis.opcodes import CONTROL, FINISHING, FREE
 from jaxprof.text import whole_number
@@ -181,8 +182,10 @@ def _async_computation(start: Instruction) -> str:
     return called[0].name if len(working) != 1 or working[0].opcode in CONTROL else ""
 
 
-_DEEPEST: Final = 32
+_ENTERED: Final = frozenset({"fusion", "call"})
 _THROUGH: Final = frozenset({"copy", "bitcast", "reshape", "convert"})
+_MOST_ADDED: Final = 32
+"""Most additions that make one step of a counter."""
 
 
 def trip_count(loop: Instruction) -> int | None:
@@ -195,37 +198,24 @@ def trip_count(loop: Instruction) -> int | None:
     return _from_condition(loop)
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
-    """A scalar as far as it can be followed: a constant, or an element of the computation's parameter."""
-
-    constant: int | None = None
-    element: int | None = None
-    plus: int = 0
-
-
-_NO_VALUE: Final = _Value()
-
-
 def _from_condition(loop: Instruction) -> int | None:
-    called = loop.called_computations()
-    if len(called) < 2:
+    state = loop.operand(0)
+    roots = [computation.root for computation in loop.called_computations()]
+    body, condition = roots if len(roots) == 2 else (None, None)
+    compare = _followed(condition)
+    compared = _operands(compare) if compare is not None and compare.opcode == "compare" else []
+    if compare is None or len(compared) < 2:
         return None
-    body, condition = called[0], called[1]
-    compare, arguments = _reach(condition.root, {})
-    if compare is None or compare.opcode != "compare":
-        return None
-    left, right = (_value(compare.operand(number), arguments, 0) for number in (0, 1))
-    direction = compare.string("direction")
-    if left.element is None:
-        left, right = right, left
+    counter, limit = compared
+    direction = compare.instruction.string("direction")
+    if counter.opcode != "parameter":
+        counter, limit = limit, counter
         direction = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}.get(direction, direction)
-    if left.element is None or left.plus or right.constant is None:
+    start, last = _constant(_followed(state, counter.member)), _constant(limit)
+    step = _step(_followed(body, counter.member), counter.member)
+    if counter.opcode != "parameter" or start is None or last is None or not step:
         return None
-    start, step = _start(loop, left.element), _step(body, left.element)
-    if start is None or not step:
-        return None
-    return _count(start, step, right.constant, direction)
+    return _count(start, step, last, direction)
 
 
 def _count(start: int, step: int, limit: int, direction: str) -> int | None:
@@ -240,69 +230,34 @@ def _count(start: int, step: int, limit: int, direction: str) -> int | None:
     return None
 
 
-def _reach(
-    instruction: Instruction | None, arguments: dict[str, _Value]
-) -> tuple[Instruction | None, dict[str, _Value]]:
-    """Return the instruction that makes a value, looking into fusions and calls, and the values of their parameters."""
-    for _ in range(_DEEPEST):
-        if instruction is None:
+def _step(value: Value | None, member: tuple[int, ...]) -> int | None:
+    """Return what a loop's body adds to this element of its state; None if it does anything else with it."""
+    total = 0
+    for _ in range(_MOST_ADDED):
+        if value is None or value.opcode != "add":
             break
-        if instruction.opcode in _THROUGH:
-            instruction = instruction.operand(0)
-        elif instruction.opcode in ("fusion", "call") and instruction.called_computations():
-            inner = instruction.called_computations()[0]
-            given = [_value(operand, arguments, 0) for operand in instruction.operand_instructions()]
-            arguments = {parameter.name: value for parameter, value in zip(inner.parameters, given, strict=False)}
-            instruction = inner.root
-        else:
-            break
-    return instruction, arguments
+        operands = _operands(value)
+        added = [constant for operand in operands if (constant := _constant(operand)) is not None]
+        if len(operands) != 2 or len(added) != 1:
+            return None
+        total += added[0]
+        value = next(operand for operand in operands if operand.opcode != "constant")
+    return total if value is not None and value.opcode == "parameter" and value.member == member else None
 
 
-def _value(instruction: Instruction | None, arguments: dict[str, _Value], depth: int) -> _Value:
-    if instruction is None or depth > _DEEPEST or instruction.shape.elements > 1:
-        return _NO_VALUE
-    opcode = instruction.opcode
-    if opcode == "parameter":
-        return arguments.get(instruction.name, _NO_VALUE)
-    if opcode == "constant":
-        return _Value(constant=_integer(instruction.literal))
-    if opcode == "get-tuple-element":
-        source = instruction.operand(0)
-        index = instruction.integers("index")
-        is_state = source is not None and source.opcode == "parameter" and bool(index)
-        return _Value(element=index[0]) if is_state else _NO_VALUE
-    if opcode in _THROUGH:
-        return _value(instruction.operand(0), arguments, depth + 1)
-    if opcode == "add":
-        parts = [_value(instruction.operand(number), arguments, depth + 1) for number in (0, 1)]
-        if parts[0].element is None:
-            parts.reverse()
-        state, added = parts
-        if state.element is not None and added.constant is not None:
-            return _Value(element=state.element, plus=state.plus + added.constant)
-        return _NO_VALUE
-    if opcode in ("fusion", "call"):
-        inner, given = _reach(instruction, arguments)
-        return _NO_VALUE if inner is None or inner is instruction else _value(inner, given, depth + 1)
-    return _NO_VALUE
+def _followed(instruction: Instruction | None, member: tuple[int, ...] = ()) -> Value | None:
+    """Return the operation that makes a scalar, also in fusions and calls, under whatever name and dtype."""
+    value = resolved(Value(instruction, member), _ENTERED) if instruction is not None else None
+    return made_through(value, _THROUGH, _ENTERED)
 
 
-def _start(loop: Instruction, element: int) -> int | None:
-    state = loop.operand(0)
-    initial = state.operand(element) if state is not None and state.opcode == "tuple" else None
-    return _value(initial, {}, 0).constant
+def _operands(value: Value) -> list[Value]:
+    """Return the operations that make the operands of an operation, as far as they can be followed."""
+    followed = (made_through(source, _THROUGH, _ENTERED) for source in sources(value, _ENTERED))
+    return [operand for operand in followed if operand is not None]
 
 
-def _step(body: Computation, element: int) -> int | None:
-    root = body.root
-    if root is None or root.opcode != "tuple":
-        return None
-    value = _value(root.operand(element), {}, 0)
-    return value.plus if value.element == element else None
-
-
-def _integer(literal: str) -> int | None:
-    written = literal.strip().strip("{} ")
+def _constant(value: Value | None) -> int | None:
+    written = value.instruction.literal.strip().strip("{} ") if value is not None else ""
     digits = written.removeprefix("-")
     return int(written) if digits.isdecimal() and len(digits) < 19 else None

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from jaxprof.grouping import grouped
 from jaxprof.hlo import not_collecting
+from jaxprof.hlo.analysis.cost import NOTHING, Cost
 from jaxprof.hlo.analysis.cost.flops import CostModel
 from jaxprof.hlo.analysis.cost.traffic import TrafficModel
 from jaxprof.hlo.analysis.execution import Execution
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from jaxprof.hlo.model import Instruction, Module
     from jaxprof.hlo.shape import Shape
 
+
+Shared = TypeVar("Shared")
 
 MATRIX_KINDS: Final = frozenset({"GEMM", "convolution", "attention"})
 """Kinds whose FLOPs run on matrix units where the device has them."""
@@ -54,8 +57,18 @@ class KernelTraits:
     sizes: tuple[int, ...]
     """Bytes read of each distinct operand."""
     results: int
-    """Number of arrays that the kernel writes; the members of a tuple count one by one."""
     unsized: bool
+
+
+class _Trait(Generic[Shared]):
+    """An attribute of a kernel that is the same for all kernels of its form."""
+
+    def __set_name__(self, _owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, kernel: Kernel, _owner: type) -> Shared:
+        value: Shared = getattr(kernel._traits, self._name)
+        return value
 
 
 class Kernel:
@@ -79,6 +92,32 @@ class Kernel:
     def __repr__(self) -> str:
         return f"<Kernel {self.computation}/{self.name}: {self.kind}>"
 
+    kind = _Trait[str]()
+    """Kind in words: `loop fusion`, `GEMM`, `all-reduce`."""
+    opcode = _Trait[str]()
+    """XLA's opcode; for an asynchronous pair, the opcode of the operation itself (`all-reduce`, not
+    `all-reduce-start`)."""
+    instructions = _Trait[int]()
+    """Number of instructions in the kernel and its nested fusions, without parameters; 1 if it is not a fusion."""
+    flops = _Trait[float | None]()
+    """FLOPs of one execution; None if the text does not show them (an opaque library call)."""
+    transcendentals = _Trait[float | None]()
+    bytes_read = _Trait[int]()
+    bytes_written = _Trait[int]()
+    unsized = _Trait[bool]()
+    """Whether the text gives no size for the result, which then counts as 0 bytes."""
+    estimated = _Trait[bool]()
+    """Whether `flops` is an estimate that depends on a library's algorithm."""
+    target = _Trait[str]()
+    """Library target or code generator; empty for XLA's own emitters."""
+    dtype = _Trait[str]()
+    """Dtype that the kernel computes with: that of its operands for a GEMM, else that of its result."""
+    precision = _Trait[str]()
+    """Precision that JAX requested for a GEMM or convolution: `default`, `high`, `highest`, or an algorithm's
+    name."""
+    results = _Trait[int]()
+    """Number of arrays that the kernel writes; the members of a tuple count one by one."""
+
     @property
     def likeness(self) -> int:
         """Number that is equal for kernels of a module that differ only in names and origins."""
@@ -95,79 +134,15 @@ class Kernel:
         return self.instruction.computation.name
 
     @property
-    def kind(self) -> str:
-        """Kind in words: `loop fusion`, `GEMM`, `all-reduce`."""
-        return self._traits.kind
-
-    @property
-    def opcode(self) -> str:
-        """XLA's opcode; for an asynchronous pair, the opcode of the operation itself (`all-reduce`, not
-        `all-reduce-start`)."""
-        return self._traits.opcode
-
-    @property
-    def instructions(self) -> int:
-        """Number of instructions in the kernel and its nested fusions, without parameters; 1 if it is not a fusion."""
-        return self._traits.instructions
-
-    @property
-    def flops(self) -> float | None:
-        """FLOPs of one execution; None if the text does not show them (an opaque library call)."""
-        return self._traits.flops
-
-    @property
-    def transcendentals(self) -> float | None:
-        return self._traits.transcendentals
-
-    @property
-    def bytes_read(self) -> int:
-        return self._traits.bytes_read
-
-    @property
-    def bytes_written(self) -> int:
-        return self._traits.bytes_written
-
-    @property
-    def unsized(self) -> bool:
-        """Whether the text gives no size for the result, which then counts as 0 bytes."""
-        return self._traits.unsized
-
-    @property
     def asynchronous(self) -> bool:
         """Whether the kernel overlaps with the instructions between its start and its done."""
         opcode = self.instruction.opcode
         return opcode.endswith("-start") or opcode in ("send", "recv")
 
     @property
-    def estimated(self) -> bool:
-        """Whether `flops` is an estimate that depends on a library's algorithm."""
-        return self._traits.estimated
-
-    @property
-    def target(self) -> str:
-        """Library target or code generator; empty for XLA's own emitters."""
-        return self._traits.target
-
-    @property
-    def dtype(self) -> str:
-        """Dtype that the kernel computes with: that of its operands for a GEMM, else that of its result."""
-        return self._traits.dtype
-
-    @property
-    def precision(self) -> str:
-        """Precision that JAX requested for a GEMM or convolution: `default`, `high`, `highest`, or an algorithm's
-        name."""
-        return self._traits.precision
-
-    @property
     def shape(self) -> Shape:
         """Shape of the result, with its layout."""
         return self.instruction.shape
-
-    @property
-    def results(self) -> int:
-        """Number of arrays that the kernel writes; the members of a tuple count one by one."""
-        return self._traits.results
 
     @property
     def operands(self) -> int:
@@ -254,37 +229,6 @@ _LARGE: Final = 16 << 20
 _MOST_ALIKE: Final = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleTotals:
-    """Cost of one run of a module. Loops are multiplied; a conditional counts as its most expensive branch."""
-
-    flops: float = 0.0
-    transcendentals: float = 0.0
-    bytes: int = 0
-    """Bytes read and written."""
-    complete: bool = True
-    """False if FLOPs are missing: a loop's trip count is unknown (its body is counted once), a call is opaque, or a
-    computation is not in the text."""
-    sized: bool = True
-    """False if bytes are missing for the same reasons, except opaque calls, whose operands and results are known."""
-
-    def __add__(self, other: ModuleTotals) -> ModuleTotals:
-        return ModuleTotals(
-            self.flops + other.flops,
-            self.transcendentals + other.transcendentals,
-            self.bytes + other.bytes,
-            self.complete and other.complete,
-            self.sized and other.sized,
-        )
-
-    def times(self, count: int | None) -> ModuleTotals:
-        """Return the cost of `count` runs; of one, and incomplete, if that is unknown."""
-        if count is None:
-            return replace(self, complete=False, sized=False)
-        flops, transcendentals = self.flops * count, self.transcendentals * count
-        return ModuleTotals(flops, transcendentals, self.bytes * count, self.complete, self.sized)
-
-
 def kernels(module: Module) -> tuple[Kernel, ...]:
     """Return the kernels of `module` in execution order, built once per module; empty for a module without an entry."""
     return analysis_of(module).kernels
@@ -296,10 +240,36 @@ def stream(module: Module, *, keep: bool = True) -> Iterator[Kernel]:
     return analysis_of(module).stream(keep=keep)
 
 
-def totals(module: Module) -> ModuleTotals:
+def totals(module: Module) -> Cost:
     """Return the cost of one run of `module`. Loops are multiplied; a conditional counts as its most expensive
     branch."""
-    return analysis_of(module).totals()
+    execution = analysis_of(module).execution
+    by_computation: dict[str, Cost] = {}
+    launching = grouped((kernel.computation, kernel) for kernel in kernels(module))
+    for name in execution.post_order:
+        total = NOTHING
+        for kernel in launching.get(name, ()):
+            cost = kernel.flops or 0.0, kernel.transcendentals or 0.0, kernel.bytes
+            total += Cost(*cost, opaque=kernel.flops is None, unsized=kernel.unsized)
+        alternatives: dict[str, Cost] = {}
+        for edge in execution.edges[name]:
+            part = by_computation.get(edge.callee, _MISSING)
+            if edge.branch:
+                best = alternatives.get(edge.caller.name)
+                alternatives[edge.caller.name] = part if best is None else _more_expensive(best, part)
+            else:
+                total += part.times(edge.times)
+        by_computation[name] = sum(alternatives.values(), total)
+    return by_computation[module.entry.name] if module.entry is not None else NOTHING
+
+
+_MISSING: Final = Cost(opaque=True, unsized=True)
+
+
+def _more_expensive(one: Cost, other: Cost) -> Cost:
+    """Return the more expensive branch; parts are missing if they are in either, because that one may cost more."""
+    most = max(one, other, key=lambda cost: (cost.flops + cost.transcendentals, cost.bytes))
+    return replace(most, opaque=one.opaque or other.opaque, unsized=one.unsized or other.unsized)
 
 
 def analysis_of(module: Module) -> KernelAnalysis:
@@ -375,7 +345,7 @@ class KernelAnalysis:
         inner_instructions = fused(instruction)
         kind = kind_of(instruction, inner_instructions)
         cost = self.costs.instruction(instruction)
-        traffic = self.traffic.kernel(instruction)
+        bytes_read, bytes_written, sizes = self.traffic.kernel(instruction)
         self._gaps.missing.update(name for name in instruction.called if self.module.get(name) is None)
         heavy = next((inner for inner in inner_instructions if inner.opcode in PRODUCTS), instruction)
         wrapped = instruction.wrapped_opcode if opcode == "async-start" else ""
@@ -385,48 +355,16 @@ class KernelAnalysis:
             instructions=len(inner_instructions) if opcode == "fusion" else 1,
             flops=None if cost.opaque else cost.flops,
             transcendentals=None if cost.opaque else cost.transcendentals,
-            bytes_read=traffic.read,
-            bytes_written=traffic.written,
+            bytes_read=bytes_read,
+            bytes_written=bytes_written,
             estimated=cost.estimated,
             target=kind.target,
             dtype=_dtype(instruction, heavy, kind),
             precision=_precision(heavy) if kind.words in MATRIX_KINDS else "",
-            sizes=tuple(size for _, size in traffic.operands),
+            sizes=sizes,
             results=len(instruction.shape.tuple_shapes) or 1,
             unsized=bool(instruction.shape.dtype) and not instruction.shape.known,
         )
-
-    def totals(self) -> ModuleTotals:
-        """Return the cost of one run of the module."""
-        execution = self.execution
-        by_computation: dict[str, ModuleTotals] = {}
-        launching = grouped((kernel.computation, kernel) for kernel in self.kernels)
-        for name in execution.post_order:
-            total = ModuleTotals()
-            for kernel in launching.get(name, ()):
-                known = kernel.flops is not None
-                cost = kernel.flops or 0.0, kernel.transcendentals or 0.0, kernel.bytes
-                total += ModuleTotals(*cost, complete=known, sized=not kernel.unsized)
-            alternatives: dict[str, ModuleTotals] = {}
-            for edge in execution.edges[name]:
-                part = by_computation.get(edge.callee, _MISSING)
-                if edge.branch:
-                    best = alternatives.get(edge.caller.name)
-                    alternatives[edge.caller.name] = part if best is None else _more_expensive(best, part)
-                else:
-                    total += part.times(edge.times)
-            by_computation[name] = sum(alternatives.values(), total)
-        entry = self.module.entry
-        return by_computation[entry.name] if entry is not None else ModuleTotals()
-
-
-_MISSING: Final = ModuleTotals(complete=False, sized=False)
-
-
-def _more_expensive(one: ModuleTotals, other: ModuleTotals) -> ModuleTotals:
-    """Return the more expensive branch; it is incomplete if either is, because the incomplete one may cost more."""
-    most = max(one, other, key=lambda total: (total.flops + total.transcendentals, total.bytes))
-    return replace(most, complete=one.complete and other.complete, sized=one.sized and other.sized)
 
 
 def _dtype(instruction: Instruction, heavy: Instruction, kind: KernelKind) -> str:

@@ -8,6 +8,7 @@ nothing, or counts once what runs many times. What the text does not show is cou
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil, inf, log2, prod
 from typing import TYPE_CHECKING, Final
 
@@ -172,8 +173,7 @@ def _sort(model: CostModel, instruction: Instruction) -> Cost:
     if keys is None or not along or not 0 <= along[0] < keys.rank:
         return OPAQUE
     steps = ceil(log2(max(2, keys.dimensions[along[0]])))
-    compared = model.called(instruction).times(keys.elements * steps)
-    return Cost(compared.flops, compared.transcendentals, True, compared.opaque)
+    return replace(model.called(instruction).times(keys.elements * steps), estimated=True)
 
 
 def _fft(_: CostModel, instruction: Instruction) -> Cost:

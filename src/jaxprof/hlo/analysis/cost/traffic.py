@@ -10,7 +10,6 @@ placed in on-chip memory cause no traffic.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
@@ -23,16 +22,6 @@ if TYPE_CHECKING:
 
     from jaxprof.hlo.model import Computation, Instruction
     from jaxprof.hlo.shape import Shape
-
-
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """Bytes of one execution."""
-
-    read: int
-    written: int
-    operands: tuple[tuple[str, int], ...] = ()
-    """Bytes read of each distinct operand, by name."""
 
 
 _SLICING: Final = frozenset({"slice", "dynamic-slice", "gather"})
@@ -50,21 +39,22 @@ class TrafficModel:
         self._missing = missing
         self._depth = 0
 
-    def kernel(self, instruction: Instruction) -> Traffic:
-        """Return the bytes that one execution of `instruction`, a kernel, moves."""
+    def kernel(self, instruction: Instruction) -> tuple[int, int, tuple[int, ...]]:
+        """Return the bytes that one execution of `instruction`, a kernel, reads and writes, and those that it reads of
+        each distinct operand."""
         fractions, constants, written = self._parts(instruction)
         used: dict[str, float] = {}
         for number, name in enumerate(instruction.operands):
             fraction = fractions[number] if number < len(fractions) else 1.0
             used[name] = min(1.0, used.get(name, 0.0) + fraction)
-        operands = []
+        sizes = []
         for name, fraction in used.items():
             operand = instruction.computation.get(name)
             if operand is None:
                 self._missing.add(name)
             else:
-                operands.append((name, round(self._size(operand.shape) * fraction)))
-        return Traffic(sum(size for _, size in operands) + constants, written, tuple(operands))
+                sizes.append(round(self._size(operand.shape) * fraction))
+        return sum(sizes) + constants, written, tuple(sizes)
 
     def _parts(self, instruction: Instruction) -> tuple[tuple[float, ...], int, int]:
         """Return the used fraction of each operand, the bytes of constants inside, and the bytes written."""
