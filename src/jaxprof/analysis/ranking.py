@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -87,7 +87,7 @@ class KernelCeilings:
     def __init__(self, machine: Machine | None, over: Mapping[tuple[str, str], Exchange] | None = None) -> None:
         self.machine = machine
         self._over = over or {}
-        self._known: dict[int, tuple[Roofline, float | None, str]] = {}
+        self._known: dict[Hashable, tuple[Roofline, float | None, str]] = {}
 
     def exchange(self, kernel: Kernel) -> Exchange | None:
         """Return one execution over the machine's links; None if the kernel is no collective."""
@@ -358,7 +358,7 @@ def _test(ranking: Ranking, wanted: str, fields: Sequence[str], *, by_origins: b
     looks = [_ORIGIN_FIELDS[name] for name in fields if by_origins and name in _ORIGIN_FIELDS]
     by_name, by_kind = "name" in fields, "kind" in fields
     from_there = ranking.origins.having(lambda place: any(wanted in look(*place) for look in looks)) if looks else None
-    kinds: dict[int, bool] = {}
+    kinds: dict[Hashable, bool] = {}
 
     def has(number: int) -> bool:
         kernel = ranking.kernels[number]

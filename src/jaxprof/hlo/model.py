@@ -12,7 +12,7 @@ import json
 import re
 from bisect import bisect_right
 from contextlib import nullcontext
-from functools import cached_property
+from functools import cached_property, wraps
 from sys import intern
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
@@ -279,10 +279,7 @@ class Computation:
 
     def __getitem__(self, name: str) -> Instruction:
         """Return the instruction of that name. Raises KeyError."""
-        instruction = self.get(name)
-        if instruction is None:
-            raise KeyError(name)
-        return instruction
+        return self.by_name[name]
 
     @property
     def by_name(self) -> Mapping[str, Instruction]:
@@ -382,6 +379,16 @@ class Computation:
         start, _, end = self.span
         text = self.source.text
         return text[start : end + (text[end : end + 1] == "}")]
+
+
+def once_per_module(work: Callable[[Module], Derived]) -> Callable[[Module], Derived]:
+    """Decorate a function of a module: its result is computed once and kept as long as the module."""
+
+    @wraps(work)
+    def kept(module: Module) -> Derived:
+        return module.once(work)
+
+    return kept
 
 
 class Module:

@@ -17,7 +17,7 @@ or call that XLA made it of. XLA calls a kernel after its instruction, so the ke
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np

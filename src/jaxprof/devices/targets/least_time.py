@@ -21,9 +21,11 @@ not decided yet what overlaps, and everything asynchronous may.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.grouping import grouped
 from jaxprof.hlo.analysis.collectives import FINISHES, STARTS, collectives
 from jaxprof.hlo.analysis.cost.peaks import roofline
 from jaxprof.hlo.analysis.kernels import analysis_of, kernels
@@ -108,27 +110,19 @@ def _sent(collective: Collective, level: Level) -> float:
 
 def _crossing_pairs(collective: Collective, devices: int) -> int:
     """Return the number of pairs that leave the busiest unit, or enter it."""
-    leaving: dict[int, int] = {}
-    entering: dict[int, int] = {}
-    for source, target in collective.groups or ():
-        if source // devices != target // devices:
-            leaving[source // devices] = leaving.get(source // devices, 0) + 1
-            entering[target // devices] = entering.get(target // devices, 0) + 1
-    return max((*leaving.values(), *entering.values()), default=0)
+    units = [(source // devices, target // devices) for source, target in collective.groups or ()]
+    crossing = [pair for pair in units if pair[0] != pair[1]]
+    return max((count for side in zip(*crossing, strict=True) for count in Counter(side).values()), default=0)
 
 
 def _spread(collective: Collective, devices: int) -> _Spread:
-    units = members = 0
-    crossing: dict[int, int] = {}
-    for group in collective.groups or ():
-        inside: dict[int, int] = {}
-        for number in group:
-            inside[number // devices] = inside.get(number // devices, 0) + 1
-        units, members = max(units, len(inside)), max(members, *inside.values())
-        if len(inside) > 1:
-            for unit in inside:
-                crossing[unit] = crossing.get(unit, 0) + 1
-    return _Spread(units, members, max(crossing.values(), default=0))
+    inside = [Counter(number // devices for number in group) for group in collective.groups or ()]
+    crossing = Counter(unit for units in inside if len(units) > 1 for unit in units)
+    return _Spread(
+        max(map(len, inside), default=0),
+        max((most for units in inside for most in units.values()), default=0),
+        max(crossing.values(), default=0),
+    )
 
 
 _MOST_UPDATES = 64
@@ -141,12 +135,11 @@ def elapsed_seconds(module: Module, seconds: Callable[[Kernel], float]) -> float
     if module.entry is None:
         return None
     kernels = {(kernel.computation, kernel.name): kernel for kernel in table.kernels}
-    scheduled = module.attributes.get("is_scheduled") == "true"
     elapsed: dict[str, float | None] = {}
     for name in table.execution.post_order:
         computation = module.get(name)
         if computation is not None:
-            elapsed[name] = _elapsed(computation, table, kernels, seconds, elapsed, scheduled=scheduled)
+            elapsed[name] = _elapsed(computation, table, kernels, seconds, elapsed, scheduled=module.is_scheduled)
     return elapsed.get(module.entry.name)
 
 
@@ -159,9 +152,7 @@ def _elapsed(
     *,
     scheduled: bool,
 ) -> float | None:
-    edges: dict[str, list[CallEdge]] = {}
-    for edge in table.execution.edges[computation.name]:
-        edges.setdefault(edge.caller.name, []).append(edge)
+    edges = grouped((edge.caller.name, edge) for edge in table.execution.edges[computation.name])
     now = 0.0
     running: dict[str, float] = {}
     for instruction in computation.instructions:

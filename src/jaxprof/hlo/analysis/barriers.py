@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import Enum
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeVar, cast
 
 from jaxprof.hlo import not_collecting
 from jaxprof.hlo.analysis.cost.linear import is_spread_reduction
@@ -26,6 +25,7 @@ from jaxprof.hlo.analysis.kernels import MATRIX_KINDS
 from jaxprof.hlo.analysis.kinds import HOST_KINDS, fused, is_collective, platform_of, reorders
 from jaxprof.hlo.analysis.opcodes import ELEMENTWISE, FREE, SAME_PLACE
 from jaxprof.hlo.dumped import stated
+from jaxprof.hlo.model import once_per_module
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.model import Module
     from jaxprof.hlo.shape import Shape
+
+Answer = TypeVar("Answer")
 
 _UNSPECIFIC: Final = re.compile(r"^the (?:producer|consumer) is not fusible")
 """XLA's message for kernels that it never fuses; the derived reason says what kind of kernel they are."""
@@ -100,13 +102,10 @@ REASONS: Final[dict[str, str]] = {
 """Every reason and its words, in the order in which the reasons are tried."""
 
 
+@once_per_module
 def barriers(module: Module) -> tuple[Barrier, ...]:
     """Return why kernels that share an array are not one, largest cost in bytes first; empty for a module that is not
     optimised yet."""
-    return module.once(_sorted_barriers)
-
-
-def _sorted_barriers(module: Module) -> tuple[Barrier, ...]:
     if not module.is_optimised:
         return ()
     with not_collecting():
@@ -115,9 +114,9 @@ def _sorted_barriers(module: Module) -> tuple[Barrier, ...]:
 
 
 def _barriers(flow: Flow, words: Mapping[str, str]) -> Iterator[Barrier]:
-    answers: dict[tuple[str, int, object], bool] = {}
+    answers: dict[tuple[object, ...], object] = {}
     reasons: dict[tuple[object, ...], str] = {}
-    arrays: dict[tuple[int, tuple[int, ...]], Shape] = {}
+    arrays: dict[tuple[object, ...], Shape] = {}
     sizes: dict[int, int] = {}
     """One object for equal sizes, because a large module has few different ones."""
     used: _KernelView | None = None
@@ -161,52 +160,42 @@ def _barriers(flow: Flow, words: Mapping[str, str]) -> Iterator[Barrier]:
         )
 
 
-class _Reduced(Enum):
-    """Relation of a result to a reduction."""
-
-    NOT = "not"
-    TO_LESS = "to less"
-    """The result has one element for each group of elements."""
-    AND_SPREAD = "and spread"
-    """Every element of the group gets the result at once, as XLA for TPUs writes it."""
-
-
 class _KernelView:
     """A kernel and what the reasons need to know about it. Answers that depend only on its form are computed once for
     all kernels that are alike."""
 
     __slots__ = ("_known", "instruction", "kernel")
 
-    def __init__(self, kernel: Kernel, answers: dict[tuple[str, int, object], bool]) -> None:
+    def __init__(self, kernel: Kernel, answers: dict[tuple[object, ...], object]) -> None:
         self.kernel = kernel
         self.instruction = kernel.instruction
         self._known = answers
 
-    def once(self, question: str, about: object, answer: Callable[[], bool]) -> bool:
+    def once(self, question: str, about: object, answer: Callable[[], Answer]) -> Answer:
         """Return the answer to a question about a part of the kernel, computed once for kernels that are alike."""
         key = (question, self.kernel.likeness, about)
-        earlier = self._known.get(key)
-        if earlier is None:
-            earlier = self._known[key] = answer()
-        return earlier
+        if key not in self._known:
+            self._known[key] = answer()
+        return cast("Answer", self._known[key])
 
     def places(self, operand: str) -> tuple[int, ...]:
         """Return the positions at which this name occurs among the operands."""
         return tuple(number for number, name in enumerate(self.instruction.operands) if name == operand)
 
-    def reduces_to(self, member: tuple[int, ...]) -> _Reduced:
+    def reduces_to(self, member: tuple[int, ...]) -> Literal["", "less", "all"]:
         """Return whether this result is that of a reduction, found by going back from the root through what keeps the
-        shape."""
+        shape: `less` if it has one element for each group of elements, `all` if every element of the group gets the
+        result at once, as XLA for TPUs writes it."""
         start = resolved(Value(self.instruction, member))
         if start is None or not self._holds(start):
-            return _Reduced.NOT
+            return ""
         for value in upstream(start, lambda user, other: same_elements(user, other) and self._holds(other)):
             if value.opcode == "reduce":
-                return _Reduced.TO_LESS
+                return "less"
         for value in upstream(start, lambda user, other: user.opcode in SAME_PLACE and self._holds(other)):
             if is_spread_reduction(value.instruction):
-                return _Reduced.AND_SPREAD
-        return _Reduced.NOT
+                return "all"
+        return ""
 
     def _holds(self, value: Value) -> bool:
         return value.fusions[:1] == (self.instruction,) if value.fusions else value.instruction is self.instruction
@@ -302,10 +291,11 @@ def _adds_parts(look: _KernelView) -> bool:
 
 def _is_reduced(passage: Passage, made: _KernelView, used: _KernelView) -> bool:
     member = passage.value.member
-    if made.once("to less", member, lambda: made.reduces_to(member) is _Reduced.TO_LESS):
+    reduced = made.once("reduces to", member, lambda: made.reduces_to(member))
+    if reduced == "less":
         places = used.places(passage.operand)
         return not used.once("keeps shape", places, lambda: used.keeps_shape(passage.operand))
-    return made.once("spread", member, lambda: made.reduces_to(member) is _Reduced.AND_SPREAD)
+    return reduced == "all"
 
 
 def _moves(look: _KernelView) -> bool:
@@ -315,7 +305,7 @@ def _moves(look: _KernelView) -> bool:
 def _is_apart_on_cpu(made: _KernelView, used: _KernelView) -> bool:
     """Return whether a rule of XLA's CPU compiler keeps the two apart (`CpuInstructionFusion::ShouldFuse`)."""
     module = used.instruction.computation.module
-    if module.once(platform_of) != "cpu":
+    if platform_of(module) != "cpu":
         return False
     called = made.instruction.called_computations() if made.instruction.opcode == "fusion" else ()
     root = called[0].root if called else made.instruction

@@ -13,7 +13,6 @@ loop's state with a constant, the body adds a constant to that element, and it b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from jaxprof.grouping import grouped
@@ -112,23 +111,17 @@ class Execution:
 
     def _steps(self, computation: Computation) -> Iterator[Step]:
         running = grouped((edge.caller.name, edge) for edge in self.edges[computation.name])
+        counts_itself = platform_of(self.module) == "gpu"
         for instruction in computation.instructions:
             opcode = instruction.opcode
             if opcode in _NO_LAUNCH:
                 continue
             if running and instruction.name in running:
-                yield from (edge for edge in running[instruction.name] if not self._never_runs(edge))
+                yield from (edge for edge in running[instruction.name] if not (edge.counted and counts_itself))
             elif opcode in CONTROL:
                 continue
             elif opcode != "custom-call" or instruction.string("custom_call_target") not in ANNOTATIONS:
                 yield instruction
-
-    def _never_runs(self, edge: CallEdge) -> bool:
-        return edge.counted and self._platform == "gpu"
-
-    @cached_property
-    def _platform(self) -> str:
-        return platform_of(self.module)
 
     def _multiply(self, entry: str) -> dict[str, tuple[int | None, bool]]:
         """Return how often each computation runs; callers come before their callees."""

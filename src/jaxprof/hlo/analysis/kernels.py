@@ -24,7 +24,6 @@ from jaxprof.hlo.analysis.execution import Execution
 from jaxprof.hlo.analysis.kinds import KernelKind, fused, kind_of, platform_of
 from jaxprof.hlo.analysis.opcodes import ARITHMETIC, PRODUCTS, SAME_PLACE, TRANSCENDENTAL, base_opcode
 from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, Origin, op_path, origins, sources_of
-from jaxprof.hlo.read.plain import Gaps
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
@@ -39,9 +38,10 @@ MATRIX_KINDS: Final = frozenset({"GEMM", "convolution", "attention"})
 """Kinds whose FLOPs run on matrix units where the device has them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class KernelTraits:
-    """Properties that kernels of the same form share; `Kernel` documents the fields."""
+    """Properties that kernels of the same form share; `Kernel` documents the fields. Not equal to those of another form
+    with the same figures."""
 
     kind: str
     opcode: str
@@ -119,9 +119,9 @@ class Kernel:
     """Number of arrays that the kernel writes; the members of a tuple count one by one."""
 
     @property
-    def likeness(self) -> int:
-        """Number that is equal for kernels of a module that differ only in names and origins."""
-        return id(self._traits)
+    def likeness(self) -> Hashable:
+        """Value that is equal for kernels of a module that differ only in names and origins."""
+        return self._traits
 
     @property
     def name(self) -> str:
@@ -284,14 +284,11 @@ class KernelAnalysis:
         self.module = module
         self.execution = Execution(module)
         self.costs = CostModel()
-        self._gaps = module.once(Gaps)
-        self.traffic = TrafficModel(self._gaps.missing, tiled=platform_of(module) == "tpu")
+        self.traffic = TrafficModel(tiled=platform_of(module) == "tpu")
         self._made: list[Kernel] = []
         self._making = self._make()
         self._lock = Lock()
         self._alike: dict[Hashable, KernelTraits] = {}
-        self._unlike: list[KernelTraits] = []
-        """Traits of kernels that resemble no other, kept alive because their id() is `Kernel.likeness`."""
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -319,26 +316,17 @@ class KernelAnalysis:
 
     def _make(self) -> Iterator[Kernel]:
         large = len(self.module.text) > _LARGE
-        self._gaps.unsized.clear()
-        called = (edge.callee for edges in self.execution.edges.values() for edge in edges if edge.callee)
-        self._gaps.missing.update(name for name in called if self.module.get(name) is None)
         for instruction, count, conditional in self.execution.launches():
             key = alike(instruction)
             traits = self._alike.get(key) if key is not None else None
             if traits is None:
-                before = len(self._gaps.missing)
                 traits = self._traits(instruction)
-                if key is not None and len(self._gaps.missing) == before and len(self._alike) < _MOST_ALIKE:
+                if key is not None and len(self._alike) < _MOST_ALIKE:
                     self._alike[key] = traits
-                else:
-                    self._unlike.append(traits)
                 if large and instruction.opcode == "fusion":
                     for fused_computation in instruction.called_computations():
                         fused_computation.forget()
-            if traits.unsized:
-                self._gaps.unsized.append(instruction.name)
             yield Kernel(instruction, traits, count, conditional)
-        self._gaps.is_complete = True
 
     def _traits(self, instruction: Instruction) -> KernelTraits:
         opcode = instruction.opcode
@@ -346,7 +334,6 @@ class KernelAnalysis:
         kind = kind_of(instruction, inner_instructions)
         cost = self.costs.instruction(instruction)
         bytes_read, bytes_written, sizes = self.traffic.kernel(instruction)
-        self._gaps.missing.update(name for name in instruction.called if self.module.get(name) is None)
         heavy = next((inner for inner in inner_instructions if inner.opcode in PRODUCTS), instruction)
         wrapped = instruction.wrapped_opcode if opcode == "async-start" else ""
         return KernelTraits(

@@ -16,6 +16,7 @@ from jaxprof.hlo.analysis.cost import library
 from jaxprof.hlo.analysis.cost.linear import is_matmul, is_product
 from jaxprof.hlo.analysis.dataflow import Value
 from jaxprof.hlo.analysis.opcodes import ARITHMETIC, COLLECTIVES, FREE, TRANSCENDENTAL, base_opcode
+from jaxprof.hlo.model import once_per_module
 from jaxprof.hlo.shape import HOST_MEMORY
 
 if TYPE_CHECKING:
@@ -240,6 +241,7 @@ _MARKS: Final = (
 _LOOKED_AT: Final = 4 << 20
 
 
+@once_per_module
 def platform_of(module: Module) -> str:
     """Return the platform that a module was compiled for: `cpu`, `gpu`, `tpu`, or empty if the text bears no mark.
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.hlo.read.plain import Gaps, is_sound, is_whole
+from jaxprof.hlo.model import once_per_module
+from jaxprof.hlo.read.plain import is_sound, shapes_if_whole
+from jaxprof.hlo.shape import parse_shape
 from jaxprof.hlo.source import Problem
 from jaxprof.units import counted, integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from jaxprof.hlo.model import Instruction, Module
+    from jaxprof.hlo.model import Computation, Instruction, Module
 
 
 def problems(module: Module) -> tuple[Problem, ...]:
@@ -66,19 +68,16 @@ class Notice:
         return f"{self.code.replace('-', ' ')}: {self.message}" + (f". {self.hint}" if self.hint else "")
 
 
+@once_per_module
 def notices(module: Module) -> tuple[Notice, ...]:
     """Return which parts of `module` are missing or could not be read."""
-    return module.once(_all_notices)
+    return (*_of_outline(module), *_of_contents(module))
 
 
 def outline(module: Module) -> tuple[Notice, ...]:
     """Return the notices from the index of the text, which cost nothing: where it ends, and whether XLA's passes have
     run."""
     return tuple(_of_outline(module))
-
-
-def _all_notices(module: Module) -> tuple[Notice, ...]:
-    return (*_of_outline(module), *_of_contents(module))
 
 
 def _of_outline(module: Module) -> Iterator[Notice]:
@@ -115,29 +114,39 @@ def _assumed(module: Module, entry: str) -> Iterator[Notice]:
 
 
 def _of_contents(module: Module) -> Iterator[Notice]:
-    """Yield the notices from the instructions. They are read one by one only if a scan of the text cannot rule out that
-    there are any."""
-    gaps = module.once(Gaps)
-    if not gaps.is_complete:
-        if is_whole(module):
-            return
-        from jaxprof.hlo.analysis.kernels import kernels  # thirty modules that a text without gaps does not need
-
-        _ = kernels(module)  # fills in the gaps
+    """Yield the notices from the instructions, which are read one by one only where a scan of the text cannot rule out
+    that there are any."""
+    shapes: set[str] = set()
+    doubtful: list[Computation] = []
+    for computation in module.computations.values():
+        its_shapes = shapes_if_whole(computation)
+        if its_shapes is None:
+            doubtful.append(computation)
+        else:
+            shapes |= its_shapes
     unread = [problem for problem in problems(module) if not problem.cut_off]
     if unread:
         lines = _some([integer(problem.line) for problem in unread])
         count = len(unread)
         message = f"{counted(count, 'place')} cannot be read (line {lines})"
         yield Notice("unreadable", f"{message}: {unread[0].message}: {' '.join(unread[0].text.split())[:60]!r}")
-    if gaps.missing:
-        names = sorted(gaps.missing)
+    if names := sorted({name for computation in doubtful for name in _missing_in(computation)}):
         single = len(names) == 1
         message = f"{_some([repr(name) for name in names])} {'is' if single else 'are'} used, but not in the text"
         yield Notice("missing", message, "Lines are missing: copy or dump the file again.")
-    if gaps.unsized:
-        message = f"the size of {_some([repr(name) for name in gaps.unsized])} is unknown, and counts as 0"
-        yield Notice("unknown-size", message, "The dtype is unknown to this version, or a dimension has no bound.")
+    if doubtful or not all(parse_shape(shape).known for shape in shapes):
+        from jaxprof.hlo.analysis.kernels import kernels  # thirty modules that a text without doubts does not need
+
+        if unsized := [repr(kernel.name) for kernel in kernels(module) if kernel.unsized]:
+            message = f"the size of {_some(unsized)} is unknown, and counts as 0"
+            yield Notice("unknown-size", message, "The dtype is unknown to this version, or a dimension has no bound.")
+
+
+def _missing_in(computation: Computation) -> Iterator[str]:
+    """Yield the values and the computations that are used in a computation, and are not in the text."""
+    for instruction in computation.instructions:
+        yield from (name for name in instruction.operands if name not in computation.by_name)
+        yield from (name for name in instruction.called if name not in computation.module.computations)
 
 
 def _some(names: Sequence[str]) -> str:

@@ -3,8 +3,7 @@
 A large module has a million instructions, and some questions concern them all: can every line be read, where did each
 instruction come from, does the text hold everything that it uses. One regular expression recognises the plain form;
 nothing is cut out of the text or kept. It is strict: whatever it does not recognise counts as not plain, and the caller
-parses it with `jaxprof.hlo.read.record`, which takes ten times as long and decides. What a module's instructions use
-and its text lacks (`Gaps`) is found by reading every kernel, or ruled out by such a scan.
+parses it with `jaxprof.hlo.read.record`, which takes ten times as long and decides.
 """
 
 from __future__ import annotations
@@ -14,10 +13,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jaxprof.hlo.read.record import CALLING_ATTRIBUTES, COMPUTATION_NAME, NO_OPERANDS
 from jaxprof.hlo.read.syntax import operand_names, skip_blank
-from jaxprof.hlo.shape import parse_shape
 
 if TYPE_CHECKING:
-    from jaxprof.hlo.model import Computation, Module
+    from jaxprof.hlo.model import Computation
 
 
 # Sizes of at most 18 digits in all cannot exceed the 64 bits in which XLA counts elements: `shape.py` refuses others.
@@ -78,37 +76,12 @@ _PARTS = re.compile(rf"\n{_BEGINNING}({_NAME}) = ({_SHAPE}) ({_OPCODE})\(({_OPER
 _CALLED = re.compile(rf",[ \t]*+(?:{'|'.join(CALLING_ATTRIBUTES)})[ \t]*+=[ \t]*+(\{{[^{{}}]*+\}}|[^\s,{{}}]++)")
 
 
-class Gaps:
-    """What is missing in one module. Every reader of its kernels adds to it: `module.once(Gaps)`."""
-
-    def __init__(self, _module: Module) -> None:
-        self.missing: set[str] = set()
-        """Names of values and computations that are used but are not in the text."""
-        self.unsized: list[str] = []
-        """Kernels with a result of unknown size, which counts as nothing."""
-        self.is_complete = False
-        """Whether every kernel was read."""
-
-
-def is_whole(module: Module) -> bool:
-    """Return whether everything in the text can be read, is present and has a size. False means perhaps.
-
-    For 3 MB of HLO this takes 40 ms, and reading every kernel 250 ms.
-    """
-    if module._index_problems or module._implied:
-        return False
-    shapes: set[str] = set()
-    for computation in module.computations.values():
-        its_shapes = _shapes_if_whole(computation)
-        if its_shapes is None:
-            return False
-        shapes |= its_shapes
-    return all(parse_shape(shape).known for shape in shapes)
-
-
-def _shapes_if_whole(computation: Computation) -> set[str] | None:
+def shapes_if_whole(computation: Computation) -> set[str] | None:
     """Return the shapes in a computation, as written; None if a line is not plain, or uses a value of no instruction
-    there or a computation that the text lacks."""
+    there or a computation that the text lacks.
+
+    For 3 MB of HLO this takes 40 ms, and reading every instruction 250 ms.
+    """
     text, (_, start, end) = computation.source.text, computation.span
     if not is_sound(text, start, end):
         return None

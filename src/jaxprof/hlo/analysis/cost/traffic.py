@@ -31,12 +31,10 @@ _UPDATING: Final = frozenset({"dynamic-update-slice", "scatter"})
 class TrafficModel:
     """Traffic of the kernels of one module; each fused computation is walked once."""
 
-    def __init__(self, missing: set[str], *, tiled: bool = False) -> None:
-        """Add the names of operands without an instruction to `missing`."""
+    def __init__(self, *, tiled: bool = False) -> None:
         self._known: dict[str, tuple[tuple[float, ...], int, int]] = {}
         self._size: Callable[[Shape], int] = _tiled_bytes if tiled else attrgetter("bytes")
         """Bytes of a shape in main memory; `tiled` for TPU modules, whose layouts name tiles and memory spaces."""
-        self._missing = missing
         self._depth = 0
 
     def kernel(self, instruction: Instruction) -> tuple[int, int, tuple[int, ...]]:
@@ -50,9 +48,7 @@ class TrafficModel:
         sizes = []
         for name, fraction in used.items():
             operand = instruction.computation.get(name)
-            if operand is None:
-                self._missing.add(name)
-            else:
+            if operand is not None:
                 sizes.append(round(self._size(operand.shape) * fraction))
         return sum(sizes) + constants, written, tuple(sizes)
 
@@ -109,7 +105,6 @@ class TrafficModel:
                 else:
                     part = _demand(instruction, number, min(1.0, need), instruction.name in in_place)
                 used[name] = min(1.0, used.get(name, 0.0) + part)
-        self._missing.update(name for name in used if computation.get(name) is None)
         # Parameters are numbered from 0 without gaps, but a text from outside may number one 10**12.
         count = len(fractions) if all(number < len(fractions) for number in fractions) else 0
         written = sum(self._written_of(output) for output in outputs)

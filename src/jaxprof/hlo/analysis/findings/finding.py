@@ -13,7 +13,7 @@ from jaxprof.hlo.analysis.opcodes import FREE
 from jaxprof.units import bytes_, counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
     from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.model import Module
@@ -39,7 +39,7 @@ class Scene:
         self.table = analysis_of(module)
         self.flow = flow_of(module)
         self.platform = platform
-        self._working: dict[int, frozenset[str]] = {}
+        self._working: dict[Hashable, frozenset[str]] = {}
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
