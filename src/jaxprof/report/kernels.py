@@ -137,7 +137,6 @@ def rows_of(
 
 def kernel_lines(module: Module, machine: Machine | None, choice: KernelOptions = KernelOptions()) -> Iterator[str]:
     """Yield a line for each kernel, with its least time if the ceilings of the device are known."""
-    # First: reading the kernels finds the gaps, so that the notices need no scan of the text.
     rows = rows_of(module, machine, choice)
     first_notices = outline(module) if len(module.text) > LARGE else notices(module)
     yield from _notice_lines(first_notices)

@@ -130,17 +130,8 @@ class Lane:
 
 
 _COLUMNS: Final = (
-    "starts",
-    "durations",
-    "name_of",
-    "op_of",
-    "correlation",
-    "step",
-    "execution",
-    "launch",
-    "copy",
-    "in_graph",
-)
+    "starts", "durations", "name_of", "op_of", "correlation", "step", "execution", "launch", "copy", "in_graph",
+)  # fmt: skip
 """Fields of a lane that have a value for each interval."""
 
 

@@ -61,11 +61,7 @@ def file(trace: Trace) -> Iterator[TrustCheck]:
     events = trace.events  # reads the remaining lanes, whose problems must be known first
     if trace.problems:
         more = f" (and {len(trace.problems) - 3} more)" if len(trace.problems) > 3 else ""
-        yield row(
-            "file",
-            "bad",
-            "a part of the file could not be read: " + "; ".join(trace.problems[:3]) + more,
-        )
+        yield row("file", "bad", f"a part of the file could not be read: {'; '.join(trace.problems[:3])}{more}")
     else:
         yield row("file", "good", f"the whole file was read: {events} events")
     for text in trace.errors:
@@ -88,35 +84,22 @@ def _advice_for(text: str) -> str:
 def tracers(trace: Trace) -> Iterator[TrustCheck]:
     """Check which tracers were on, and whether one that was off leaves the profile without its subject."""
     if trace.python_tracer or trace.tracers.get("python", 0):
-        yield row(
-            "python_tracer",
-            "doubt",
-            "the Python tracer was on: it slows the host down, several times over in plain loops",
-        )
+        words = "the Python tracer was on: it slows the host down, several times over in plain loops"
+        yield row("python_tracer", "doubt", words)
     else:
         yield row("python_tracer", "good", "the Python tracer was off")
+    levels = [f"{name} {trace.tracers[name]}" for name in ("host", "device", "python") if name in trace.tracers]
+    words = f"levels of tracing: {', '.join(levels)}"
     if not trace.tracers:
         yield row("tracers", "unknown", "the file does not say which levels of tracing were on")
-        return
-    levels = ", ".join(
-        f"{name} {trace.tracers[name]}" for name in ("host", "device", "python") if name in trace.tracers
-    )
-    words = f"levels of tracing: {levels}"
-    if not trace.tracers.get("host", 1):
+    elif not trace.tracers.get("host", 1):
         # A CPU's ops are events of the host's tracer: without it there is nothing at all.
-        yield row(
-            "tracers",
-            "doubt" if trace.devices else "bad",
-            f"{words}: without the host's tracer there are no launches, no annotations and no ops of a CPU",
-            "Record with ProfileOptions.host_tracer_level = 2 (the default).",
-        )
+        words += ": without the host's tracer there are no launches, no annotations and no ops of a CPU"
+        fix = "Record with ProfileOptions.host_tracer_level = 2 (the default)."
+        yield row("tracers", "doubt" if trace.devices else "bad", words, fix)
     elif not trace.tracers.get("device", 1) and trace.platform != "cpu":
-        yield row(
-            "tracers",
-            "bad",
-            f"{words}: without the device's tracer there are no kernels of a GPU or TPU",
-            "Record with the device's tracer on (the default).",
-        )
+        words += ": without the device's tracer there are no kernels of a GPU or TPU"
+        yield row("tracers", "bad", words, "Record with the device's tracer on (the default).")
     else:
         yield row("tracers", "good", words)
 
@@ -126,27 +109,19 @@ def clock(trace: Trace) -> Iterator[TrustCheck]:
     span = trace.span_ps
     if span is None:
         yield row("clock", "unknown", "there is no event, so there is no range of times")
-        return
-    spans = f"the events span {seconds((span[1] - span[0]) * PS)}"
-    if fault := clock_fault(trace):
-        yield row(
-            "clock",
-            "bad",
-            fault + ": times of the host and of the device cannot be compared, so the causes of idle time are unknown",
-            "Times within one device are still comparable. Record it again to compare them with the host's.",
-        )
-        return
-    yield row("clock", "good", f"{spans} of one clock")
+    elif fault := clock_fault(trace):
+        words = "times of the host and of the device cannot be compared, so the causes of idle time are unknown"
+        fix = "Times within one device are still comparable. Record it again to compare them with the host's."
+        yield row("clock", "bad", f"{fault}: {words}", fix)
+    else:
+        yield row("clock", "good", f"the events span {seconds((span[1] - span[0]) * PS)} of one clock")
 
 
 def timeline(left_out: int) -> Iterator[TrustCheck]:
     """Check whether the timeline holds all intervals."""
     if left_out:
-        yield row(
-            "timeline",
-            "doubt",
-            f"the timeline, unlike the totals, leaves out the {counted(left_out, 'shortest interval')}",
-        )
+        shortest = counted(left_out, "shortest interval")
+        yield row("timeline", "doubt", f"the timeline, unlike the totals, leaves out the {shortest}")
 
 
 _SLOWER, _MUCH_SLOWER = 1.5, 3.0
@@ -158,34 +133,22 @@ op, up to half of a short call.
 def compiles(trace: Trace, kind: str, compile_seconds: float | None) -> Iterator[TrustCheck]:
     """Check how much of the profile compiles take."""
     span = trace.span_ps
-    if kind == "compile":
-        if compile_seconds is None:
-            yield row(
-                "compile",
-                "unknown",
-                "no compile was recorded: it came from a cache, or this backend does not report it",
-            )
-        else:
-            yield row("compile", "good", f"the compile took {seconds(compile_seconds)} of the profile")
-        return
-    if compile_seconds and span is not None:
+    if kind == "compile" and compile_seconds is None:
+        words = "no compile was recorded: it came from a cache, or this backend does not report it"
+        yield row("compile", "unknown", words)
+    elif kind == "compile" and compile_seconds is not None:
+        yield row("compile", "good", f"the compile took {seconds(compile_seconds)} of the profile")
+    elif compile_seconds and span is not None:
         share = compile_seconds / ((span[1] - span[0]) * PS)
-        yield row(
-            "compile",
-            "doubt" if share > 0.1 else "good",
-            f"compiles took {percent(share)} of the profile" + (": it mainly shows a compile" * (share > 0.5)),
-        )
+        words = f"compiles took {percent(share)} of the profile{': it mainly shows a compile' * (share > 0.5)}"
+        yield row("compile", "doubt" if share > 0.1 else "good", words)
 
 
 def device_share(busy_share: float | None) -> Iterator[TrustCheck]:
     """Check whether the device's time fits the measured time of the calls."""
-    if busy_share is None:
-        return
-    yield row(
-        "sum",
-        "good" if 0.5 <= busy_share <= 1.05 else "doubt",
-        f"the device was busy for {percent(busy_share)} of the time that the calls took with the profiler on",
-    )
+    if busy_share is not None:
+        words = f"the device was busy for {percent(busy_share)} of the time that the calls took with the profiler on"
+        yield row("sum", "good" if 0.5 <= busy_share <= 1.05 else "doubt", words)
 
 
 def slowdown(seconds_with: float | None, timed_seconds: float | None) -> Iterator[TrustCheck]:
@@ -237,13 +200,9 @@ def _launches(trace: Trace) -> Iterator[TrustCheck]:
     share = lost / count
     if share <= CLEARLY:
         yield row("lost_kernels", "good", f"{count - lost} of {launches} left a kernel in the file")
-        return
-    yield row(
-        "lost_kernels",
-        "bad" if share > 0.2 else "doubt",
-        f"{lost} of {launches} left no kernel in the file: the device's work at that time is unknown and "
-        "looks like idle time",
-    )
+    else:
+        words = "left no kernel in the file: the device's work at that time is unknown and looks like idle time"
+        yield row("lost_kernels", "bad" if share > 0.2 else "doubt", f"{lost} of {launches} {words}")
 
 
 def _empty_devices(trace: Trace) -> Iterator[TrustCheck]:
@@ -255,37 +214,24 @@ def _empty_devices(trace: Trace) -> Iterator[TrustCheck]:
 
 def _no_kernels(trace: Trace) -> TrustCheck:
     if trace.lost_names:
-        return row(
-            "no_kernels",
-            "bad",
-            f"no kernels: the file was truncated before the names of the events of {', '.join(trace.lost_names[:3])}, "
-            "so the times have no names",
-            "The profiler writes names after the events: wait until the file is complete before you copy it.",
-        )
-    launches = any((lane.op_of != NO_OP).any() for lane in trace.launches)
-    if trace.devices:
-        return row(
-            "no_kernels",
-            "bad",
-            f"no kernels: the planes of {', '.join(sorted(trace.devices)[:8])} name no HLO op",
+        planes = ", ".join(trace.lost_names[:3])
+        words = f"the file was truncated before the names of the events of {planes}, so the times have no names"
+        fix = "The profiler writes names after the events: wait until the file is complete before you copy it."
+    elif trace.devices:
+        words = f"the planes of {', '.join(sorted(trace.devices)[:8])} name no HLO op"
+        fix = (
             "No JAX program ran there while the profiler was on, or its kernels ran in CUDA graphs: "
-            "XLA_FLAGS=--xla_gpu_enable_command_buffer= turns those off.",
+            "XLA_FLAGS=--xla_gpu_enable_command_buffer= turns those off."
         )
-    if launches:
-        return row(
-            "no_kernels",
-            "bad",
-            "no kernels: the host launched some, but the device's own records are missing",
-            "CUPTI (NVIDIA) or rocprofiler (AMD) was missing, or was not permitted to profile.",
-        )
-    if not trace.lanes:
-        return row("no_kernels", "bad", "no kernels: the profile has no events at all", "Record it again.")
-    return row(
-        "no_kernels",
-        "bad",
-        "no kernels: the profile has only host events, and none of them is an HLO op",
-        "Nothing ran under jit while the profiler was on, or it was recorded by another tool than JAX's profiler.",
-    )
+    elif any((lane.op_of != NO_OP).any() for lane in trace.launches):
+        words = "the host launched some, but the device's own records are missing"
+        fix = "CUPTI (NVIDIA) or rocprofiler (AMD) was missing, or was not permitted to profile."
+    elif not trace.lanes:
+        words, fix = "the profile has no events at all", "Record it again."
+    else:
+        words = "the profile has only host events, and none of them is an HLO op"
+        fix = "Nothing ran under jit while the profiler was on, or it was recorded by another tool than JAX's profiler."
+    return row("no_kernels", "bad", f"no kernels: {words}", fix)
 
 
 def modules(trace: Trace, kind: str) -> Iterator[TrustCheck]:
@@ -299,16 +245,12 @@ def modules(trace: Trace, kind: str) -> Iterator[TrustCheck]:
     without = sorted(
         {module or str(program) for module, program in used if program not in identities and module not in names}
     )
-    if not without:
+    if without:
+        words = "is not in the file, so there are times but no costs or source lines for the kernels"
+        yield row("modules", "doubt", f"the HLO of {_some(without, 5)} {words}")
+    else:
         every = "the one program" if len(used) == 1 else f"all {len(used)} programs"
         yield row("modules", "good", f"the HLO of {every} that ran is in the file")
-        return
-    yield row(
-        "modules",
-        "doubt",
-        f"the HLO of {_some(without, 5)} is not in the file, so there are times but no costs or source lines for the "
-        "kernels",
-    )
 
 
 # -- the steps ---------------------------------------------------------------------------------------------------------
@@ -338,27 +280,20 @@ def found_steps(steps: Steps) -> Iterator[TrustCheck]:
     busy = steps.inside_seconds + steps.outside_seconds
     share = steps.outside_seconds / busy if busy else 0.0
     if share > CLEARLY:
-        yield row(
-            "outside_steps",
-            "doubt",
-            f"{percent(share)} of the devices' busy time is in no step",
-            "It was launched by no annotated call: annotate that as well, or read the steps without it."
-            if steps.found_by == "annotation"
-            else "Other programs ran before the first execution, or after the last.",
-        )
+        fix = "Other programs ran before the first execution, or after the last."
+        if steps.found_by == "annotation":
+            fix = "It was launched by no annotated call: annotate that as well, or read the steps without it."
+        yield row("outside_steps", "doubt", f"{percent(share)} of the devices' busy time is in no step", fix)
 
 
 def _unlinked(steps: Steps) -> Iterator[TrustCheck]:
     """Check whether the program's annotations are linked to the devices' work."""
     if not steps.unlinked:
         return
-    count = max(steps.unlinked.values())
-    yield row(
-        "unlinked_steps",
-        "doubt",
-        f"{counted(count, 'step annotation')} of the program cannot be linked to the work of "
-        f"{_some([*steps.unlinked])}: steps there are found in another way and are not the annotated ones",
-    )
+    annotations = f"{counted(max(steps.unlinked.values()), 'step annotation')} of the program"
+    words = f"cannot be linked to the work of {_some([*steps.unlinked])}"
+    instead = "steps there are found in another way and are not the annotated ones"
+    yield row("unlinked_steps", "doubt", f"{annotations} {words}: {instead}")
 
 
 _HOW: Final = {

@@ -19,6 +19,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from jaxprof.devices import HIDDEN, Device
 from jaxprof.devices.inventory.placement import VARIABLE, hides_all, visible_gpus
@@ -180,8 +181,7 @@ TPU_KINDS = {
 _PLATFORM_NAMES = {"cuda": ("cuda", "gpu"), "rocm": ("rocm", "gpu"), "tpu": ("tpu",), "metal": ("metal", "mps")}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Obstacle:
+class Obstacle(NamedTuple):
     """Why JAX does not use a device, and what fixes that (a command if there is one)."""
 
     reason: str
@@ -208,13 +208,13 @@ def cuda_obstacle(listing: NvidiaListing, target: TargetInterpreter, environment
         return hidden
     if hides_all(environment):
         value = environment[VARIABLE]
-        return Obstacle(reason=f"{VARIABLE}={value!r} hides all GPUs", hint=f"unset {VARIABLE}")
+        return Obstacle(f"{VARIABLE}={value!r} hides all GPUs", f"unset {VARIABLE}")
     driver = _version(listing.driver)
     if driver and driver < CUDA_12_DRIVER:
         least = ".".join(map(str, CUDA_12_DRIVER))
         return Obstacle(
-            reason=f"the NVIDIA driver {listing.driver} is too old for JAX's CUDA 12, which needs {least}",
-            hint=f"Update the driver to {least} or newer; 580 or newer also runs CUDA 13.",
+            f"the NVIDIA driver {listing.driver} is too old for JAX's CUDA 12, which needs {least}",
+            f"Update the driver to {least} or newer; 580 or newer also runs CUDA 13.",
         )
     return _plugin_obstacle("cuda", target, driver, listing.gpus)
 
@@ -223,18 +223,14 @@ def gpu_obstacle(gpu: Device, listing: NvidiaListing, environment: Mapping[str, 
     """Return what keeps JAX from this one GPU or MIG instance, although it may use others."""
     if gpu.mig_enabled:
         if gpu.mig:
-            return Obstacle(reason="it is split into MIG instances, which are listed separately")
-        return Obstacle(reason="MIG is on, but it has no instance", hint="Make one as root: nvidia-smi mig -cgi 0 -C")
+            return Obstacle("it is split into MIG instances, which are listed separately")
+        return Obstacle("MIG is on, but it has no instance", "Make one as root: nvidia-smi mig -cgi 0 -C")
     visible = visible_gpus(listing.gpus, environment)
     if not visible.certain or gpu in visible.gpus:
         return None
     value = environment.get(VARIABLE)
-    if value is None:
-        return Obstacle(
-            reason=f"without {VARIABLE}, CUDA uses another device",
-            hint=f"export {VARIABLE}={gpu.uuid or gpu.number}",
-        )
-    return Obstacle(reason=f"{VARIABLE}={value} hides it", hint=f"export {VARIABLE}={gpu.uuid or gpu.number}")
+    reason = f"without {VARIABLE}, CUDA uses another device" if value is None else f"{VARIABLE}={value} hides it"
+    return Obstacle(reason, f"export {VARIABLE}={gpu.uuid or gpu.number}")
 
 
 def bus_accelerators(
@@ -244,18 +240,12 @@ def bus_accelerators(
     accelerators = [*_nvidia_on_bus(machine, listing, target), *_amd(machine, target, environment)]
     accelerators += _tpu(machine, target, environment)
     if machine.system == "Darwin" and machine.processor == "arm64" and not _has(target, "jax-metal"):
-        accelerators.append(
-            _on_bus(
-                "metal",
-                "Apple GPU",
-                None,
-                Obstacle(
-                    reason="JAX has no Metal plugin of its own; Apple's jax-metal is experimental, needs older jax "
-                    "versions than jaxprof does, and lacks many operations: the CPU is used",
-                    hint=f"{_pip(target)} jax-metal   (in an environment of its own)",
-                ),
-            )
+        obstacle = Obstacle(
+            "JAX has no Metal plugin of its own; Apple's jax-metal is experimental, needs older jax versions than jaxprof "
+            "does, and lacks many operations: the CPU is used",
+            f"{_pip(target)} jax-metal   (in an environment of its own)",
         )
+        accelerators.append(_on_bus("metal", "Apple GPU", None, obstacle))
     return tuple(accelerators)
 
 
@@ -297,17 +287,15 @@ def _plugin_obstacle(
         extra = _extra(platform, target, driver, gpus)
         family = re.sub(r"-local$", "", extra)
         jax = "" if "jax" in target.packages else ", nor is jax"
-        return Obstacle(reason=f"jax-{family}-plugin is not installed for {target.python}{jax}", hint=command)
+        return Obstacle(f"jax-{family}-plugin is not installed for {target.python}{jax}", command)
     jaxlib = target.packages.get("jaxlib")
     releases = {_release(version) for version in plugins.values()}
     if jaxlib is not None and () not in releases and _release(jaxlib) not in releases:
         versions = ", ".join(f"{name} {version}" for name, version in sorted(plugins.items()))
-        return Obstacle(
-            reason=f"{versions} does not fit jaxlib {jaxlib}: they must have the same version", hint=command
-        )
+        return Obstacle(f"{versions} does not fit jaxlib {jaxlib}: they must have the same version", command)
     if platform == "cuda" and set(plugins) == {"jax-cuda13-plugin"} and driver and driver < CUDA_13_DRIVER:
         version = ".".join(map(str, driver))
-        return Obstacle(reason=f"CUDA 13 needs driver 580 or newer, but this is {version}", hint=command)
+        return Obstacle(f"CUDA 13 needs driver 580 or newer, but this is {version}", command)
     return None
 
 
@@ -330,7 +318,7 @@ def _nvidia_on_bus(machine: MachineHardware, listing: NvidiaListing, target: Tar
     else:
         reason = "the NVIDIA driver is not loaded"
         hint = f"Install NVIDIA's driver (580 or newer runs CUDA 12 and 13), then: {command}"
-    obstacle = Obstacle(reason=reason, hint=hint)
+    obstacle = Obstacle(reason, hint)
     addresses: list[str | None] = [device.address for device in missing]
     if not addresses and not listing.gpus:  # a container without the PCI bus
         addresses = [None] * machine.nvidia_proc_gpus
@@ -346,7 +334,7 @@ def _amd(machine: MachineHardware, target: TargetInterpreter, environment: Mappi
 def _tpu(machine: MachineHardware, target: TargetInterpreter, environment: Mapping[str, str]) -> list[Device]:
     obstacle = _platform_hidden("tpu", environment)
     if obstacle is None and target.packages is not None and not _has(target, "libtpu"):
-        obstacle = Obstacle(reason=f"libtpu is not installed for {target.python}", hint=install_command("tpu", target))
+        obstacle = Obstacle(f"libtpu is not installed for {target.python}", install_command("tpu", target))
     tpus = [device for device in machine.pci if device.vendor == GOOGLE and device.device in TPU_KINDS]
     chips: list[tuple[str, str | None]] = [(TPU_KINDS[device.device], device.address) for device in tpus]
     if not chips:
@@ -361,7 +349,7 @@ def _platform_hidden(platform: str, environment: Mapping[str, str]) -> Obstacle 
     value = environment.get("JAX_PLATFORMS", "").strip()
     wanted = [name.strip().lower() for name in value.split(",")]
     if value and not any(name in wanted for name in _PLATFORM_NAMES[platform]):
-        return Obstacle(reason=f"JAX_PLATFORMS={value} excludes it", hint="unset JAX_PLATFORMS")
+        return Obstacle(f"JAX_PLATFORMS={value} excludes it", "unset JAX_PLATFORMS")
     return None
 
 

@@ -199,18 +199,9 @@ def install(vendor: Vendor, python: str, tell: Callable[[str], None], *, allow_u
     with tempfile.TemporaryDirectory(prefix="jaxprof-target-") as scratch:
         file = Path(scratch) / "requirements.txt"
         file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        options = ["--only-binary", ":all:", "--no-deps", "--target", str(place), "-r", str(file)]
         done = subprocess.run(
-            [
-                *_installer(python),
-                *checks,
-                "--only-binary",
-                ":all:",
-                "--no-deps",
-                "--target",
-                str(place),
-                "-r",
-                str(file),
-            ],
+            [*_installer(python), *checks, *options],
             capture_output=True,
             encoding="utf-8",
             errors="replace",
