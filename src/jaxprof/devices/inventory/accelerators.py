@@ -241,8 +241,8 @@ def bus_accelerators(
     accelerators += _tpu(machine, target, environment)
     if machine.system == "Darwin" and machine.processor == "arm64" and not _has(target, "jax-metal"):
         obstacle = Obstacle(
-            "JAX has no Metal plugin of its own; Apple's jax-metal is experimental, needs older jax versions than jaxprof "
-            "does, and lacks many operations: the CPU is used",
+            "JAX has no Metal plugin of its own; Apple's jax-metal is experimental, needs older jax versions than "
+            "jaxprof does, and lacks many operations: the CPU is used",
             f"{_pip(target)} jax-metal   (in an environment of its own)",
         )
         accelerators.append(_on_bus("metal", "Apple GPU", None, obstacle))

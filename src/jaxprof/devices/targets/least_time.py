@@ -53,18 +53,6 @@ class Exchange:
     """Least time that each level of the machine is in use."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Spread:
-    """Spread of the groups of a collective over the units of a level."""
-
-    units: int
-    """Largest number of units that one group spans."""
-    members: int
-    """Largest number of devices that one group has in one unit."""
-    groups: int
-    """Largest number of groups that cross the border of one unit."""
-
-
 UNKNOWN: Final = Exchange(None, "", ())
 
 
@@ -95,17 +83,19 @@ def _sent(collective: Collective, level: Level) -> float:
     whole = float(collective.bytes)
     if collective.opcode == "collective-permute":
         return whole * _crossing_pairs(collective, level.devices)
-    spread = _spread(collective, level.devices)
-    if spread.units < 2:
+    spreads = [Counter(number // level.devices for number in group) for group in collective.groups or ()]
+    units = max(map(len, spreads), default=0)
+    if units < 2:
         return 0.0
-    part = (spread.units - 1) / spread.units
+    part = (units - 1) / units
+    # Several groups may cross the border of one unit.
+    whole *= max(Counter(unit for spread in spreads if len(spread) > 1 for unit in spread).values())
     if collective.opcode == "all-reduce":
-        return whole * spread.groups * (1.0 if level.reduces else 2 * part)
+        return whole * (1.0 if level.reduces else 2 * part)
     if collective.opcode in ("all-to-all", "ragged-all-to-all"):
-        return whole * spread.groups * spread.members * part
-    if collective.opcode == "collective-broadcast":
-        return whole * spread.groups
-    return whole * spread.groups * part
+        members = max(most for spread in spreads for most in spread.values())
+        return whole * members * part
+    return whole if collective.opcode == "collective-broadcast" else whole * part
 
 
 def _crossing_pairs(collective: Collective, devices: int) -> int:
@@ -113,16 +103,6 @@ def _crossing_pairs(collective: Collective, devices: int) -> int:
     units = [(source // devices, target // devices) for source, target in collective.groups or ()]
     crossing = [pair for pair in units if pair[0] != pair[1]]
     return max((count for side in zip(*crossing, strict=True) for count in Counter(side).values()), default=0)
-
-
-def _spread(collective: Collective, devices: int) -> _Spread:
-    inside = [Counter(number // devices for number in group) for group in collective.groups or ()]
-    crossing = Counter(unit for units in inside if len(units) > 1 for unit in units)
-    return _Spread(
-        max(map(len, inside), default=0),
-        max((most for units in inside for most in units.values()), default=0),
-        max(crossing.values(), default=0),
-    )
 
 
 _MOST_UPDATES = 64

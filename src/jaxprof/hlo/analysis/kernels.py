@@ -77,7 +77,7 @@ class Kernel:
     A module may have half a million kernels, most of them of a few forms, so kernels of one form share their traits.
     """
 
-    __slots__ = ("_origins", "_sources", "_traits", "conditional", "count", "instruction")
+    __slots__ = ("_origins", "_traits", "conditional", "count", "instruction")
 
     def __init__(self, instruction: Instruction, traits: KernelTraits, count: int | None, conditional: bool) -> None:
         self.instruction: Final = instruction
@@ -87,7 +87,6 @@ class Kernel:
         """Whether the kernel lies in a branch that may not be taken; `count` is then an upper bound."""
         self._traits: Final = traits
         self._origins: tuple[Origin, ...] | None = None
-        self._sources: tuple[HloSourceLocation, ...] | None = None
 
     def __repr__(self) -> str:
         return f"<Kernel {self.computation}/{self.name}: {self.kind}>"
@@ -168,7 +167,7 @@ class Kernel:
     def release(self) -> None:
         """Free what was read of the origins, which for half a million kernels takes more memory than everything
         else."""
-        self._origins = self._sources = None
+        self._origins = None
 
     @property
     def operand_bytes(self) -> tuple[tuple[str, int], ...]:
@@ -214,9 +213,7 @@ class Kernel:
     def sources(self) -> tuple[HloSourceLocation, ...]:
         """Distinct source lines of the kernel: the user's own first, and the kernel's own operation before those fused
         into it."""
-        if self._sources is None:
-            self._sources = sources_of([origin.source for origin in self.origins])
-        return self._sources
+        return sources_of([origin.source for origin in self.origins])
 
     @property
     def uses_matrix_units(self) -> bool:

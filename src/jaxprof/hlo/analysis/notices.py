@@ -7,10 +7,10 @@ be read, or XLA's passes have not run. The others name what was assumed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jaxprof.hlo.model import once_per_module
-from jaxprof.hlo.read.plain import is_sound, shapes_if_whole
+from jaxprof.hlo.read.plain import shapes_if_whole
 from jaxprof.hlo.shape import parse_shape
 from jaxprof.hlo.source import Problem
 from jaxprof.units import counted, integer
@@ -22,16 +22,35 @@ if TYPE_CHECKING:
 
 
 def problems(module: Module) -> tuple[Problem, ...]:
-    """Return every place that could not be read, in the order of the lines. Reads the whole module."""
-    places = [*module._index_problems]
+    """Return every place that could not be read, in the order of the lines."""
+    places = [
+        Problem(instruction.line, message, instruction.text[:200])
+        for computation in _scan(module).doubtful
+        for instruction in computation.instructions
+        if (message := _trouble(instruction))
+    ]
+    return tuple(sorted([*module._index_problems, *places], key=lambda problem: problem.line))
+
+
+class _Scan(NamedTuple):
+    """What a scan of the text shows, without reading the instructions one by one."""
+
+    doubtful: list[Computation]
+    """Computations in which it cannot rule out that something is missing, or cannot be read."""
+    shapes: set[str]
+    """Shapes in the others, as written."""
+
+
+@once_per_module
+def _scan(module: Module) -> _Scan:
+    scan = _Scan([], set())
     for computation in module.computations.values():
-        if not is_sound(computation.source.text, *computation.span[1:]):
-            places += [
-                Problem(instruction.line, message, instruction.text[:200])
-                for instruction in computation.instructions
-                if (message := _trouble(instruction))
-            ]
-    return tuple(sorted(places, key=lambda problem: problem.line))
+        shapes = shapes_if_whole(computation)
+        if shapes is None:
+            scan.doubtful.append(computation)
+        else:
+            scan.shapes.update(shapes)
+    return scan
 
 
 def _trouble(instruction: Instruction) -> str:
@@ -116,14 +135,7 @@ def _assumed(module: Module, entry: str) -> Iterator[Notice]:
 def _of_contents(module: Module) -> Iterator[Notice]:
     """Yield the notices from the instructions, which are read one by one only where a scan of the text cannot rule out
     that there are any."""
-    shapes: set[str] = set()
-    doubtful: list[Computation] = []
-    for computation in module.computations.values():
-        its_shapes = shapes_if_whole(computation)
-        if its_shapes is None:
-            doubtful.append(computation)
-        else:
-            shapes |= its_shapes
+    doubtful, shapes = _scan(module)
     unread = [problem for problem in problems(module) if not problem.cut_off]
     if unread:
         lines = _some([integer(problem.line) for problem in unread])
