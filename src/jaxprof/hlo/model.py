@@ -238,9 +238,9 @@ class Instruction:
     @property
     def line(self) -> int:
         """Number of the line on which the instruction begins, counted from 1."""
-        text = self.computation.source.text
+        source = self.computation.source
         start, end = self.span
-        return self.computation._line(end - len(text[start:end].lstrip()))
+        return source.line(end - len(source.text[start:end].lstrip()))
 
 
 class _Cut(NamedTuple):
@@ -255,16 +255,27 @@ class Computation:
     """A function of HLO: instructions in order, one of which, the root, is its value."""
 
     # A large module has a hundred thousand of these: slots, and no cached properties, which need a dictionary each.
-    __slots__ = ("_by_name", "_cut", "_parameters", "_remembered", "_users", "is_entry", "module", "name", "span")
+    __slots__ = (
+        "_by_name", "_cut", "_parameters", "_remembered", "_users", "is_entry", "module", "name", "source", "span",
+    )  # fmt: skip
 
-    def __init__(self, module: Module, name: str, span: tuple[int, int, int], is_entry: bool = False) -> None:
+    def __init__(
+        self,
+        module: Module,
+        name: str,
+        span: tuple[int, int, int],
+        is_entry: bool = False,
+        source: Source | None = None,
+    ) -> None:
         self.module: Final = module
         self.name: Final = name
         """Name without `%`."""
         self.span: Final = span
         """Start of the header, and bounds of the text between the braces, in `source.text`."""
         self.is_entry: Final = is_entry
-        self._remembered: dict[int, Record] = module._remembered
+        self.source: Final = source or module.source
+        """Text that holds the computation: the module's, except for a synthetic computation."""
+        self._remembered: dict[int, Record] = module._remembered if source is None else {}
         """Parts of the instructions that were read, by their offset in `source`."""
         self._cut: _Cut | None = None
         self._by_name: dict[str, Instruction] | None = None
@@ -292,14 +303,9 @@ class Computation:
         return self.by_name.get(name)
 
     @property
-    def source(self) -> Source:
-        """Text that holds the computation: the module's, except for a synthetic computation."""
-        return self.module.source
-
-    @property
     def is_synthetic(self) -> bool:
         """Whether the text has it only in a short form (`custom-call-start`); `source` is then a text of its own."""
-        return False
+        return self.source is not self.module.source
 
     @property
     def instructions(self) -> tuple[Instruction, ...]:
@@ -368,10 +374,7 @@ class Computation:
     @property
     def line(self) -> int:
         """Number of the line on which the header begins."""
-        return self._line(self.span[0])
-
-    def _line(self, offset: int) -> int:
-        return self.source.line(offset)
+        return self.source.line(self.span[0])
 
     @property
     def text(self) -> str:

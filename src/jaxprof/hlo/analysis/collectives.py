@@ -91,11 +91,7 @@ def _unwrapped(instruction: Instruction) -> Instruction:
     """Return the collective in an asynchronous start, or in a fusion, that wraps it."""
     if instruction.opcode == "fusion":
         return next((inner for inner in fused(instruction) if base_opcode(inner.opcode) in COLLECTIVES), instruction)
-    if instruction.opcode == "async-start":
-        for computation in instruction.called_computations():
-            if computation.root is not None:
-                return computation.root
-    return instruction
+    return (instruction.called_root or instruction) if instruction.opcode == "async-start" else instruction
 
 
 Groups = tuple[tuple[int, ...], ...]
@@ -123,16 +119,18 @@ def groups_of(instruction: Instruction) -> Groups | None:
     if raw in ("", "{}"):
         count = device_count(instruction)
         return (tuple(range(count)),) if count and count <= _MOST else None
-    listed = [_numbers(written) for written in _LISTED.findall(raw)]
-    groups = tuple(tuple(group) for group in listed if group)
-    return groups or None
+    return _listed(raw)
 
 
 def pairs_of(instruction: Instruction) -> Groups | None:
     """Return the senders and receivers of a collective-permute."""
-    listed = [_numbers(written) for written in _LISTED.findall(instruction.attributes.get("source_target_pairs", ""))]
-    pairs = tuple((pair[0], pair[1]) for pair in listed if len(pair) == 2)
-    return pairs or None
+    pairs = _listed(instruction.attributes.get("source_target_pairs", "")) or ()
+    return tuple(pair for pair in pairs if len(pair) == 2) or None
+
+
+def _listed(raw: str) -> Groups | None:
+    groups = (tuple(_numbers(written)) for written in _LISTED.findall(raw))
+    return tuple(group for group in groups if group) or None
 
 
 def device_count(instruction: Instruction) -> int | None:

@@ -335,28 +335,18 @@ _START: Final = "-start("
 _OPCODE_BEFORE = re.compile(r"[\w\-]+$", re.ASCII)
 
 
-class SyntheticComputation(Computation):
-    """A computation that the text leaves out, with a text generated for it."""
+class _ImpliedText(Source):
+    """Generated text of a computation that the module leaves out."""
 
-    __slots__ = ("_line_of_all", "_own_source")
+    __slots__ = ("_line",)
 
-    def __init__(self, module: Module, name: str, source: Source, span: tuple[int, int, int], line: int) -> None:
+    def __init__(self, text: str, line: int) -> None:
         """Take `line`, the line of the instruction that implies the computation, for every line in it."""
-        super().__init__(module, name, span)
-        self._own_source: Final = source
-        self._remembered = {}
-        self._line_of_all: Final = line
+        super().__init__(text)
+        self._line: Final = line
 
-    @property
-    def source(self) -> Source:
-        return self._own_source
-
-    @property
-    def is_synthetic(self) -> bool:
-        return True
-
-    def _line(self, offset: int) -> int:
-        return self._line_of_all
+    def line(self, offset: int) -> int:
+        return self._line
 
 
 def find_implied(module: Module) -> None:
@@ -370,8 +360,8 @@ def find_implied(module: Module) -> None:
         for start in _short_forms(holder):
             name = next(name for name in names if name not in module.computations)  # as XLA makes names unique
             written, span = _wrapped_computation(name, start)
-            line = module.source.line(start.inside[0])
-            found.setdefault(holder.name, []).append(SyntheticComputation(module, name, Source(written), span, line))
+            source = _ImpliedText(written, module.source.line(start.inside[0]))
+            found.setdefault(holder.name, []).append(Computation(module, name, span, source=source))
             module._implied[start.inside[0]] = name
     module._insert(found)
 
