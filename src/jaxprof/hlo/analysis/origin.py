@@ -327,32 +327,23 @@ def _places(instruction: Instruction, texts: tuple[str, ...] | None) -> list[Pla
 def _metadata(instruction: Instruction) -> tuple[str, ...] | None:
     """Return the metadata of a kernel and of the instructions inside it, as written; None if it is not plain."""
     computation = instruction.computation
-    if computation.is_synthetic:
-        return None
     plain = plain_instructions(computation.source.text, *instruction.span) or ()
     if len(plain) != 1:
         return None
-    (own,) = plain
-    texts = [own.metadata]
-    if own.called and not _add_held(texts, computation.module.get(own.called), 0):
-        return None
-    return tuple(texts)
+    ((_, called, own),) = plain
+    texts = [own]
+    return tuple(texts) if not called or _add_held(texts, computation.module.get(called), 0) else None
 
 
 def _add_held(texts: list[str], computation: Computation | None, depth: int) -> bool:
     """Add the metadata of what `kinds.fused` finds in a computation; False if it is not plain."""
     if computation is None or depth > _DEEPEST:
         return True
-    if computation.is_synthetic:
-        return False
     held = plain_instructions(computation.source.text, *computation.span[1:])
-    if held is None:
-        return False
-    module = computation.module
-    for inner in held:
-        if inner.opcode == "fusion":
-            if not _add_held(texts, module.get(inner.called), depth + 1):
+    for opcode, called, metadata in held or ():
+        if opcode == "fusion":
+            if not _add_held(texts, computation.module.get(called), depth + 1):
                 return False
-        elif inner.opcode != "parameter":
-            texts.append(inner.metadata)
-    return True
+        elif opcode != "parameter":
+            texts.append(metadata)
+    return held is not None
