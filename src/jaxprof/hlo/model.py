@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 from jaxprof.grouping import grouped
 from jaxprof.hlo import not_collecting
-from jaxprof.hlo.frames import Frame, Tables, own_frame
 from jaxprof.hlo.read import record
 from jaxprof.hlo.read.record import UNREADABLE, Metadata, Record
 from jaxprof.hlo.read.syntax import balanced_end, unquote, unsugared
 from jaxprof.hlo.shape import Shape, parse_shape
+from jaxprof.hlo.source import Frame, Tables, own_frame
 from jaxprof.text import whole_number
 
 if TYPE_CHECKING:

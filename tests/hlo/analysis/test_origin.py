@@ -11,7 +11,7 @@ import pytest
 from hlo.analysis.programs import compiled, only_kernel, written
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, op_path, origin_columns, source_lines
-from jaxprof.hlo.frames import is_own
+from jaxprof.hlo.source import is_own
 from tables import rows
 
 

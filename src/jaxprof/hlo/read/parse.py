@@ -19,12 +19,11 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.errors import HloError
-from jaxprof.hlo.frames import Tables
 from jaxprof.hlo.model import Computation, Module
 from jaxprof.hlo.read import record
 from jaxprof.hlo.read.record import Budget
 from jaxprof.hlo.read.syntax import attributes, balanced_end, skip_blank, unsugared
-from jaxprof.hlo.source import Problem, Source
+from jaxprof.hlo.source import Problem, Source, Tables
 from jaxprof.limits import INSTRUCTIONS
 
 if TYPE_CHECKING:
