@@ -9,13 +9,12 @@ The reasons are kept as comments at the end of the module's text, so that they g
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.text import number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from jaxprof.hlo.model import Module
 
 DUMP_ENDING: Final = ".priority_fusion_dump.txt"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cached_property, wraps
 from sys import intern
@@ -22,14 +23,12 @@ from jaxprof.hlo.read import record
 from jaxprof.hlo.read.record import UNREADABLE, Metadata, Record
 from jaxprof.hlo.read.syntax import balanced_end, unquote, unsugared
 from jaxprof.hlo.shape import Shape, parse_shape
-from jaxprof.hlo.source import Frame, Tables, own_frame
+from jaxprof.hlo.source import Frame, Problem, Source, Tables, own_frame
 from jaxprof.text import whole_number
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from jaxprof.hlo.source import Problem, Source
 
 Derived = TypeVar("Derived")
 

@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from jaxprof.hlo.read.syntax import STRING, unquote
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 _BLOCK: Final = 1 << 16
 

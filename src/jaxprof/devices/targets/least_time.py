@@ -22,22 +22,19 @@ not decided yet what overlaps, and everything asynchronous may.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.grouping import grouped
-from jaxprof.hlo.analysis.collectives import FINISHES, STARTS, collectives
+from jaxprof.hlo.analysis.collectives import FINISHES, STARTS, Collective, collectives
 from jaxprof.hlo.analysis.cost.peaks import roofline
-from jaxprof.hlo.analysis.kernels import analysis_of, kernels
+from jaxprof.hlo.analysis.kernels import Kernel, KernelAnalysis, analysis_of, kernels
 from jaxprof.hlo.analysis.opcodes import FINISHING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from jaxprof.devices.targets.machine import Level, Machine
-    from jaxprof.hlo.analysis.collectives import Collective
     from jaxprof.hlo.analysis.execution import CallEdge
-    from jaxprof.hlo.analysis.kernels import Kernel, KernelAnalysis
     from jaxprof.hlo.model import Computation, Instruction, Module
 
 

@@ -14,9 +14,10 @@ axes, the operations decide.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from jaxprof.hlo.analysis.cost import library
 from jaxprof.hlo.analysis.cost.linear import dimension_labels, is_product, is_spread_reduction, windows
@@ -30,11 +31,7 @@ from jaxprof.hlo.analysis.dataflow import (
     upstream,
 )
 from jaxprof.hlo.analysis.opcodes import ELEMENTWISE, SAME_PLACE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from jaxprof.hlo.model import Instruction
+from jaxprof.hlo.model import Instruction
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,26 +13,21 @@ result.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, Literal, TypeVar, cast
+from typing import Final, Literal, TypeVar, cast
 
 from jaxprof.hlo import not_collecting
 from jaxprof.hlo.analysis.cost.linear import is_spread_reduction
 from jaxprof.hlo.analysis.dataflow import MOST_STEPS, Value, resolved, same_elements, upstream
 from jaxprof.hlo.analysis.flow import Flow, Passage, array_key, flow_of
-from jaxprof.hlo.analysis.kernels import MATRIX_KINDS
+from jaxprof.hlo.analysis.kernels import MATRIX_KINDS, Kernel
 from jaxprof.hlo.analysis.kinds import HOST_KINDS, fused, is_collective, platform_of, reorders
 from jaxprof.hlo.analysis.opcodes import ELEMENTWISE, FREE, SAME_PLACE
 from jaxprof.hlo.dumped import stated
-from jaxprof.hlo.model import once_per_module
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from jaxprof.hlo.analysis.kernels import Kernel
-    from jaxprof.hlo.model import Module
-    from jaxprof.hlo.shape import Shape
+from jaxprof.hlo.model import Module, once_per_module
+from jaxprof.hlo.shape import Shape
 
 Answer = TypeVar("Answer")
 

@@ -10,19 +10,15 @@ How long an exchange takes depends on how the devices are connected: `jaxprof.de
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from jaxprof.hlo.analysis.kernels import analysis_of
+from jaxprof.hlo.analysis.kernels import Kernel, analysis_of
 from jaxprof.hlo.analysis.kinds import fused, is_collective
 from jaxprof.hlo.analysis.opcodes import COLLECTIVES, base_opcode
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jaxprof.hlo.analysis.kernels import Kernel
-    from jaxprof.hlo.model import Instruction, Module
+from jaxprof.hlo.model import Instruction, Module
 
 
 @dataclass(frozen=True, slots=True)

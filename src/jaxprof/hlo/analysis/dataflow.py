@@ -8,16 +8,13 @@ iteration.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from jaxprof.hlo.analysis.opcodes import ELEMENTWISE, FINISHING, NAMING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Set
-
-    from jaxprof.hlo.model import Instruction
-    from jaxprof.hlo.shape import Shape
+from jaxprof.hlo.model import Instruction
+from jaxprof.hlo.shape import Shape
 
 RENAMING: Final = FINISHING | NAMING
 """Operations whose result is their first operand under another name."""

@@ -12,20 +12,17 @@ loop's state with a constant, the body adds a constant to that element, and it b
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from jaxprof.grouping import grouped
 from jaxprof.hlo.analysis.cost.library import ANNOTATIONS
 from jaxprof.hlo.analysis.dataflow import Value, made_through, resolved, sources
 from jaxprof.hlo.analysis.kinds import platform_of
 from jaxprof.hlo.analysis.opcodes import CONTROL, FINISHING, FREE
+from jaxprof.hlo.model import Computation, Instruction, Module
 from jaxprof.text import whole_number
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from jaxprof.hlo.model import Computation, Instruction, Module
 
 _MOST_RUNS: Final = (1 << 63) - 1
 """Most executions; nobody waits for more, so loops nested that deep have wrong trip counts."""

@@ -8,17 +8,14 @@ schedules, and a backend's settings (autotuning), except those of library calls,
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Hashable, Iterable
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from jaxprof.grouping import Pair, pairs
+from jaxprof.hlo.model import Computation, Instruction, Module
 from jaxprof.hlo.read.record import CALLING_ATTRIBUTES
 from jaxprof.hlo.read.syntax import unquote
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
-
-    from jaxprof.hlo.model import Computation, Instruction, Module
 
 _LEFT_OUT: Final = frozenset(
     {"metadata", "channel_id", "frontend_attributes", "control-predecessors", "backend_config", "origin", "id"}

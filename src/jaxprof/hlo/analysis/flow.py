@@ -7,20 +7,15 @@ asynchronous pairs) and, across a border that no fusion crosses, into and out of
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from jaxprof.hlo.analysis.cost.library import ANNOTATIONS
 from jaxprof.hlo.analysis.dataflow import renamed
-from jaxprof.hlo.analysis.kernels import analysis_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from jaxprof.hlo.analysis.kernels import Kernel
-    from jaxprof.hlo.model import Computation, Instruction, Module
+from jaxprof.hlo.analysis.kernels import Kernel, analysis_of
+from jaxprof.hlo.model import Computation, Instruction, Module
 
 _DEEPEST: Final = 64
 

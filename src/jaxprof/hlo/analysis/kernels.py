@@ -9,11 +9,12 @@ by itself.
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from threading import Lock
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from jaxprof.grouping import grouped
 from jaxprof.hlo import not_collecting
@@ -24,13 +25,8 @@ from jaxprof.hlo.analysis.execution import Execution
 from jaxprof.hlo.analysis.kinds import KernelKind, fused, kind_of, platform_of
 from jaxprof.hlo.analysis.opcodes import ARITHMETIC, PRODUCTS, SAME_PLACE, TRANSCENDENTAL, base_opcode
 from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, Origin, op_path, origins, sources_of
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
-
-    from jaxprof.hlo.model import Instruction, Module
-    from jaxprof.hlo.shape import Shape
-
+from jaxprof.hlo.model import Instruction, Module
+from jaxprof.hlo.shape import Shape
 
 Shared = TypeVar("Shared")
 

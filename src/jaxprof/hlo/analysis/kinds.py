@@ -8,21 +8,17 @@ emitter. What a module was compiled for shows in the same names.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from jaxprof.hlo.analysis.attention import attention_before
 from jaxprof.hlo.analysis.cost import library
 from jaxprof.hlo.analysis.cost.linear import is_matmul, is_product
 from jaxprof.hlo.analysis.dataflow import Value
 from jaxprof.hlo.analysis.opcodes import ARITHMETIC, COLLECTIVES, FREE, TRANSCENDENTAL, base_opcode
-from jaxprof.hlo.model import once_per_module
+from jaxprof.hlo.model import Instruction, Module, once_per_module
 from jaxprof.hlo.shape import HOST_MEMORY
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from jaxprof.hlo.model import Instruction, Module
 
 
 @dataclass(frozen=True, slots=True)

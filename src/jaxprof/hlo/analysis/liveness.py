@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from jaxprof.events import HeldBuffer
 from jaxprof.grouping import grouped, peaks
@@ -24,13 +24,9 @@ from jaxprof.hlo.analysis.cost.traffic import updates_in_place
 from jaxprof.hlo.analysis.execution import Execution
 from jaxprof.hlo.analysis.kinds import platform_of
 from jaxprof.hlo.analysis.opcodes import ARITHMETIC, NAMING, TRANSCENDENTAL
-from jaxprof.hlo.shape import HOST_MEMORY, MAIN_MEMORY
+from jaxprof.hlo.model import Computation, Instruction, Module
+from jaxprof.hlo.shape import HOST_MEMORY, MAIN_MEMORY, Shape
 from jaxprof.light_dataclass import dataclass as light_dataclass
-
-if TYPE_CHECKING:
-    from jaxprof.hlo.model import Computation, Instruction, Module
-    from jaxprof.hlo.shape import Shape
-
 
 _IN_PLACE: Final = frozenset({"while", "dynamic-update-slice", "scatter", "async-update", "set-dimension-size"})
 """Opcodes whose result stays in the memory of the first operand."""

@@ -6,19 +6,15 @@ be read, or XLA's passes have not run. The others name what was assumed.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from jaxprof.hlo.model import once_per_module
+from jaxprof.hlo.model import Computation, Instruction, Module, once_per_module
 from jaxprof.hlo.read.plain import shapes_if_whole
 from jaxprof.hlo.shape import parse_shape
 from jaxprof.hlo.source import Problem
 from jaxprof.units import counted, integer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from jaxprof.hlo.model import Computation, Instruction, Module
 
 
 def problems(module: Module) -> tuple[Problem, ...]:

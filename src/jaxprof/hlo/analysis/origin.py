@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from io import TextIOWrapper
@@ -23,16 +23,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from jaxprof.files import open_regular
 from jaxprof.hlo import not_collecting
 from jaxprof.hlo.read.plain import plain_instructions
-from jaxprof.hlo.read.record import read_metadata
-from jaxprof.hlo.source import is_own, own_frame
+from jaxprof.hlo.read.record import Metadata, read_metadata
+from jaxprof.hlo.source import Frame, is_own, own_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.model import Computation, Instruction
-    from jaxprof.hlo.read.record import Metadata
-    from jaxprof.hlo.source import Frame
 
 
 _WRAPPED = re.compile(r"([A-Za-z_]\w*)\((.*)\)$")

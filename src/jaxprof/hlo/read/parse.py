@@ -14,9 +14,10 @@ calls nothing.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from jaxprof.errors import HloError
 from jaxprof.hlo.model import Computation, Module
@@ -25,10 +26,6 @@ from jaxprof.hlo.read.record import Budget
 from jaxprof.hlo.read.syntax import attributes, balanced_end, skip_blank, unsugared
 from jaxprof.hlo.source import Problem, Source, Tables
 from jaxprof.limits import INSTRUCTIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 _NAME: Final = r"(?:%[^\s=%,(){}\"/]++|[A-Za-z_][\w.\-$]*+)"
 _LANDMARK_LINE: Final = (

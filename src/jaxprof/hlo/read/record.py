@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from jaxprof.hlo.read.syntax import (
     COMMENT,
     OPEN_STRING,
+    AttributeList,
     attributes,
     balanced_end,
     operand_names,
@@ -26,11 +28,6 @@ from jaxprof.hlo.read.syntax import (
 )
 from jaxprof.hlo.shape import Shape, parse_shape
 from jaxprof.text import whole_number
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from jaxprof.hlo.read.syntax import AttributeList
 
 # Possessive throughout: a repetition keeps what it has taken, so that no text makes these backtrack.
 _NAME: Final = r"\s*+(?:ROOT\s++(?!=))?%?[^\s=%,(){}\"]++\s*+=\s*+"

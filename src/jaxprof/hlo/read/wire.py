@@ -6,12 +6,10 @@ The encoding is https://protobuf.dev/programming-guides/encoding. Numbers and te
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 from jaxprof.errors import HloError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Blob = bytes | bytearray
 VARINT, FIXED64, DELIMITED, FIXED32 = 0, 1, 2, 5

@@ -8,9 +8,10 @@ nothing, or counts once what runs many times. What the text does not show is cou
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import ceil, inf, log2, prod
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from jaxprof.hlo.analysis.cost import NOTHING, OPAQUE, Cost, library
 from jaxprof.hlo.analysis.cost.linear import convolution_flops, dot_flops, is_spread_reduction, matmul_flops, windows
@@ -24,12 +25,8 @@ from jaxprof.hlo.analysis.opcodes import (
     TRANSCENDENTAL,
     base_opcode,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from jaxprof.hlo.model import Computation, Instruction
-    from jaxprof.hlo.shape import Shape
+from jaxprof.hlo.model import Computation, Instruction
+from jaxprof.hlo.shape import Shape
 
 _COMPLEX_FLOPS: Final = {"add": 2, "subtract": 2, "multiply": 6, "divide": 11, "abs": 3}
 DEEPEST: Final = 100

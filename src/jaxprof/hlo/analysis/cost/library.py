@@ -9,18 +9,15 @@ table is a library call of unknown cost.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from math import log2, prod
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from jaxprof.hlo.analysis.cost import OPAQUE, Cost
 from jaxprof.hlo.analysis.cost.linear import convolution_flops, dot_flops, matmul_flops, multiply_add_flops
+from jaxprof.hlo.model import Instruction
+from jaxprof.hlo.shape import Shape
 from jaxprof.text import number, whole_number
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from jaxprof.hlo.model import Instruction
-    from jaxprof.hlo.shape import Shape
 
 _TARGETS: Final[tuple[tuple[str, str], ...]] = (
     (r"__cublas\$(lt\$)?(gemm|matmul|grouped).*|(?i:.*(gemm|matmul).*)", "GEMM"),

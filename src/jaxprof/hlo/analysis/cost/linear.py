@@ -7,17 +7,14 @@ holes of a convolution's window: these positions are known to be zero, and no li
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, isqrt, prod
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from jaxprof.hlo.analysis.opcodes import PRODUCTS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jaxprof.hlo.model import Instruction
-    from jaxprof.hlo.shape import Shape
+from jaxprof.hlo.model import Instruction
+from jaxprof.hlo.shape import Shape
 
 _COMPLEX: Final = frozenset({"c64", "c128"})
 _LONGEST_WINDOW: Final = 1 << 17

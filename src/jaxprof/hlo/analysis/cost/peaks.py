@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -26,8 +27,6 @@ from typing import TYPE_CHECKING, Any, Final
 from jaxprof.errors import unknown_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from jaxprof.hlo.analysis.kernels import Kernel
 
 _GB: Final = 1e9

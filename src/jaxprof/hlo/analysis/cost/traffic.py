@@ -10,19 +10,14 @@ placed in on-chip memory cause no traffic.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from jaxprof.hlo.analysis.cost.flops import DEEPEST
 from jaxprof.hlo.analysis.opcodes import ELEMENTWISE, base_opcode
-from jaxprof.hlo.shape import HOST_MEMORY, MAIN_MEMORY
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from jaxprof.hlo.model import Computation, Instruction
-    from jaxprof.hlo.shape import Shape
-
+from jaxprof.hlo.model import Computation, Instruction
+from jaxprof.hlo.shape import HOST_MEMORY, MAIN_MEMORY, Shape
 
 _SLICING: Final = frozenset({"slice", "dynamic-slice", "gather"})
 _UPDATING: Final = frozenset({"dynamic-update-slice", "scatter"})

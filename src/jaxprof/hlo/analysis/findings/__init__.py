@@ -6,17 +6,14 @@ constants with their reasons; anything below them is not reported.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator
+from typing import Final
 
+from jaxprof.finding import Finding
 from jaxprof.hlo.analysis.findings import compute, traffic
 from jaxprof.hlo.analysis.findings.finding import Scene
 from jaxprof.hlo.analysis.kinds import platform_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from jaxprof.finding import Finding
-    from jaxprof.hlo.model import Module
+from jaxprof.hlo.model import Module
 
 _LOOKS: Final[tuple[Callable[[Scene], Iterator[Finding]], ...]] = (
     traffic.layout_copies, traffic.converts, compute.float64, traffic.broadcasts, compute.tiny, traffic.padding,

@@ -5,26 +5,19 @@ attention whose scores go through memory.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Final
 
+from jaxprof.finding import Finding
 from jaxprof.grouping import grouped
-from jaxprof.hlo.analysis.attention import attention_before, is_any_product
+from jaxprof.hlo.analysis.attention import Attention, attention_before, is_any_product
 from jaxprof.hlo.analysis.dataflow import Value, made_through, same_elements, sources, upstream
-from jaxprof.hlo.analysis.findings.finding import LARGE_BYTES, found, gather
+from jaxprof.hlo.analysis.findings.finding import LARGE_BYTES, Scene, found, gather
 from jaxprof.hlo.analysis.flow import array_key
-from jaxprof.hlo.analysis.kernels import MATRIX_KINDS
+from jaxprof.hlo.analysis.kernels import MATRIX_KINDS, Kernel
 from jaxprof.hlo.analysis.kinds import held_in, values_of
+from jaxprof.hlo.model import Instruction
 from jaxprof.units import bytes_, counted, integer, percent, scaled
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
-
-    from jaxprof.finding import Finding
-    from jaxprof.hlo.analysis.attention import Attention
-    from jaxprof.hlo.analysis.findings.finding import Scene
-    from jaxprof.hlo.analysis.kernels import Kernel
-    from jaxprof.hlo.model import Instruction
-
 
 TINY_BYTES: Final = 32 << 10
 TINY_FLOPS: Final = 1e5

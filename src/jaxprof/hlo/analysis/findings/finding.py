@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Final
 
 from jaxprof.finding import Finding
 from jaxprof.hlo.analysis.finding_codes import HLO_FINDINGS
 from jaxprof.hlo.analysis.flow import flow_of
-from jaxprof.hlo.analysis.kernels import analysis_of
+from jaxprof.hlo.analysis.kernels import Kernel, analysis_of
 from jaxprof.hlo.analysis.kinds import held_in
 from jaxprof.hlo.analysis.opcodes import FREE
+from jaxprof.hlo.model import Module
 from jaxprof.units import bytes_, counted
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
-
-    from jaxprof.hlo.analysis.kernels import Kernel
-    from jaxprof.hlo.model import Module
 
 
 def found(code: str, message: str, kernels: tuple[str, ...], moved: int | None = None) -> Finding:

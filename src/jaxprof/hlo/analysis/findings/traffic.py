@@ -5,25 +5,19 @@ that are updated without being donated, transfers to the host, and between two s
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Set
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from jaxprof.hlo.analysis.collectives import collectives
+from jaxprof.finding import Finding
+from jaxprof.hlo.analysis.collectives import Collective, collectives
 from jaxprof.hlo.analysis.dataflow import Value, made_through, resolved, same_elements, sources, upstream
-from jaxprof.hlo.analysis.findings.finding import LARGE_BYTES, gather, gather_sizes, total
+from jaxprof.hlo.analysis.findings.finding import LARGE_BYTES, Scene, gather, gather_sizes, total
+from jaxprof.hlo.analysis.flow import Flow
+from jaxprof.hlo.analysis.kernels import Kernel
 from jaxprof.hlo.analysis.kinds import HOST_KINDS, reorders
+from jaxprof.hlo.model import Instruction
 from jaxprof.hlo.shape import parse_shape
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Set
-
-    from jaxprof.finding import Finding
-    from jaxprof.hlo.analysis.collectives import Collective
-    from jaxprof.hlo.analysis.findings.finding import Scene
-    from jaxprof.hlo.analysis.flow import Flow
-    from jaxprof.hlo.analysis.kernels import Kernel
-    from jaxprof.hlo.model import Instruction
-
 
 _AROUND: Final = frozenset({"copy", "transpose", "reshape", "slice", "broadcast", "pad"})
 
