@@ -25,6 +25,7 @@ PRIMITIVE_TYPES: Final[dict[int, str]] = {
     21: "s4", 22: "u4", 23: "f8e4m3b11fnuz", 24: "f8e5m2fnuz", 25: "f8e4m3fnuz", 26: "s2", 27: "u2", 28: "f8e4m3",
     29: "f8e3m4", 30: "s1", 31: "u1", 32: "f4e2m1fn", 33: "f8e8m0fnu", 34: "buffer", 35: "f6e3m2fn", 36: "f6e2m3fn",
 }  # fmt: skip
+_PRED: Final = 1
 _TUPLE: Final = 13
 _BUFFER: Final = 34
 _UNBOUNDED: Final = -(1 << 63)
@@ -82,11 +83,14 @@ def _layout(proto: Message, rank: int) -> str:
     return "{" + ",".join(map(str, proto.numbers(1))) + (":" + rest if rest else "") + "}"
 
 
-_WHOLE: Final = {4: 4, 5: 5, 8: 6, 9: 7}
-"""Literal fields that are lists of varints, by primitive type."""
-_FLOATING: Final = {11: (8, "f"), 12: (9, "d")}
-_PACKED: Final = {2: (15, "b"), 6: (3, "B"), 3: (17, "h"), 7: (16, "H"), 10: (11, "e"), 16: (13, "H")}
-"""Literal fields packed as little-endian bytes, by primitive type. bfloat16 is the upper half of a float32."""
+_LITERALS: Final = {
+    4: (4, ""), 5: (5, ""), 8: (6, ""), 9: (7, ""), 11: (8, "f"), 12: (9, "d"), 2: (15, "b"), 6: (3, "B"), 3: (17, "h"),
+    7: (16, "H"), 10: (11, "e"), 16: (13, "H"),
+}  # fmt: skip
+"""Field of a literal by primitive type, and the `struct` format of its elements; none for varints. bfloat16 is the
+upper half of a float32."""
+_UNSIGNED: Final = (8, 9)
+_BFLOAT16: Final = 16
 
 
 def literal_text(proto: Message, depth: int = 0) -> str:
@@ -104,24 +108,15 @@ def literal_text(proto: Message, depth: int = 0) -> str:
 
 
 def _values(proto: Message, kind: int) -> list[str]:
-    if kind == 1:
+    if kind == _PRED:
         return ["true" if value else "false" for value in proto.numbers(2)]
-    if kind in _WHOLE:
-        unsigned = kind in (8, 9)
-        return [str(value % (1 << 64) if unsigned else value) for value in proto.numbers(_WHOLE[kind])]
-    if kind in _FLOATING:
-        number, code = _FLOATING[kind]
-        return [_shortest(value, code) for value in proto.floats(number, code)]
-    if kind in _PACKED:
-        number, code = _PACKED[kind]
-        data = proto.octets(number)
-        size = struct.calcsize(code)
-        unpacked = struct.unpack(f"<{len(data) // size}{code}", data[: len(data) // size * size])
-        if kind == 16:
-            halves = [struct.unpack("<f", struct.pack("<I", value << 16))[0] for value in unpacked]
-            return [f"{value:.4g}" for value in halves]
-        return [_shortest(value, code) if code == "e" else str(value) for value in unpacked]
-    return []
+    number, code = _LITERALS.get(kind, (0, ""))
+    if not code:
+        return [str(value % (1 << 64) if kind in _UNSIGNED else value) for value in proto.numbers(number)]
+    values = proto.fixed(number, code)
+    if kind == _BFLOAT16:
+        return [f"{struct.unpack('<f', struct.pack('<I', int(value) << 16))[0]:.4g}" for value in values]
+    return [_shortest(value, code) if code in _DIGITS else str(value) for value in values]
 
 
 _DIGITS: Final = {"e": (5, 5), "f": (6, 9), "d": (15, 17)}
@@ -279,9 +274,7 @@ def _simple(instruction: Message, opcode: str) -> Iterator[str]:
     for number, name in _NUMBERS:
         if number in instruction or number in natural:
             yield f"{name}={instruction.number(number)}"
-    for number, name in _FLAGS:
-        if instruction.number(number):
-            yield f"{name}=true"
+    yield from _flags(*_FLAGS)(instruction)
     if opcode == "all-to-all" and instruction.number(56):
         yield "constrain_layout=true"
     for number, name in _LISTS:
@@ -293,7 +286,7 @@ def _simple(instruction: Message, opcode: str) -> Iterator[str]:
     if instruction.text(72) == "TOTALORDER":
         yield "type=TOTALORDER"
     if 24 in instruction or opcode.startswith("batch-norm"):
-        yield f"epsilon={next(iter(instruction.floats(24, 'f')), 0.0):.9g}"
+        yield f"epsilon={next(iter(instruction.fixed(24, 'f')), 0.0):.9g}"
     if opcode == "topk":
         yield f"largest={str(bool(instruction.number(85))).lower()}"
     if opcode == "fft":
@@ -378,16 +371,18 @@ def _precision(proto: Message) -> Iterator[str]:
         yield f"algorithm={_ALGORITHMS[algorithm] if algorithm < len(_ALGORITHMS) else algorithm}"
 
 
+def _flags(*fields: tuple[int, str]) -> _Writer:
+    """Return a writer of flags that skips those that are not set."""
+
+    def write(proto: Message) -> Iterator[str]:
+        yield from (f"{name}=true" for number, name in fields if proto.number(number))
+
+    return write
+
+
 def _triangular_solve(proto: Message) -> Iterator[str]:
-    for number, name in ((1, "left_side"), (2, "lower"), (3, "unit_diagonal")):
-        if proto.number(number):
-            yield f"{name}=true"
+    yield from _flags((1, "left_side"), (2, "lower"), (3, "unit_diagonal"))(proto)
     yield f"transpose_a={_TRANSPOSES[proto.number(4) % 4]}"
-
-
-def _cholesky(proto: Message) -> Iterator[str]:
-    if proto.number(1):
-        yield "lower=true"
 
 
 _DOT: Final = _lists(
@@ -415,7 +410,7 @@ _MESSAGES: Final[dict[int, _Writer]] = {
     ),
     51: _precision,
     59: _triangular_solve,
-    62: _cholesky,
+    62: _flags((1, "lower")),
     90: _ragged_dot,
 }  # fmt: skip
 
@@ -466,7 +461,7 @@ def _custom_call(instruction: Message) -> Iterator[str]:
 
 def _statistics(proto: Message) -> Iterator[str]:
     values = "".join(
-        f",{statistic.text(1)}={next(iter(statistic.floats(2, 'd')), 0.0):g}" for statistic in proto.messages(2)
+        f",{statistic.text(1)}={next(iter(statistic.fixed(2, 'd')), 0.0):g}" for statistic in proto.messages(2)
     )
     if values:
         yield f"statistics={{visualizing_index={proto.number(1)}{values}}}"
@@ -484,7 +479,6 @@ _CALLING: Final = {
 list."""
 _CALLING_LISTS: Final = {"conditional": "branch_computations", "custom-call": "called_computations"}
 _ALIAS_KINDS: Final = {1: "may-alias", 2: "must-alias"}
-_PRED: Final = 1
 _LOCAL: Final = (1 << 32) - 1
 
 

@@ -106,8 +106,9 @@ class Message:
                 raise HloError("the protobuf is broken: a packed list of numbers ends too soon") from None
         return numbers
 
-    def floats(self, number: int, code: str) -> list[float]:
-        """Return all values of a repeated field of fixed size; `code` is its `struct` format (`f`, `d`)."""
+    def fixed(self, number: int, code: str) -> list[float]:
+        """Return all values of a repeated field of fixed size, or of bytes that hold such values; `code` is their
+        `struct` format (`f`, `d`, `H`)."""
         data = b"".join(self.all_octets(number))
         size = struct.calcsize(code)
         return list(struct.unpack(f"<{len(data) // size}{code}", data[: len(data) // size * size]))
