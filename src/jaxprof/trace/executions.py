@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxprof.grouping import grouped
-from jaxprof.trace.intervals import Coverage, distinct, extents_by_group, joined, outermost, places_of
+from jaxprof.trace.intervals import Coverage, Spans, distinct, extents_by_group, joined, outermost, places_of
 from jaxprof.trace.launch import launches_on
 from jaxprof.trace.model import ABSENT, NO_OP, Ints, Lane, Program, Trace, program_of
 
@@ -34,12 +34,10 @@ _NOWHERE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Executions:
-    """Executions of one program on one device, in order of start. Picoseconds."""
+class Executions(Spans):
+    """Executions of one program on one device, in order of start."""
 
     program: Program
-    starts: Ints
-    ends: Ints
 
 
 def executions_on(trace: Trace, device: str) -> list[Executions]:
@@ -55,7 +53,7 @@ def _of_module_lanes(lanes: list[Lane]) -> list[Executions]:
         programs = list(map(program_of, lane.names))
         for start, end, name in zip(lane.starts.tolist(), lane.ends.tolist(), lane.name_of.tolist(), strict=True):
             groups.setdefault(programs[name], []).append((start, end))
-    return [Executions(program, *np.array(sorted(spans), np.int64).T) for program, spans in groups.items()]
+    return [Executions(*np.array(sorted(spans), np.int64).T, program) for program, spans in groups.items()]
 
 
 def _of_ops(trace: Trace, lanes: list[Lane]) -> list[Executions]:
@@ -85,7 +83,7 @@ def _of_ops(trace: Trace, lanes: list[Lane]) -> list[Executions]:
 def _grouped(program: Program, group: Ints, start: Ints, end: Ints) -> Executions:
     first, last = extents_by_group(group, start, end, int(group.max()) + 1)
     order = np.argsort(first, kind="stable")
-    return Executions(program, first[order], last[order])
+    return Executions(first[order], last[order], program)
 
 
 # -- by the call on the host -------------------------------------------------------------------------------------------
@@ -155,23 +153,19 @@ _NOT_IN_MODULE_NAMES: Final = re.compile(r"[^\w.-]")
 
 
 @dataclass(frozen=True, slots=True)
-class Windows:
-    """Name, start and end of each step on one device: three columns of one length."""
+class Windows(Spans):
+    """Steps on one device, and their names."""
 
     names: list[str]
-    starts: Ints
-    ends: Ints
     open_end: bool = False
     """Whether the last step ends with its own work, and each other step where the next one begins."""
 
 
 @dataclass(frozen=True, slots=True)
-class Annotations:
+class Annotations(Spans):
     """Outermost step annotations of the host, in order of start."""
 
     names: list[str]
-    starts: Ints
-    ends: Ints
     threads: Ints
     """Host thread of each; 0 if unknown."""
 
@@ -192,11 +186,9 @@ class Annotations:
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class _Work(Spans):
     """Intervals of a device, each with its annotation, `_OUTSIDE` or `_UNKNOWN`."""
 
-    starts: Ints
-    ends: Ints
     owner: Ints
 
     @property
@@ -218,7 +210,7 @@ def annotations_in(trace: Trace) -> Annotations:
         steps += [(start, end, f"{lane.names[name]} {step}", lane.thread) for start, end, name, step in columns]
     steps.sort()
     starts, ends, threads = (np.array([step[column] for step in steps], np.int64) for column in (0, 1, 3))
-    return Annotations([step[2] for step in steps], starts, ends, threads)
+    return Annotations(starts, ends, [step[2] for step in steps], threads)
 
 
 def annotated_steps(
@@ -315,14 +307,14 @@ def _windows_of_work(annotations: Annotations, work: _Work) -> Windows:
     begins, ends = begins[there], ends[there]
     names = [annotations.names[index] for index in there.tolist()]
     if ((annotations.starts[there] <= begins) & (ends <= annotations.ends[there])).all():
-        return Windows(names, annotations.starts[there], annotations.ends[there])
+        return Windows(annotations.starts[there], annotations.ends[there], names)
     order = np.argsort(begins, kind="stable")
     names = [names[index] for index in order.tolist()]
     begins, ends = begins[order], ends[order]
     until = np.append(begins[1:], ends[-1])
     others = Coverage.of(work.starts[~own], work.ends[~own])
     alone = (until > ends) & (others.within(ends, np.maximum(ends, until)) > _OTHER_WORK * (ends - begins))
-    return Windows(names, begins, np.where(alone, ends, until), open_end=True)
+    return Windows(begins, np.where(alone, ends, until), names, open_end=True)
 
 
 def _waited_for(annotations: Annotations, executions: Sequence[Executions]) -> Windows | None:
@@ -335,4 +327,4 @@ def _waited_for(annotations: Annotations, executions: Sequence[Executions]) -> W
     holding = len(np.unique(owner[inside]))
     if not holding or holding < len(annotations.starts) or (owner != until).any():
         return None
-    return Windows(annotations.names, annotations.starts, annotations.ends)
+    return Windows(annotations.starts, annotations.ends, annotations.names)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,16 +16,12 @@ _MOST = 1 << 62
 """Limit for sums of times; beyond it their order is used."""
 
 
-class Spans(Protocol):
-    """Intervals as two columns: a lane, or the executions of a program."""
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Intervals as two columns of one length, in picoseconds."""
 
-    @property
-    def starts(self) -> Ints:
-        """Begin of each interval."""
-
-    @property
-    def ends(self) -> Ints:
-        """End of each interval."""
+    starts: Ints
+    ends: Ints
 
 
 def joined(columns: Iterable[Ints]) -> Ints:
@@ -187,12 +182,10 @@ def medians_by_group(groups: Ints, values: Ints, count: int) -> tuple[NDArray[np
     return median, least, greatest
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(Spans):
     """Disjoint intervals in order; one search finds how much they cover up to any moment."""
 
-    starts: Ints
-    ends: Ints
+    __slots__ = ()
 
     @staticmethod
     def of(starts: Ints, ends: Ints) -> Coverage:
@@ -208,7 +201,7 @@ class Coverage:
         return Coverage(begin[new], end[last])
 
     @staticmethod
-    def over(parts: Iterable[Spans]) -> Coverage:
+    def over(parts: Iterable[Spans | Lane]) -> Coverage:
         """Return the union of the intervals of all parts."""
         each = list(parts)
         return Coverage.of(joined(part.starts for part in each), joined(part.ends for part in each))

@@ -191,7 +191,7 @@ def _windows(trace: Trace, device: str, executions: list[Executions], annotation
         if lane.kind == "steps" and len(lane):
             order = np.argsort(lane.starts, kind="stable")
             names = [f"step {lane.names[number]}" for number in lane.name_of[order].tolist()]
-            return "annotation", Windows(names, lane.starts[order], lane.ends[order])
+            return "annotation", Windows(lane.starts[order], lane.ends[order], names)
     annotated = annotated_steps(trace, device, annotations, executions)
     if annotated is not None:
         return "annotation", annotated
@@ -200,9 +200,9 @@ def _windows(trace: Trace, device: str, executions: list[Executions], annotation
         # A step ends where the next one begins, so it includes what the host does between two calls.
         until = np.concatenate([longest.starts[1:], longest.ends[-1:]])
         names = [f"{longest.program[0]} {number}" for number in range(len(until))]
-        return "modules", Windows(names, longest.starts, until, open_end=True)
+        return "modules", Windows(longest.starts, until, names, open_end=True)
     begin, end = span_of(lane for lane in trace.op_lanes() if lane.device == device) or (0, 0)
-    return "whole", Windows(["whole profile"], np.array([begin]), np.array([end]))
+    return "whole", Windows(np.array([begin]), np.array([end]), ["whole profile"])
 
 
 def _activity(trace: Trace, device: str, executing: Coverage, is_collective: NDArray[np.bool_]) -> _Activity:

@@ -277,9 +277,7 @@ def _simple(instruction: Message, opcode: str) -> Iterator[str]:
     yield from _flags(*_FLAGS)(instruction)
     if opcode == "all-to-all" and instruction.number(56):
         yield "constrain_layout=true"
-    for number, name in _LISTS:
-        if number in instruction:
-            yield f"{name}={braced(instruction.numbers(number))}"
+    yield from _lists(*_LISTS)(instruction)
     for number, name, in_quotes in _TEXTS:
         if text := instruction.text(number):
             yield f"{name}={quoted(text) if in_quotes else text}"
