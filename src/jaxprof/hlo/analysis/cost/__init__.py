@@ -42,5 +42,9 @@ class Cost:
         return replace(self, flops=flops, transcendentals=transcendentals, bytes=self.bytes * count)
 
 
+class NotShownError(Exception):
+    """Raised by a formula if the text does not show what it needs."""
+
+
 NOTHING: Final = Cost()
 OPAQUE: Final = Cost(opaque=True)

@@ -13,7 +13,8 @@ from dataclasses import replace
 from math import ceil, inf, log2, prod
 from typing import Final
 
-from jaxprof.hlo.analysis.cost import NOTHING, OPAQUE, Cost, library
+from jaxprof.hlo.analysis.cost import NOTHING, OPAQUE, Cost, NotShownError, library
+from jaxprof.hlo.analysis.cost.library import first_leaf
 from jaxprof.hlo.analysis.cost.linear import convolution_flops, dot_flops, is_spread_reduction, matmul_flops, windows
 from jaxprof.hlo.analysis.opcodes import (
     ARITHMETIC,
@@ -70,7 +71,7 @@ class CostModel:
         if formula is not None:
             try:
                 cost = formula(self, instruction)
-            except OverflowError:  # a window or a factor of a hundred digits
+            except (NotShownError, OverflowError):  # a window or a factor of a hundred digits
                 return OPAQUE
             return cost if cost.flops < inf and cost.transcendentals < inf else OPAQUE
         if opcode == "fusion" or opcode in CONTROL or opcode == "async-start":
@@ -96,15 +97,15 @@ class CostModel:
         return self.called(instruction).times(elements)
 
 
-def _operand_shape(instruction: Instruction, number: int) -> Shape | None:
+def _operand_shape(instruction: Instruction, number: int) -> Shape:
     operand = instruction.operand(number)
-    return operand.shape if operand is not None and operand.shape.is_array else None
+    if operand is None or not operand.shape.is_array:
+        raise NotShownError
+    return operand.shape
 
 
 def _dot(_: CostModel, instruction: Instruction) -> Cost:
     lhs, rhs = _operand_shape(instruction, 0), _operand_shape(instruction, 1)
-    if lhs is None or rhs is None:
-        return OPAQUE
     result = instruction.shape
     if "lhs_contracting_dims" in instruction.attributes:
         return Cost(flops=dot_flops(lhs, result, instruction.integers("lhs_contracting_dims")))
@@ -113,18 +114,12 @@ def _dot(_: CostModel, instruction: Instruction) -> Cost:
 
 def _convolution(_: CostModel, instruction: Instruction) -> Cost:
     source, kernel = _operand_shape(instruction, 0), _operand_shape(instruction, 1)
-    if source is None or kernel is None:
-        return OPAQUE
-    flops = convolution_flops(instruction, source, kernel, instruction.shape)
-    return OPAQUE if flops is None else Cost(flops=flops)
+    return Cost(convolution_flops(instruction, source, kernel, instruction.shape))
 
 
 def _reduce(model: CostModel, instruction: Instruction) -> Cost:
-    source = _operand_shape(instruction, 0)
-    result = instruction.shape.leaves()
-    if source is None or not result:
-        return OPAQUE
-    return model.called(instruction).times(max(0, source.elements - result[0].elements))
+    operations = _operand_shape(instruction, 0).elements - first_leaf(instruction).elements
+    return model.called(instruction).times(max(0, operations))
 
 
 def _reduce_window(model: CostModel, instruction: Instruction) -> Cost:
@@ -133,29 +128,24 @@ def _reduce_window(model: CostModel, instruction: Instruction) -> Cost:
     XLA for TPUs writes a reduction whose result is broadcast again as a window that sees the whole dimension from every
     position; that costs one reduction.
     """
-    source, result = _operand_shape(instruction, 0), instruction.shape.leaves()
-    if source is None or not result:
-        return OPAQUE
+    source, result = _operand_shape(instruction, 0), first_leaf(instruction)
     sliding = windows(instruction)
     if is_spread_reduction(instruction):
         left = prod(size for window, size in zip(sliding, source.dimensions, strict=True) if window.size == 1)
         return model.called(instruction).times(max(0, source.elements - left))
     size = prod(window.size for window in sliding)
-    return model.called(instruction).times((size - 1) * result[0].elements)
+    return model.called(instruction).times((size - 1) * result.elements)
 
 
 def _select_and_scatter(model: CostModel, instruction: Instruction) -> Cost:
     source = _operand_shape(instruction, 1)
-    if source is None:
-        return OPAQUE
     size = prod(window.size for window in windows(instruction))
     select = model.called(instruction, 0).times((size - 1) * source.elements)
     return select + model.called(instruction, 1).times(source.elements)
 
 
 def _scatter(model: CostModel, instruction: Instruction) -> Cost:
-    updates = _operand_shape(instruction, -1)
-    return model.called(instruction).times(updates.elements) if updates else OPAQUE
+    return model.called(instruction).times(_operand_shape(instruction, -1).elements)
 
 
 def _map(model: CostModel, instruction: Instruction) -> Cost:
@@ -167,7 +157,7 @@ def _sort(model: CostModel, instruction: Instruction) -> Cost:
     nothing."""
     keys = _operand_shape(instruction, 0)
     along = instruction.integers("dimensions")
-    if keys is None or not along or not 0 <= along[0] < keys.rank:
+    if not along or not 0 <= along[0] < keys.rank:
         return OPAQUE
     steps = ceil(log2(max(2, keys.dimensions[along[0]])))
     return replace(model.called(instruction).times(keys.elements * steps), estimated=True)
@@ -177,7 +167,7 @@ def _fft(_: CostModel, instruction: Instruction) -> Cost:
     """Count 5 n log2 n for n complex points (Cooley and Tukey, radix 2), half of that if one side is real."""
     source = _operand_shape(instruction, 0)
     points = prod(instruction.integers("fft_length"))
-    if source is None or points < 1:
+    if points < 1:
         return OPAQUE
     is_real = "R" in instruction.attributes.get("fft_type", "")
     elements = max(source.elements, instruction.shape.elements) if is_real else source.elements

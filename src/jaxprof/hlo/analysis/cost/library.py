@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from math import log2, prod
 from typing import Final
 
-from jaxprof.hlo.analysis.cost import OPAQUE, Cost
+from jaxprof.hlo.analysis.cost import OPAQUE, Cost, NotShownError
 from jaxprof.hlo.analysis.cost.linear import convolution_flops, dot_flops, matmul_flops, multiply_add_flops
 from jaxprof.hlo.model import Instruction
 from jaxprof.hlo.shape import Shape
@@ -61,7 +61,8 @@ def kind_of(target: str) -> str:
 
 
 def cost_of(instruction: Instruction) -> Cost:
-    """Return the cost of one call; `OPAQUE` if target, shapes and settings do not show it."""
+    """Return the cost of one call; `OPAQUE` if target and settings do not show it. Raises NotShownError if its shapes
+    do not."""
     declared = _declared(instruction.backend_config)
     if declared is not None:
         return declared
@@ -89,13 +90,22 @@ def _declared(config: Mapping[str, object]) -> Cost | None:
     return Cost(flops, transcendentals, estimated=True)
 
 
-def _shapes(instruction: Instruction) -> list[Shape]:
-    return [leaf for operand in instruction.operand_instructions() for leaf in operand.shape.leaves()]
+def _shapes(instruction: Instruction, least: int = 1, *, rank: int = 0) -> list[Shape]:
+    """Return the arrays among the operands that have this rank or more. Raises NotShownError if there are less than
+    `least`."""
+    leaves = [leaf for operand in instruction.operand_instructions() for leaf in operand.shape.leaves()]
+    shapes = [leaf for leaf in leaves if leaf.rank >= rank]
+    if len(shapes) < least:
+        raise NotShownError
+    return shapes
 
 
-def _result(instruction: Instruction) -> Shape | None:
+def first_leaf(instruction: Instruction) -> Shape:
+    """Return the first array of the result. Raises NotShownError if there is none."""
     leaves = instruction.shape.leaves()
-    return leaves[0] if leaves else None
+    if not leaves:
+        raise NotShownError
+    return leaves[0]
 
 
 def gemm_dimensions(instruction: Instruction) -> Mapping[str, object]:
@@ -119,9 +129,7 @@ def integers(values: object) -> list[int]:
 
 
 def _gemm(instruction: Instruction, _: str) -> Cost:
-    operands, result = _shapes(instruction), _result(instruction)
-    if len(operands) < 2 or result is None:
-        return OPAQUE
+    operands, result = _shapes(instruction, 2), first_leaf(instruction)
     contracting = integers(gemm_dimensions(instruction).get("lhs_contracting_dimensions"))
     if contracting:
         return Cost(dot_flops(operands[0], result, contracting))
@@ -129,17 +137,14 @@ def _gemm(instruction: Instruction, _: str) -> Cost:
 
 
 def _convolution(instruction: Instruction, target: str) -> Cost:
-    operands, result = _shapes(instruction), _result(instruction)
-    if len(operands) < 2 or result is None:
-        return OPAQUE
+    operands, result = _shapes(instruction, 2), first_leaf(instruction)
     # The window and labels of a backward call are those of the forward convolution that it belongs to.
     source, kernel, output = operands[0], operands[1], result
     if "BackwardInput" in target:
         source, output = result, operands[0]
     elif "BackwardFilter" in target:
         kernel, output = result, operands[1]
-    flops = convolution_flops(instruction, source, kernel, output)
-    return OPAQUE if flops is None else Cost(flops)
+    return Cost(convolution_flops(instruction, source, kernel, output))
 
 
 def _attention(instruction: Instruction, target: str) -> Cost:
@@ -149,10 +154,9 @@ def _attention(instruction: Instruction, target: str) -> Cost:
     would halve the cost, is ignored: the result is an estimate.
     """
     config = instruction.backend_config.get("cudnn_fmha_backend_config")
-    operands = _shapes(instruction)
-    if not operands or operands[0].rank != 4:
+    query = _shapes(instruction)[0]
+    if query.rank != 4:
         return OPAQUE
-    query = operands[0]
     scores: list[int] = []
     if isinstance(config, dict):
         shape = config.get("intermediate_tensor_shape")
@@ -175,17 +179,17 @@ _SETTING = re.compile(r"(\w+) = (\d{1,15})\b")
 
 def _top_k(instruction: Instruction, _: str) -> Cost:
     """Count n log2 k comparisons: one heap of k for each row."""
-    operands, result = _shapes(instruction), _result(instruction)
-    if not operands or result is None or not result.rank:
+    source, result = _shapes(instruction)[0], first_leaf(instruction)
+    if not result.rank:
         return OPAQUE
-    return Cost(operands[0].elements * log2(max(2, result.dimensions[-1])), estimated=True)
+    return Cost(source.elements * log2(max(2, result.dimensions[-1])), estimated=True)
 
 
 def _sort(instruction: Instruction, _: str) -> Cost:
-    operands = _shapes(instruction)
-    if not operands or not operands[0].rank:
+    source = _shapes(instruction)[0]
+    if not source.rank:
         return OPAQUE
-    return Cost(operands[0].elements * log2(max(2, operands[0].dimensions[-1])), estimated=True)
+    return Cost(source.elements * log2(max(2, source.dimensions[-1])), estimated=True)
 
 
 def _scale(matrix: Shape) -> float:
@@ -222,10 +226,7 @@ vectors (Golub and Van Loan, Matrix Computations, 4th ed., 8.3 and 8.6).
 
 def _factorisation(kind: str) -> Callable[[Instruction, str], Cost]:
     def formula(instruction: Instruction, _: str) -> Cost:
-        matrices = [shape for shape in _shapes(instruction) if shape.rank >= 2]
-        if not matrices:
-            return OPAQUE
-        matrix = matrices[0]
+        matrix = _shapes(instruction, rank=2)[0]
         flops = _FACTORISATIONS[kind](matrix.dimensions[-2], matrix.dimensions[-1])
         return Cost(_scale(matrix) * prod(matrix.dimensions[:-2]) * flops, estimated=kind != "Cholesky")
 
@@ -234,10 +235,7 @@ def _factorisation(kind: str) -> Callable[[Instruction, str], Cost]:
 
 def _triangular(instruction: Instruction, _: str) -> Cost:
     """Count n for each element of the right-hand sides: on average half of n multiplications and additions."""
-    operands = [shape for shape in _shapes(instruction) if shape.rank >= 2]
-    if len(operands) < 2:
-        return OPAQUE
-    matrix, right = operands[:2]
+    matrix, right = _shapes(instruction, 2, rank=2)[:2]
     return Cost(_scale(matrix) * right.elements * matrix.dimensions[-1])
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import gcd, isqrt, prod
 from typing import Final
 
+from jaxprof.hlo.analysis.cost import NotShownError
 from jaxprof.hlo.analysis.opcodes import PRODUCTS
 from jaxprof.hlo.model import Instruction
 from jaxprof.hlo.shape import Shape
@@ -154,25 +155,26 @@ def dimension_labels(convolution: Instruction) -> tuple[str, str, str] | None:
     return (labels[1], labels[2], labels[3]) if labels is not None else None
 
 
-def convolution_flops(instruction: Instruction, source: Shape, kernel: Shape, result: Shape) -> float | None:
+def convolution_flops(instruction: Instruction, source: Shape, kernel: Shape, result: Shape) -> float:
     """Return 2 x multiplications of the convolution that takes `source` and `kernel` to `result`.
 
     The shapes are passed separately from the instruction, because a library's backward call states the window of the
-    forward convolution and has its arrays in other places. None if the dimension labels cannot be read.
+    forward convolution and has its arrays in other places. Raises NotShownError if the dimension labels cannot be
+    read.
     """
     labels = dimension_labels(instruction)
     if labels is None:
-        return None
+        raise NotShownError
     in_labels, kernel_labels, out_labels = labels
     if (len(in_labels), len(kernel_labels), len(out_labels)) != (source.rank, kernel.rank, result.rank):
-        return None
+        raise NotShownError
     if not {"b", "f"} <= set(in_labels) or not {"i", "o"} <= set(kernel_labels):
-        return None
+        raise NotShownError
     visited = 1
     for number, window in enumerate(windows(instruction)):
         label = str(number)
         if label not in in_labels or label not in out_labels:
-            return None
+            raise NotShownError
         visited *= positions(
             window, source.dimensions[in_labels.index(label)], result.dimensions[out_labels.index(label)]
         )
