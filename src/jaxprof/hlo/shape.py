@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from typing import Final
@@ -70,8 +70,6 @@ class Shape:
     layout: Layout | None = None
     tuple_shapes: tuple[Shape, ...] = ()
     """Members of a tuple, in order; for a `buffer` the one array that it holds."""
-    text: str = field(default="", compare=False)
-    """The shape as written in the source."""
 
     @property
     def is_tuple(self) -> bool:
@@ -206,7 +204,7 @@ def _shape(text: str, at: int, depth: int) -> tuple[Shape, int]:
             at = comma.end()
         member, at = _shape(text, at, depth + 1)
         members.append(member)
-    return Shape(kind, tuple_shapes=tuple(members), text=text[begin : close.end()]), close.end()
+    return Shape(kind, tuple_shapes=tuple(members)), close.end()
 
 
 _CLOSE = re.compile(r"\s*\)")
@@ -230,10 +228,7 @@ def _array(match: re.Match[str]) -> Shape:
     if len(written) > 18 and prod(max(size, 1) for size in sizes) > MOST_ELEMENTS:
         raise ValueError(f"more elements than XLA counts: {match[0][:200]!r}")
     layout = match["layout"]
-    return Shape(
-        match["dtype"], tuple(sizes), tuple(dynamic), None if layout is None else parse_layout(layout),
-        text=match[0].strip(),
-    )  # fmt: skip
+    return Shape(match["dtype"], tuple(sizes), tuple(dynamic), None if layout is None else parse_layout(layout))
 
 
 @lru_cache(maxsize=1024)
@@ -241,6 +236,7 @@ def parse_layout(text: str) -> Layout:
     """Return the layout that `text`, the part between a shape's braces, spells. Unknown parts stay in `text`."""
     order, _, rest = text.partition(":")
     properties = dict(_PROPERTY.findall(rest[:_LONGEST_LAYOUT]))
+    space, bits = (whole_number(properties.get(letter, "")[1:-1]) or 0 for letter in "SE")
     return Layout(
         tuple(int(number) for number in order.split(",") if number.strip().isdecimal() and len(number) < 10),
         tuple(
@@ -248,12 +244,7 @@ def parse_layout(text: str) -> Layout:
             for tile in properties.get("T", "")[1:-1].split(")(")
             if tile
         ),
-        _number(properties.get("S", "")),
-        _number(properties.get("E", "")),
+        space,
+        bits,
         text,
     )
-
-
-def _number(parenthesised: str) -> int:
-    inside = parenthesised[1:-1]
-    return whole_number(inside) or 0

@@ -93,11 +93,10 @@ class Record:
 
     @property
     def shape(self) -> Shape:
-        written = self.shape_text
         try:
-            return parse_shape(written)
+            return parse_shape(self.shape_text)
         except ValueError:
-            return Shape(dtype="", text=written)
+            return Shape(dtype="")
 
     @property
     def shape_text(self) -> str:
