@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import pytest
 
 from hlo.analysis.programs import compiled, fused, lowered, only_kernel, written
-from jaxprof.hlo.analysis.attention import attention_before, is_any_product, operand_axes, product_sizes
+from jaxprof.hlo.analysis.attention import is_any_product, operand_axes, product_sizes, scores_before
 from jaxprof.hlo.analysis.dataflow import Value
 from jaxprof.hlo.analysis.kinds import values_in
 
@@ -88,7 +88,7 @@ def test_attention_is_found_whatever_its_axes_are_called_and_routing_is_none(nam
     attentions, function, arguments = _PROGRAMS[name]
     products = list(_products(make(function, arguments)))
     assert len(products) >= 2
-    assert sum(attention_before(product) is not None for product in products) == attentions
+    assert sum(scores_before(product) is not None for product in products) == attentions
 
 
 def test_the_axes_of_products_of_all_kinds():

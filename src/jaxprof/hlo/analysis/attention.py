@@ -80,16 +80,6 @@ MOST_USERS: Final = 64
 _WEIGHING: Final = SAME_PLACE | {"divide", "multiply", "select", "reduce-precision"}
 
 
-@dataclass(frozen=True, slots=True)
-class Attention:
-    """The operations by which attention was recognised."""
-
-    scores: Value
-    """The first product."""
-    exponential: Value
-    second: Value
-
-
 def is_any_product(instruction: Instruction) -> bool:
     """Return whether the instruction is a matrix product, including one that a library computes."""
     if instruction.opcode == "custom-call":
@@ -97,8 +87,9 @@ def is_any_product(instruction: Instruction) -> bool:
     return is_product(instruction)
 
 
-def attention_before(second: Value) -> Attention | None:
-    """Return the attention that ends in this matrix product; None if the product belongs to no attention."""
+def scores_before(second: Value) -> Value | None:
+    """Return the first product of the attention that ends in this one, which gives the scores; None if the product
+    belongs to no attention."""
     for number in (0, 1):
         given = second.instruction.operand(number)
         operand = resolved(Value(given, (), second.fusions)) if given is not None else None
@@ -109,7 +100,7 @@ def attention_before(second: Value) -> Attention | None:
             if scores is None or scores.product.instruction is second.instruction:
                 continue
             if _divided(operand, value, second, scores.product) and _is_over_keys(scores, second, number):
-                return Attention(scores.product, value, second)
+                return scores.product
     return None
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from jaxprof.hlo.analysis.attention import attention_before
+from jaxprof.hlo.analysis.attention import scores_before
 from jaxprof.hlo.analysis.cost import library
 from jaxprof.hlo.analysis.cost.linear import is_matmul, is_product
 from jaxprof.hlo.analysis.dataflow import Value
@@ -147,8 +147,8 @@ def _of_fusion(fusion: Instruction, held: Sequence[Instruction]) -> KernelKind:
 def _is_attention(fusion: Instruction) -> bool:
     """Return whether two of the fusion's products have a softmax between them."""
     for value in values_in((fusion,)):
-        attention = attention_before(value) if is_product(value.instruction) else None
-        if attention is not None and attention.scores.fusions[:1] == (fusion,):
+        scores = scores_before(value) if is_product(value.instruction) else None
+        if scores is not None and scores.fusions[:1] == (fusion,):
             return True
     return False
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from jaxprof.finding import Finding
 from jaxprof.grouping import grouped
-from jaxprof.hlo.analysis.attention import Attention, attention_before, is_any_product
+from jaxprof.hlo.analysis.attention import is_any_product, scores_before
 from jaxprof.hlo.analysis.dataflow import Value, made_through, same_elements, sources, upstream
 from jaxprof.hlo.analysis.findings.finding import LARGE_BYTES, Scene, found, gather
 from jaxprof.hlo.analysis.flow import array_key
@@ -227,9 +227,7 @@ def attention_scores(scene: Scene) -> Iterator[Finding]:
     attentions = list(_attentions(scene))
     if not attentions:
         return
-    kernels = {
-        id(kernel): number for number, attention in reversed([*enumerate(attentions)]) for kernel in _between(attention)
-    }
+    kernels = {id(kernel): number for number, pair in reversed([*enumerate(attentions)]) for kernel in _between(*pair)}
     written: dict[Hashable, tuple[int, Kernel]] = {}
     storing: set[int] = set()
     for passage in scene.flow.passages:
@@ -237,13 +235,13 @@ def attention_scores(scene: Scene) -> Iterator[Finding]:
         if number is None or not passage.bytes_read:  # not attention, or kept in a TPU's on-chip memory
             continue
         shape = passage.value.instruction.shape.member(passage.value.member)
-        if shape.elements != attentions[number].scores.elements or shape.dtype == "pred":
+        if shape.elements != attentions[number][0].elements or shape.dtype == "pred":
             continue
         key = array_key(passage.value)
         size, producer = written.get(key, (shape.bytes * (passage.producer.count or 1), passage.producer))
         written[key] = (size + passage.bytes_read * (passage.consumer.count or 1), producer)
         storing.add(number)
-    shapes = [str(attentions[number].scores.shape.without_layout()) for number in sorted(storing)]
+    shapes = [str(attentions[number][0].shape.without_layout()) for number in sorted(storing)]
     moved = sum(size for size, _ in written.values())
     if moved < LARGE_BYTES:
         return
@@ -256,7 +254,8 @@ def attention_scores(scene: Scene) -> Iterator[Finding]:
     yield found("attention-scores", message, tuple(dict.fromkeys(k.name for _, k in where)), moved)
 
 
-def _attentions(scene: Scene) -> Iterator[Attention]:
+def _attentions(scene: Scene) -> Iterator[tuple[Value, Value]]:
+    """Yield the products before and after the softmax of each attention."""
     # Without a reduction there is no softmax, and each search back from a product would visit up to 512 values in vain.
     if " reduce" not in scene.table.module.text:
         return
@@ -264,18 +263,18 @@ def _attentions(scene: Scene) -> Iterator[Attention]:
         if kernel.kind not in MATRIX_KINDS or kernel.kind == "attention":
             continue
         for value in values_of(kernel.instruction):
-            attention = attention_before(value) if is_any_product(value.instruction) else None
+            scores = scores_before(value) if is_any_product(value.instruction) else None
             # If the scores are the smaller array, storing them is cheap.
-            if attention is not None and attention.scores.elements > value.elements:
-                yield attention
+            if scores is not None and scores.elements > value.elements:
+                yield scores, value
 
 
-def _between(attention: Attention) -> list[Instruction]:
+def _between(scores: Value, second: Value) -> list[Instruction]:
     """Return the distinct kernels from the first product to the second."""
     kernels: dict[int, Instruction] = {}
-    for operand in sources(attention.second)[:2]:
+    for operand in sources(second)[:2]:
         for value in upstream(operand, same_elements):
-            if value.elements == attention.scores.elements:
+            if value.elements == scores.elements:
                 outer = value.fusions[0] if value.fusions else value.instruction
                 kernels[id(outer)] = outer
     return list(kernels.values())
