@@ -76,14 +76,11 @@ def _of_ops(trace: Trace, lanes: list[Lane]) -> list[Executions]:
             continue
         own_calls = calls[rows] if runs.any() else _filled(calls[rows], start[rows])
         if own_calls is not None:
-            executions.append(_grouped(name, distinct(own_calls)[1], start[rows], end[rows]))
+            different, which = distinct(own_calls)
+            first, last = extents_by_group(which, start[rows], end[rows], len(different))
+            order = np.argsort(first, kind="stable")
+            executions.append(Executions(first[order], last[order], name))
     return executions
-
-
-def _grouped(program: Program, group: Ints, start: Ints, end: Ints) -> Executions:
-    first, last = extents_by_group(group, start, end, int(group.max()) + 1)
-    order = np.argsort(first, kind="stable")
-    return Executions(first[order], last[order], program)
 
 
 # -- by the call on the host -------------------------------------------------------------------------------------------

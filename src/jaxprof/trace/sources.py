@@ -48,7 +48,9 @@ def runs_at(path: Path) -> list[ProfileRun]:
             folders += sorted(child for child in base.iterdir() if child.is_dir())
     by_folder: dict[Path, ProfileRun] = {}
     for folder in folders:
-        if folder.resolve() not in by_folder and (files := _files_in(folder)):
+        # Of a host's file and its packed copy only the first.
+        files = {_host(file): file for file in reversed(xplanes_in(folder))}
+        if files and folder.resolve() not in by_folder:
             by_folder[folder.resolve()] = ProfileRun(folder.name, files)
     if not by_folder:
         raise FileRefusedError(
@@ -56,11 +58,6 @@ def runs_at(path: Path) -> list[ProfileRun]:
             "A folder that jax.profiler wrote to holds plugins/profile/<run>/<host>.xplane.pb.",
         )
     return sorted(by_folder.values(), key=lambda run: run.name, reverse=True)
-
-
-def _files_in(folder: Path) -> dict[str, Path]:
-    """Return the profiles of a folder by host; of a host's file and its packed copy only the first."""
-    return {_host(file): file for file in reversed(xplanes_in(folder))}
 
 
 def xplanes_in(folder: Path) -> list[Path]:

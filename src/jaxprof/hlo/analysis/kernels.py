@@ -9,7 +9,7 @@ by itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -216,7 +216,6 @@ class Kernel:
         return self.kind in MATRIX_KINDS
 
 
-_PAGE: Final = 256
 _LARGE: Final = 16 << 20
 """Characters of HLO text above which a fused computation is freed as soon as its kernel is built."""
 _MOST_ALIKE: Final = 1 << 16
@@ -295,17 +294,14 @@ class KernelAnalysis:
             yield from self._make()
             return
         at = 0
-        while page := self._page(at):
-            yield from page
-            at += len(page)
-
-    def _page(self, begin: int) -> Sequence[Kernel]:
-        """Return the kernels from position `begin` on, at most a page of them. Other kernels are not copied, so reading
-        all pages takes linear time."""
-        end = begin + _PAGE
-        with self._lock:  # two threads may read the kernels at once
-            self._made.extend(islice(self._making, max(0, end - len(self._made))))
-            return self._made[begin:end]
+        while True:
+            with self._lock:  # two threads may read the kernels at once
+                if at == len(self._made):
+                    self._made.extend(islice(self._making, 1))
+                if at == len(self._made):
+                    return
+            yield self._made[at]
+            at += 1
 
     def _make(self) -> Iterator[Kernel]:
         large = len(self.module.text) > _LARGE
