@@ -27,6 +27,8 @@ _OPCODE: Final = r"[a-z][\w\-]*+"
 # A `#` among the operands is an element of a tuple in its short form, which is not plain.
 _OPERANDS: Final = r"[^()\"\n#]*+"
 
+_LARGE: Final = 16 << 20
+
 # The metadata precedes the first string, or holds it, so its braces are its own and it is not part of another
 # attribute's value.
 _LINE = re.compile(
@@ -64,18 +66,27 @@ def shapes_if_whole(computation: Computation) -> set[str] | None:
     text, (_, at, end) = computation.source.text, computation.span
     there = computation.module.computations
     names, shapes, operands = set(), set(), set()
+    # A set of the names of a million instructions would take as much memory as their text: then one by one.
+    known = computation.by_name if end - at > _LARGE else None
     for line in _PARTS.finditer(text, at, end):
         if line.start() != at:
             return None
         name, shape, opcode, inside, rest = line.groups()
-        names.add(name)
         shapes.add(shape)
-        if opcode not in NO_OPERANDS:
-            operands.add(inside)
-            called = (found for value in _CALLED.findall(rest) for found in COMPUTATION_NAME.findall(value))
-            # A comment between an attribute's name and its value is legal, but no printer writes it.
-            if "/*" in rest or not all(found in there for found in called):
-                return None
         at = line.end()
+        if known is None:
+            names.add(name)
+        if opcode in NO_OPERANDS:
+            continue
+        if known is None:
+            operands.add(inside)
+        elif not all(map(known.__contains__, operand_names(inside))):
+            return None
+        # A comment between an attribute's name and its value is legal, but no printer writes it.
+        if "/*" in rest:
+            return None
+        for value in _CALLED.findall(rest):
+            if not all(map(there.__contains__, COMPUTATION_NAME.findall(value))):
+                return None
     used = {operand for inside in operands for operand in operand_names(inside)}
     return shapes if used <= names and skip_blank(text, at, end) >= end else None
