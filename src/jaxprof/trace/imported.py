@@ -157,14 +157,13 @@ def _programs(table: list[KernelTimes]) -> list[_Program]:
 
 
 def _plan(run: str, name: str, devices: list[str], program: int | None = None) -> RunPlanned:
-    more = f" and {len(devices) - 1} more" if len(devices) > 1 else ""
     return RunPlanned(
         run=run,
         spec=RunSpec(
             workload=name,
             variant=VARIANT,
             how=KIND,
-            device=f"{devices[0]}{more}" if devices else "no device",
+            device=and_more(devices, 1) if devices else "no device",
             parameters={} if program is None else {"program": str(program)},
         ),
     )

@@ -19,7 +19,7 @@ from jaxprof.trace.checks import CLEARLY, row
 from jaxprof.trace.launch import clock_fault, copies_of, lost_launches
 from jaxprof.trace.model import NO_OP, PS, Trace
 from jaxprof.trace.steps import STEPS_KEPT, Steps
-from jaxprof.units import counted, percent, seconds
+from jaxprof.units import and_more, counted, percent, seconds
 
 
 def trust_rows(
@@ -247,7 +247,7 @@ def modules(trace: Trace, kind: str) -> Iterator[TrustCheck]:
     )
     if without:
         words = "is not in the file, so there are times but no costs or source lines for the kernels"
-        yield row("modules", "doubt", f"the HLO of {_some(without, 5)} {words}")
+        yield row("modules", "doubt", f"the HLO of {and_more(without, 5)} {words}")
     else:
         every = "the one program" if len(used) == 1 else f"all {len(used)} programs"
         yield row("modules", "good", f"the HLO of {every} that ran is in the file")
@@ -291,7 +291,7 @@ def _unlinked(steps: Steps) -> Iterator[TrustCheck]:
     if not steps.unlinked:
         return
     annotations = f"{counted(max(steps.unlinked.values()), 'step annotation')} of the program"
-    words = f"cannot be linked to the work of {_some([*steps.unlinked])}"
+    words = f"cannot be linked to the work of {and_more(steps.unlinked, 3)}"
     instead = "steps there are found in another way and are not the annotated ones"
     yield row("unlinked_steps", "doubt", f"{annotations} {words}: {instead}")
 
@@ -308,11 +308,7 @@ def _how(steps: Steps) -> str:
     ways = grouped((device.found_by, device.device) for device in steps.devices)
     if len(ways) == 1:
         return _HOW[next(iter(ways))]
-    return ", ".join(f"on {_some(devices)} {_HOW[way]}" for way, devices in ways.items())
-
-
-def _some(names: list[str], most: int = 3) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    return ", ".join(f"on {and_more(devices, 3)} {_HOW[way]}" for way, devices in ways.items())
 
 
 def _spread(steps: Steps) -> Iterator[TrustCheck]:

@@ -6,7 +6,7 @@ be read, or XLA's passes have not run. The others name what was assumed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -14,7 +14,7 @@ from jaxprof.hlo.model import Computation, Instruction, Module, once_per_module
 from jaxprof.hlo.read.plain import shapes_if_whole
 from jaxprof.hlo.shape import parse_shape
 from jaxprof.hlo.source import Problem
-from jaxprof.units import counted, integer
+from jaxprof.units import and_more, counted, integer
 
 
 def problems(module: Module) -> tuple[Problem, ...]:
@@ -123,7 +123,9 @@ def _assumed(module: Module, entry: str) -> Iterator[Notice]:
     alone = [name for name in module.computations if name != entry and name not in module.callers]
     message = f"no computation is marked ENTRY: the last one, {entry!r}, is taken for it, as XLA does"
     if alone:
-        yield Notice("no-entry", f"{message}; nothing calls {_some([repr(name) for name in alone])}", _TRUNCATED)
+        yield Notice(
+            "no-entry", f"{message}; nothing calls {and_more([*map(repr, alone)], _NAMED)}", _TRUNCATED
+        )
     else:
         yield Notice("entry-assumed", message, serious=False)
 
@@ -134,19 +136,21 @@ def _of_contents(module: Module) -> Iterator[Notice]:
     doubtful, shapes = _scan(module)
     unread = [problem for problem in problems(module) if not problem.cut_off]
     if unread:
-        lines = _some([integer(problem.line) for problem in unread])
+        lines = and_more([integer(problem.line) for problem in unread], _NAMED)
         count = len(unread)
         message = f"{counted(count, 'place')} cannot be read (line {lines})"
         yield Notice("unreadable", f"{message}: {unread[0].message}: {' '.join(unread[0].text.split())[:60]!r}")
     if names := sorted({name for computation in doubtful for name in _missing_in(computation)}):
         single = len(names) == 1
-        message = f"{_some([repr(name) for name in names])} {'is' if single else 'are'} used, but not in the text"
+        message = (
+            f"{and_more([*map(repr, names)], _NAMED)} {'is' if single else 'are'} used, but not in the text"
+        )
         yield Notice("missing", message, "Lines are missing: copy or dump the file again.")
     if doubtful or not all(parse_shape(shape).known for shape in shapes):
         from jaxprof.hlo.analysis.kernels import kernels  # thirty modules that a text without doubts does not need
 
         if unsized := [repr(kernel.name) for kernel in kernels(module) if kernel.unsized]:
-            message = f"the size of {_some(unsized)} is unknown, and counts as 0"
+            message = f"the size of {and_more(unsized, _NAMED)} is unknown, and counts as 0"
             yield Notice("unknown-size", message, "The dtype is unknown to this version, or a dimension has no bound.")
 
 
@@ -155,8 +159,3 @@ def _missing_in(computation: Computation) -> Iterator[str]:
     for instruction in computation.instructions:
         yield from (name for name in instruction.operands if name not in computation.by_name)
         yield from (name for name in instruction.called if name not in computation.module.computations)
-
-
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_NAMED])
-    return shown if len(names) <= _NAMED else f"{shown} and {integer(len(names) - _NAMED)} more"
