@@ -274,7 +274,7 @@ class KernelAnalysis:
 
     def __init__(self, module: Module) -> None:
         self.module = module
-        self.execution = Execution(module)
+        self.execution = module.once(Execution)
         self.costs = CostModel()
         self.traffic = TrafficModel(tiled=platform_of(module) == "tpu")
         self._made: list[Kernel] = []

@@ -317,16 +317,14 @@ def liveness(module: Module) -> Liveness | None:
     """Return the memory of `module`; None if its text is not in execution order or it has no entry."""
     if not module.is_scheduled or module.entry is None or not module.entry.instructions:
         return None
-    execution = Execution(module)
+    execution = module.once(Execution)
     tpu = platform_of(module) == "tpu"
     done: dict[str, Scope] = {}
     for name in execution.post_order:
         computation = module.get(name)
         if computation is not None:
-            inner: dict[str, list[Scope]] = {}
-            for edge in execution.edges[name]:
-                if edge.callee in done:
-                    inner.setdefault(edge.caller.name, []).append(done[edge.callee])
+            known = (edge for edge in execution.edges[name] if edge.callee in done)
+            inner = grouped((edge.caller.name, done[edge.callee]) for edge in known)
             done[name] = Scope(computation, inner, tpu=tpu, is_entry=computation is module.entry)
     entry = done.get(module.entry.name)
     return _summary(entry, done) if entry is not None else None

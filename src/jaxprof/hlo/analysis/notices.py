@@ -123,9 +123,7 @@ def _assumed(module: Module, entry: str) -> Iterator[Notice]:
     alone = [name for name in module.computations if name != entry and name not in module.callers]
     message = f"no computation is marked ENTRY: the last one, {entry!r}, is taken for it, as XLA does"
     if alone:
-        yield Notice(
-            "no-entry", f"{message}; nothing calls {and_more([*map(repr, alone)], _NAMED)}", _TRUNCATED
-        )
+        yield Notice("no-entry", f"{message}; nothing calls {and_more([*map(repr, alone)], _NAMED)}", _TRUNCATED)
     else:
         yield Notice("entry-assumed", message, serious=False)
 
@@ -142,9 +140,7 @@ def _of_contents(module: Module) -> Iterator[Notice]:
         yield Notice("unreadable", f"{message}: {unread[0].message}: {' '.join(unread[0].text.split())[:60]!r}")
     if names := sorted({name for computation in doubtful for name in _missing_in(computation)}):
         single = len(names) == 1
-        message = (
-            f"{and_more([*map(repr, names)], _NAMED)} {'is' if single else 'are'} used, but not in the text"
-        )
+        message = f"{and_more([*map(repr, names)], _NAMED)} {'is' if single else 'are'} used, but not in the text"
         yield Notice("missing", message, "Lines are missing: copy or dump the file again.")
     if doubtful or not all(parse_shape(shape).known for shape in shapes):
         from jaxprof.hlo.analysis.kernels import kernels  # thirty modules that a text without doubts does not need
