@@ -9,7 +9,8 @@ from jax import lax
 from hlo.analysis.programs import compiled, fused, looped, parameters, shapes, written
 from jaxprof.analysis.explain.catalogue import entries
 from jaxprof.hlo.analysis.finding_codes import HLO_FINDINGS
-from jaxprof.hlo.analysis.findings import findings
+from jaxprof.hlo.analysis.findings import findings_on
+from jaxprof.hlo.analysis.kinds import platform_of
 from jaxprof.hlo.read.parse import module
 
 _TABLE = np.arange(1024 * 512, dtype=np.float32).reshape(1024, 512)
@@ -63,11 +64,12 @@ _PAIRS = {
 
 
 def _codes(module, platform=""):
-    return {finding.code for finding in findings(module, platform)}
+    return {finding.code for finding in findings_on(module, platform or platform_of(module))}
 
 
 def _find(module, code, platform=""):
-    (found,) = (finding for finding in findings(module, platform) if finding.code == code)
+    found_on = findings_on(module, platform or platform_of(module))
+    (found,) = (finding for finding in found_on if finding.code == code)
     return found
 
 

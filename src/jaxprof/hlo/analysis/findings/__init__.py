@@ -13,7 +13,7 @@ from jaxprof.finding import Finding
 from jaxprof.hlo.analysis.findings import compute, traffic
 from jaxprof.hlo.analysis.findings.finding import Scene
 from jaxprof.hlo.analysis.kinds import platform_of
-from jaxprof.hlo.model import Module
+from jaxprof.hlo.model import Module, once_per_module
 
 _LOOKS: Final[tuple[Callable[[Scene], Iterator[Finding]], ...]] = (
     traffic.layout_copies, traffic.converts, compute.float64, traffic.broadcasts, compute.tiny, traffic.padding,
@@ -25,19 +25,14 @@ _BEFORE_OPTIMISATION: Final = (compute.rematerialised, traffic.constants, traffi
 """Findings that apply to a module in which nothing is fused yet."""
 
 
-def findings(module: Module, platform: str = "") -> tuple[Finding, ...]:
-    """Return what is worth looking at in a module, in the order of `_LOOKS`.
-
-    `platform` (`cpu`, `gpu`, `tpu`) is derived from the text if it is not given.
-    """
-    by_platform = module.once(_by_platform)
-    if platform not in by_platform:
-        scene = Scene(module, platform or platform_of(module))
-        looks = _LOOKS if module.is_optimised else _BEFORE_OPTIMISATION
-        by_platform[platform] = tuple(finding for look in looks for finding in look(scene))
-    return by_platform[platform]
+@once_per_module
+def findings(module: Module) -> tuple[Finding, ...]:
+    """Return what is worth looking at in a module, in the order of `_LOOKS`."""
+    return tuple(findings_on(module, platform_of(module)))
 
 
-def _by_platform(_module: Module) -> dict[str, tuple[Finding, ...]]:
-    """Return a cache for a module's findings, by platform."""
-    return {}
+def findings_on(module: Module, platform: str) -> Iterator[Finding]:
+    """Yield what is worth looking at in a module on a platform: `cpu`, `gpu`, `tpu`."""
+    scene = Scene(module, platform)
+    for look in _LOOKS if module.is_optimised else _BEFORE_OPTIMISATION:
+        yield from look(scene)
