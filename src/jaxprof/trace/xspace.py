@@ -168,10 +168,10 @@ class Plane:
             self.space.problems.append(f"{self.name}: its properties cannot be read: {error}")
             return {}
 
-    def event_name(self, key: int, sort: str = "event") -> str:
-        """Return what the events with this metadata are called; the `sort` and its number if there is none."""
+    def event_name(self, key: int) -> str:
+        """Return what the events with this metadata are called; its number if there is none."""
         event = self.event_metadata.get(key)
-        return (event.display_name or event.name) if event is not None else f"{sort} {key}"
+        return (event.display_name or event.name) if event is not None else f"event {key}"
 
     @cached_property
     def event_metadata(self) -> dict[int, EventMetadata]:
