@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from jaxprof.hlo.analysis.cost.peaks import roofline
 from jaxprof.hlo.analysis.kernels import Kernel
 from jaxprof.hlo.analysis.origin import op_path
 
@@ -100,13 +99,9 @@ class KernelCeilings:
         over = self.exchange(kernel)
         cached = self._known.get(kernel.likeness) if over is None else None
         if cached is None:
-            from jaxprof.devices.targets.least_time import bound_of, least_kernel_seconds
+            from jaxprof.devices.targets.least_time import kernel_bound
 
-            cached = (
-                roofline(kernel, self.machine.device),
-                least_kernel_seconds(kernel, self.machine, over),
-                bound_of(kernel, self.machine, over),
-            )
+            cached = kernel_bound(kernel, self.machine, over)
             if over is None:
                 self._known[kernel.likeness] = cached
         return cached

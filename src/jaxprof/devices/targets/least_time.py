@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final
 
 from jaxprof.grouping import grouped
 from jaxprof.hlo.analysis.collectives import FINISHES, STARTS, Collective, collectives
-from jaxprof.hlo.analysis.cost.peaks import roofline
+from jaxprof.hlo.analysis.cost.peaks import Roofline, roofline
 from jaxprof.hlo.analysis.kernels import Kernel, KernelAnalysis, analysis_of, kernels
 from jaxprof.hlo.analysis.opcodes import FINISHING
 
@@ -203,22 +203,18 @@ def exchanges(module: Module, machine: Machine) -> dict[Key, Exchange]:
     }
 
 
-def least_kernel_seconds(kernel: Kernel, machine: Machine, over: Exchange | None) -> float | None:
-    """Return the bound of one execution of a kernel; for a collective the longer of its memory's and its links' time.
+def kernel_bound(kernel: Kernel, machine: Machine, over: Exchange | None) -> tuple[Roofline, float | None, str]:
+    """Return the roofline of a kernel, the least seconds of one execution, and what bounds it: `links`, `memory`,
+    `compute`; empty if unknown.
 
-    Arrays travel while they are read and written, so the two times are not added.
+    A collective takes the longer of its memory's and its links' time: arrays travel while they are read and written, so
+    the two are not added.
     """
-    least = roofline(kernel, machine.device).least_seconds
+    roof = roofline(kernel, machine.device)
     links = over.bound_seconds if over is not None else None
-    bounds = [seconds for seconds in (least, links) if seconds is not None]
-    return max(bounds, default=None)
-
-
-def bound_of(kernel: Kernel, machine: Machine, over: Exchange | None) -> str:
-    """Return what bounds a kernel: `links`, `memory`, `compute`; empty if unknown."""
-    ceiling = roofline(kernel, machine.device)
-    links = over.bound_seconds if over is not None else None
-    return "links" if links is not None and links > (ceiling.least_seconds or 0.0) else ceiling.bound
+    bounds = [seconds for seconds in (roof.least_seconds, links) if seconds is not None]
+    bound = "links" if links is not None and links > (roof.least_seconds or 0.0) else roof.bound
+    return roof, max(bounds, default=None), bound
 
 
 def step_time(module: Module, machine: Machine) -> StepTime:
@@ -226,7 +222,7 @@ def step_time(module: Module, machine: Machine) -> StepTime:
     exchanged = exchanges(module, machine)
 
     def bound(kernel: Kernel) -> float:
-        return least_kernel_seconds(kernel, machine, exchanged.get((kernel.computation, kernel.name))) or 0.0
+        return kernel_bound(kernel, machine, exchanged.get((kernel.computation, kernel.name)))[1] or 0.0
 
     elapsed = elapsed_seconds(module, bound)
     if elapsed is None:
