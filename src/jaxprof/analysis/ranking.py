@@ -193,7 +193,7 @@ class Ranking:
         if self._origins is None:
             from jaxprof.hlo.analysis.origin import origin_columns
 
-            self._origins = origin_columns(self.kernels)
+            self._origins = origin_columns(kernel.instruction for kernel in self.kernels)
             assert self._origins is not None, "nothing cancels it"
         return self._origins
 

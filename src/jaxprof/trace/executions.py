@@ -53,7 +53,8 @@ def _of_module_lanes(lanes: list[Lane]) -> list[Executions]:
         programs = list(map(program_of, lane.names))
         for start, end, name in zip(lane.starts.tolist(), lane.ends.tolist(), lane.name_of.tolist(), strict=True):
             groups.setdefault(programs[name], []).append((start, end))
-    return [Executions(*np.array(sorted(spans), np.int64).T, program) for program, spans in groups.items()]
+    ordered = ((program, np.array(sorted(spans), np.int64)) for program, spans in groups.items())
+    return [Executions(spans[:, 0], spans[:, 1], program) for program, spans in ordered]
 
 
 def _of_ops(trace: Trace, lanes: list[Lane]) -> list[Executions]:

@@ -142,7 +142,7 @@ def test_whose_file_it_is():
 
 
 def assert_columns(found):
-    columns = origin_columns(found)
+    columns = origin_columns(kernel.instruction for kernel in found)
     assert len(columns) == len(found)
     for number, kernel in enumerate(found):
         places = [columns.places[place] for place in columns.of(number)]

@@ -27,7 +27,6 @@ from jaxprof.hlo.read.record import Metadata, read_metadata
 from jaxprof.hlo.source import Frame, is_own, own_frame
 
 if TYPE_CHECKING:
-    from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.model import Computation, Instruction
 
 
@@ -275,24 +274,26 @@ class OriginColumns:
         self._starts.append(len(self._place_numbers))
 
 
-def origin_columns(kernels: Sequence[Kernel], cancelled: Callable[[], bool] = lambda: False) -> OriginColumns | None:
-    """Read the origins of all kernels of a module; None if `cancelled` returned True. May take seconds, so run it in a
-    thread."""
+def origin_columns(
+    kernels: Iterable[Instruction], cancelled: Callable[[], bool] = lambda: False
+) -> OriginColumns | None:
+    """Read the origins of all kernels of a module, given by their instructions; None if `cancelled` returned True. May
+    take seconds, so run it in a thread."""
     with not_collecting():
         return _read(kernels, cancelled)
 
 
-def _read(kernels: Sequence[Kernel], cancelled: Callable[[], bool]) -> OriginColumns | None:
+def _read(kernels: Iterable[Instruction], cancelled: Callable[[], bool]) -> OriginColumns | None:
     columns = OriginColumns()
     numbers: dict[Place, int] = {}
     remembered: dict[tuple[str, ...], tuple[tuple[int, ...], int]] = {}
     for done, kernel in enumerate(kernels):
         if done % _PAGE == 0 and cancelled():
             return None
-        texts = _metadata(kernel.instruction)
+        texts = _metadata(kernel)
         numbered = remembered.get(texts) if texts is not None else None
         if numbered is None:
-            places = _places(kernel.instruction, texts)
+            places = _places(kernel, texts)
             first = next(iter(sources_of([source for _, source in places])), None)
             numbered = (
                 tuple([numbers.setdefault(place, len(numbers)) for place in places]),

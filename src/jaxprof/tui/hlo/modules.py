@@ -311,5 +311,6 @@ def _conclusions(opened: OpenedModule, module: Module) -> Iterator[str]:
         (name, barrier) for barrier in barriers(module) for name in {barrier.producer, barrier.consumer}
     )
     yield "barriers"
-    opened.origins = origin_columns(opened.kernels or (), cancelled=opened.closed.is_set)
+    instructions = (kernel.instruction for kernel in opened.kernels or ())
+    opened.origins = origin_columns(instructions, cancelled=opened.closed.is_set)
     yield "origins"
