@@ -29,7 +29,7 @@ from itertools import product
 from jaxprof.events import Event, ProgramSampled, StageRunning
 from jaxprof.recorder.samples import sampler as sampling
 from jaxprof.recorder.samples.loops import loops_of
-from jaxprof.recorder.samples.pass_watch import PassWatch, line_clock
+from jaxprof.recorder.samples.steps import PassWatch, line_clock
 
 STEPS = {"20 us": 20e-6, "1 ms": 1e-3, "20 ms": 20e-3}
 
