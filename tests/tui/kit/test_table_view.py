@@ -6,8 +6,10 @@ from itertools import islice
 
 from textual.app import App
 
+from jaxprof.facts import column
+from jaxprof.report.renderers import Table
 from jaxprof.tui.kit.claims import Claim, ClaimList
-from jaxprof.tui.kit.table_columns import Span, TableColumn, header_line, placed, row_line
+from jaxprof.tui.kit.table_columns import Span, TableColumn, header_line, placed, row_line, table_lines
 from jaxprof.tui.kit.table_view import TableView, TextRow
 from tui.fakes import screen_text, until
 
@@ -25,6 +27,12 @@ def test_a_line_fills_the_width_and_is_never_wider():
         assert header.cell_length == row.cell_length
         assert row.cell_length == width or width < 10
         assert "\x1b" not in row.plain
+
+
+def test_the_first_row_of_a_table_of_a_report_without_titles_does_not_look_like_a_heading():
+    for title, styles in (("name", ["bold $primary", "", "", "$text-muted"]), ("", ["", "", "$text-muted"])):
+        lines = table_lines(Table((column(title, str),), ("a", "b"), notes=("a note",)), 40)
+        assert [str(line.spans[0].style) if line.spans else "" for line in lines] == styles
 
 
 def test_a_cell_that_spans_takes_what_is_left_and_an_arrow_shows_the_order():

@@ -205,7 +205,8 @@ def table_lines(table: Table[Any], width: int) -> Iterator[Content]:
 
     table = replace(table.cut(), title="")
     rows = len(list(table.rows))
-    for number, line in enumerate(text_lines(table, indent=" ", width=width)):
+    heading = 0 if any(column.title for column in table.for_people()) else 1
+    for number, line in enumerate(text_lines(table, indent=" ", width=width), heading):
         style = "$text-muted" if number > rows or not rows else "bold $primary" if number == 0 else ""
         yield Content.styled(line, style).truncate(max(1, width), ellipsis=True)
 
