@@ -108,8 +108,8 @@ class HelpScreen(TextDialog):
             wide, label = (1, 10) if group is answers else (12, 16)
             mark = "▸" if action.name == here else " "
             head = (f"{mark} {action.keys:<{wide}} ", "bold $footer-key-foreground")
-            name = f"{action.label:<{label}} "
-            groups[group] += hang(Content.assemble(head, name), action.does, width, "$text-muted")
+            whole = Content.assemble(head, f"{action.label:<{label}} ")
+            groups[group] += hang(whole, action.does, width, "$text-muted")
         listed = [(Content.styled(group, "bold $primary"), lines) for group, lines in groups.items() if lines]
         return [line for title, lines in listed for line in (Content(""), title, *lines)][1:]
 

@@ -146,7 +146,7 @@ GROUPS: dict[str, KeyGroup] = {
             "Show only rows with these words; kind: scope: file: name: search one field", priority=True),
         Key("next_tab", "right_square_bracket", "next_tab(1)", "Next tab", "Go to the next tab"),
         Key("tab_before", "left_square_bracket", "next_tab(-1)", "Previous tab", "Go to the previous tab", HIDDEN),
-        Key("compare", "c", "compare", "Compare", "Compare this module with another one"),
+        Key("compare", "c", "compare", "Compare", "Compare this module with another one", FIRST),
         Key("program", "m:R", "choose_program", "Choose run", "Choose the run or module to show"),
         Key("device", "m:d", "choose_device", "Device", "Choose the device to compare kernels with"),
         Key("profile", "m:t", "profile", "Timeline", "Show this kernel in the run's timeline"),

@@ -161,11 +161,6 @@ class CodeView(RowList, keys="text"):
 
     # -- names and places -------------------------------------------------------------------------------------
 
-    def jump(self, line: int) -> None:
-        """Go to a line, and remember this place in the history."""
-        self.remember()
-        self.go(line)
-
     def remember(self) -> None:
         """Remember this place in the history."""
         self.history.append(self.cursor)
@@ -181,11 +176,16 @@ class CodeView(RowList, keys="text"):
         document = self.document
         targets = document.targets(self.cursor) if isinstance(document, HloDocument) else {}
         lines = list(targets.values())
+
+        def take(number: int) -> None:
+            self.remember()
+            self.go(lines[number])
+
         if len(lines) == 1:
-            self.jump(lines[0])
+            take(0)
         elif lines:
             options = [Option(name, document.line(line).strip()[:LINE_SHOWN]) for name, line in targets.items()]
-            Choose("Go to", options).ask(self.app, lambda at: self.jump(lines[at]))
+            Choose("Go to", options).ask(self.app, take)
         else:
             self.say("this line refers to nothing in this text", timeout=3)
 

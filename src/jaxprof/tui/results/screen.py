@@ -85,10 +85,6 @@ class ResultsScreen(SessionScreen, keys="results"):
         return self.query_one(RunTable)
 
     @property
-    def _panel(self) -> ResultPanel:
-        return self.query_one(ResultPanel)
-
-    @property
     def _ticks(self) -> bool:
         """Whether a clock has to tick."""
         return self.profiler.session_grows and any(
@@ -138,7 +134,7 @@ class ResultsScreen(SessionScreen, keys="results"):
         if run is not None and run.id != self.profiler.run_in_view:
             self.profiler.run_in_view = run.id
         self._show_panel()
-        self._panel.scroll_home(animate=False)
+        self.query_one(ResultPanel).scroll_home(animate=False)
 
     def on_row_list_chosen(self, message: RunTable.Chosen) -> None:
         """Open a row that was clicked twice."""
@@ -158,7 +154,8 @@ class ResultsScreen(SessionScreen, keys="results"):
         run = result.run if result is not None else None
         group = rows.group_by_run.get(run.id) if run is not None else None
         self.set_class(run is not None and bool(run.log), "-wrote")
-        self._panel.show(self.profiler.session, result, group, rows.sweeps.get(group.workload) if group else None)
+        sweep = rows.sweeps.get(group.workload) if group is not None else None
+        self.query_one(ResultPanel).show(self.profiler.session, result, group, sweep)
         self.query_one(LogPane).show(run.id if run is not None else "", run.log if run is not None else ())
         self.refresh_bindings()
 
@@ -202,7 +199,7 @@ class ResultsScreen(SessionScreen, keys="results"):
         if run is not None and run.is_program:
             self.profiler.show_in("program", run.id)
         elif run is not None:
-            self._give_room("-zoom", self._panel)
+            self._give_room("-zoom", self.query_one(ResultPanel))
 
     def action_step(self, step: int) -> None:
         self._rows.action_move(step)
@@ -242,7 +239,7 @@ class ResultsScreen(SessionScreen, keys="results"):
         if self.has_class("-log"):
             self.action_log()
         else:
-            self._give_room("-zoom", self._panel)
+            self._give_room("-zoom", self.query_one(ResultPanel))
 
     def _give_room(self, name: str, part: ResultPanel | LogPane) -> None:
         """Give the panel, or the output, the full room, or show all parts again."""
