@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from jaxprof.facts import at, column, pick
 from jaxprof.facts.sessions import environment, state_words
-from jaxprof.report.renderers import Headline, Piece, Prose, Table, report_lines
+from jaxprof.report.renderers import Headline, Piece, Prose, report_lines
 from jaxprof.session import Session
 from jaxprof.text import safe
 
@@ -58,16 +58,9 @@ def _capture(session: Session) -> Iterator[Piece]:
     if not any("imported" in run.measured for run in session.runs.values()):
         return
     from jaxprof.analysis.measured import whole_profile
-    from jaxprof.facts.kernels import MEASURED
+    from jaxprof.report.views import measured_table
 
-    kernels = whole_profile(session)
-    if not kernels:
-        return
-    yield from ("", Headline("capture window: what the device ran"))
-    columns = (
-        *pick(MEASURED, "share", "self_seconds", "executions", "median_seconds"),
-        column("kernel", at("name"), widest=30),
-        column("program", at("module"), widest=20),
-    )
-    rest = "and {} more: jaxprof open NAME --kernels lists them all"
-    yield Table(columns, kernels, most=KERNELS_SHOWN, rest=rest, is_wide=True)
+    if kernels := whole_profile(session):
+        yield from ("", Headline("capture window: what the device ran"))
+        rest = "and {} more: jaxprof open NAME --kernels lists them all"
+        yield replace(measured_table(kernels, programs=True, spread=False, rates=False), most=KERNELS_SHOWN, rest=rest)
