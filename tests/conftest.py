@@ -35,12 +35,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """How many processes `-n auto` starts: one more than there are cores where tests may start processes, because a
-    quarter of their time is waiting for these; none for tests that were named, which start sooner without."""
+    """How many processes `-n auto` starts: one more than there are cores, because a quarter of their time is waiting
+    for processes and threads; none for tests that were named, which start sooner without."""
     named = any("::" in word or word.endswith(".py") for word in config.args)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    waiting = 0 if config.getoption("markexpr") else 1
-    return 0 if named else min(cores + waiting, _MOST_PROCESSES)
+    return 0 if named else min(cores + 1, _MOST_PROCESSES)
 
 
 @pytest.fixture(autouse=True)

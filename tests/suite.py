@@ -8,12 +8,14 @@ thread of faulthandler prints all stacks and ends the process some seconds later
 names the test in which its worker crashed, and starts another worker. That one goes on with the next test: xdist alone
 would begin the same one in eight workers, one after the other, and then give up.
 
-Kinds: a test marked `process` may start one. Any other that does fails, so that `-m "not process"` stays quick.
+Kinds: a test marked `process` may start one. Any other that does fails, so that `-m "not process"` stays quick. One
+that records programs is marked `process(programs=N)`, and fails if it starts more: whatever is made of what programs
+send is tested on tapes, so that all tests together record few (`MOST_PROGRAMS`).
 
 Memory: what the tests of a file have compiled is forgotten after it, where the process has grown large.
 
-Collector: what was there before a file is not looked through again, and the rest seldom. A fifth of the time was the
-collector's.
+Collector: what was there before the tests is not looked through again, nor what a file has left where it left much, and
+the rest seldom. A fifth of the time was the collector's.
 
 Order: files in which most tests start a process, or drive the app, go first. pytest-xdist hands out whole files in
 that order.
@@ -35,23 +37,31 @@ import pytest
 
 LARGE_BYTES = 600 << 20
 """A process that holds more between two files forgets what can be made again; imports and the app are half of it."""
-GROWN_BYTES = 100 << 20
-"""And forgets again once it has grown by so much: looking through all that it holds takes a large part of a second."""
+GROWN_BYTES = 60 << 20
+"""Growth after which garbage is looked for between two files, which takes a quarter of a second."""
 GRACE_SECONDS = 15.0
 """From the limit of pytest-timeout to the end of the process: time for the teardown of a test that was stopped."""
 
 COLLECTOR_THRESHOLDS = 20_000, 20, 20
 """When garbage is looked for; Python's own are 700, 10 and 10."""
 
+MOST_PROGRAMS = 28
+"""How many programs all tests together run under the recorder."""
+
 REAPER = "jaxprof-reaper"
 """What the process is called that ends our children if this one is killed."""
+
+VARIABLE = "JAXPROF_PROGRAM"
+"""What is in the environment of a program under the recorder."""
 
 _stderr = None
 """A copy of the real stderr: while a test runs, pytest captures the other one."""
 _started = []
 """What the running test has started."""
+_recorded = []
+"""For each command that it started, how many programs that runs under the recorder."""
 _kept_bytes = 0
-"""What the process held when it had last forgotten."""
+"""What the process held when garbage was last looked for."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -60,7 +70,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     global _stderr
-    config.addinivalue_line("markers", "process: starts a process, or forks")
+    config.addinivalue_line("markers", "process(programs=0): starts a process, or forks; programs: how many it records")
     if _stderr is None:
         _stderr = os.dup(sys.__stderr__.fileno() if sys.__stderr__ is not None else 2)
         sys.addaudithook(_notice_process)
@@ -71,8 +81,22 @@ def _notice_process(event, arguments):
         if REAPER in map(str, arguments[1]):
             return  # one serves all tests of this process: which of them starts it depends on their order
         _started.append(f"{arguments[0]} {arguments[1]}"[:300])
+        _recorded.append(_programs([str(word) for word in arguments[1]], arguments[3]))
     elif event in ("os.fork", "os.forkpty", "os.posix_spawn", "os.system"):
         _started.append(event)
+
+
+def _programs(words, variables):
+    """How many programs a command records; one that records itself cannot be told from any other."""
+    if "script" in words:
+        return int(words[words.index("-n") + 1]) if "-n" in words else 1
+    return int(VARIABLE in (variables or ()))
+
+
+def programs_of(item: pytest.Item) -> int:
+    """How many programs a test says that it records."""
+    marker = item.get_closest_marker("process")
+    return marker.kwargs.get("programs", 0) if marker else 0
 
 
 def _limit(item):
@@ -118,6 +142,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, Any, Any]:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, Any, Any]:
     _started.clear()
+    _recorded.clear()
     if limit := _limit(item):
         grace = float(item.config.getini("timeout_grace"))
         faulthandler.dump_traceback_later(limit + grace, exit=True, file=_stderr)
@@ -126,9 +151,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     finally:
         faulthandler.cancel_dump_traceback_later()
         if nextitem is not None and nextitem.path != item.path:
-            _forget_if_large()
-            gc.collect()
-            gc.freeze()
+            _tidy()
 
 
 def _resident_bytes():
@@ -138,17 +161,22 @@ def _resident_bytes():
         return 0
 
 
-def _forget_if_large():
-    """Drops compiled programs, parsed modules and cycles, and gives what the C library keeps back to the system."""
+def _tidy():
+    """Drops garbage where a file has left much; in a large process also compiled programs, parsed modules and what the
+    C library keeps."""
     global _kept_bytes
-    if _resident_bytes() < max(LARGE_BYTES, _kept_bytes + GROWN_BYTES):
+    held = _resident_bytes()
+    if held < _kept_bytes + GROWN_BYTES:
         return
-    if (jax := sys.modules.get("jax")) is not None:
-        jax.clear_caches()
-    gc.unfreeze()
+    if held > LARGE_BYTES:
+        if (jax := sys.modules.get("jax")) is not None:
+            jax.clear_caches()
+        gc.unfreeze()
     gc.collect()
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
+    gc.freeze()
+    if held > LARGE_BYTES:
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)
     _kept_bytes = _resident_bytes()
 
 
@@ -157,6 +185,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     result = yield
     if _started and item.get_closest_marker("process") is None:
         pytest.fail(f"starts a process, and is not marked `process`: {_started[0]}", pytrace=False)
+    if sum(_recorded) > programs_of(item):
+        pytest.fail(f"records {sum(_recorded)} programs, and is not marked `process(programs=N)`", pytrace=False)
     return result
 
 

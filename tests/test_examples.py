@@ -20,16 +20,17 @@ def test_the_transformer_learns():
     example = runpy.run_path(str(EXAMPLE), run_name="example")
     step, rng = example["train_step"], np.random.default_rng(0)
     params, momentum, text = example["train_step_inputs"](rng, batch=2, length=8, width=16, layers=1)
+    compiled = step.lower(params, momentum, text).compile()
     lost = []
     for _ in range(4):
-        params, momentum, value = step(params, momentum, text)
+        params, momentum, value = compiled(params, momentum, text)
         lost.append(float(value))
     assert lost[-1] < lost[0]
-    compiled = step.lower(params, momentum, text).compile().as_text()
-    assert [scope for scope in ("attention", "mlp", "head", "update") if scope not in compiled] == []
+    hlo = compiled.as_text()
+    assert [scope for scope in ("attention", "mlp", "head", "update") if scope not in hlo] == []
 
 
-@pytest.mark.process
+@pytest.mark.process(programs=2)
 @pytest.mark.skipif(not JOB.exists(), reason="the examples are not part of a source distribution")
 def test_the_late_process_of_the_job_is_named(tmp_path):
     said = run("script", "-n", "2", JOB, "--slow", "1", "--steps", "160", cwd=tmp_path)

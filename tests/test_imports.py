@@ -22,6 +22,7 @@ from report import sessions
 from tables import rows
 
 pytestmark = pytest.mark.process
+RECORDS_ONE = pytest.mark.process(programs=1)
 
 WATCHED = ("jax", "jaxlib", "scipy", "textual", "numpy", "msgspec", "psutil", "pynvml")
 
@@ -74,7 +75,7 @@ def files(tmp_path_factory):
         (("sessions", "run", "run --describe selu", "config completion bash", "run --help"), {"msgspec"}),
         (("open PROGRAM --format text",), {"msgspec"}),
         (("hlo HLO --kernels",), set()),
-        (("script --plain --out OUT EMPTY",), {"msgspec", "psutil", "pynvml"}),
+        pytest.param(("script --plain --out OUT EMPTY",), {"msgspec", "psutil", "pynvml"}, marks=RECORDS_ONE),
     ],
 )
 def test_light_commands_import_no_jax_and_no_numpy(lines, most, files):
@@ -169,7 +170,7 @@ def imported(folder):
         ("agent", "mcp"),
         ("query", "../base.jaxprof", "SELECT 1"),
         ("run", "--from", "../base.jaxprof", "--budget", "0.01", "--launches", "1", "--yes"),
-        ("script", "-n", "2", "--out", "out.jaxprof.d", "../program.py"),
+        pytest.param(("script", "-n", "1", "--out", "out.jaxprof.d", "../program.py"), marks=RECORDS_ONE),
     ],
     ids=lambda words: " ".join(words[:2]),
 )

@@ -4,22 +4,16 @@ and of a command line, and what it must not."""
 import ast
 import json
 import shlex
-import subprocess
-import sys
 import time
 from pathlib import Path
 
-import pytest
-
 import jaxprof
-from cli.calling import environment
 from golden import cases, held_cases
 from jaxprof import events as e
 from jaxprof.engine.measure.environment import read_environment
 from jaxprof.private import SETTINGS, kept_value, safe_variables
 from jaxprof.redaction import REDACTED, LineScrubber, is_secret_name, redacted, scrubbed
-from jaxprof.session import Session
-from jaxprof.session.log import LogWriter, load, new_header
+from jaxprof.session.log import LogWriter, new_header
 from source_tree import tree
 from tables import rows
 
@@ -54,10 +48,10 @@ shpat_abcdefghijklmnopqrstuv AGE-SECRET-KEY-ABCDEFGHIJ tskey-abcdefghij12 key-01
 123456789:AAabcdefghijklmnopqrstuvwxyz0123"""
 
 
-@pytest.mark.parametrize("token", TOKENS.split())
-def test_tokens_are_known_by_their_prefixes(token):
-    assert token not in scrubbed(f"cannot use {token}, sorry")
-    assert token not in " ".join(redacted(["--note", token]))
+def test_tokens_are_known_by_their_prefixes():
+    for token in TOKENS.split():
+        assert token not in scrubbed(f"cannot use {token}, sorry")
+        assert token not in " ".join(redacted(["--note", token]))
 
 
 ORDINARY = rows("""
@@ -78,34 +72,34 @@ ORDINARY = rows("""
 """)
 
 
-@pytest.mark.parametrize("text", [text for row in ORDINARY for text in row])
-def test_ordinary_words_of_programs_stay(text):
-    assert scrubbed(text) == text
-    assert redacted([text]) == [text]
+def test_ordinary_words_of_programs_stay():
+    for text in (text for row in ORDINARY for text in row):
+        assert scrubbed(text) == text
+        assert redacted([text]) == [text]
 
 
-@pytest.mark.parametrize(
-    "unit",
-    [
-        "token=", "token: ", "key=key:", "key:a:", "token = a(", "token='\\", "'token', ", "token=self.token,", "=",
-        "a=b", "://", "https://a:b", "https://a:b@", "a:bbb@", "-----BEGIN PRIVATE KEY-----", "-eyJaaaaaaaa", "sk-",
-        "bearer ", "password is ", "authorization: ", "<token>", "-a ", "\x1b[3", "a.", " ",
-        "name=key=value=", 'name="aaa">', '{"name": "', "-ua:", "password for a", "-> ", ":thin:a/",
-        "key: token, value: ",
-    ],
-)  # fmt: skip
-def test_the_time_is_linear_in_the_text(unit):
+UNITS = [
+    "token=", "token: ", "key=key:", "key:a:", "token = a(", "token='\\", "'token', ", "token=self.token,", "=",
+    "a=b", "://", "https://a:b", "https://a:b@", "a:bbb@", "-----BEGIN PRIVATE KEY-----", "-eyJaaaaaaaa", "sk-",
+    "bearer ", "password is ", "authorization: ", "<token>", "-a ", "\x1b[3", "a.", " ",
+    "name=key=value=", 'name="aaa">', '{"name": "', "-ua:", "password for a", "-> ", ":thin:a/",
+    "key: token, value: ",
+]  # fmt: skip
+
+
+def test_the_time_is_linear_in_the_text():
     """Four times the text takes some four times as long; a square would take sixteen."""
 
-    def seconds(length):
+    def seconds(unit, length):
         text = unit * (length // len(unit))
         began = time.process_time()
         scrubbed(text)
         redacted([text])
         return time.process_time() - began
 
-    short = min(seconds(1 << 11) for _ in range(3))
-    assert min(seconds(1 << 13) for _ in range(2)) < 9 * short + 0.01
+    for unit in UNITS:
+        short = min(seconds(unit, 1 << 11) for _ in range(3))
+        assert min(seconds(unit, 1 << 13) for _ in range(2)) < 9 * short + 0.01, unit
 
 
 def test_a_private_key_is_left_out_of_lines():
@@ -176,18 +170,6 @@ def test_the_run_and_the_header_mask_the_environment_alike(monkeypatch):
     assert "secret" not in json.dumps(settings)
     assert settings["XLA_FLAGS"] == "--xla_dump_to=..."
     assert settings["JAX_COORDINATOR_ADDRESS"] == "..."
-
-
-@pytest.mark.process
-def test_a_recorded_command_line_has_no_secret_and_the_session_says_so(tmp_path):
-    (tmp_path / "program.py").write_text("import sys\nassert sys.argv[1:] == ['--api-key', 'sesame']\n")
-    (tmp_path / "itself.py").write_text("import jaxprof\njaxprof.record('record.jaxprof')\n")
-    script = ["-m", "jaxprof", "script", "--plain", "--out", "script.jaxprof", "program.py", "--api-key", "sesame"]
-    for words, name in ((script, "script.jaxprof"), (["itself.py", "token=sesame"], "record.jaxprof")):
-        subprocess.run([sys.executable, *words], cwd=tmp_path, check=True, env=environment())
-        assert "sesame" not in (tmp_path / name).read_text()
-        (notice,) = load(tmp_path / name, Session).notices
-        assert "possible secret" in notice
 
 
 def test_a_side_of_a_comparison_keeps_no_secret():

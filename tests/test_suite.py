@@ -1,9 +1,14 @@
-"""A test that hangs is named and ends, and one that starts a process has to say so."""
+"""A test that hangs is named and ends; one that starts a process, or records a program, has to say so, and all tests
+together record few."""
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from pythons import FURTHER
+from suite import MOST_PROGRAMS, programs_of
 
 HANGS = """
 import ctypes
@@ -62,7 +67,17 @@ def test_it_starts_none():
 @pytest.mark.process
 def test_it_may(child):
     subprocess.run([sys.executable, "-c", ""])
+
+@pytest.mark.process(programs=1)
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_it_may_record_one(processes):
+    subprocess.run([sys.executable, "-c", "", "script", "-n", processes, "x.py"])
 """
+
+
+def test_few_programs_are_recorded_by_all_tests_together(request):
+    counted = Counter({item.nodeid: programs_of(item) for item in request.session.items})
+    assert FURTHER or counted.total() <= MOST_PROGRAMS, counted.most_common(MOST_PROGRAMS)
 
 
 @pytest.fixture
@@ -85,8 +100,9 @@ def test_each_test_that_hangs_is_named_once_and_the_others_go_on(suite):
 
 
 @pytest.mark.process
-def test_only_a_marked_test_may_start_a_process(suite):
+def test_only_a_marked_test_may_start_a_process_and_as_many_programs_as_it_says(suite):
     suite.makepyfile(test_it=STARTS)
     ran = suite.runpytest_subprocess("-p", "pytest_timeout", "-p", "suite", timeout=50)
-    ran.assert_outcomes(passed=2, failed=2)
-    ran.stdout.fnmatch_lines(["*starts a process, and is not marked*"] * 2)
+    ran.assert_outcomes(passed=3, failed=3)
+    said = ["*starts a process, and is not marked*"] * 2
+    ran.stdout.fnmatch_lines([*said, "*records 2 programs, and is not marked*"])

@@ -1,7 +1,8 @@
-"""Waiting for the very thing that a test needs, with a bound."""
+"""Waiting for the very thing that a test needs, with a bound. What is still there of processes."""
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 PATIENCE_SECONDS = 30.0
 
@@ -12,3 +13,15 @@ def until(holds: Callable[[], object]) -> None:
     while not holds():
         assert time.monotonic() < due
         time.sleep(0.005)
+
+
+def processes_with(variable: str) -> list[str]:
+    """The command lines of the processes that have this `NAME=value` in their environment."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if variable.encode() in (folder / "environ").read_bytes():
+                found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:
+            continue
+    return found

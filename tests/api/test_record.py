@@ -32,10 +32,10 @@ PROGRAM = """
 """
 
 
-def run_program(folder, text, **environment):
+def run_program(folder, text, *words, **environment):
     (folder / "train.py").write_text(textwrap.dedent(text))
     return subprocess.run(
-        [sys.executable, "train.py"],
+        [sys.executable, "train.py", *words],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(SOURCE), "JAX_PLATFORMS": "cpu", **environment},
         capture_output=True,
@@ -52,7 +52,7 @@ def the_program(session):
     return found
 
 
-@pytest.mark.process
+@pytest.mark.process(programs=1)
 @pytest.mark.parametrize(
     ("end", "code", "status"),
     [
@@ -62,19 +62,22 @@ def the_program(session):
     ids=["exit", "kill"],
 )
 def test_one_line_at_the_top_records_to_the_end(tmp_path, end, code, status):
-    done = run_program(tmp_path, PROGRAM + f"    {end}", SLURM_PROCID="1", SLURM_STEP_NUM_TASKS="2")
+    done = run_program(tmp_path, PROGRAM + f"    {end}", "token=sesame", SLURM_PROCID="1", SLURM_STEP_NUM_TASKS="2")
     assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
-    session = jaxprof.load(tmp_path / "run.process1.jaxprof")
+    path = tmp_path / "run.process1.jaxprof"
+    assert "sesame" not in path.read_text()
+    session = jaxprof.load(path)
+    assert [notice for notice in session.notices if "possible secret" in notice]
     run = session.runs["r1"]
     assert (session.header.process_index, session.header.process_count) == (1, 2)
     assert (run.plan.workload, run.plan.how, run.status) == ("train.py", "program", status)
-    assert (run.program.started.how, run.program.started.argv) == ("record", ["train.py"])
+    assert (run.program.started.how, run.program.started.argv[0]) == ("record", "train.py")
     assert the_program(session)["step"] >= 1  # after a kill the last row may still have waited for its next stage
     assert (session.complete, run.program.ended is not None) == (code == 3, code == 3)
     assert not [warning for warning in run.warnings if warning.code == "recorder_failed"], run.warnings
 
 
-@pytest.mark.process
+@pytest.mark.process(programs=1)
 def test_a_function_is_measured_before_jax_cleans_up(tmp_path):
     text = PROGRAM.replace('"run.jaxprof"', '"run.jaxprof", function="step"') + "    raise ValueError('not today')\n"
     done = run_program(tmp_path, text)
@@ -88,7 +91,7 @@ def test_a_function_is_measured_before_jax_cleans_up(tmp_path):
     assert the_program(session)["step"] == 2  # what measuring compiles is not the program's
 
 
-@pytest.mark.process
+@pytest.mark.process(programs=1)
 def test_the_recording_refuses_no_program_a_child_and_a_fork(tmp_path):
     text = """
         import multiprocessing, os, jaxprof

@@ -100,6 +100,7 @@ def test_a_run_is_printed_and_kept_elsewhere(disk):
     assert [run.status for run in session.runs.values()] == ["ok"]
 
 
+@pytest.mark.process(programs=1)
 @needs_a_mount
 def test_a_program_is_recorded_elsewhere(disk):
     said = disk.call("full", "script", "--plain", "hello.py")

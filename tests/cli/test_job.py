@@ -4,6 +4,7 @@ there is shown, what is missing is said, and nothing raises."""
 import json
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -14,17 +15,21 @@ from job_folders import job, loop, process
 from query.conftest import InThisProcess
 
 FAILS = """\
-import os, sys, time
-os.write(1, f"{os.environ['RANK']} of {os.environ['WORLD_SIZE']}\\n".encode())
-if os.environ["RANK"] == "1":
+import os, sys, time, jax, jax.numpy as jnp
+from pathlib import Path
+rank = os.environ["RANK"]
+os.write(1, f"{rank} of {os.environ['WORLD_SIZE']}\\n".encode())
+step = jax.jit(lambda x: (x @ x).sum())
+x = jnp.ones((300, 300))
+late, at_most = Path("run.jaxprof.d/process-00001.jaxprof"), time.monotonic() + 40
+while rank == "1" and time.monotonic() < at_most and not (late.exists() and '"capture_window"' in late.read_text()):
+    for _ in range(50):
+        step(x).block_until_ready()
+if rank == "1":
     raise SystemExit("the disk of process 1 is gone")
 time.sleep(60)
 """
-
-
-def run_file(folder, source, *words):
-    (folder / "train.py").write_text(source)
-    return run("script", *words, "train.py", cwd=folder)
+"""The process that captures fails once its window is in its session, and the other one waits."""
 
 
 def test_an_option_of_jaxprof_behind_the_program_is_told(capsys):
@@ -37,9 +42,13 @@ def test_an_option_of_jaxprof_behind_the_program_is_told(capsys):
         assert capsys.readouterr().err == note
 
 
-@pytest.mark.process
-def test_a_failure_ends_the_job_with_its_exit_code_and_its_words(call, tmp_path, monkeypatch):
-    said = run_file(tmp_path, FAILS, "-n", "2", "--out", "run")
+@pytest.mark.process(programs=2)
+def test_the_named_process_captures_and_a_failure_ends_the_job_with_its_exit_code_and_its_words(
+    call, tmp_path, monkeypatch
+):
+    (tmp_path / "train.py").write_text(FAILS)
+    words = "script -n 2 --out run --capture-ranks 1 --capture-after 2s --capture-seconds 1 train.py"
+    said = run(*words.split(), cwd=tmp_path)
     assert said.code == 1, said.err
     assert sorted(said.out.splitlines()) == ["0 of 2", "1 of 2"]
     assert "process 1 of 2 ended with exit code 1" in said.err
@@ -49,6 +58,8 @@ def test_a_failure_ends_the_job_with_its_exit_code_and_its_words(call, tmp_path,
     data = call("open", "run.jaxprof.d", "--format", "json").data
     assert [each["status"] for each in data["processes"]] == ["crashed", "failed"]
     assert data["findings"][0]["process"] == 1
+    captured = [path.name for path in Path("run.jaxprof.d").glob("*.jaxprof") if '"capture_window"' in path.read_text()]
+    assert captured == ["process-00001.jaxprof"]
 
 
 def test_a_job_that_is_replaced_leaves_nothing_of_the_one_before(call, started, tmp_path):
@@ -104,28 +115,6 @@ def test_more_processes_than_the_machine_bears_are_started_on_request_alone(call
     assert call("script", "--force", "-n", "32", "train.py").code == 0
     assert call("script", "--oversubscribe", "train.py").code == 2, "it is for -n"
     assert started == [16, 500, 32]
-
-
-BUSY = """\
-import os, time, jax, jax.numpy as jnp
-from pathlib import Path
-step = jax.jit(lambda x: (x @ x).sum())
-x = jnp.ones((300, 300))
-late, at_most = Path("train.jaxprof.d/process-00001.jaxprof"), time.monotonic() + 40
-while time.monotonic() < at_most and not (late.exists() and '"capture_window"' in late.read_text()):
-    for _ in range(50):
-        step(x).block_until_ready()
-"""
-
-
-@pytest.mark.process
-def test_the_named_process_captures(tmp_path):
-    words = "-n 2 --capture-ranks 1 --capture-after 2s --capture-seconds 1"
-    said = run_file(tmp_path, BUSY, *words.split())
-    assert said.code == 0, said.err
-    folder = tmp_path / "train.jaxprof.d"
-    captured = [path.name for path in sorted(folder.glob("*.jaxprof")) if '"capture_window"' in path.read_text()]
-    assert captured == ["process-00001.jaxprof"]
 
 
 def in_its_place(make):

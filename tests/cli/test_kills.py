@@ -21,6 +21,7 @@ from jaxprof import events as e
 from jaxprof.cli.output import SIGNAL_BASE, ExitCode
 from jaxprof.session import Session
 from jaxprof.session.log import load, new_header
+from waiting import processes_with
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds what is left in /proc")
 
@@ -103,14 +104,7 @@ class Measuring:
 
     def left(self):
         """The processes that this client has started and that still run."""
-        mark, found = f"JAXPROF_MARK={self._mark}".encode(), []
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                if mark in (folder / "environ").read_bytes():
-                    found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
-            except OSError:
-                continue
-        return found
+        return processes_with(f"JAXPROF_MARK={self._mark}")
 
     def close(self):
         """Ends the client if it still runs; returns what it said."""

@@ -359,7 +359,7 @@ jax.jit(lambda x: x + 1)(1.0)
 """
 
 
-@pytest.mark.process
+@pytest.mark.process(programs=1)
 def test_a_recorded_program_leaves_stdout_to_the_answer(state_home, tmp_path):
     (tmp_path / "train.py").write_text(PROGRAM)
     process = start("script", "--format", "json", "--out", "s.jaxprof", "train.py", "--format", "json", cwd=tmp_path)

@@ -1,12 +1,15 @@
 import io
 import json
 from dataclasses import asdict
+from functools import cache
 
 import pytest
 
 import program_events
 from folding import written
 from jaxprof import events as e
+from jaxprof.session import Session
+from jaxprof.session.log import load
 from report import sessions
 
 pytest.importorskip("duckdb")
@@ -27,10 +30,15 @@ class InThisProcess:
     def close(self): ...
 
 
+@cache
+def loaded(path):
+    return load(path, Session)
+
+
 def asked(path):
     from jaxprof.query.asking import AskedSession
 
-    return AskedSession(path)
+    return AskedSession(path, loaded(path))
 
 
 def ask(sql, sources):
@@ -86,6 +94,6 @@ def write(path, kept=None):
     return written(path, events() if kept is None else kept, sessions.HEADER)
 
 
-@pytest.fixture
-def path(tmp_path):
-    return write(tmp_path / "whole.jaxprof")
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("query") / "whole.jaxprof")

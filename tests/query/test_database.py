@@ -96,11 +96,11 @@ def test_a_session_that_cannot_be_read_is_left_out_or_refused(path, tmp_path):
     bad = tmp_path / "bad.jaxprof"
     bad.write_bytes(b"")
     sql = "SELECT count(DISTINCT session) FROM runs"
-    answer = ask(sql, [asked(path), AskedSession(bad, optional=True)])
+    answer = ask(sql, [AskedSession(path), AskedSession(bad, optional=True)])
     assert answer.first(1)[0] == [[1]]
     assert answer.notices[0].startswith("bad was left out: ")
     with pytest.raises(FileRefusedError, match="is empty"):
-        ask(sql, [asked(path), asked(bad)])
+        ask(sql, [AskedSession(path), AskedSession(bad)])
 
 
 def test_the_first_rows_and_whether_there_are_more(path):

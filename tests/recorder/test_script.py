@@ -9,25 +9,49 @@ import pytest
 
 from jaxprof.session import Session
 from jaxprof.session.log import load
-from recorder.running import OUT, SOURCE, client, environment, notes_of, program_in, run_alone, run_recorded
+from recorder.running import (
+    OUT,
+    SOURCE,
+    client,
+    environment,
+    notes_of,
+    program_in,
+    run_alone,
+    run_recorded,
+    session_in,
+)
 from terminal import Terminal
 
-pytestmark = pytest.mark.process
-
 WORLD = """
-import argparse, os, sys
+import argparse, atexit, multiprocessing, os, signal, sys, threading
 print(__name__, __file__, sys.argv, sys.path, os.getcwd(), sys.flags, sys.orig_argv[1:])
 print({name: value for name, value in os.environ.items() if name.startswith(("PYTHON", "JAXPROF_P", "JAXPROF_F"))})
 print("sitecustomize" in sys.modules)
 parser = argparse.ArgumentParser()
 parser.add_argument("--epochs", type=int)
-parser.add_argument("--out")
+parser.add_argument("--api-key")
 parser.add_argument("rest", nargs="*")
+def work(number):
+    return number, sorted(name for name in os.environ if "JAXPROF_P" in name)
 if __name__ == "__main__":
     print(parser.parse_args())
 """
+ORDINARY = f"""{WORLD}
+    print(sys.stdin.isatty(), input(), sys.stdin.read().upper())
+    thread = threading.Thread(target=sys.exit, args=(5,))
+    thread.start()
+    thread.join()
+    print("still here")
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    atexit.register(print, "bye")
+    for how in ("fork", "spawn"):
+        with multiprocessing.get_context(how).Pool(2) as pool:
+            print(pool.map(work, range(3)))
+    raise ValueError("ähm")
+"""
 GOES_ON = """
-import os, time
+import os, sys, time
+print("sitecustomize" in sys.modules, flush=True)
 def followed():
     return not os.environ["RECORDED"] or (os.path.exists("s.jaxprof") and "program_started" in open("s.jaxprof").read())
 def looked():
@@ -42,59 +66,77 @@ if os.environ["RECORDED"]:
         time.sleep(0.02)
 """
 """Lives on until the client looks at it. What has ended before that cannot be told from os._exit."""
-PROGRAMS = {
-    "an ordinary one": WORLD + "import atexit, signal, threading\n"
-    "print(sys.stdin.isatty(), input(), sys.stdin.read().upper())\n"
-    "thread = threading.Thread(target=sys.exit, args=(5,))\nthread.start()\nthread.join()\nprint('still here')\n"
-    "signal.signal(signal.SIGPIPE, signal.SIG_DFL)\natexit.register(print, 'bye')\n",
-    "_exit": "import os\nprint('now', flush=True)\nos._exit(4)",
-    "exception": "def inner():\n    raise ValueError('ähm')\ninner()",
-    "multiprocessing": "import multiprocessing as mp, os\n"
-    "def work(number):\n    return number, sorted(name for name in os.environ if 'JAXPROF_P' in name)\n"
-    "if __name__ == '__main__':\n    for how in ('fork', 'spawn'):\n"
-    "        with mp.get_context(how).Pool(2) as pool:\n"
-    "            print(pool.map(work, range(3)))",
-    "exec": "import os, sys\nprint('before', flush=True)\n"
-    f"os.execv(sys.executable, [sys.executable, '-c', {GOES_ON + 'print(7); exit(6)'!r}])",
-    "closed descriptors": "import os\nos.closerange(3, 1 << 20)\nwith open('mine', 'w') as file:\n"
-    "    file.write('x')\n    print(file.fileno())\nprint(open('mine').read())\n" + GOES_ON,
-    "killed": "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
-}
-SEEN = dict.fromkeys(("_exit", "exec", "closed descriptors", "killed"), "not_unwound")
+CLOSES = f"""
+import os
+os.closerange(3, 1 << 20)
+with open("mine", "w") as file:
+    file.write("x")
+    print(file.fileno())
+print(open("mine").read())
+{GOES_ON}"""
+REPLACED = GOES_ON + "print(7, flush=True)\nos.kill(os.getpid(), 9)"
+BECOMES_ANOTHER = f"""
+import os, sys
+print("before", flush=True)
+os.execv(sys.executable, [sys.executable, "-c", {REPLACED!r}])
+"""
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_is_the_same_under_the_recording(name, tmp_path):
-    (tmp_path / "x.py").write_text(PROGRAMS[name])
-    words = ("x.py", "--epochs", "1", "--out", "o", "a b", "--", "-c", "ü")
-    given = {"stdin": "first\nsecond\n", "PYTHONPATH": ":/somewhere", "PYTHONUNBUFFERED": "1"}
-    alone = run_alone(tmp_path, *words, **given, RECORDED="")
-    recorded = run_recorded(tmp_path, *words, **given, RECORDED="1")
-    assert recorded.out == alone.out
-    assert recorded.err == alone.err
+def as_alone(folder, *words, own="", **variables):
+    """A program under the recording, after it was run without, and what was the same in both. `own`: a sitecustomize of
+    the user's; the client is a Python, too: what its start prints comes before what the program prints."""
+    given = {"stdin": "first\nsecond\n", "PYTHONPATH": ":/somewhere", "PYTHONUNBUFFERED": "1", **variables}
+    if own:
+        (folder / "own").mkdir()
+        (folder / "own" / "sitecustomize.py").write_text(own)
+        given["PYTHONPATH"] = str(folder / "own")
+    alone = run_alone(folder, *words, **given, RECORDED="")
+    recorded = run_recorded(folder, *words, **given, RECORDED="1")
+    assert recorded.out == (alone.out.splitlines(keepends=True)[0] if own else "") + alone.out
+    assert recorded.err == (alone.err if own else "") + alone.err
     assert recorded.code == (alone.code if alone.code >= 0 else 128 - alone.code)
-    run = program_in(tmp_path)
+    run = program_in(folder)
     assert run.program.ended.exit_code == recorded.code
     assert run.program.ended.wall_seconds > 0
     assert (run.status == "ok") == (recorded.code == 0)
-    assert run.program.ended.error == ("ValueError: ähm" if name == "exception" else "")
-    assert notes_of(run) == [SEEN.get(name, "no_jax")]
     assert f"jaxprof: session: {OUT}\n" in recorded.notes
+    return run
 
 
-def test_a_module_is_run_as_python_does(tmp_path):
+@pytest.mark.process(programs=1)
+def test_a_program_is_the_same_under_the_recording_and_its_secrets_are_not_kept(tmp_path):
+    (tmp_path / "x.py").write_text(ORDINARY)
+    run = as_alone(tmp_path, "x.py", "--epochs", "1", "--api-key", "sesame", "a b", "--", "-c", "ü")
+    assert (run.program.ended.error, notes_of(run)) == ("ValueError: ähm", ["no_jax"])
+    assert "sesame" not in (tmp_path / OUT).read_text()
+    (notice,) = session_in(tmp_path).notices
+    assert "possible secret" in notice
+
+
+PRINTS = "print('own', __name__, __file__)\n"
+
+
+@pytest.mark.process(programs=1)
+@pytest.mark.parametrize(("text", "own"), [(CLOSES, PRINTS), (BECOMES_ANOTHER, "")], ids=["closed descriptors", "exec"])
+def test_so_is_one_whose_end_cannot_be_seen(text, own, tmp_path):
+    (tmp_path / "x.py").write_text(text)
+    run = as_alone(tmp_path, "x.py", own=own)
+    assert (run.program.ended.error, notes_of(run)) == ("", ["not_unwound"])
+
+
+@pytest.mark.process(programs=1)
+def test_a_module_is_run_as_python_does_and_a_sitecustomize_that_fails_is_the_users(tmp_path):
     package = tmp_path / "package"
     package.mkdir()
     (package / "__init__.py").write_text("")
     (package / "train.py").write_text(WORLD)
-    words = ("-m", "package.train", "--epochs", "2", "--out", "o")
-    recorded = run_recorded(tmp_path, *words)
-    assert recorded.out == run_alone(tmp_path, *words).out
-    started = program_in(tmp_path).program.started
-    assert started.argv == list(words)
-    assert started.how == "module"
+    words = ("-m", "package.train", "--epochs", "2")
+    run = as_alone(tmp_path, *words, own=f"{PRINTS}1 / 0")
+    assert (run.program.started.argv, run.program.started.how) == (list(words), "module")
+    assert (run.status, notes_of(run)) == ("ok", ["no_jax"])
 
 
+@pytest.mark.process
 def test_a_missing_file_ends_as_in_python_and_nothing_is_recorded(tmp_path):
     recorded = run_recorded(tmp_path, "nothing.py")
     assert (recorded.code, recorded.out) == (run_alone(tmp_path, "nothing.py").code, "")
@@ -102,61 +144,28 @@ def test_a_missing_file_ends_as_in_python_and_nothing_is_recorded(tmp_path):
     assert not (tmp_path / OUT).exists()
 
 
-@pytest.mark.parametrize(
-    ("text", "variables"),
-    [("print('own', __name__, __file__)", {}), ("1 / 0", {"RANKED": "x"})],
-    ids=["started early", "started late, and failing"],
-)
-def test_a_sitecustomize_of_the_users_comes_after_ours(text, variables, tmp_path):
-    """The client is a Python, too: what its own start prints comes before what the program prints."""
-    own = tmp_path / "own"
-    own.mkdir()
-    (own / "sitecustomize.py").write_text(text)
-    (tmp_path / "x.py").write_text("import sys\nprint(sys.modules.get('sitecustomize'))")
-    alone = run_alone(tmp_path, "x.py", PYTHONPATH=str(own))
-    recorded = run_recorded(tmp_path, "x.py", PYTHONPATH=str(own), **variables)
-    started = alone.out.removesuffix(alone.out.splitlines(keepends=True)[-1])
-    assert (recorded.out, recorded.err) == (started + alone.out, alone.err + alone.err)
-    assert notes_of(program_in(tmp_path)) == ["no_jax"]
-
-
-@pytest.mark.parametrize(
-    ("harm", "done", "place"),
-    [
-        ("deleted", "os.unlink(path)", OUT),
-        ("replaced by another file", "os.unlink(path); open(path, 'w').write('mine')", "s-2.jaxprof"),
-    ],
-)
-def test_a_program_cannot_lose_its_session(harm, done, place, tmp_path):
-    wait = f"import os\npath = {OUT!r}\nwhile not os.path.exists(path) or not os.path.getsize(path): pass\n"
-    (tmp_path / "x.py").write_text(f"{wait}{done}\n")
-    recorded = run_recorded(tmp_path, "x.py")
-    assert recorded.code == 0, recorded.err
-    assert f"session: {place} ({OUT} was {harm} while it was written" in recorded.notes
-    session = load(tmp_path / place, Session)
-    assert (session.complete, session.notices) == (True, [])
-    assert session.runs["r1"].closed is not None
-
-
-def test_a_python_that_reads_no_sitecustomize_is_told(tmp_path):
+@pytest.mark.process(programs=1)
+def test_a_python_that_reads_no_sitecustomize_is_told_and_a_program_cannot_lose_its_session(tmp_path):
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec {sys.executable} -I "$@"\n')
     python.chmod(0o755)
-    (tmp_path / "x.py").write_text("print('well')")
+    wait = f"import os\npath = {OUT!r}\nwhile not os.path.exists(path) or not os.path.getsize(path): pass\n"
+    (tmp_path / "x.py").write_text(f"{wait}os.unlink(path)\nopen(path, 'w').write('mine')\nprint('well')")
     recorded = run_recorded(tmp_path, "x.py", options=("--python", str(python)))
-    assert (recorded.code, recorded.out) == (0, "well\n")
-    assert notes_of(program_in(tmp_path)) == ["not_recorded"]
+    assert (recorded.code, recorded.out) == (0, "well\n"), recorded.err
     assert "-I, -E or -S" in recorded.notes
+    assert f"session: s-2.jaxprof ({OUT} was replaced by another file while it was written" in recorded.notes
+    session = load(tmp_path / "s-2.jaxprof", Session)
+    assert (session.complete, session.notices) == (True, [])
+    assert notes_of(session.runs["r1"]) == ["not_recorded"]
 
 
 SECONDS = 20.0
 WAITS = "import sys, time\nprint('ready', flush=True)\nfor _ in range(600):\n    time.sleep(0.1)\n"
 HANDLES = """
-import os, signal, sys, time
+import os, signal, time
 def handler(number, frame):
     os.write(1, f"got {signal.Signals(number).name}\\n".encode())
-    if number == signal.SIGHUP:
-        sys.exit(7)
 for number in (signal.SIGINT, signal.SIGUSR1, signal.SIGHUP):
     signal.signal(number, handler)
 print("ready", flush=True)
@@ -165,6 +174,7 @@ for _ in range(600):
 """
 
 
+@pytest.mark.process(programs=1)
 def test_ctrl_c_interrupts_the_program_and_not_the_recording(tmp_path):
     (tmp_path / "x.py").write_text(WAITS)
     with Terminal(client("x.py"), tmp_path, environment()) as terminal:
@@ -190,28 +200,22 @@ def start(folder, *words):
     return process
 
 
-def test_signals_sent_to_us_reach_the_program_one_by_one(tmp_path):
+@pytest.mark.process(programs=1)
+def test_signals_sent_to_us_reach_the_program_one_by_one_and_what_sigterm_ends_is_kept(tmp_path):
     (tmp_path / "x.py").write_text(HANDLES)
     process = start(tmp_path, "x.py")
     for number in (signal.SIGINT, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP):
         process.send_signal(number)
         assert process.stdout.readline() == f"got {number.name}\n"
-    _, err = process.communicate(timeout=SECONDS)
-    assert process.returncode == 7, err
-    assert program_in(tmp_path).closed is not None
-
-
-def test_a_program_that_sigterm_ends_is_kept(tmp_path):
-    (tmp_path / "x.py").write_text(WAITS)
-    process = start(tmp_path, "x.py")
     process.terminate()
-    process.communicate(timeout=SECONDS)
-    assert process.returncode == 143
+    _, err = process.communicate(timeout=SECONDS)
+    assert process.returncode == 143, err
     run = program_in(tmp_path)
     assert run.status == "crashed"
     assert "SIGTERM" in run.error
 
 
+@pytest.mark.process(programs=1)
 def test_the_program_outlives_a_client_that_is_killed(tmp_path):
     (tmp_path / "x.py").write_text(
         "import signal, sys, time\nsignal.signal(signal.SIGPIPE, signal.SIG_DFL)\nprint('ready', flush=True)\n"
@@ -229,6 +233,7 @@ def test_the_program_outlives_a_client_that_is_killed(tmp_path):
     assert (tmp_path / "done").read_text() == "well"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("last", "code"), [("", 1), ("; be_interrupted()", -signal.SIGINT)])
 def test_source_that_is_run_while_a_program_ends_does_not_take_its_interrupt(last, code):
     """Python forgets that it was interrupted when it runs more source: what is imported at the end, for one."""

@@ -15,8 +15,6 @@ from pythons import EVERY, FURTHER
 from recorder.running import CLIENT, OUT, client, environment, notes_of, program_in, run_alone, run_recorded, session_in
 from terminal import Terminal
 
-pytestmark = pytest.mark.process
-
 TRAINS = """
 import os, sys, time
 import jax, jax.numpy as jnp, numpy as np
@@ -39,6 +37,7 @@ LOOPS_AT = 12
 RAISES = "jax.jit(lambda x: x.nothing)(1.0)\n"
 
 
+@pytest.mark.process(programs=1)
 @pytest.mark.parametrize("python", FURTHER or EVERY)
 def test_a_program_that_trains_and_raises_is_the_same_and_all_of_it_is_recorded(python, tmp_path):
     (tmp_path / "x.py").write_text(TRAINS + LOOPS + RAISES)
@@ -73,6 +72,7 @@ def check_passes(run):
     assert passes[-1].first + passes[-1].count - 1 == 399
 
 
+@pytest.mark.process(programs=1)
 def test_a_capture_window_brings_the_kernels_into_the_session(tmp_path):
     """And of the engine there is the reading of the environment alone in the program."""
     temporary = tmp_path / "temporary"
@@ -94,16 +94,17 @@ def test_a_capture_window_brings_the_kernels_into_the_session(tmp_path):
     assert list(temporary.glob("jaxprof-window-*")) == []
 
 
+@pytest.mark.process
 def test_the_client_imports_little_before_the_program_has_been_started(tmp_path):
     (tmp_path / "x.py").write_text("")
     hook = (
-        "import sys; sys.addaudithook(lambda event, _: event == 'os.posix_spawn'"
-        " and print('\\n'.join([*sys.modules, 'STARTED']), file=sys.stderr)); "
+        "import os, sys; sys.addaudithook(lambda event, _: event == 'os.posix_spawn'"
+        " and (print('\\n'.join(sys.modules), flush=True), os._exit(0))); "
     )
     arguments = "sys.argv[1:] = ['script', '--plain', 'x.py']; "
     command = [sys.executable, "-c", hook + arguments + CLIENT]
     done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True)
-    imported = set(done.stderr.partition("STARTED")[0].splitlines())  # more processes may be started later
+    imported = set(done.stdout.splitlines())
     assert "jaxprof.early_start" in imported
     assert not imported & {
         "subprocess",
@@ -155,6 +156,7 @@ def result(folder):
     return program_result(session, run)
 
 
+@pytest.mark.process(programs=1)
 @needs_counts
 def test_a_stop_is_no_lines_time_and_a_finding(tmp_path):
     (tmp_path / "x.py").write_text(QUIET + STOPS)
@@ -168,6 +170,7 @@ def test_a_stop_is_no_lines_time_and_a_finding(tmp_path):
     assert "stopped" in [finding.code for finding in found.findings]
 
 
+@pytest.mark.process(programs=1)
 @needs_counts
 @pytest.mark.skipif(shutil.which("bash") is None, reason="job control needs a shell")
 def test_ctrl_z_stops_it_with_us_and_fg_goes_on(tmp_path):

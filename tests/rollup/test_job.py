@@ -2,8 +2,10 @@
 costs nothing but time."""
 
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -117,12 +119,20 @@ def torn(path):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
+@pytest.fixture(scope="module")
+def three_rolled(tmp_path_factory):
+    """A job of three processes, of which the middle one is late, and what is read of its roll-ups."""
+    folder = roll_all(job(tmp_path_factory.mktemp("three"), loop(), loop(data=0.3), loop()))
+    return folder, read_job_figures(folder)
+
+
 @pytest.mark.parametrize(
     ("table", "damage"),
     [*(("processes", damage) for damage in (Path.unlink, empty, torn, foreign, of_another_version)), ("parts", torn)],
 )
-def test_a_roll_up_that_cannot_be_used_is_replaced_by_its_session(tmp_path, read_sessions, table, damage):
-    expected = read_job_figures(roll_all(job(tmp_path, loop(), loop(data=0.3), loop())))
+def test_a_roll_up_that_cannot_be_used_is_replaced_by_its_session(tmp_path, three_rolled, read_sessions, table, damage):
+    made, expected = three_rolled
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     path = file_of(tmp_path, table, 1)
     damage(path)
     found = read_job_figures(tmp_path)
@@ -132,9 +142,9 @@ def test_a_roll_up_that_cannot_be_used_is_replaced_by_its_session(tmp_path, read
     assert outdated(tmp_path)[0] == [tmp_path / "process-00001.jaxprof"]
 
 
-def test_a_roll_up_alone_is_shown_and_that_is_said(tmp_path):
-    job(tmp_path, loop(), loop(data=0.3), loop())
-    expected = read_job_figures(roll_all(tmp_path))
+def test_a_roll_up_alone_is_shown_and_that_is_said(tmp_path, three_rolled):
+    made, expected = three_rolled
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     (tmp_path / "process-00002.jaxprof").unlink()
     found = read_job_figures(tmp_path)
     assert found.findings == expected.findings
@@ -166,14 +176,15 @@ def test_what_is_no_regular_file_is_no_part_of_a_roll_up(tmp_path):
 
 
 def test_what_roll_ups_unpack_to_is_bounded_in_rows_and_time(tmp_path, monkeypatch):
-    monkeypatch.setenv("JAXPROF_LIMITS", "query_time=1,processes=2")
-    roll_all(job(tmp_path, loop(), loop()))
+    monkeypatch.setenv("JAXPROF_LIMITS", "processes=1")
+    roll_all(job(tmp_path, loop()))
     with opened(tmp_path) as roll_ups:
         many = "SELECT process, unnest(range(1000)) FROM {files}"
-        assert len(roll_ups.rows("processes", many, most=2000)) == 2000
+        assert len(roll_ups.rows("processes", many, most=1000)) == 1000
         assert not roll_ups.notices
         assert len(roll_ups.rows("processes", many, most=5)) == 5
         assert roll_ups.notices == ["the roll-ups of processes have more than 5 rows: the others are left out"]
+        monkeypatch.setattr("jaxprof.rollup.reading.QUERY_TIME", SimpleNamespace(most=0.1))
         long = "SELECT sum(a.range * b.range) FROM range(9000000000) a, range(9000) b"
         assert not roll_ups.rows("processes", long)
 

@@ -1,7 +1,12 @@
 """A program with its output captured, as the app runs it."""
 
+import os
 import signal
+import subprocess
 import threading
+import time
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,22 +18,54 @@ from jaxprof.runner.program import ProgramCommand, ProgramProcess
 from jaxprof.runner.program_run import ProgramScheduler, _Pace
 from jaxprof.session.log import LogWriter, new_header
 
-pytestmark = pytest.mark.process
-
 SECONDS = 20.0
+
+
+class Told:
+    """What is followed of a program, without one: its events, and the code with which it has ended, or ends once it is
+    told to."""
+
+    exit_code = property(lambda self: self.returncode)
+    alive = property(lambda self: self.returncode is None)
+
+    def __init__(self, *events, code=0, goes_on=False):
+        self.began_seconds, self.pid, self.heartbeat_seen = time.monotonic(), os.getpid(), True
+        self.returncode, self.over, self.asked = None if goes_on else code, False, []
+        self._events, self._code = list(events), code
+
+    def read(self, seconds):
+        time.sleep(0.01)
+        self.over, events, self._events = not self.alive, self._events, []
+        return events
+
+    def end(self, patience_seconds):
+        self.returncode = self._code
+
+    def interrupt(self):
+        self.asked.append("interrupt")
+
+    def terminate(self):
+        self.asked.append("terminate")
+
+    def kill(self):
+        self.asked.append("kill")
+
+    def close(self):
+        """It holds nothing."""
 
 
 class Stage:
     """One program, run on a thread."""
 
-    def __init__(self, folder, text, *arguments, interpreter=None):
-        (folder / "x.py").write_text(text)
+    def __init__(self, folder, text, *arguments):
+        """`text`: of the program, or a `Told`."""
+        told = text if isinstance(text, Told) else None
+        (folder / "x.py").write_text("" if told else text)
         self.events = []
         self._came = threading.Condition()
         program = ProgramCommand(path="x.py", arguments=arguments, directory=str(folder))
-        self.scheduler = ProgramScheduler(
-            LogWriter(new_header(), None), interpreter or own_interpreter(), self._listen, program
-        )
+        writer = LogWriter(new_header(), None)
+        self.scheduler = ProgramScheduler(writer, own_interpreter(), self._listen, program, process=told)
         self._thread = threading.Thread(target=self.scheduler.run)
 
     @property
@@ -65,8 +102,8 @@ def stage(tmp_path, monkeypatch):
         monkeypatch.setattr(f"jaxprof.runner.program_run.{name}", 0.05)
     made = []
 
-    def make(text, *arguments, interpreter=None):
-        made.append(Stage(tmp_path, text, *arguments, interpreter=interpreter))
+    def make(text, *arguments):
+        made.append(Stage(tmp_path, text, *arguments))
         return made[-1]
 
     yield make
@@ -74,38 +111,44 @@ def stage(tmp_path, monkeypatch):
         each.scheduler.close()
 
 
-def test_the_output_joins_the_session(stage, monkeypatch, tmp_path):
+@pytest.mark.process(programs=1)
+def test_the_output_joins_the_session_and_a_program_that_does_not_listen_is_not_waited_for(
+    stage, monkeypatch, tmp_path
+):
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     shown = stage(
-        "import os, sys\nprint('out', sys.argv[1:], sys.stdin.read(), os.environ.get('PYTHONUNBUFFERED'))\n"
-        "sys.stderr.write('err\\n')\nprint('\\rhalf\\rwhole', end='')\n",
+        "import os, sys, time\nprint('out', sys.argv[1:], sys.stdin.read(), os.environ.get('PYTHONUNBUFFERED'))\n"
+        "print('\\rhalf\\rwhole', end='')\nsys.stderr.write('err\\n')\ntime.sleep(60)\n",
         "a",
     )
     shown.begin()
+    shown.until(lambda: ("stderr", "err") in shown.lines)
+    assert shown.scheduler.busy, "a line is there before the program ends"
+    for _ in range(2000):  # more than the control pipe holds
+        shown.scheduler.capture(5)
+    shown.scheduler.cancel_all()
     run = shown.end()
+    assert (run.status, shown.scheduler.exit_code, shown.scheduler.busy) == ("cancelled", 130, False)
     assert shown.lines.count(("stdout", "out ['a']  None")) == 1
-    assert ("stderr", "err") in shown.lines
+    assert any("KeyboardInterrupt" in text for _, text in shown.lines)
     assert [text for stream, text in shown.lines if stream == "stdout"][-1] == "whole"
-    assert run.status == "ok"
-    assert shown.scheduler.exit_code == 0
-    assert not shown.scheduler.busy
     assert run.sources == {str(tmp_path / "x.py"): file_digest(tmp_path / "x.py")}
     types = [type(event) for event in shown.events]
     assert types.index(ProgramStarted) < types.index(LogLine) < types.index(ProgramEnded)
 
 
 @pytest.mark.parametrize(
-    ("text", "needed", "answer", "kept"),
+    ("code", "needed", "answer", "kept"),
     [
-        ("", True, 5e-6, 5e-6),
-        ("", False, 5e-6, None),
-        ("", True, WorkerError("it ended", "Try again."), None),
-        ("import signal; signal.raise_signal(2)", True, 5e-6, None),
+        (0, True, 5e-6, 5e-6),
+        (0, False, 5e-6, None),
+        (0, True, WorkerError("it ended", "Try again."), None),
+        (-2, True, 5e-6, None),
     ],
     ids=["needed", "not needed", "failed", "interrupted"],
 )
 def test_an_empty_call_is_timed_where_it_is_needed_once_the_program_has_ended(
-    stage, monkeypatch, text, needed, answer, kept
+    stage, monkeypatch, code, needed, answer, kept
 ):
     def timed(interpreter, request):
         assert one.run.over
@@ -116,33 +159,50 @@ def test_an_empty_call_is_timed_where_it_is_needed_once_the_program_has_ended(
 
     monkeypatch.setattr("jaxprof.analysis.programs.loop_time.needs_empty_call", lambda hot: needed)
     monkeypatch.setattr("jaxprof.runner.engine_process.empty_call_seconds", timed)
-    one = stage(text)
+    one = stage(Told(code=code))
     one.begin()
     run = one.end()
+    assert run.status == ("cancelled" if code else "ok")
     assert getattr(run.program.empty_call, "seconds", None) == kept
 
 
-def test_a_program_that_ignores_ctrl_c_is_ended_by_asking_again(stage):
+def test_each_time_that_it_is_asked_a_program_is_ended_more_firmly(stage):
+    told = Told(goes_on=True)
+    one = stage(told)
+    one.begin()
+    for _ in range(4):
+        one.scheduler.cancel_all()
+    assert told.asked == ["interrupt", "terminate", "kill", "kill"]
+
+
+@pytest.mark.process(programs=1)
+def test_a_program_that_will_not_end_is_killed_with_its_children_when_the_app_is_left(stage, monkeypatch):
+    monkeypatch.setattr("jaxprof.runner.program_run.PATIENCE_SECONDS", 0.2)
     stubborn = stage(
-        "import signal, time\nsignal.signal(signal.SIGINT, lambda *_: print('no'))\n"
-        "signal.signal(signal.SIGTERM, lambda *_: print('not so'))\nprint('ready')\nwhile True:\n    time.sleep(0.05)\n"
+        "import os, signal, time\nsignal.signal(signal.SIGINT, lambda *_: print('no'))\n"
+        "signal.signal(signal.SIGTERM, lambda *_: print('not so'))\nif os.fork():\n    print('ready')\n"
+        "while True:\n    time.sleep(0.05)\n"
     )
     stubborn.begin()
     for answer in ("ready", "no", "not so"):
         stubborn.until(lambda answer=answer: ("stdout", answer) in stubborn.lines)
-        stubborn.scheduler.cancel_all()
-    assert stubborn.end().status == "cancelled"
+        if answer != "not so":
+            stubborn.scheduler.cancel_all()
+    stubborn.scheduler.close("interrupted")
+    run = stubborn.end()
+    assert (run.status, run.closed.error) == ("cancelled", "interrupted")
     assert stubborn.scheduler.exit_code == 137
+    assert isinstance(stubborn.events[-1], SessionClosed)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("asked", [True, False])
-def test_what_was_asked_to_end_before_it_was_killed_did_not_lack_memory(tmp_path, asked):
-    program = tmp_path / "x.py"
-    program.write_text("import signal, time\nsignal.signal(15, signal.SIG_IGN)\nprint('on')\ntime.sleep(60)\n")
-    process = ProgramProcess(own_interpreter().path, ProgramCommand(path=str(program)), inherit=False)
+def test_what_was_asked_to_end_before_it_was_killed_did_not_lack_memory(asked):
+    ignores = partial(signal.signal, signal.SIGTERM, signal.SIG_IGN)
+    sleeps = subprocess.Popen(["sleep", "60"], preexec_fn=ignores)
+    started = SimpleNamespace(pipes=(*os.pipe(), *os.pipe()), began_seconds=0.0, process=sleeps)
+    process = ProgramProcess("python", ProgramCommand(path="x.py"), inherit=True, started=started)
     try:
-        while not any(isinstance(event, LogLine) and event.text == "on" for event in process.read(SECONDS)):
-            assert process.alive
         if asked:
             process.terminate()
         process.signal(signal.SIGKILL)
@@ -156,47 +216,18 @@ def test_what_was_asked_to_end_before_it_was_killed_did_not_lack_memory(tmp_path
     assert ("had not ended after SIGTERM" in said.what) is asked
 
 
-def test_a_program_that_will_not_end_is_killed_with_its_children_when_the_app_is_left(stage, monkeypatch):
-    monkeypatch.setattr("jaxprof.runner.program_run.PATIENCE_SECONDS", 0.2)
-    stubborn = stage(
-        "import os, signal, time\nfor number in (signal.SIGINT, signal.SIGTERM):\n"
-        "    signal.signal(number, lambda *_: None)\nif os.fork():\n    print('ready')\n"
-        "while True:\n    time.sleep(0.05)\n"
-    )
-    stubborn.begin()
-    stubborn.until(lambda: ("stdout", "ready") in stubborn.lines)
-    stubborn.scheduler.close("interrupted")
-    run = stubborn.end()
-    assert (run.status, run.closed.error) == ("cancelled", "interrupted")
-    assert stubborn.scheduler.exit_code == 137
-    assert isinstance(stubborn.events[-1], SessionClosed)
-
-
-@pytest.mark.parametrize(("then", "status", "reason"), [("pass", "ok", "finished"), ("raise", "cancelled", "SIGHUP")])
-def test_a_terminal_that_hangs_up_ends_the_session_only_if_it_ended_the_program(stage, then, status, reason):
-    going = stage(f"import time\ntry:\n    print('ready')\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    {then}\n")
+@pytest.mark.parametrize(("code", "status", "reason"), [(0, "ok", "finished"), (-2, "cancelled", "SIGHUP")])
+def test_a_terminal_that_hangs_up_ends_the_session_only_if_it_ended_the_program(stage, code, status, reason):
+    going = stage(Told(LogLine(stream="stdout", text="ready"), code=code, goes_on=True))
     going.begin()
-    going.until(lambda: ("stdout", "ready") in going.lines)
+    going.until(lambda: going.lines)
     going.scheduler.close("SIGHUP")
     assert (going.end().status, going.events[-1].reason) == (status, reason)
 
 
-def test_a_program_that_does_not_listen_is_not_waited_for(stage):
-    deaf = stage("import time\nprint('ready')\ntime.sleep(60)\n")
-    deaf.begin()
-    deaf.until(lambda: ("stdout", "ready") in deaf.lines)
-    assert deaf.scheduler.busy, "a line is there before the program ends"
-    for _ in range(2000):  # more than the control pipe holds
-        deaf.scheduler.capture(5)
-    deaf.scheduler.cancel_all()
-    run = deaf.end()
-    assert (run.status, deaf.scheduler.exit_code) == ("cancelled", 130)
-    assert any("KeyboardInterrupt" in text for _, text in deaf.lines)
-
-
 def test_output_without_end_does_not_fill_the_disk(stage, monkeypatch):
     monkeypatch.setenv("JAXPROF_LIMITS", "output=2000")
-    loud = stage("for number in range(100):\n    print('x' * 99)\n")
+    loud = stage(Told(*(LogLine(stream="stdout", text="x" * 99) for _ in range(100))))
     loud.begin()
     run = loud.end()
     assert [warning.code for warning in run.warnings] == ["output_cut"]

@@ -174,17 +174,17 @@ class TestOpsOnThreads:
         rows = op_times(read(on_cpu(t=events)))
         assert [(row.module, row.count) for row in rows] == [("jit_f", 1), ("jit_g", 1)]
 
-    @pytest.mark.parametrize("seed", range(20))
-    def test_numbers_count_up_and_far_times_do_not_matter(self, seed):
-        random = np.random.default_rng(seed)
-        count = random.integers(1, 13)
-        runs, ops = random.integers(0, 3, (2, count))
-        starts, holds = random.integers(0, 51, count), random.random(count) < 0.5
-        program = np.zeros(count, np.int64)
-        near = op_executions(program, runs, ops, starts, starts + 5, holds)
-        assert sorted(set(near.tolist())) == list(range(int(near.max()) + 1))
-        far = op_executions(program, runs, ops, starts << 55, (starts + 5) << 55, holds)
-        assert far.tolist() == near.tolist()
+    def test_numbers_count_up_and_far_times_do_not_matter(self):
+        for seed in range(20):
+            random = np.random.default_rng(seed)
+            count = random.integers(1, 13)
+            runs, ops = random.integers(0, 3, (2, count))
+            starts, holds = random.integers(0, 51, count), random.random(count) < 0.5
+            program = np.zeros(count, np.int64)
+            near = op_executions(program, runs, ops, starts, starts + 5, holds)
+            assert sorted(set(near.tolist())) == list(range(int(near.max()) + 1)), seed
+            far = op_executions(program, runs, ops, starts << 55, (starts + 5) << 55, holds)
+            assert far.tolist() == near.tolist(), seed
 
 
 def gpu(kernels, *hosts):

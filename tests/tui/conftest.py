@@ -6,25 +6,29 @@ import time
 import pytest
 from textual._compositor import Compositor
 from textual.css import stylesheet
+from textual.css.model import RuleSet
+from textual.pilot import Pilot
+from textual.widget import Widget
 from textual.widgets import Input
 
 from jaxprof.tui.kit import guard
 from jaxprof.tui.kit.format import ago
-from tui.fakes import CARDS, NOW, Needs
+from tui.fakes import CARDS, NOW, PATIENCE_SECONDS, Needs, drawn
 
 REST_SECONDS = 0.002
-_parse = stylesheet.parse
-_rules = {}
-_variables = {}
-"""The values of a stylesheet's variables; the key is the id of the dict, which is kept alive beside them."""
+_parse, _tokenize = stylesheet.parse, stylesheet.tokenize_values
+_rules, _tokens = {}, {}
+
+
+def _tokenize_once(values):
+    key = tuple(values.items())
+    if key not in _tokens:
+        _tokens[key] = _tokenize(values)
+    return _tokens[key]
 
 
 def _parse_once(scope, css, read_from, variable_tokens, **options):
-    """Each test starts an app of its own: parsing the same styles anew is half of its time."""
-    if id(variable_tokens) not in _variables:
-        values = tuple((name, *(token.value for token in tokens)) for name, tokens in variable_tokens.items())
-        _variables[id(variable_tokens)] = variable_tokens, values
-    key = scope, css, read_from, _variables[id(variable_tokens)][1], *options.items()
+    key = scope, css, read_from, id(variable_tokens), *options.items()
     if key not in _rules:
         _rules[key] = list(_parse(scope, css, read_from, variable_tokens=variable_tokens, **options))
     return _rules[key]
@@ -32,7 +36,32 @@ def _parse_once(scope, css, read_from, variable_tokens, **options):
 
 @pytest.fixture(autouse=True)
 def styles_parsed_once(monkeypatch):
+    """Each test starts an app of its own: parsing the same styles and their variables anew is half of its time."""
+    monkeypatch.setattr(stylesheet, "tokenize_values", _tokenize_once)
     monkeypatch.setattr(stylesheet, "parse", _parse_once)
+    # Each style of each widget looks all rules up in a set: Textual's own hash is the same, and written in Python.
+    monkeypatch.setattr(RuleSet, "__hash__", object.__hash__)
+
+
+def _is_taken(node):
+    """Whether it has dealt with all its messages, and waits for the next."""
+    return node._closing or node._closed or (node._message_queue.empty() and bool(node._message_queue._getters))
+
+
+async def _until_taken(pilot, timeout=PATIENCE_SECONDS):
+    """Waits until the app, the screen and its widgets have dealt with their messages.
+
+    Pilot's own sends each of them one more and waits for all, before and after each key and in each pause.
+    """
+    app, rounds, end = pilot.app, 0, time.monotonic() + timeout
+    while True:
+        await asyncio.sleep(0 if rounds < 20 else REST_SECONDS)
+        rounds += 1
+        if not app.screen_stack or app._exception is not None:
+            return False
+        if all(map(_is_taken, (app, *app.screen.walk_children(with_self=True)))):
+            return True
+        assert time.monotonic() < end, "messages are never dealt with"
 
 
 async def _until_idle(min_sleep=0.0, max_sleep=1.0):
@@ -50,6 +79,7 @@ async def _until_idle(min_sleep=0.0, max_sleep=1.0):
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch):
     """What waits for the user's eye or hand is waited for no longer than a test needs."""
+    monkeypatch.setattr(Pilot, "_wait_for_screen", _until_taken)
     for module in ("app", "pilot"):
         monkeypatch.setattr(f"textual.{module}.wait_for_idle", _until_idle)
     monkeypatch.setattr("textual.screen.UPDATE_PERIOD", REST_SECONDS)
@@ -60,25 +90,38 @@ def short_pauses(monkeypatch):
 def drawn_when_looked_at(monkeypatch):
     """A frame is drawn when a test looks, when it has pressed its keys (`Walk`), and when a picture is taken.
 
-    Without a terminal Textual draws every frame and throws it away: nearly half of the time of these tests.
+    Without a terminal Textual draws every frame and throws it away: nearly half of the time of these tests. What was
+    drawn stays until a widget or the layout has changed.
     """
-    drawn = Compositor.render_update
+    render = Compositor.render_update
 
     def render_update(compositor, full=False, **options):
-        return drawn(compositor, full, **options) if full else compositor._dirty_regions.clear()
+        return render(compositor, full, **options) if full else compositor._dirty_regions.clear()
 
-    monkeypatch.setattr(Compositor, "render_update", render_update)
+    def forgetting(method):
+        def call(*args, **options):
+            drawn.clear()
+            return method(*args, **options)
+
+        return call
+
+    monkeypatch.setattr(Compositor, "render_update", forgetting(render_update))
+    for kind, name in ((Compositor, "reflow"), (Compositor, "reflow_visible"), (Widget, "_set_dirty")):
+        monkeypatch.setattr(kind, name, forgetting(getattr(kind, name)))
+    yield
+    drawn.clear()
 
 
-@pytest.fixture(autouse=True)
-async def tasks_as_in_a_terminal():
-    """Starts tasks as they start in a terminal.
+if hasattr(asyncio, "eager_task_factory"):  # not before Python 3.12, neither here nor there
 
-    From Python 3.12 on `App.run` sets the eager task factory: a widget that is mounted is composed and mounted at once,
-    before the line after that which mounts it. `App.run_test`, which Pilot works through, leaves the loop as it is, so
-    what leans on the order of mounting is not seen to fail. Python 3.11 has no eager tasks, neither here nor there.
-    """
-    if hasattr(asyncio, "eager_task_factory"):
+    @pytest.fixture(autouse=True)
+    async def tasks_as_in_a_terminal():
+        """Starts tasks as they start in a terminal.
+
+        `App.run` sets the eager task factory: a widget that is mounted is composed and mounted at once, before the line
+        after that which mounts it. `App.run_test`, which Pilot works through, leaves the loop as it is, so what leans
+        on the order of mounting is not seen to fail.
+        """
         asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
 
 

@@ -454,7 +454,14 @@ def screen_text(app):
     return "\n".join(line for strip in strips(app) if (line := strip.text.rstrip()))
 
 
+drawn = {}
+"""By screen what was drawn of it, while nothing has changed (`drawn_when_looked_at`)."""
+
+
 def strips(app):
     """The lines of the screen, with their styles. A screenshot of Textual has the same, and takes ten times as long."""
-    visible_screen_stack.set(app._background_screens)  # a dialog lies over these
-    return app.screen._compositor.render_strips()
+    screen = app.screen
+    if screen not in drawn:
+        visible_screen_stack.set(app._background_screens)  # a dialog lies over these
+        drawn[screen] = screen._compositor.render_strips()
+    return drawn[screen]

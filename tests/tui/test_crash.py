@@ -4,7 +4,6 @@ restored, the session is closed and kept, the program is gone, and one line says
 import os
 import secrets
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from jaxprof.cli.output import ExitCode
 from jaxprof.session import Session
 from jaxprof.session.log import Library, load
 from terminal import Terminal
+from waiting import processes_with, until
 
 PALETTE = b"\x10"
 CRASHES = """
@@ -31,19 +31,7 @@ main()
 RUNS = "import time\nprint('it runs', flush=True)\nwhile True:\n    time.sleep(0.1)\n"
 
 
-def marked(mark):
-    """The processes with this in their environment."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark.encode() in (folder / "environ").read_bytes():
-                found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
-        except OSError:
-            continue
-    return found
-
-
-@pytest.mark.process
+@pytest.mark.process(programs=1)
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds what is left in /proc")
 def test_an_error_of_textual_ends_the_app_in_order(state_home, tmp_path):
     (tmp_path / "app.py").write_text(CRASHES)
@@ -68,7 +56,4 @@ def test_an_error_of_textual_ends_the_app_in_order(state_home, tmp_path):
     session = load(path, Session)
     assert session.complete
     assert session.notices == []
-    deadline = time.monotonic() + 20
-    while left := marked(mark):
-        assert time.monotonic() < deadline, left
-        time.sleep(0.05)
+    until(lambda: not processes_with(mark))

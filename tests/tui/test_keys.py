@@ -146,7 +146,7 @@ async def test_the_menu_does_by_its_letter_and_each_of_the_six_screens_shows_wha
 
 
 @pytest.mark.usefixtures("small_catalogue", "shelf")
-async def test_keys_that_arrive_together_close_a_dialog_once():
+async def test_keys_that_arrive_together_close_a_dialog_once_and_one_that_does_nothing_now_says_why():
     async with walking() as walk:
         home = await walk.home()
         await walk.press("m")
@@ -159,11 +159,7 @@ async def test_keys_that_arrive_together_close_a_dialog_once():
         await walk.on("HelpScreen")
         menu.on_key(events.Key("m", "m"))
         assert type(walk.screen).__name__ == "HelpScreen"
-
-
-@pytest.mark.usefixtures("small_catalogue", "shelf")
-async def test_a_key_that_does_nothing_now_says_why():
-    async with walking() as walk:
+        await walk.press("escape")
         await walk.home()
         await walk.press("c", "mark one with Space and go to the other; marked now: none")
         await walk.show(recorded.finished(), "program", "step")

@@ -43,13 +43,22 @@ async def shown(walk, place):
     await walk.show(place.tape(), place.mode, place.says, view=place.view)
 
 
+async def shown_again(walk, place):
+    """The screen that was left, with its session as it is."""
+    walk.app.action_go(place.mode)
+    await walk.mode(place.mode)
+    await walk.shows(place.says)
+    await walk.pause()
+
+
 @pytest.mark.parametrize("steps", STEPS, ids=lambda steps: steps[0].mode)
 async def test_escape_undoes_what_was_done_and_leaves_only_then(steps):
     place, *lines = steps
     async with walking() as walk:
         app = walk.app
+        await shown(walk, place)
         for keys in lines:
-            await shown(walk, place)
+            await shown_again(walk, place)
             top, before = app.screen, walk.text
             await walk.press(keys)
             await walk.pause()
@@ -79,7 +88,7 @@ def at_once(walk, letters):
         walk.app.post_message(events.Key("slash" if letter == "/" else letter, letter))
 
 
-async def test_letters_that_come_with_the_slash_are_one_search():
+async def test_letters_that_come_with_the_slash_are_one_search_and_the_menu_takes_its_own():
     places = (HOME, ""), (PROGRAM, ""), (PROGRAM, "m O"), (HLO, ""), (HLO, "m 9"), (TIMELINE, "")
     async with walking() as walk:
         for place, before in places:
@@ -90,10 +99,6 @@ async def test_letters_that_come_with_the_slash_are_one_search():
             await walk.until(lambda: typed(walk) == TYPED[1:], f"{TYPED[1:]!r} is typed")
             assert walk.app.current_mode == place.mode
             await walk.press("escape escape")
-
-
-async def test_the_letter_that_comes_with_the_key_of_the_menu_is_taken_there():
-    async with walking() as walk:
         await shown(walk, HOME)
         at_once(walk, "mx")
         await walk.on("FormDialog")

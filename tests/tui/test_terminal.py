@@ -104,7 +104,7 @@ def test_every_screen_and_its_dialogs_come_up(python, tmp_path):
         quits(terminal)
 
 
-@pytest.mark.process
+@pytest.mark.process(programs=1)
 @every_python
 def test_a_program_is_recorded_and_its_exit_code_is_the_apps(python, tmp_path):
     (tmp_path / "train.py").write_text(TRAINS)

@@ -181,7 +181,7 @@ async def test_a_search_counts_wraps_and_refuses_a_broken_expression():
 
 
 async def test_a_search_that_is_given_up_stops():
-    async with viewing(Document(large_hlo(2000, 98))) as (pilot, _):
+    async with viewing(Document(large_hlo(800, 98))) as (pilot, _):
         await pilot.press("slash", *"mul", "escape")
         await until(pilot, lambda: not any(w.is_running for w in pilot.app.workers if w.group == "search"))
         assert pilot.app.query_one(StageSide).hits is None

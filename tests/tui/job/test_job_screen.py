@@ -107,6 +107,7 @@ async def test_processes_are_sorted_and_filtered_and_have_two_views(folder):
         assert (rows.keys, rows.hidden) == ([3], 3)
         await walk.press("escape y")
         assert (rows.count, "is late" in walk.app.clipboard) == (4, True)
+        walk.app.clear_notifications()
 
         await walk.press("m T", "[Processes]", "status", gone="blank: unknown")
         await walk.press("m t", "[Steps]", "blank: unknown", gone="status")

@@ -24,19 +24,6 @@ def captured():
     return tape.session()
 
 
-async def test_a_program_without_a_capture_offers_a_rerun_with_one():
-    async with walking(SMALL) as walk:
-        for place in ("hlo", "profile"):
-            walk.app.set_session(recorded.finished().session(), None)
-            walk.app.switch_mode(place)
-            await walk.through("""
-                | has no capture | w runs it again | !variants
-                w | @FormDialog | capture steps 5
-                escape
-            """)
-            assert not walk.stage.programs, "nothing runs unseen"
-
-
 def test_what_counts_as_missing_and_why():
     missing = [uncaptured_program(one) for one in (captured(), finished().session(), Tape().session())]
     assert missing == [None, None, None], "a window was read; no program; nothing"
@@ -56,12 +43,14 @@ def test_a_program_that_nobody_writes_any_more_is_captured_by_running_it_again()
     assert why_no_capture(run) == "This run was interrupted before it was captured."
 
 
-async def test_without_a_run_a_screen_names_what_is_open_and_what_that_lacks(tmp_path):
+async def test_a_screen_without_what_it_shows_names_what_is_open_what_that_lacks_and_what_fills_it(tmp_path):
+    """It hides the widget that had the focus, which has it again when there is something."""
     hlo = tmp_path / "loss.hlo"
     hlo.write_text(HLO)
     folder = tmp_path / "train.jaxprof.d"
     folder.mkdir()
     job_folders.job(folder, job_folders.loop(), job_folders.loop())
+    program = recorded.finished().session()
     async with walking(SMALL) as walk:
         await walk.through("""
             4 | Nothing was run yet. | !s Sort
@@ -83,13 +72,16 @@ async def test_without_a_run_a_screen_names_what_is_open_and_what_that_lacks(tmp
         """)
         await walk.show(finished(), "profile", gone="is a job")
 
+        for place in ("hlo", "profile"):
+            walk.app.set_session(program, None)
+            walk.app.switch_mode(place)
+            await walk.through("""
+                | has no capture | w runs it again | !variants
+                w | @FormDialog | capture steps 5
+                escape
+            """)
+            assert not walk.stage.programs, "nothing runs unseen"
 
-async def test_what_was_empty_has_the_focus_again_when_there_is_something(tmp_path):
-    """A screen that has nothing to show hides the widget that had it."""
-    hlo = tmp_path / "loss.hlo"
-    hlo.write_text(HLO)
-    program = recorded.finished().session()
-    async with walking(SMALL) as walk:
         for mode, session, show, focused in (
             ("hlo", program_session(), lambda: walk.screen.open_file(hlo), "kernels"),
             ("program", program, lambda: walk.app.set_session(program, None), "findings"),

@@ -165,15 +165,15 @@ async def test_the_timeline_under_keys():
 
 
 async def test_a_timeline_of_more_lanes_than_lines_follows_the_cursor():
-    lanes = [profiles.lane("gpu:0", f"Stream #{number}", "stream", [("k", None, 0, 100)]) for number in range(1, 41)]
+    lanes = [profiles.lane("gpu:0", f"Stream #{number}", "stream", [("k", None, 0, 100)]) for number in range(1, 26)]
     tape = profiles.captured()
     tape.add(e.TextRecorded, "r2", name="timeline", text=profiles.text(lanes, []))
     async with walking(SMALL) as walk:
         view = await opened(walk, tape)
-        assert "gpu:0 #40" not in walk.text
-        await walk.press("pagedown " * 40, "gpu:0 #40", gone="gpu:0 #1 ")
-        assert view.browse.line == 39
-        await walk.press("k " * 39, "gpu:0 #1 ", gone="gpu:0 #40")
+        assert "gpu:0 #25" not in walk.text
+        await walk.press("pagedown " * 25, "gpu:0 #25", gone="gpu:0 #1 ")
+        assert view.browse.line == 24
+        await walk.press("k " * 24, "gpu:0 #1 ", gone="gpu:0 #25")
 
 
 async def test_the_timeline_under_the_mouse():

@@ -52,7 +52,7 @@ async def started(walk):
 # -- of a file ----------------------------------------------------------------------------------------------------
 
 
-async def test_the_summary_begins_with_the_largest_costs_and_compiles_with_the_ledger():
+async def test_the_summary_begins_with_the_largest_costs_compiles_with_the_ledger_and_memory_with_live_arrays():
     async with walking(MIDDLE) as walk:
         screen = await walk.show(recorded.finished(), "program", "✓ exit code 0", "37 compilations in 4.76 s (23 %)")
         result = program_result(walk.app.session, screen.run.id)
@@ -87,6 +87,9 @@ async def test_the_summary_begins_with_the_largest_costs_and_compiles_with_the_l
             escape | !hidden
         """)
         assert (len(rows.keys), walk.app.current_mode) == (5, "program")
+
+        await walk.through("6 | #profile | has no capture | KiB of arrays over time | highest")
+        assert arrays_of(result)[-1] == (result.wall_seconds, result.arrays.counts[-1][2]), "the last one until the end"
 
 
 async def test_times_lines_sources_and_advice(tmp_path, monkeypatch):
@@ -142,16 +145,6 @@ async def test_profile_and_hlo_lead_to_the_last_window():
             await walk.show(tape, "program", "exit code 0")
             await walk.through(f"m {letter} | #{mode}")
             assert walk.app.run_in_view == run
-
-
-async def test_memory_has_the_live_arrays_of_a_program_without_a_capture():
-    async with walking(MIDDLE) as walk:
-        await walk.show(recorded.finished(), "program", "✓ exit code 0")
-        await walk.through("6 | #profile | has no capture | KiB of arrays over time | highest")
-        program = program_result(walk.app.session, next(iter(walk.app.session.runs)))
-        assert arrays_of(program)[-1] == (program.wall_seconds, program.arrays.counts[-1][2]), (
-            "the last one until the end"
-        )
 
 
 # -- while it goes on ---------------------------------------------------------------------------------------------
@@ -220,6 +213,7 @@ async def test_a_program_is_followed_captured_cancelled_and_run_again():
         await walk.press("C", "Interrupted, as by ctrl+c")
         await walk.press("C")
         await walk.until(lambda: program.cancelled == ["r1", "r1"])
+        walk.app.clear_notifications()
         program.finish(3)
         await walk.shows("✗ exit code 3")
         await walk.until(lambda: not walk.app.live.busy and screen._clock is None)
@@ -323,9 +317,16 @@ def test_the_head_says_what_bounds_the_loop_or_that_it_is_unknown(unseen, said):
     assert [text for text, _ in known if "bound" in text] == ([said] if said else [])
 
 
-async def test_the_lines_under_their_loops_open_close_and_are_listed():
-    async with walking((120, 40)) as walk:
-        await walk.show(recorded.finished(), "program")
+async def test_no_list_is_drawn_again_in_vain_and_lines_under_their_loops_open_close_and_are_listed(monkeypatch):
+    async with walking() as walk:
+        screen = await walk.show(recorded.finished(), "program", "step")
+        drawn = []
+        with monkeypatch.context() as patched:
+            for listed in screen.query(RowList):
+                patched.setattr(listed, "refresh", lambda *regions, listed=listed, **rest: drawn.append(listed))
+            screen.show_session(frozenset({"r1"}), replaced=False)
+        assert drawn == []
+
         await walk.press("m O", "▾ loop at line 85", "▾ line 91 float()", "6.00 s   29 %")
         tree = walk.find(TimeTree)
         every = len(tree.keys)
@@ -340,13 +341,3 @@ async def test_the_lines_under_their_loops_open_close_and_are_listed():
         await walk.press("s / 'float enter", "line 91 float()", gone="line 88 step")
         await walk.press("enter")
         await walk.on("SourceLines")
-
-
-async def test_no_list_of_a_program_is_drawn_again_while_nothing_changes(monkeypatch):
-    async with walking() as walk:
-        screen = await walk.show(recorded.finished(), "program", "step")
-        drawn = []
-        for listed in screen.query(RowList):
-            monkeypatch.setattr(listed, "refresh", lambda *regions, listed=listed, **rest: drawn.append(listed))
-        screen.show_session(frozenset({"r1"}), replaced=False)
-        assert drawn == []

@@ -127,7 +127,13 @@ async def test_failed_runs_say_why_in_their_row_and_in_full_and_leave_with_their
         await walk.until(lambda: screen.chosen is None)
 
 
-async def test_what_a_row_of_an_opened_profile_cannot_do_is_not_named_and_says_why():
+async def test_what_a_row_of_an_opened_profile_cannot_do_says_why_and_a_wide_interval_has_its_ends():
+    tape = Tape()
+    tape.plan("r1", "a long name of a variant")
+    tape.plan("r2", "another long name", baseline="r1")
+    tape.start("r1")
+    tape.turns("r1", [0.1e-3, 9e-3, 0.2e-3, 9e-3, 1e-3, 0.1e-3] * 3, 1)
+    tape.finish("r1")
     async with walking() as walk:
         await walk.show(profiles.imported(), "results", "jit_selu")
         named = ("Run again", "Compare")
@@ -141,16 +147,6 @@ async def test_what_a_row_of_an_opened_profile_cannot_do_is_not_named_and_says_w
             await walk.until(lambda why=why: why in walk.said, key)
         await walk.show(sessions.finished(), "results")
         await walk.until(lambda: not [one for one in named if one not in str(walk.find(KeyBar).render())])
-
-
-async def test_an_interval_wider_than_the_median_has_its_two_ends_where_they_fit():
-    tape = Tape()
-    tape.plan("r1", "a long name of a variant")
-    tape.plan("r2", "another long name", baseline="r1")
-    tape.start("r1")
-    tape.turns("r1", [0.1e-3, 9e-3, 0.2e-3, 9e-3, 1e-3, 0.1e-3] * 3, 1)
-    tape.finish("r1")
-    async with walking() as walk:
         for size, shown in ((WIDE, "89 µs to 4.0 ms"), (SMALL, "± >50 %")):
             await walk.pilot.resize_terminal(*size)
             await walk.show(tape, "results", f" {shown}  █")

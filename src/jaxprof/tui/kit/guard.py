@@ -14,9 +14,8 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, ClassVar, Final, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import textual
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
     from textual.message import Message
     from textual.timer import Timer
 
-Given = ParamSpec("Given")
-Answer = TypeVar("Answer")
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 Made = TypeVar("Made")
 Work = Callable[[], object]
@@ -88,16 +85,16 @@ class Guarded(MessagePump):
                 setattr(cls, name, guarded(method))
 
     def call_next(self, callback: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-        super().call_next(_guarded_callback(self, callback), *args, **kwargs)
+        super().call_next(_call, self, callback, *args, **kwargs)
 
     def call_later(self, callback: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:
-        return super().call_later(_guarded_callback(self, callback), *args, **kwargs)
+        return super().call_later(_call, self, callback, *args, **kwargs)
 
     def call_after_refresh(self, callback: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:
-        return super().call_after_refresh(_guarded_callback(self, callback), *args, **kwargs)
+        return super().call_after_refresh(_call, self, callback, *args, **kwargs)
 
     def set_interval(self, interval: float, callback: Callable[..., Any] | None = None, **options: Any) -> Timer:
-        return super().set_interval(interval, callback and _guarded_callback(self, callback), **options)
+        return super().set_interval(interval, callback and partial(_call, self, callback), **options)
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         """Return why an action does nothing now, in words that are empty if that is obvious; None if it works. Its key
@@ -137,7 +134,7 @@ def guarded(method: Handler) -> Handler:
 
         @wraps(method)
         def made(self: MessagePump, *args: Any, **kwargs: Any) -> Iterator[Any]:
-            with _boundary(self, where):
+            with _Boundary(self, where):
                 yield from method(self, *args, **kwargs)
 
         return made  # type: ignore[return-value]
@@ -146,7 +143,7 @@ def guarded(method: Handler) -> Handler:
 
         @wraps(method)
         async def awaited(self: MessagePump, *args: Any, **kwargs: Any) -> Any:
-            with _boundary(self, where):
+            with _Boundary(self, where):
                 return await method(self, *args, **kwargs)
             return otherwise(self)
 
@@ -154,32 +151,37 @@ def guarded(method: Handler) -> Handler:
 
     @wraps(method)
     def called(self: MessagePump, *args: Any, **kwargs: Any) -> Any:
-        with _boundary(self, where):
+        with _Boundary(self, where):
             return method(self, *args, **kwargs)
         return otherwise(self)
 
     return called  # type: ignore[return-value]
 
 
-@contextmanager
-def _boundary(node: MessagePump, where: str) -> Iterator[None]:
-    """Show what escapes from `where`, and let the node go on; SkipAction leaves the key to the next node."""
-    try:
-        yield
-    except SkipAction:
-        raise
-    except Exception as error:  # noqa: BLE001  nothing above this frame would keep the app running
-        report(node, error, f"{type(node).__name__}{where}")
+class _Boundary:
+    """Shows what escapes from `where`, and lets the node go on; SkipAction leaves the key to the next node. Entered for
+    each call of each method, which a context manager made of a generator would slow down."""
+
+    __slots__ = ("_node", "_where")
+
+    def __init__(self, node: MessagePump, where: str) -> None:
+        self._node, self._where = node, where
+
+    def __enter__(self) -> None:
+        """Nothing is to be done."""
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        if not isinstance(error, Exception) or isinstance(error, SkipAction):
+            return False
+        report(self._node, error, f"{type(self._node).__name__}{self._where}")
+        return True
 
 
-def _guarded_callback(node: MessagePump, callback: Callable[Given, Any]) -> Callable[Given, Any]:
-    @wraps(callback)
-    async def call(*args: Given.args, **kwargs: Given.kwargs) -> Any:
-        with _boundary(node, f": {getattr(callback, '__qualname__', 'a callback')}"):
-            answer = callback(*args, **kwargs)
-            return await answer if inspect.isawaitable(answer) else answer
-
-    return call
+async def _call(node: MessagePump, callback: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call what a node was asked to call later."""
+    with _Boundary(node, f": {getattr(callback, '__qualname__', 'a callback')}"):
+        answer = callback(*args, **kwargs)
+        return await answer if inspect.isawaitable(answer) else answer
 
 
 _reported: Final[WeakKeyDictionary[App[Any], dict[str, float]]] = WeakKeyDictionary()

@@ -210,15 +210,24 @@ class KeyBar(Bar):
     """
 
     _keys: Sequence[BarKey] = ()
+    _changed = False
 
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
-        # Which keys work depends on the app's current screen. From Python 3.12 on, where Textual's tasks start at once,
-        # this widget is mounted before the app has a current screen, and `call_next` would run as early.
-        self.call_later(self._bindings_changed, self.screen)
+        self._bindings_changed(self.screen)
 
     def _bindings_changed(self, screen: Screen[object]) -> None:
-        if screen is not self.screen or screen is not self.app.screen:  # under a dialog it stays as it is
+        """Show the keys once for all changes that come together: each key is asked whether it works.
+
+        Which do depends on the app's current screen. From Python 3.12 on, where Textual's tasks start at once, this
+        widget is mounted before the app has a current screen, and `call_next` would run as early.
+        """
+        if not self._changed:
+            self._changed = self.call_later(self._show_keys)
+
+    def _show_keys(self) -> None:
+        self._changed, screen = False, self.screen
+        if screen is not self.app.screen:  # under a dialog it stays as it is
             return
         keys: dict[str, BarKey] = {}
         for active in screen.active_bindings.values():
