@@ -100,8 +100,3 @@ def keep(
     path.write_bytes(b"".join(lines))
     os.utime(path, (began, began))
     return path
-
-
-def keep_all(folder: Path, values: Sequence[float], **of_run: Any) -> list[Path]:
-    """A session with one run for each median."""
-    return [keep(folder, number, run("r1", median, **of_run)) for number, median in enumerate(values)]

@@ -45,7 +45,7 @@ ORDINARY = f"""{WORLD}
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     atexit.register(print, "bye")
     for how in ("fork", "spawn"):
-        with multiprocessing.get_context(how).Pool(2) as pool:
+        with multiprocessing.get_context(how).Pool(1) as pool:
             print(pool.map(work, range(3)))
     raise ValueError("ähm")
 """
@@ -136,11 +136,11 @@ def test_a_module_is_run_as_python_does_and_a_sitecustomize_that_fails_is_the_us
     assert (run.status, notes_of(run)) == ("ok", ["no_jax"])
 
 
-@pytest.mark.process
-def test_a_missing_file_ends_as_in_python_and_nothing_is_recorded(tmp_path):
-    recorded = run_recorded(tmp_path, "nothing.py")
-    assert (recorded.code, recorded.out) == (run_alone(tmp_path, "nothing.py").code, "")
-    assert "there is no file nothing.py" in recorded.notes
+def test_a_missing_file_ends_as_in_python_and_nothing_is_recorded(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = call("script", "--plain", "--out", OUT, "nothing.py")
+    assert (said.code, said.out) == (2, "")
+    assert "there is no file nothing.py" in said.err
     assert not (tmp_path / OUT).exists()
 
 

@@ -121,9 +121,8 @@ def torn(path):
 
 @pytest.fixture(scope="module")
 def three_rolled(tmp_path_factory):
-    """A job of three processes, of which the middle one is late, and what is read of its roll-ups."""
-    folder = roll_all(job(tmp_path_factory.mktemp("three"), loop(), loop(data=0.3), loop()))
-    return folder, read_job_figures(folder)
+    """A job of three processes, of which the middle one is late, with its roll-ups."""
+    return roll_all(job(tmp_path_factory.mktemp("three"), loop(), loop(data=0.3), loop()))
 
 
 @pytest.mark.parametrize(
@@ -131,8 +130,7 @@ def three_rolled(tmp_path_factory):
     [*(("processes", damage) for damage in (Path.unlink, empty, torn, foreign, of_another_version)), ("parts", torn)],
 )
 def test_a_roll_up_that_cannot_be_used_is_replaced_by_its_session(tmp_path, three_rolled, read_sessions, table, damage):
-    made, expected = three_rolled
-    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    expected = read_job_figures(shutil.copytree(three_rolled, tmp_path, dirs_exist_ok=True))
     path = file_of(tmp_path, table, 1)
     damage(path)
     found = read_job_figures(tmp_path)
@@ -143,8 +141,7 @@ def test_a_roll_up_that_cannot_be_used_is_replaced_by_its_session(tmp_path, thre
 
 
 def test_a_roll_up_alone_is_shown_and_that_is_said(tmp_path, three_rolled):
-    made, expected = three_rolled
-    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    expected = read_job_figures(shutil.copytree(three_rolled, tmp_path, dirs_exist_ok=True))
     (tmp_path / "process-00002.jaxprof").unlink()
     found = read_job_figures(tmp_path)
     assert found.findings == expected.findings

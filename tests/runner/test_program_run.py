@@ -5,7 +5,6 @@ import signal
 import subprocess
 import threading
 import time
-from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -198,8 +197,9 @@ def test_a_program_that_will_not_end_is_killed_with_its_children_when_the_app_is
 @pytest.mark.process
 @pytest.mark.parametrize("asked", [True, False])
 def test_what_was_asked_to_end_before_it_was_killed_did_not_lack_memory(asked):
-    ignores = partial(signal.signal, signal.SIGTERM, signal.SIG_IGN)
-    sleeps = subprocess.Popen(["sleep", "60"], preexec_fn=ignores)
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # which a child inherits
+    sleeps = subprocess.Popen(["sleep", "60"])
+    signal.signal(signal.SIGTERM, before)
     started = SimpleNamespace(pipes=(*os.pipe(), *os.pipe()), began_seconds=0.0, process=sleeps)
     process = ProgramProcess("python", ProgramCommand(path="x.py"), inherit=True, started=started)
     try:

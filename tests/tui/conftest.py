@@ -45,7 +45,8 @@ def styles_parsed_once(monkeypatch):
 
 def _is_taken(node):
     """Whether it has dealt with all its messages, and waits for the next."""
-    return node._closing or node._closed or (node._message_queue.empty() and bool(node._message_queue._getters))
+    queue = node._message_queue
+    return node._closing or node._closed or (queue.empty() and bool(queue.ready_event._waiters))
 
 
 async def _until_taken(pilot, timeout=PATIENCE_SECONDS):
