@@ -29,6 +29,7 @@ import contextlib
 import io
 import os
 import random
+import signal
 import socket
 import sys
 import tempfile
@@ -101,6 +102,8 @@ def command(home: Path, *words: object) -> Ended:
 def kills(phases: Sequence[str]) -> int:
     """Kills at these phases, prints the table, and returns 1 if there was a fault."""
     table: dict[str, Kills] = {}
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script; children would inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     for case in every_case():
         if case.phase not in phases:
             continue
