@@ -140,3 +140,9 @@ def test_a_whole_module_is_not_read_for_its_notices(monkeypatch):
 def test_a_scan_overlooks_nothing_where_a_word_is_wrong(old, new, code):
     assert old in _PRINTED
     assert codes(module(_PRINTED.replace(old, new)), serious=False) == {code}
+
+
+def test_what_is_missing_is_said_also_where_nothing_runs():
+    uncalled = "apart {\n  ROOT r = f32[] negate(lost)\n}\n\nENTRY main"
+    (found,) = notices(module(_WHOLE.replace("ENTRY main", uncalled)))
+    assert (found.code, found.message) == ("missing", "'lost' is used, but not in the text")
