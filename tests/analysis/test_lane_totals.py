@@ -6,11 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from golden import cases, figures_text, held_cases
-from jaxprof.analysis.lanes.kinds import KINDS, kind_of
-from jaxprof.analysis.lanes.navigation import longest_idle
-from jaxprof.analysis.lanes.rows import lanes_of
-from jaxprof.analysis.lanes.totals import kernels_on, range_totals
-from jaxprof.analysis.timeline import Timeline, TimelineCounter, TimelineLane
+from jaxprof.analysis.lanes import kernels_on, lanes_of, longest_idle, range_totals
+from jaxprof.analysis.timeline import KINDS, Timeline, TimelineCounter, TimelineLane, kind_of
 
 SPAN = 60
 

@@ -13,8 +13,7 @@ from xplane_wire import Line, Plane
 
 from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
 from jaxprof.analysis.explain.derive import explanation
-from jaxprof.analysis.lanes.rows import lanes_of
-from jaxprof.analysis.lanes.totals import kernels_on, range_totals
+from jaxprof.analysis.lanes import kernels_on, lanes_of, range_totals
 from jaxprof.analysis.measured import kernels_of, measured, whole_profile
 from jaxprof.analysis.ranking import ranking_on, roofline_ceilings
 from jaxprof.analysis.timeline import read_timeline

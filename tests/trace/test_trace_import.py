@@ -9,8 +9,7 @@ import pytest
 from made_traces import cpu_plane, gpu_planes, host, hosts, on_cpu, on_gpu, op, read
 from xplane_wire import Line, Plane, space_bytes
 
-from jaxprof.analysis.lanes.rows import lanes_of
-from jaxprof.analysis.lanes.totals import range_totals
+from jaxprof.analysis.lanes import lanes_of, range_totals
 from jaxprof.analysis.measured import measured, whole_profile
 from jaxprof.analysis.opener import Kind, kind_of
 from jaxprof.analysis.timeline import read_timeline

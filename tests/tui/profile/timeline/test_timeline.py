@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 
 from golden import held_cases
 from jaxprof import events as e
-from jaxprof.analysis.lanes.kinds import KINDS
-from jaxprof.analysis.lanes.navigation import End, other_end
-from jaxprof.analysis.lanes.rows import DEEPEST, lanes_of
-from jaxprof.analysis.timeline import Timeline, TimelineCounter, TimelineLane, read_timeline, readings_within
+from jaxprof.analysis.lanes import DEEPEST, End, lanes_of, other_end
+from jaxprof.analysis.timeline import KINDS, Timeline, TimelineCounter, TimelineLane, read_timeline, readings_within
 from jaxprof.errors import FileRefusedError
 from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.profile.timeline.browse import LEAST_NS, AxisWindow, Browse

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.lanes.navigation import End, Stretch, idle_around, longest_idle, other_end
+from jaxprof.analysis.lanes import End, Stretch, idle_around, longest_idle, other_end
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.lanes.rows import LaneGroup, LaneRow, Lanes
+    from jaxprof.analysis.lanes import LaneGroup, LaneRow, Lanes
 
 
 LEAST_NS = 200

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxprof.analysis.lanes.kinds import KINDS
-from jaxprof.analysis.lanes.rows import Busy, Ints, LaneGroup, LaneRow
+from jaxprof.analysis.lanes import Busy, Ints, LaneGroup, LaneRow
+from jaxprof.analysis.timeline import KINDS
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.kit.drawing import SPARKS
 from jaxprof.tui.profile.timeline.browse import AxisWindow

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from textual.content import Content
 
-from jaxprof.analysis.lanes.kinds import COUNTER, KINDS
 from jaxprof.analysis.profile import FOUND_BY, mean_step
+from jaxprof.analysis.timeline import COUNTER, KINDS
 from jaxprof.events import StepParts, StepTimes
 from jaxprof.facts import Fact, at, column
 from jaxprof.report.renderers import Table
@@ -24,8 +24,7 @@ from jaxprof.tui.profile.timeline.drawing import STYLES, busy_share, lane_name
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, percent_or_less, scaled, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.lanes.navigation import End
-    from jaxprof.analysis.lanes.rows import LaneGroup, LaneRow, Lanes
+    from jaxprof.analysis.lanes import End, LaneGroup, LaneRow, Lanes
     from jaxprof.events import StepsMeasured
     from jaxprof.tui.profile.timeline.browse import Browse
 
@@ -171,7 +170,7 @@ def range_facts(lanes: Lanes, span: tuple[int, int], lane: int, width: int, heig
     On the left stand the lanes, the one under the cursor first; on the right the names that took most of the time:
     kernels of its device or, on a host, names of the lane itself.
     """
-    from jaxprof.analysis.lanes.totals import kernels_on, range_totals
+    from jaxprof.analysis.lanes import kernels_on, range_totals
 
     totals = range_totals(lanes, *span)
     group, here, whole = lanes.lanes[lane], totals.get(lane), span[1] - span[0]

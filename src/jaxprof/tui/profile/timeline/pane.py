@@ -20,8 +20,7 @@ from jaxprof.units import counted, integer, seconds
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.analysis.lanes.navigation import Matches
-    from jaxprof.analysis.lanes.rows import Lanes
+    from jaxprof.analysis.lanes import Lanes, Matches
     from jaxprof.analysis.timeline import TimelineOp
     from jaxprof.events import StepsMeasured
     from jaxprof.session import Session
@@ -79,7 +78,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
 
     def _read(self, session: Session, run: str) -> None:
         """Post the lanes with kinds guessed from names, then with the kinds from the HLO. Runs in a thread."""
-        from jaxprof.analysis.lanes.rows import lanes_of
+        from jaxprof.analysis.lanes import lanes_of
         from jaxprof.analysis.measured import kernels_of
         from jaxprof.analysis.timeline import TEXT_NAME, read_timeline, readings_within
 
@@ -205,7 +204,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
 
     @on(FilterLine.Edited)
     def _search(self, message: FilterLine.Edited) -> None:
-        from jaxprof.analysis.lanes.navigation import search
+        from jaxprof.analysis.lanes import search
 
         self._matches, self._search_state = None, ""
         if message.text and self.view.lanes is not None:
@@ -250,7 +249,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
 
     def want_kernel(self, name: str) -> None:
         """Go to the first execution of a kernel, once the timeline has been read."""
-        from jaxprof.analysis.lanes.navigation import search
+        from jaxprof.analysis.lanes import search
 
         self._kernel, lanes = name, self.view.lanes
         if not name or lanes is None:

@@ -23,8 +23,7 @@ from jaxprof.tui.profile.timeline.facts import NS
 from jaxprof.units import seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.lanes.navigation import Matches
-    from jaxprof.analysis.lanes.rows import Lanes
+    from jaxprof.analysis.lanes import Lanes, Matches
 
 
 WHEEL_ZOOM = 1.25

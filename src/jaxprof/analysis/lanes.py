@@ -1,20 +1,32 @@
 """The lanes of a timeline as sorted arrays, so that drawing costs what is shown, not what exists.
 
 A lane is a device stream or a group of threads. It has a row for each level of nesting of each thread; the intervals of
-a row do not overlap. A lane of several rows also has a summary of its outermost intervals.
+a row do not overlap. A lane of several rows also has a summary of its outermost intervals. The totals of a range cost
+one pass over its intervals. Jumps go to the longest idle times of a row, and a search is by the name of an interval or
+of its op, or from a launch on the host to its kernel and back, which share a correlation id.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxprof.analysis.lanes.kinds import COUNTER, DEVICE_LANES, KINDS, kind_of
-from jaxprof.analysis.timeline import Timeline, TimelineCounter, TimelineLane, TimelineOp
+from jaxprof.analysis.timeline import (
+    COUNTED_LANES,
+    COUNTER,
+    DEVICE_LANES,
+    KINDS,
+    Timeline,
+    TimelineCounter,
+    TimelineLane,
+    TimelineOp,
+    kind_of,
+)
 from jaxprof.errors import FileRefusedError
 from jaxprof.grouping import grouped
 from jaxprof.trace.intervals import Coverage, joined
@@ -310,3 +322,190 @@ def _summary(title: str, rows: list[LaneRow], kinds: Ints) -> LaneRow:
     columns = [joined(column) for column in zip(*((row.starts, row.ends, row.label) for row in outermost), strict=True)]
     order = np.argsort(columns[0], kind="stable")
     return _row(title, 0, kinds, *(column[order] for column in columns), capacity=len(outermost))
+
+
+@dataclass(frozen=True, slots=True)
+class NameTotal:
+    """The intervals of one name in a range."""
+
+    name: str
+    count: int
+    self_ns: int
+    """Nanoseconds within the range, without intervals nested inside."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneTotals:
+    """Totals of a lane in a range."""
+
+    lane: int
+    """Index in `Lanes.lanes`."""
+    span_ns: int
+    busy_ns: int
+    """Nanoseconds in which anything ran, summed over threads."""
+    threads: int
+    count: int
+    """Number of intervals that are at least partly in the range."""
+    names: tuple[NameTotal, ...]
+    """Names, longest time first."""
+    left_out: int | None = 0
+    """`LaneGroup.left_out` for the whole timeline; `count` and `names` are without these intervals."""
+
+    @property
+    def busy_share(self) -> float | None:
+        """Busy share of the range, from 0 to 1, as the mean over threads. None if intervals may be missing."""
+        return None if self.left_out is None else self.busy_ns / max(1, self.span_ns * self.threads)
+
+    @property
+    def idle_ns(self) -> int | None:
+        """Nanoseconds in which nothing ran, summed over threads. None if intervals may be missing."""
+        return None if self.left_out is None else self.span_ns * self.threads - self.busy_ns
+
+
+def range_totals(lanes: Lanes, begin: int, end: int) -> dict[int, LaneTotals]:
+    """Return the totals from `begin` to `end` (nanoseconds) of every lane that is not a counter, by its number, in the
+    order of the timeline."""
+    return {at: _totals(at, lane, begin, end) for at, lane in enumerate(lanes.lanes) if lane.summary.values is None}
+
+
+def kernels_on(lanes: Lanes, device: str, totals: Iterable[LaneTotals]) -> tuple[NameTotal, ...]:
+    """Return what ran on a device, over all lanes that hold each kernel once, longest time first."""
+    held = [found for found in totals if lanes.lanes[found.lane].kind in COUNTED_LANES]
+    return _merged(total for found in held if lanes.lanes[found.lane].device == device for total in found.names)
+
+
+def _totals(at: int, lane: LaneGroup, begin: int, end: int) -> LaneTotals:
+    took, counts = np.zeros(len(lane.labels)), np.zeros(len(lane.labels), np.int64)
+    nests = lane.kind != "stream"  # kernels of one stream may overlap without one holding the other
+    for row, below in zip(lane.rows, [*lane.rows[1:], None], strict=True):
+        part = row.inside(begin, end)
+        starts, ends, label = np.maximum(row.starts[part], begin), np.minimum(row.ends[part], end), row.label[part]
+        own = ends - starts
+        if nests and below is not None and below.level == row.level + 1:
+            nested = below.inside(begin, end)
+            own = own - Coverage(below.starts[nested], below.ends[nested]).within(starts, ends)
+        counts += np.bincount(label, minlength=len(counts))
+        took += np.bincount(label, weights=own, minlength=len(took))
+    names = _merged(
+        NameTotal(lane.labels[label][0], int(counts[label]), round(float(took[label])))
+        for label in np.flatnonzero(counts).tolist()
+    )
+    threads = sum(row.level == 0 for row in lane.rows)
+    busy = lane.active.between(begin, end)
+    return LaneTotals(at, end - begin, busy, threads, int(counts.sum()), names, lane.left_out)
+
+
+def _merged(totals: Iterable[NameTotal]) -> tuple[NameTotal, ...]:
+    """Merge the totals of equal names, longest time first."""
+    by_name: dict[str, NameTotal] = {}
+    for total in totals:
+        known = by_name.get(total.name, NameTotal(total.name, 0, 0))
+        by_name[total.name] = NameTotal(total.name, known.count + total.count, known.self_ns + total.self_ns)
+    return tuple(sorted(by_name.values(), key=lambda total: (-total.self_ns, total.name)))
+
+
+Stretch = tuple[int, int]
+"""Begin and end of an idle time of a row, between two intervals."""
+
+
+def idle_around(row: LaneRow, time: int) -> tuple[int | None, int | None]:
+    """Return where the idle time at `time` begins and ends; None before the first interval, or after the last one."""
+    after = int(np.searchsorted(row.starts, time, "right"))
+    begin = int(row.ends[:after].max()) if after else None
+    return begin, int(row.starts[after]) if after < len(row.starts) else None
+
+
+def longest_idle(row: LaneRow, before: Stretch | None = None) -> Stretch | None:
+    """Return the longest idle time; with `before`, the one that follows it in order of length. Of equal ones, the
+    earlier comes first; after the shortest comes the longest again.
+
+    One pass for each key press: sorting a million idle times takes twenty times as long.
+    """
+    ran = Coverage.of(row.starts, row.ends)
+    begins, ends = ran.ends[:-1], ran.starts[1:]
+    if not len(begins):
+        return None
+    sizes = ends - begins
+    remaining = np.ones(len(begins), np.bool_)
+    if before is not None and (begins == before[0]).any():
+        size = before[1] - before[0]
+        remaining = (sizes < size) | ((sizes == size) & (begins > before[0]))
+    candidates = np.flatnonzero(remaining) if remaining.any() else np.arange(len(begins))
+    at = int(candidates[sizes[candidates].argmax()])
+    return int(begins[at]), int(ends[at])
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """An interval in a row of a lane: a match of a search, or one end of a link."""
+
+    lane: int
+    row: int
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """All intervals that match by their own name or that of their op, in order of their start."""
+
+    starts: Ints
+    ends: Ints
+    places: Ints
+    """Where each match is: the three numbers of its `End`."""
+    busy: dict[tuple[int, int], Busy]
+    """Matches of each row, and of each lane's summary as row -1."""
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def median_ns(self) -> float:
+        """Median length in nanoseconds; NaN without matches."""
+        return float(np.median(self.ends - self.starts))
+
+    def end(self, number: int) -> End:
+        """Return where a match is."""
+        return End(*self.places[number].tolist())
+
+
+def search(lanes: Lanes, pattern: re.Pattern[str]) -> Matches:
+    """Return the matches of an expression in all lanes."""
+    found: list[tuple[Ints, Ints, Ints]] = []
+    busy: dict[tuple[int, int], Busy] = {}
+    for at, lane in enumerate(lanes.lanes):
+        wanted = np.array([_is_match(lanes, *label, pattern) for label in lane.labels], np.bool_)
+        hits = [np.flatnonzero(wanted[row.label]) for row in lane.rows]
+        of_lane = [
+            (row.starts[hit], row.ends[hit], np.stack([np.full_like(hit, at), np.full_like(hit, number), hit], 1))
+            for number, (row, hit) in enumerate(zip(lane.rows, hits, strict=True))
+        ]
+        busy |= {(at, number): Busy.of(*row[:2]) for number, row in enumerate(of_lane) if len(row[0])}
+        if wanted.any():
+            busy[at, -1] = Busy.of(*(joined(row[side] for row in of_lane) for side in (0, 1)))
+        found += of_lane
+    starts, ends = (joined(row[side] for row in found) for side in (0, 1))
+    order = np.argsort(starts, kind="stable")
+    places = np.concatenate([np.zeros((0, 3), np.int64), *(row[2] for row in found)])
+    return Matches(starts[order], ends[order], places[order], busy)
+
+
+def _is_match(lanes: Lanes, name: str, op: int | None, pattern: re.Pattern[str]) -> bool:
+    return bool(pattern.search(name) or (op is not None and pattern.search(lanes.ops[op].name)))
+
+
+def other_end(lanes: Lanes, end: End) -> End | None:
+    """Return the first kernel of a launch, or the launch of a kernel; None if there is none. One pass over the rows of
+    the other side."""
+    here = lanes.lanes[end.lane]
+    correlation = here.rows[end.row].correlation
+    if correlation is None or correlation[end.index] < 0:
+        return None
+    others = [
+        (int(row.starts[index]), End(at, number, index))
+        for at, lane in enumerate(lanes.lanes)
+        if lane.on_device != here.on_device
+        for number, row in enumerate(lane.rows)
+        if row.correlation is not None
+        for index in np.flatnonzero(row.correlation == correlation[end.index]).tolist()
+    ]
+    return min(others, key=itemgetter(0))[1] if others else None
