@@ -58,7 +58,7 @@ from jaxprof.analysis.ab import ab_results  # noqa: E402
 from jaxprof.analysis.gate import judged_times, read_limits  # noqa: E402
 from jaxprof.session import Session  # noqa: E402
 from jaxprof.session.log.reader import load  # noqa: E402
-from jaxprof.stats.student import t_quantile  # noqa: E402
+from jaxprof.stats.location import t_quantile  # noqa: E402
 
 PROGRAMS = ROOT / "bench" / "programs"
 WORKLOADS = ("matmul", "sines", "sorting")

@@ -10,7 +10,7 @@ from analysis.made_runs import hlo_text, planned, program_text, session
 from golden import figures_text, held, held_cases
 from hlo.analysis.programs import fused, looped, shapes, written
 from jaxprof import events as e
-from jaxprof.analysis.run_difference import module_difference, run_difference
+from jaxprof.analysis.session_difference import module_difference, run_difference
 from report.sessions import kernel_times
 
 

@@ -15,7 +15,7 @@ from jaxprof import events as e
 from jaxprof.analysis.ab import ab_results
 from jaxprof.analysis.difference import FigureDifference
 from jaxprof.analysis.gate import GateBase, GateResult, GateRow, judged, judged_times, read_limit, read_limits
-from jaxprof.analysis.run_difference import run_difference
+from jaxprof.analysis.session_difference import run_difference
 from jaxprof.cli.answers import Outcome
 from jaxprof.cli.commands.gate import _exit_code
 from jaxprof.cli.output import ExitCode

@@ -54,7 +54,7 @@ def test_a_larger_limit_is_never_worse(by, most, spread, count):
 def test_a_refusal_and_other_hours_decide_nothing():
     slow = grown(0.5, 0.51, 0.52)
     assert refuse(slow, "another kind of device").within(0.05)[1] == "another kind of device"
-    apart = compare_apart([[0.01], [0.0101]], [[0.02], [0.0201]])
+    apart = compare_apart(0.01, 0.02)
     assert apart.within(0.05)[1] == "not measured together"
     nothing = compare([])
     assert nothing.within(0.05)[1] == "a side has no samples"

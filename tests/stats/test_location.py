@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from golden import figures_text, held, held_cases
 from jaxprof.analysis.run_result import break_even_calls
-from jaxprof.stats.location import Location, Spread, bounded_exp, launch_mean, location, of_difference
+from jaxprof.stats.location import Location, Spread, bounded_exp, launch_mean, location, of_difference, t_quantile
 from jaxprof.stats.modes import _has_valley, two_modes
-from jaxprof.stats.student import t_quantile
 from jaxprof.stats.summary import bootstrap_medians, histogram, median_interval, outliers, summarise
 from stats.machines import neighbours
 

@@ -14,14 +14,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from jaxprof.analysis.difference import FACTS, TIMES, Compared, FigureDifference
-from jaxprof.analysis.run_difference import (
+from jaxprof.analysis.run_result import result
+from jaxprof.analysis.session_difference import (
     CollectiveDifference,
+    PhaseDifference,
     RunDifference,
     arguments_of,
     measurement,
     run_difference,
 )
-from jaxprof.analysis.run_result import result
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.grouping import paired
 from jaxprof.stats.comparison import LimitState, TimeComparison
@@ -29,7 +30,6 @@ from jaxprof.units import counted
 
 if TYPE_CHECKING:
     from jaxprof.analysis.ab import AbResult
-    from jaxprof.analysis.session_difference import PhaseDifference
     from jaxprof.session import Run, Session
 
 Program: TypeAlias = "tuple[Session, Run]"

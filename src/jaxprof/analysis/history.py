@@ -10,17 +10,15 @@ import hashlib
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from jaxprof.analysis.difference import FACTS, Difference, Unit, environments
-from jaxprof.analysis.memory import peak_memory
-from jaxprof.analysis.run_difference import measurement
-from jaxprof.analysis.run_result import COUNTED_FACTS, run_cost, summaries_over_launches
-from jaxprof.analysis.session_difference import environment_facts
+from jaxprof.analysis.difference import Difference, environments
+from jaxprof.analysis.run_result import summaries_over_launches
+from jaxprof.analysis.session_difference import environment_facts, measurement
 from jaxprof.errors import FileRefusedError, unknown_name
 from jaxprof.events import RunSpec
 from jaxprof.session import Run, Session
@@ -29,8 +27,6 @@ from jaxprof.session_names import EXTENSION
 
 PHASES_KEPT: Final = ("run", "trace", "lower", "compile", "first_run")
 """Phases that have a history; the first is the steady call."""
-FACTS_KEPT: Final = ("flops", "bytes", "peak")
-"""Exact facts that have a history."""
 _LAST_DATE: Final = 253_402_300_799.0
 """Unix time at which the year 9999 ends; a damaged file may hold any number."""
 
@@ -46,9 +42,9 @@ class HistoryPoint:
     wall_seconds: float
     """Unix time of the run's end; of the session's start if the end is unknown."""
     value: float
-    """Median in seconds, or the fact in its unit."""
+    """Median in seconds."""
     low: float | None
-    """Lower end of the median's 95 % interval; None with too few samples or launches, and for a fact."""
+    """Lower end of the median's 95 % interval; None with too few samples or launches."""
     high: float | None
     launches: int
     wrong: bool
@@ -83,7 +79,7 @@ class LibraryHistory:
     """Histories of a folder."""
 
     measure: str
-    """One of `PHASES_KEPT` or `FACTS_KEPT`."""
+    """One of `PHASES_KEPT`."""
     series: tuple[MeasurementHistory, ...]
     """Histories, the most recently measured first."""
     sessions: int
@@ -98,15 +94,8 @@ class LibraryHistory:
     """What could not be read, with the number of sessions concerned."""
 
     @property
-    def unit(self) -> Unit:
-        """Unit of the points."""
-        return FACTS[self.measure].unit if self.measure in FACTS_KEPT else "second"
-
-    @property
     def title(self) -> str:
         """Title of the measure."""
-        if self.measure in FACTS_KEPT:
-            return FACTS[self.measure].title
         return {"run": "steady call, median", "first_run": "first run"}.get(self.measure, self.measure)
 
 
@@ -123,9 +112,9 @@ def read_history(
     keeps the newest points of each series. Reads every file, so call it in a thread. Raises UsageError if no session
     measured `word`, and KeyError for an unknown `measure`.
     """
-    if measure not in PHASES_KEPT and measure not in FACTS_KEPT:
+    if measure not in PHASES_KEPT:
         raise KeyError(measure)
-    read = _SessionReader(measure)
+    read = _SessionReader()
     for path in paths:
         read.take(path, word)
     if word and not read.found:
@@ -152,8 +141,7 @@ def read_history(
 class _SessionReader:
     """Sessions of a folder, each read once."""
 
-    def __init__(self, measure: str) -> None:
-        self._types = (*OUTLINE, "text_chunk") if measure in COUNTED_FACTS else OUTLINE
+    def __init__(self) -> None:
         self.sessions: dict[tuple[str, int], tuple[Path, Session]] = {}
         self.names: set[str] = set()
         self.found = False
@@ -166,7 +154,7 @@ class _SessionReader:
         try:
             if word and not self._has_measured(read_outline(path, ("run_planned",)), word):
                 return
-            session = read_outline(path, self._types)
+            session = read_outline(path, OUTLINE)
         except FileNotFoundError:  # deleted in the meantime
             return
         except FileRefusedError as error:
@@ -223,7 +211,7 @@ def _point(path: Path, session: Session, run: Run, measure: str) -> HistoryPoint
         return "not ended"
     if run.status != "ok":
         return run.status
-    value = _fact(session, run, measure) if measure in FACTS_KEPT else _time(run, measure)
+    value = _time(run, measure)
     if isinstance(value, str):
         return value
     median, low, high = value
@@ -239,7 +227,7 @@ def _point(path: Path, session: Session, run: Run, measure: str) -> HistoryPoint
         high,
         max(1, len(run.launches)),
         run.check is not None and run.check.passed is False,
-        _environment(session, run, measure),
+        _environment(session, run),
     )
 
 
@@ -279,19 +267,7 @@ def _positive_time(seconds: float, interval: tuple[float | None, float | None] |
     return seconds, *(interval or (None, None))
 
 
-def _fact(session: Session, run: Run, code: str) -> _Value | str:
-    read: dict[str, Callable[[], float | None]] = {
-        "flops": lambda: run_cost(session, run).flops,
-        "bytes": lambda: run_cost(session, run).bytes_accessed,
-        "peak": lambda: peak_memory(run),
-    }
-    value = read[code]()
-    if value is None and code in COUNTED_FACTS and run_cost(session, run).note:
-        return f"whose {FACTS[code].title} are unknown"
-    return "" if value is None else (float(value), None, None)
-
-
-def _environment(session: Session, run: Run, measure: str) -> dict[str, str]:
+def _environment(session: Session, run: Run) -> dict[str, str]:
     """Return everything in the session that may explain a change."""
     header, plan = session.header, run.plan
     facts: dict[str, Any] = environment_facts(run)
@@ -303,8 +279,6 @@ def _environment(session: Session, run: Run, measure: str) -> dict[str, str]:
         "constants kept": plan.keep_constants,
         "seed": plan.seed,
     }
-    if measure in COUNTED_FACTS:
-        facts["counted by"] = run_cost(session, run).source
     source = run.texts.get("source")
     if source is not None:
         facts["source"] = (source.digest or hashlib.sha256(source.text.encode(errors="replace")).hexdigest())[:8]

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 COUNTED: Final = "HLO, loops by their trip counts"
 """Source of the figures that this module counts."""
-COUNTED_FACTS: Final = frozenset({"flops", "bytes", "transcendentals"})
-"""Codes of the exact facts that are counted from the HLO."""
 _MOST_NAMED: Final = 3
 
 

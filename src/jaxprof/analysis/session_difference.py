@@ -1,19 +1,24 @@
-"""Comparison of two sessions: which runs belong together, how their environments differ, and what their times prove.
+"""Comparison of two sessions: which runs belong together, what differs between their environments and their programs,
+and what their times prove.
 
-Sessions were measured at different times. Whatever differed between these times is in every ratio of theirs, so the
-verdict is `inconclusive`; only runs of one session, which took turns, can have another.
+Exact facts have no noise: two runs of the same program have the same kernels, FLOPs, bytes and peak, whenever and next
+to whatever they ran. A fact that one run does not know is None, and differs from nothing. Sessions were measured at
+different times. Whatever differed between these times is in every ratio of theirs, so the verdict is `inconclusive`;
+only runs of one session, which took turns, can have another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from jaxprof.analysis.difference import Difference, FigureDifference, environments, figures
-from jaxprof.analysis.run_difference import RunDifference, measurement, run_difference, unlike
-from jaxprof.analysis.run_result import result
+from jaxprof.analysis.difference import FACTS, Difference, FigureDifference, environments, exact_facts, figures
+from jaxprof.analysis.measured import MeasuredKernel, measured, stage_times
+from jaxprof.analysis.memory import ASSIGNMENT, KINDS, SCHEDULE, MemoryPicture, buffers_of
+from jaxprof.analysis.opener import read_module
+from jaxprof.analysis.run_result import RunCost, module_cost, result, run_cost
 from jaxprof.analysis.speedup import AbVersus, compared, side_versus
 from jaxprof.grouping import Pair, paired, pairs
 from jaxprof.session import Run, Session
@@ -21,9 +26,13 @@ from jaxprof.stats.comparison import TimeComparison, compare, compare_apart, cor
 from jaxprof.stats.turns import Block, LaunchBlocks
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.kernel_difference import KernelDifferences
     from jaxprof.analysis.programs.functions import FunctionCompiles
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.finding import Finding
+    from jaxprof.hlo.analysis.collectives import Collective
+    from jaxprof.hlo.analysis.liveness import LiveValue
+    from jaxprof.hlo.model import Module
 
 _SAMPLED_ONCE = ("transfer_in", "transfer_out")
 """Phases that only the first launch samples."""
@@ -74,15 +83,71 @@ class ProgramDifference:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunComparison(RunDifference):
-    """Two runs that belong together, with their times."""
+@dataclass(frozen=True, slots=True)
+class CollectiveDifference:
+    """Collectives of one kind, over groups of one size, in one call."""
 
-    phases: tuple[PhaseDifference, ...]
-    program: ProgramDifference | None
+    opcode: str
+    group_size: int | None
+    """Number of devices that exchange with each other; None if the HLO does not say, and for a permute."""
+    before_count: int | None
+    """Number of executions; None if a loop's trip count is unknown."""
+    after_count: int | None
+    before_bytes: int | None
+    """Bytes of the whole arrays that are exchanged."""
+    after_bytes: int | None
+
+    @property
+    def differs(self) -> bool | None:
+        """Whether the number or bytes differ; None if a number of executions is unknown."""
+        if None in (self.before_count, self.after_count):
+            return None
+        return (self.before_count, self.before_bytes) != (self.after_count, self.after_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleDifference:
+    """Comparison of two HLO modules. If a side has no readable HLO, everything is None or empty."""
+
+    kernels: KernelDifferences | None
+    collectives: tuple[CollectiveDifference, ...] | None
+    findings: tuple[Pair[Finding], ...] | None
+    facts: tuple[FigureDifference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunDifference(ModuleDifference):
+    """Comparison of two runs; None means unknown on a side. The kernels are those of the modules, or of two captures;
+    the facts are all of `FACTS` that at least one side knows."""
+
+    before: Run
+    after: Run
+    unlike: tuple[str, ...]
+    """Reasons why the runs do not measure the same thing: another size, device kind, dtype or precision."""
+    passes: tuple[FigureDifference, ...] | None
+    """Seconds of XLA's stages over all threads; None if the compilation of a side was not captured."""
+    buffers: tuple[Pair[LiveValue], ...] | None
+    """Buffers, largest difference first; None unless both sides know their buffers from the same source."""
+    phases: tuple[PhaseDifference, ...] = ()
+    """Times of the phases; empty where only exact facts were compared."""
+    program: ProgramDifference | None = None
     """Comparison of the programs, if both runs are recorded programs."""
-    side: AbVersus | None
+    side: AbVersus | None = None
     """How the two compare, if they were measured in turns as sides of a comparison."""
+
+    def fact(self, code: str) -> FigureDifference | None:
+        """Return the figure of a code; None if neither side knows it."""
+        return next((fact for fact in self.facts if fact.code == code), None)
+
+    @property
+    def differs(self) -> bool | None:
+        """Whether any exact fact differs; None if no difference is known and something is unknown."""
+        answers = [
+            self.kernels.differ if self.kernels is not None else None,
+            *(difference.differs for difference in self.facts),
+        ]
+        answers += [difference.differs for difference in self.collectives or ()]
+        return True if True in answers else None if None in answers else False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +158,7 @@ class SessionDifference:
     after: Session
     environment: tuple[Difference[str], ...]
     """Differences of the environment first, then equal entries."""
-    runs: tuple[RunComparison, ...]
+    runs: tuple[RunDifference, ...]
     only_before: tuple[Run, ...]
     """Runs without a counterpart in the other session."""
     only_after: tuple[Run, ...]
@@ -137,19 +202,266 @@ def _matched(ours: Sequence[Run], theirs: Sequence[Run]) -> list[tuple[Run | Non
     return paired(ours, theirs, keys)
 
 
-def _comparison(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> RunComparison:
+def _comparison(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> RunDifference:
     program = None
     if run_a.is_program and run_b.is_program:
         from jaxprof.analysis.programs.derive import program_result
 
         program = program_difference(program_result(session_a, run_a.id), program_result(session_b, run_b.id))
-    exact = run_difference(session_a, run_a, session_b, run_b)
-    return RunComparison(
-        **{each.name: getattr(exact, each.name) for each in fields(exact)},
+    return replace(
+        run_difference(session_a, run_a, session_b, run_b),
         phases=_phases(session_a, run_a, session_b, run_b),
         program=program,
         side=side_versus(session_a, run_a, run_b) if session_a is session_b else None,
     )
+
+
+def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> RunDifference:
+    """Return the exact facts of two runs, the first being the baseline. Reads the HLO of both, so call it in a thread.
+    Raises FileRefusedError if a text of a session is damaged."""
+    memory = buffers_of(session_a, run_a.id), buffers_of(session_b, run_b.id)
+    facts: dict[str, FigureDifference] = {}
+    known = _known_facts(session_a, run_a, memory[0]), _known_facts(session_b, run_b, memory[1])
+    for (source, ours), (other, theirs) in zip(*known, strict=True):
+        if source == other or not (source and other):
+            estimate = SCHEDULE in (source, other)
+            facts |= {fact.code: fact for fact in exact_facts(ours, theirs, estimate=estimate)}
+    modules = read_module(session_a, run_a), read_module(session_b, run_b)
+    captures = measured(session_a, run_a.id), measured(session_b, run_b.id)
+    return RunDifference(
+        *_of_modules(*modules, *(capture.kernels if capture is not None else None for capture in captures)),
+        facts=tuple(facts[code] for code in FACTS if code in facts),
+        before=run_a,
+        after=run_b,
+        unlike=unlike(run_a, run_b),
+        passes=_passes(run_a, run_b),
+        buffers=_buffers(*memory),
+    )
+
+
+def facts_of(session: Session, run: Run) -> dict[str, float | None]:
+    """Return the exact facts of one run in one call, by code: all of `FACTS`, with None for unknown. Raises
+    FileRefusedError if a text of the session is damaged."""
+    sources = _known_facts(session, run, buffers_of(session, run.id))
+    known = {code: value for _, facts in sources for code, value in facts.items() if value is not None}
+    return {code: known.get(code) for code in FACTS}
+
+
+def arguments_of(session: Session, run: Run) -> tuple[str, ...]:
+    """Return dtype and shape of the arguments of a run's compiled program, such as `f32[64,256]`; empty without
+    readable HLO. Unused arguments are no parameters of the program, and are missing here."""
+    module = read_module(session, run)
+    entry = module.entry if module is not None else None
+    return tuple(str(parameter.shape.without_layout()) for parameter in entry.parameters) if entry is not None else ()
+
+
+def module_difference(before: Module, after: Module) -> ModuleDifference:
+    """Compare two HLO modules."""
+    facts = exact_facts(_module_facts(before), _module_facts(after))
+    return ModuleDifference(*_of_modules(before, after), facts=facts)
+
+
+_OfModules: TypeAlias = (
+    "tuple[KernelDifferences | None, tuple[CollectiveDifference, ...] | None, tuple[Pair[Finding], ...] | None]"
+)
+
+
+def _of_modules(
+    before: Module | None,
+    after: Module | None,
+    before_measured: Sequence[MeasuredKernel] | None = None,
+    after_measured: Sequence[MeasuredKernel] | None = None,
+) -> _OfModules:
+    """Compare the kernels of two modules, with their times if both were captured, the collectives and the findings."""
+    from jaxprof.analysis.kernel_difference import kernel_differences
+    from jaxprof.hlo.analysis.findings import findings
+
+    kernels = kernel_differences(before, after, before_measured, after_measured)
+    if before is None or after is None:
+        return kernels, None, None
+    return kernels, _collectives(before, after), _findings(findings(before), findings(after))
+
+
+def unlike(run_a: Run, run_b: Run) -> tuple[str, ...]:
+    """Return why the times of two runs must not be compared, a few words each; empty if they may be."""
+    built_in = not (run_a.plan.target or run_b.plan.target) and run_a.plan.how not in ("imported", "program")
+    if built_in and run_a.plan.workload != run_b.plan.workload:
+        return (f"another workload ({run_a.plan.workload}, {run_b.plan.workload})",)
+    reasons: list[str] = []
+    if (kinds := (run_a.device_kind, run_b.device_kind))[0] != kinds[1]:
+        reasons.append(f"another kind of device ({kinds[0]}, {kinds[1]})")
+    ours, theirs = run_a.plan.parameters, run_b.plan.parameters
+    if run_a.plan.how != "imported":  # the parameters of a profile's program are its ids
+        reasons += [
+            f"another {name} ({ours.get(name, '-')}, {theirs.get(name, '-')})"
+            for name in dict.fromkeys((*ours, *theirs))
+            if ours.get(name) != theirs.get(name)
+        ]
+    if run_a.plan.arguments != run_b.plan.arguments:
+        reasons.append(f"other arguments ({', '.join(run_a.plan.arguments)}; {', '.join(run_b.plan.arguments)})")
+    if run_a.plan.precision != run_b.plan.precision:
+        reasons.append(f"another precision ({run_a.plan.precision or 'default'}, {run_b.plan.precision or 'default'})")
+    return tuple(reasons)
+
+
+def measurement(run: Run) -> Hashable:
+    """Return a key that runs share if they measure the same thing; `unlike` describes differences."""
+    plan = run.plan
+    parameters = () if plan.how == "imported" else tuple(sorted(plan.parameters.items()))
+    return plan.variant, plan.how, run.device_kind, parameters, plan.arguments, plan.precision
+
+
+_Facts: TypeAlias = dict[str, float | None]
+
+
+def _known_facts(session: Session, run: Run, memory: MemoryPicture | None) -> list[tuple[str, _Facts]]:
+    """Return the facts of a run from each source, later ones in place of earlier ones. Sources with a name count in
+    ways of their own: facts of two names are not compared."""
+    cost = run_cost(session, run)
+    counted = _module_facts(read_module(session, run)) | _product_facts(session, run) | _run_facts(run)
+    memory_source = memory.source if memory is not None else ""
+    return [("", counted), (cost.source, _cost_facts(cost)), (memory_source, _memory_facts(memory))]
+
+
+def _module_facts(module: Module | None) -> _Facts:
+    """Return the facts of one run of a module. FLOPs and counts are None if a loop's trip count is unknown."""
+    if module is None:
+        return {}
+    from jaxprof.hlo.analysis.collectives import collectives
+    from jaxprof.hlo.analysis.kernels import kernels
+
+    listed = kernels(module)
+    counts = [kernel.count for kernel in listed if kernel.count is not None]
+    executions, moved = _exchanged(collectives(module))
+    return {
+        "kernels": len(listed),
+        "launches": sum(counts) if len(counts) == len(listed) else None,
+        **_cost_facts(module_cost(module)),
+        "constant": _constant_bytes(module),
+        "collectives": executions,
+        "collective_bytes": moved,
+    }
+
+
+def _product_facts(session: Session, run: Run) -> _Facts:
+    """Return the bytes of all operands of the products in the module before optimisation; empty without it, or if the
+    number of executions is unknown."""
+    module = read_module(session, run, "hlo_before")
+    if module is None or module.entry is None:
+        return {}
+    from jaxprof.hlo.analysis.kernels import kernels
+    from jaxprof.hlo.analysis.opcodes import PRODUCTS
+
+    operand_bytes = 0
+    for kernel in kernels(module):
+        if kernel.instruction.opcode not in PRODUCTS:
+            continue
+        shapes = [operand.shape for operand in kernel.instruction.operand_instructions()[:2]]
+        if kernel.total_flops is None or kernel.count is None or not all(shape.known for shape in shapes):
+            return {}
+        operand_bytes += kernel.count * sum(shape.bytes for shape in shapes)
+    return {"product_bytes": operand_bytes}
+
+
+def _constant_bytes(module: Module) -> int:
+    """Return the bytes of constants that have a place in memory; constants in fusions are part of the code. Memory
+    analyses of absent devices do not include this figure."""
+    from jaxprof.hlo.analysis.kernels import analysis_of
+
+    running = (module.get(name) for name in analysis_of(module).execution.post_order)
+    instructions = (instruction for each in running if each is not None for instruction in each.instructions)
+    return sum(instruction.shape.bytes for instruction in instructions if instruction.opcode == "constant")
+
+
+def _run_facts(run: Run) -> _Facts:
+    memory = run.memory
+    return {
+        "donated": memory.alias_bytes if memory is not None else None,
+        "code": memory.generated_code_bytes if memory is not None else None,
+        "compiles": _compiles(run),
+    }
+
+
+def _compiles(run: Run) -> int | None:
+    """Return how many programs one launch, or a finished recorded program, compiled; None if unknown."""
+    if run.program is not None:
+        made = [row.count for row in run.program.compiled if row.compile_seconds is not None or row.cache is not None]
+        return sum(made) if run.program.ended is not None else None
+    announced = sum(compiled.stage == "compile" for compiled in run.compiles)
+    if announced:
+        launches = sum("compile" in launch.phases or "run" in launch.phases for launch in run.launches)
+        return announced if launches < 2 else None
+    return 1 if "compile" in run.phases and run.phases["compile"].seconds is not None else None
+
+
+def _cost_facts(cost: RunCost) -> _Facts:
+    return {"flops": cost.flops, "bytes": cost.bytes_accessed, "transcendentals": cost.transcendentals}
+
+
+def _memory_facts(picture: MemoryPicture | None) -> _Facts:
+    """Return the memory facts. An assignment and a schedule list all parts, so a missing part is empty; sums may lack
+    one."""
+    if picture is None or picture.peak_bytes is None:
+        return {}
+    missing = 0 if picture.source in (ASSIGNMENT, SCHEDULE) else None
+    return {"peak": picture.peak_bytes, **{kind: picture.parts.get(kind, missing) for kind in KINDS}}
+
+
+def _collectives(before: Module, after: Module) -> tuple[CollectiveDifference, ...]:
+    from jaxprof.hlo.analysis.collectives import collectives
+
+    groups: dict[tuple[str, int | None], tuple[list[Collective], list[Collective]]] = {}
+    for side, module in enumerate((before, after)):
+        for collective in collectives(module):
+            groups.setdefault((collective.opcode, collective.group_size), ([], []))[side].append(collective)
+    differences: list[CollectiveDifference] = []
+    for kind, sides in groups.items():
+        (before_count, before_bytes), (after_count, after_bytes) = map(_exchanged, sides)
+        differences.append(CollectiveDifference(*kind, before_count, after_count, before_bytes, after_bytes))
+    return tuple(differences)
+
+
+def _exchanged(found: Sequence[Collective]) -> tuple[int | None, int | None]:
+    """Return the executions of collectives and the bytes that they exchange; None if a trip count is unknown."""
+    counts = [each.kernel.count for each in found if each.kernel.count is not None]
+    if len(counts) < len(found):
+        return None, None
+    return sum(counts), sum(count * each.bytes for count, each in zip(counts, found, strict=True))
+
+
+def _findings(before: Sequence[Finding], after: Sequence[Finding]) -> tuple[Pair[Finding], ...]:
+    """Pair the findings by code, of which a module has one each; the order is that of the first module."""
+    ours = {finding.code: place for place, finding in enumerate(before)}
+    found = pairs(before, after, [lambda each: each.code], lambda each: (each.message, len(each.kernels)))
+    return tuple(sorted(found, key=lambda pair: ours.get(pair.either.code, len(ours))))
+
+
+def _passes(run_a: Run, run_b: Run) -> tuple[FigureDifference, ...] | None:
+    if run_a.compile_passes is None or run_b.compile_passes is None:
+        return None
+    before, after = (
+        {stage.stage: stage.seconds for stage in stage_times(passes.tree)}
+        for passes in (run_a.compile_passes, run_b.compile_passes)
+    )
+    return figures(before, after, "second")
+
+
+def _buffers(before: MemoryPicture | None, after: MemoryPicture | None) -> tuple[Pair[LiveValue], ...] | None:
+    if before is None or after is None or before.source != after.source or not (before.buffers and after.buffers):
+        return None
+    found = pairs(
+        list(before.buffers),
+        list(after.buffers),
+        [
+            lambda buffer: (buffer.kind, buffer.instruction, buffer.shape, buffer.bytes),
+            lambda buffer: (buffer.kind, buffer.op_name, buffer.shape, buffer.bytes),
+            lambda buffer: (buffer.kind, buffer.shape, buffer.bytes),
+            lambda buffer: (buffer.kind, buffer.op_name) if buffer.op_name else None,
+            lambda buffer: (buffer.kind, buffer.instruction) if buffer.instruction else None,
+        ],
+        lambda buffer: (buffer.bytes, buffer.shape),
+    )
+    return tuple(sorted(found, key=lambda pair: (-abs(pair.part("bytes")), pair.status == "same")))
 
 
 def program_difference(before: ProgramResult, after: ProgramResult) -> ProgramDifference:
@@ -199,7 +511,7 @@ def _phases(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> t
         elif phase in once_times:
             times = once_times[phase]
         else:
-            times = compare_apart(_launches(run_a, phase), _launches(run_b, phase))
+            times = compare_apart(before, after)
         if reasons:
             times = refuse(times, reasons[0])
         phases.append(PhaseDifference(phase, before, after, "second", times=times))
@@ -237,15 +549,6 @@ def _faults(run_a: Run, run_b: Run) -> tuple[str, ...]:
         elif run.status != "ok":
             faults.append(f"{side} run {run.status if run.over else 'did not end'}")
     return tuple(faults)
-
-
-def _launches(run: Run, phase: str) -> list[list[float]]:
-    """Return the samples of a phase by launch, if the file says which launch they belong to."""
-    if phase in run.series:
-        by_launch = [[took for turn in launch.turns for took in turn.seconds] for launch in run.launches]
-        return by_launch if phase == "run" and any(by_launch) else [run.samples(phase)]
-    phases = [launch.phases for launch in run.launches] or [run.phases]
-    return [[took] for launch_phases in phases if phase in launch_phases and (took := launch_phases[phase].seconds)]
 
 
 def _reporting_run(runs: Sequence[Run]) -> Run | None:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from jaxprof.analysis.ab import AbResult, ab_results
 from jaxprof.analysis.difference import FACTS, Difference, FigureDifference
 from jaxprof.analysis.kernel_difference import KernelChange, KernelDifference, KernelDifferences
-from jaxprof.analysis.run_difference import CollectiveDifference
-from jaxprof.analysis.session_difference import PhaseDifference, RunComparison, SessionDifference
+from jaxprof.analysis.session_difference import CollectiveDifference, PhaseDifference, RunDifference, SessionDifference
 from jaxprof.analysis.speedup import AbVersus
 from jaxprof.facts import SENTENCE, Fact, at, column, optional, pick, recorder, within
 from jaxprof.facts.kernels import places_text
@@ -269,7 +268,7 @@ PROGRAM_FINDINGS_COMPARED: Final[tuple[Fact[Pair[Finding]], ...]] = (
 )
 
 
-def title(pair: RunComparison) -> str:
+def title(pair: RunDifference) -> str:
     """Return the heading of a pair, `selu jit cpu:0  ·  n = 1 000 000`, with both labels if they differ."""
     before, after = pair.before, pair.after
     parameters = parameters_text(after.plan.parameters) if after.plan.how != "imported" else ""
@@ -277,7 +276,7 @@ def title(pair: RunComparison) -> str:
     return f"{label}  ·  {parameters}" if parameters else label
 
 
-def answer(pair: RunComparison) -> str:
+def answer(pair: RunDifference) -> str:
     """Return the exact facts in one line, `kernels: 1 new, 2 changed, 30 the same; FLOPs +12 %`; for programs also the
     findings that only one side has."""
     parts: list[str] = []
@@ -314,7 +313,7 @@ def _counts(statuses: Iterable[str]) -> str:
     return ", ".join(f"{listed.count(status)} {_WORDS.get(status, status)}" for status in order if status in listed)
 
 
-def tables(pair: RunComparison) -> Iterator[Table[Any]]:
+def tables(pair: RunDifference) -> Iterator[Table[Any]]:
     """Yield the tables of a pair for people: what differs, and a note of how many rows do not."""
     program = pair.program
     if program is not None:
@@ -488,13 +487,13 @@ _PROGRAM: Final[tuple[Fact[ProgramDifference], ...]] = (
 )
 
 
-def _timed_kernels(pair: RunComparison) -> KernelDifferences | None:
+def _timed_kernels(pair: RunDifference) -> KernelDifferences | None:
     """Return the kernels of a pair; None unless the times of all of them are known."""
     kernels = pair.kernels
     return None if kernels is None or kernels.difference_seconds is None else kernels
 
 
-PAIR: Final[tuple[Fact[RunComparison], ...]] = (
+PAIR: Final[tuple[Fact[RunDifference], ...]] = (
     Fact("before", OBJECT, "The first run", inside=RUN_COMPARED),
     Fact("after", OBJECT, "The second run", inside=RUN_COMPARED),
     Fact("side", OBJECT, "How the two compare, where they were measured in turns", inside=VERSUS),
@@ -551,7 +550,7 @@ class _Compared:
     difference: SessionDifference
 
     @property
-    def pair(self) -> RunComparison:
+    def pair(self) -> RunDifference:
         return self.difference.runs[0]
 
 

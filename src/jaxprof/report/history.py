@@ -11,11 +11,11 @@ from jaxprof.analysis.difference import Difference
 from jaxprof.analysis.history import HistoryPoint, LibraryHistory, MeasurementHistory
 from jaxprof.facts import Fact, at, column, pick, within
 from jaxprof.facts.units import BY_NAME, COUNT, LIST, NUMBER, NUMBER_BY_NAME, ROWS, TEXT, TRUTH
-from jaxprof.report.comparison import ENVIRONMENT, figure, signed
+from jaxprof.report.comparison import ENVIRONMENT
 from jaxprof.report.renderers import WIDTH, Headline, Prose, Table, report_lines, text_lines, to_csv_text, wrap
 from jaxprof.report.runs import parameters_text
 from jaxprof.text import shorten
-from jaxprof.units import UNKNOWN, counted, integer, percent
+from jaxprof.units import UNKNOWN, counted, integer, seconds
 
 POINTS_SHOWN: Final = 20
 """Most points of a history that the text lists by default, the newest ones."""
@@ -55,15 +55,6 @@ def trend(series: MeasurementHistory, most: int = _TREND_POINTS) -> str:
     return "".join(_SPARKS[min(7, int(share * 8))] for share in shares(values))
 
 
-def growth_text(before: HistoryPoint, after: HistoryPoint) -> str:
-    """Return by how much an exact fact has grown since the point before, such as `+3.1 %`; an empty text if it has not
-    changed."""
-    if before.value == after.value or not before.value:
-        return ""
-    growth = after.value / before.value - 1
-    return signed(growth, percent(growth))
-
-
 def changed_text(changed: Sequence[Difference[str]]) -> str:
     """Return what changed in the environment, `jax 0.9.0 → 0.10.2, its source`; an empty text for nothing."""
     return ", ".join(map(_environment_change, changed))
@@ -76,13 +67,11 @@ def _environment_change(entry: Difference[str]) -> str:
     return f"{entry.code} {before} → {after}"
 
 
-def outcome(history: LibraryHistory, series: MeasurementHistory) -> str:
-    """Return how many points a history has, and whether an exact fact is the same in all of them, in a sentence."""
-    values = [point.value for point in series.points if not point.wrong]
-    wrong = len(series.points) - len(values)
+def outcome(series: MeasurementHistory) -> str:
+    """Return how many points a history has, and how many of them are wrong."""
+    wrong = sum(point.wrong for point in series.points)
     aside = f"; {counted(wrong, 'wrong result')}" if wrong else ""
-    same = "the same in " if history.unit != "second" and len(set(values)) == 1 else ""
-    return f"{same}{counted(len(values), 'point')}{aside}"
+    return f"{counted(len(series.points) - wrong, 'point')}{aside}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,22 +81,13 @@ class PointRow:
     history: LibraryHistory
     series: MeasurementHistory
     point: HistoryPoint
-    before: HistoryPoint | None = None
-    """The point before; None for the first one."""
-
-    @property
-    def what_changed(self) -> str:
-        """By how much an exact fact has grown since the point before, and what changed in the environment."""
-        before = self.before
-        grown = growth_text(before, self.point) if before is not None and self.history.unit != "second" else ""
-        return "; ".join(filter(None, (grown, changed_text(self.point.changed))))
 
     @property
     def interval(self) -> str | None:
         low, high = self.point.low, self.point.high
         if low is None or high is None:
             return None
-        ends = [figure(end, self.history.unit) for end in (low, high)]
+        ends = [seconds(end) for end in (low, high)]
         (lowest, of_low), (highest, of_high) = (end.rsplit(" ", 1) for end in ends)
         return f"{lowest}-{highest} {of_high}" if of_low == of_high else " - ".join(ends)
 
@@ -128,7 +108,7 @@ _SERIES: Final[tuple[Fact[PointRow], ...]] = (
         Fact("arguments", LIST, "The arguments as they were given, f32[1024,1024]", at("plan.arguments")),
         Fact("precision", TEXT, "The effective precision of matrix products", at("plan.precision")),
     )),
-    Fact("measure", TEXT, "Which figure: run, compile, flops", at("history.measure")),
+    Fact("measure", TEXT, "Which time: run, compile", at("history.measure")),
 )  # fmt: skip
 _POINT: Final[tuple[Fact[PointRow], ...]] = (
     Fact("name", TEXT, "Name of the session's file", at("point.name"), "session", widest=26),
@@ -137,11 +117,10 @@ _POINT: Final[tuple[Fact[PointRow], ...]] = (
     Fact("path", TEXT, "The session's file", lambda row: str(row.point.path)),
     Fact("ended", TEXT, "When it ended, in UTC",
          lambda row: datetime.fromtimestamp(row.point.wall_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")),
-    Fact("value", NUMBER, "The figure", at("point.value")),
+    Fact("value", NUMBER, "The time in seconds", at("point.value")),
     Fact("low", NUMBER, "Lower bound of its 95 % interval", at("point.low")),
     Fact("high", NUMBER, "Upper bound of the 95 % interval", at("point.high")),
-    Fact("unit", TEXT, "second, flop, byte", at("history.unit")),
-    column("value", lambda row: figure(row.point.value, row.history.unit), right=True),
+    column("value", at("point.value"), seconds),
     column("95 % interval", at("interval"), right=True),
     Fact("launches", COUNT, "Fresh processes that measured it", at("point.launches"), "launches"),
     Fact("check_failed", TRUTH, "Whether the result was wrong", at("point.wrong")),
@@ -153,8 +132,7 @@ _POINT: Final[tuple[Fact[PointRow], ...]] = (
 
 
 def _rows(history: LibraryHistory, series: MeasurementHistory) -> list[PointRow]:
-    before = (None, *series.points)
-    return [PointRow(history, series, *points) for points in zip(series.points, before, strict=False)]
+    return [PointRow(history, series, point) for point in series.points]
 
 
 def overview_table(history: LibraryHistory) -> Table[MeasurementHistory]:
@@ -165,7 +143,7 @@ def overview_table(history: LibraryHistory) -> Table[MeasurementHistory]:
             column("measurement", lambda series: series_name(series, where=several), gives_way=True),
             column("points", lambda series: len(series.points), integer),
             column("trend", trend, right=True),
-            column("latest", lambda series: figure(series.points[-1].value, history.unit), right=True),
+            column("latest", lambda series: series.points[-1].value, seconds),
         ),
         history.series,
     )
@@ -173,7 +151,7 @@ def overview_table(history: LibraryHistory) -> Table[MeasurementHistory]:
 
 def notes(history: LibraryHistory) -> list[str]:
     """Return what was left out, a sentence each, and a caution about times."""
-    lines = [APART] if history.unit == "second" and any(len(each.points) > 1 for each in history.series) else []
+    lines = [APART] if any(len(each.points) > 1 for each in history.series) else []
     if history.left_out:
         reasons = ", ".join(f"{count} {reason}" for reason, count in history.left_out.items())
         lines.append(f"Runs that are no points: {reasons}.")
@@ -207,8 +185,8 @@ def history_text(history: LibraryHistory, shown: int | None = POINTS_SHOWN) -> s
 
 def _series_lines(history: LibraryHistory, series: MeasurementHistory, shown: int | None) -> Iterator[str]:
     values = [point.value for point in series.points]
-    ends = " to ".join(dict.fromkeys(figure(value, history.unit) for value in (min(values), max(values))))
-    about = Prose(f"{history.title}, {ends}; {outcome(history, series)}")
+    ends = " to ".join(dict.fromkeys(seconds(value) for value in (min(values), max(values))))
+    about = Prose(f"{history.title}, {ends}; {outcome(series)}")
     yield from report_lines((Headline(series_name(series)), f"  {trend(series, WIDTH - 4)}", about, ""))
     rows = _rows(history, series)[-shown if shown else None :]
     heading, *drawn = text_lines(Table(_POINT, rows), width=WIDTH)
@@ -216,8 +194,8 @@ def _series_lines(history: LibraryHistory, series: MeasurementHistory, shown: in
     if left := len(series.points) - len(rows):
         yield f"  … {left} earlier: --last {len(series.points)} shows them"
     for number, (row, line) in enumerate(zip(rows, drawn, strict=True)):
-        if number and row.what_changed:
-            yield from wrap(row.what_changed, first="   · ", hang=2)
+        if number and (changed := changed_text(row.point.changed)):
+            yield from wrap(changed, first="   · ", hang=2)
         yield line
 
 
@@ -228,8 +206,7 @@ def history_csv(history: LibraryHistory) -> str:
 
 
 HISTORY: Final[tuple[Fact[LibraryHistory], ...]] = (
-    Fact("measure", TEXT, "Which figure: run, compile, flops"),
-    Fact("unit", TEXT, "second, flop, byte"),
+    Fact("measure", TEXT, "Which time: run, compile"),
     Fact("sessions", COUNT, "Sessions that were read"),
     Fact("left_out", NUMBER_BY_NAME, "Runs that are no points, by reason", lambda history: dict(history.left_out)),
     Fact("copies", COUNT, "Sessions that were there twice"),

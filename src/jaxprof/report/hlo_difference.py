@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final
 
-from jaxprof.analysis.run_difference import ModuleDifference, module_difference
+from jaxprof.analysis.session_difference import ModuleDifference, module_difference
 from jaxprof.facts import Fact, at, recorder, within
 from jaxprof.facts.units import LIST, ROWS, TEXT, TRUTH
 from jaxprof.grouping import Pair

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from jaxprof.stats.location import Location, Spread, bounded_exp, launch_mean, location, of_difference
+from jaxprof.stats.location import Location, Spread, bounded_exp, launch_mean, location
 from jaxprof.stats.turns import Block, LaunchBlocks, middle, not_times
 from jaxprof.units import UNKNOWN, counted, ratio_interval
 
@@ -310,28 +310,17 @@ def compare(
     )
 
 
-def compare_apart(baseline: Sequence[Sequence[float]], other: Sequence[Sequence[float]]) -> TimeComparison:
-    """Compare `other` with `baseline`, each the samples (seconds) of its launches, measured at different times.
+def compare_apart(baseline: float | None, other: float | None) -> TimeComparison:
+    """Compare two times (seconds) that were measured at different times; None is unknown.
 
-    The verdict is always `inconclusive`, because the ratio includes all differences between the two times. The
-    interval, over the medians of the launches, exists with at least two launches of both.
+    The verdict is always `inconclusive`, and there is no interval, because the ratio includes all differences between
+    the two times.
     """
-    sides = [
-        [LaunchBlocks((Block(0, tuple(launch)),)) for launch in launches if len(launch)]
-        for launches in (baseline, other)
-    ]
-    fewest = min(len(side) for side in sides)
-    if any(not_times(side, 0) for side in sides):
-        return _unknown(fewest, "apart", "a sample is not a time")
-    if fewest == 0:
+    if baseline is None or other is None:
         return _unknown(0, "apart")
-    means = [
-        launch_mean([Location(math.log(launch.blocks[0].median), None) for launch in launches]) for launches in sides
-    ]
-    spreads = tuple(mean.between for mean in means if mean.between)
-    error = (of_difference(*spreads),) if len(spreads) == len(means) else ()
-    ratio = bounded_exp(means[0].value - means[1].value)
-    return TimeComparison(ratio, error, fewest, "launch", fewest, None, "apart")
+    if not Block(0, (baseline, other)).is_time:
+        return _unknown(1, "apart", "a sample is not a time")
+    return TimeComparison(bounded_exp(math.log(baseline) - math.log(other)), (), 0, "launch", 1, None, "apart")
 
 
 def more_launches(count: int | None, *, is_near: bool = False) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from jaxprof.analysis.run_difference import facts_of
+from jaxprof.analysis.session_difference import facts_of
 from jaxprof.api.session import Session
 from jaxprof.events import (
     Compiled,

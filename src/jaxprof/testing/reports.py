@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from jaxprof.analysis.difference import FACTS
-from jaxprof.analysis.run_difference import facts_of
+from jaxprof.analysis.session_difference import facts_of
 from jaxprof.api.session import Session, header_environment
 from jaxprof.errors import JaxprofError
 from jaxprof.events import SessionClosed

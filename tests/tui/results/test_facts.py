@@ -8,8 +8,7 @@ from golden import held_cases
 from jaxprof import events as e
 from jaxprof.analysis.run_result import results
 from jaxprof.stats.comparison import TimeComparison
-from jaxprof.stats.location import Spread
-from jaxprof.stats.student import t_quantile
+from jaxprof.stats.location import Spread, t_quantile
 from jaxprof.text import safe
 from jaxprof.tui.kit.format import clock, speedup_short, speedup_style
 from jaxprof.tui.kit.table_columns import table_lines

@@ -87,9 +87,9 @@ _trend_options = combine_options(
     ),
     click.option(
         "--fact",
-        type=click.Choice(("run", "trace", "lower", "compile", "first_run", "flops", "bytes", "peak")),
+        type=click.Choice(("run", "trace", "lower", "compile", "first_run")),
         default="run",
-        help="With --over-time: a time (run, the default, is the steady call), or an exact fact.",
+        help="With --over-time: which time. The default, run, is the steady call.",
     ),
     click.option(
         "--last", type=click.IntRange(1), metavar="N", help="With --over-time: the newest N points of each measurement."
