@@ -1,6 +1,6 @@
 # about: the persistent cache is on, yet the jitted function is made anew with another constant for each day, and misses
 # verdict: compile-bound
-# expect: cache_thrashing | closure_varies | recompile_in_loop
+# expect: closure_varies | recompile_in_loop
 # forbid: op_by_op_loop, many_tiny_jits, varying_shapes, host_sync, data_waits, host_work
 # mended: nightly_cache_argument
 import sys

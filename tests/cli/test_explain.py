@@ -42,6 +42,14 @@ def test_without_a_session_it_says_how_to_make_one(words, call, state_home):
     assert "no session is kept yet" in said.err
 
 
+def test_the_findings_of_hlo_alone_are_those_of_hlo(call, tmp_path):
+    file = tmp_path / "step.hlo"
+    file.write_text(STEP_HLO)
+    said = call("explain", file)
+    assert said.code == ExitCode.USAGE
+    assert f"jaxprof hlo {file} --findings" in " ".join(said.err.split())
+
+
 def test_what_to_ask_next_verifies_a_fix_or_fills_what_is_unknown(call, tmp_path):
     path = written(tmp_path / "quiet.jaxprof", program_events.program(), program_events.HEADER)
     answer = json.loads(call("explain", path, "--format", "json").out)

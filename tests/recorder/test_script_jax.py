@@ -10,7 +10,7 @@ import time
 import pytest
 
 from jaxprof.analysis.programs.derive import program_result
-from jaxprof.analysis.programs.pauses import SIGNAL, UNKNOWN
+from jaxprof.analysis.programs.result import SIGNAL, UNKNOWN
 from pythons import EVERY, FURTHER
 from recorder.running import CLIENT, OUT, client, environment, notes_of, program_in, run_alone, run_recorded, session_in
 from terminal import Terminal

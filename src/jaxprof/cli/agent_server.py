@@ -193,7 +193,7 @@ def _given(**options: str | Sequence[str]) -> list[str]:
 
 async def explain(session: Session = "last") -> CallToolResult:
     """What to change, the most expensive first: at most five findings with cost, line, fix and the command that
-    verifies it, and what cannot be said (`unknown`). Ask this first. Of a session, a profile, HLO, or a job of several
+    verifies it, and what cannot be said (`unknown`). Ask this first. Of a session, a profile, or a job of several
     processes: which one is late, and why."""
     return await answer_of_command("explain", [], [session])
 

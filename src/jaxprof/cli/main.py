@@ -38,7 +38,7 @@ GROUPS = {
     "Every day": {
         "run": "Measure workloads, or your own functions, phase by phase; without a name, list them.",
         "script": "Run a program of yours unchanged, and record what it compiles and where its time goes.",
-        "explain": "What to change, the most expensive first: of a session, a profile or HLO.",
+        "explain": "What to change, the most expensive first: of a session, a job or a profile.",
         "compare": "Which is faster: two functions, settings or revisions; what differs between two sessions.",
         "hlo": "What XLA made of a program, for this device or another: kernels, costs, fusion barriers, findings.",
         "open": "Open a session, a profile or HLO: in the app, in a browser, or printed.",

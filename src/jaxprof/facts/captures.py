@@ -57,7 +57,7 @@ DEVICE_STEPS: Final[tuple[Fact[DeviceSteps], ...]] = (
 )
 """Facts of all steps of a device: how they were found, their spread, and how idle the device was."""
 COPIES: Final[tuple[Fact[CopyTimes], ...]] = (
-    Fact("direction", TEXT, "host_to_device, device_to_host, device_to_device"),
+    Fact("direction", TEXT, "host to device, device to host, device to device, peer to peer, fill, ..."),
     Fact("device", TEXT, "gpu:0, cpu:0"),
     Fact("count", COUNT, "How many copies"),
     Fact("total_seconds", SECONDS, "Sum of their times"),

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from jaxprof.analysis.explain.derive import with_share
 from jaxprof.analysis.explain.model import command, program_verified, run_verified
-from jaxprof.analysis.explain.programs import with_share
 from jaxprof.analysis.explain.runs import measured_longer, warned
 from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.programs.derive import program_result

@@ -113,7 +113,7 @@ MEASURED: Final[tuple[Fact[MeasuredKernel], ...]] = (
     Fact("names", LIST, "Names under which it occurs in the capture"),
     Fact("launch", OBJECT, "The longest launch on a GPU", inside=_LAUNCH),
     Fact("per_call_seconds", SECONDS, "Self time in one call of the program on one device", title="per call"),
-    Fact("parallelism", NUMBER, "Self time over wall time"),
+    Fact("parallelism", NUMBER, "Sum of its times over the wall time: threads that worked on it at once"),
     Fact("flops_per_second", RATE, "FLOPs over the time", title="FLOP/s"),
     Fact("bytes_per_second", RATE, "Bytes over the time", title="B/s"),
 )  # fmt: skip

@@ -234,7 +234,7 @@ _FUNCTION: Final[tuple[Fact[Any], ...]] = (
     Fact("seconds", SECONDS, "Time of all of them"),
     Fact("stages", BY_NAME, "trace, lower and compile of one compilation", lambda function: function.spreads(),
          inside=_STAGE),
-    Fact("reasons", ROWS, "Why it was compiled, the most expensive reason first", inside=(
+    Fact("reasons", ROWS, "Why it was compiled, the most frequent reason first", inside=(
         Fact("reason_code", TEXT, "first, shape, dtype, static_argument, ...", at("code")),
         Fact("count", COUNT, "Compilations"),
         Fact("seconds", SECONDS, "Time of these compilations"),
@@ -300,7 +300,7 @@ PROGRAM: Final[tuple[Fact[ProgramResult], ...]] = (
     Fact("arrays", OBJECT, "Live arrays", inside=(
         Fact("peak_count", COUNT, "The most live arrays at once"),
         Fact("peak_bytes", BYTES, "The most bytes that live arrays held at once"),
-        Fact("growth_a_minute", NUMBER, "Bytes that they grow by in a minute"),
+        Fact("growth_a_minute", NUMBER, "How many more there are after a minute"),
         Fact("device_peak_bytes", NUMBER_BY_NAME, "The most that each device held",
              lambda arrays: dict(arrays.device_peak_bytes)),
         Fact("counts", ROWS, "The live arrays over time", _counts, inside=(

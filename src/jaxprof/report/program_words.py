@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.programs.result import ProgramResult, StepFigures
+from jaxprof.analysis.programs.result import ProgramResult
+from jaxprof.analysis.programs.steps import StepFigures
 from jaxprof.events import Compiled
 from jaxprof.text import safe, shorten
 from jaxprof.units import UNKNOWN, counted, integer, percent, scaled, seconds

@@ -235,7 +235,11 @@ PARTS_TABLE: Final = Relation(
         Fact("number", INDEX, "Which one it is, from 0"),
         Fact("began_seconds", UNIX_TIME, "When it began, in Unix time of the host, to the millisecond"),
         Fact("seconds", SECONDS, "Time in the loop; the parts add up to it, except for first compilations"),
-        Fact("own_seconds", SECONDS, "CPU time of the main thread"),
+        Fact(
+            "own_seconds",
+            SECONDS,
+            "Time in which the main thread worked, or waited for anything but the device",
+        ),
         Fact("first_step", NUMBER, "Number of the first step that began in it, as the program counts"),
         Fact("samples", NUMBER, "Samples of the stack, in the loop"),
         *_PARTS,

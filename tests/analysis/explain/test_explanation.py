@@ -18,7 +18,6 @@ from explained_sessions import (
     replanned,
     run_of,
     session_of,
-    unknown,
     with_hlo,
 )
 
@@ -29,13 +28,9 @@ from golden import explanation_text, figures_text, held, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.ceilings import of_call
 from jaxprof.analysis.explain.catalogue import entries
-from jaxprof.analysis.explain.derive import explanation_of_modules
 from jaxprof.analysis.explain.modules import weights_of_call
 from jaxprof.analysis.measured import longest_kernel
 from jaxprof.analysis.opener import module_of
-from jaxprof.errors import HloError
-from jaxprof.hlo.open.paths import modules_at
-from jaxprof.hlo.open.stages import ModuleStages
 from report import sessions
 
 SEEN = [*made.shaped(33, compile_seconds=0.1), *made.steady(5, {"device_busy": 1.0})]
@@ -144,20 +139,6 @@ def test_what_is_found_in_which_order_and_what_is_said_of_each():
     assert {code for found in told.values() for code in codes(found)} <= set(entries())
 
 
-def test_hlo_alone_costs_bytes_and_says_so(tmp_path):
-    file = tmp_path / "turn.hlo"
-    file.write_text(TRANSPOSES)
-    modules = modules_at(file)
-    found = explanation_of_modules(modules, str(file))
-    (finding,) = found.findings
-    assert (found.subject, finding.code, finding.bytes) == ("hlo", "layout-copy", 8 << 20)
-    assert finding.verify == f"jaxprof hlo {file} --findings"
-    assert unknown(found) == ["no-times"]
-    file.write_text("no HLO at all")
-    with pytest.raises(HloError):
-        explanation_of_modules([replace(modules[0], stages={"hlo": file.read_text})], str(file))
-
-
 @pytest.mark.parametrize(
     ("name", "changed_after", "line"), [("turn.py", -10.0, "y = x.T"), ("turn.py", 10.0, ""), ("secret", -10.0, "")]
 )
@@ -216,15 +197,3 @@ def test_the_longest_kernel_is_that_of_all_captures_together():
     held("longest_kernel.txt", figures_text(*told))
     assert longest_kernel(session(measured())) is None
     assert longest_kernel(session(measured(), sessions.kernels("r1", fusion_1=0.0))) is None
-
-
-def test_a_module_that_cannot_be_read_is_told_and_the_others_are_explained():
-    """Also where one of these has something to say of itself."""
-
-    def stages(label, text):
-        return ModuleStages(key=label, label=label, stages={"hlo": lambda: text})
-
-    cut = TRANSPOSES.rstrip().rstrip("}")
-    explained = explanation_of_modules([stages("bad", "no HLO at all"), stages("cut", cut)], "dump")
-    assert "layout-copy" in {finding.code for finding in explained.findings}
-    assert {"not-read", "no-times"} < {each.code for each in explained.abstentions}

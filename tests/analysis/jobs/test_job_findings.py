@@ -13,10 +13,9 @@ from golden import figures_text, finding_text, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.arrivals import align
 from jaxprof.analysis.explain.catalogue import entries
-from jaxprof.analysis.explain.jobs import explanation_of_job
+from jaxprof.analysis.explain.derive import explanation_of_job
 from jaxprof.analysis.jobs.figures import CAUSES, UNSEEN, USEFUL
-from jaxprof.analysis.jobs.findings import recompiles
-from jaxprof.analysis.jobs.job import Goodput
+from jaxprof.analysis.jobs.job import Goodput, recompiles
 from jaxprof.facts import recorder
 from jaxprof.finding import Finding
 from jaxprof.report.hosts import COLLECTIVES, nothing_found

@@ -13,9 +13,8 @@ from folding import fold
 from golden import figures_text, held, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.programs.derive import program_result
-from jaxprof.analysis.programs.passes import pass_series
-from jaxprof.analysis.programs.pauses import pauses
-from jaxprof.analysis.programs.result import NOT_SEEN, states_by_column
+from jaxprof.analysis.programs.result import NOT_SEEN, pauses, states_by_column
+from jaxprof.analysis.programs.steps import pass_series
 from program_events import BEGAN, passes
 
 DURATIONS = st.floats(0, 1e4, allow_nan=False)

@@ -212,10 +212,6 @@ PAIRS = {
     "static_argument_varies": (statics(4), statics(3)),
     "weak_type_flips": (again("weak_type", 1, compile_seconds=0.5), again("weak_type", 1)),
     "arguments_vary": (again("structure", 3), again("structure", 2)),
-    "cache_thrashing": (
-        again("unknown", 2, cache="miss", compile_seconds=1.5),
-        [made.compiled(cache="miss", compile_seconds=1.5), made.compiled(cache="hit"), made.compiled(cache="hit")],
-    ),
     "large_program": (large(60_000, 4.0), large(400, 4.0)),
     "callback_in_loop": (loop(CALLBACK), loop({**CALLBACK, "seconds": 0.04})),
     "repeated_fetch": (loop(FETCH), loop({**FETCH, "bytes": 4000})),
@@ -427,7 +423,6 @@ SAID = {
         "cache_off",
         [made.compiled(f"f{index}", cache="off", compile_seconds=0.3) for index in range(10)],
     ),
-    "misses too short to be kept": ("cache_thrashing", again("unknown", 5, cache="miss", compile_seconds=0.2)),
     "constants in all compilations": ("captured_constants", again("shape", 4, constants=BIG)),
     "a line that calls two things": (
         "data_waits",
@@ -547,13 +542,6 @@ def test_nothing_is_said_of_a_loop_beside_which_another_thread_works():
     assert both.verdict.kind
     assert (there.verdict.kind, there.other_thread, there.findings) == (None, "worker", ())
     assert there.verdict.reason == "JAX works in worker, and only the main thread is sampled"
-
-
-def test_seconds_of_a_large_program_that_misses_the_cache_are_those_of_one_finding():
-    missing = again("unknown", 2, cache="miss", operations=60_000, compile_seconds=4.0)
-    told = codes(*missing)
-    assert "cache_thrashing" in told
-    assert "large_program" not in told
 
 
 def test_to_decide_seldom_is_advised_where_most_of_the_waiting_is_for_decisions():

@@ -13,11 +13,10 @@ from jaxprof.analysis.programs.loop_time import (
     DEVICE,
     PARTS,
     HotLoop,
-    LoopTimes,
-    line_times,
     needs_empty_call,
     recompilations,
 )
+from jaxprof.analysis.programs.steps import StepFigures, loops
 from jaxprof.analysis.programs.verdict import interval
 from jaxprof.analysis.programs.verdict import verdict as bound
 from jaxprof.report.conclusion import program_cost
@@ -43,6 +42,11 @@ def preempted(device, host, waited, delay, unseen=0.0):
     ]
     states = {"device_busy": device, "host_busy": host + unseen, "waiting": waited}
     return delayed(made.steady(40, states, lines), delay)
+
+
+def kept_waiting(data, delay):
+    """A loop that makes its data for so long of each second, and waited for a processor meanwhile."""
+    return delayed(loop(made.line(30, data, "data", "prepare", under=86)), delay)
 
 
 def within(inner=0):
@@ -204,6 +208,9 @@ LOOPS = {
         *preempted(0.2, 0.4, 0.4, delay=0.51),
         on("cpu"),
     ],
+    "unless one part is most of the time however it waited": [*kept_waiting(0.94, 0.6), on("cpu")],
+    "what it takes itself may be less than the device": [*kept_waiting(0.8, 0.65), on("cpu")],
+    "nobody sees what a device of the same processors waited": [*delayed(inline(0.95, 0.05, 1e-3), 0.6), on("cpu")],
     "a device of its own was not": [*preempted(0.2, 0.3, 0.5, delay=0.7), on("gpu")],
     "Python takes longer however it was kept waiting": preempted(0.05, 0.45, 0.5, delay=0.7),
     "waits for a processor while the program sets up are not the loop's": [
@@ -299,7 +306,7 @@ def test_an_interval_holds_its_share(share, samples):
 
 
 def times_of(*counted):
-    return line_times(counted, (made.at(85).file, "main", 85))
+    return next(iter(loops(counted)), StepFigures(made.at(85)))
 
 
 @pytest.mark.parametrize(
@@ -333,7 +340,7 @@ def of_two_parts(first, samples):
     """A loop of a second: `first` of it is the device's, the rest data, as so many samples saw it."""
     parts = {**dict.fromkeys(PARTS, 0.0), DEVICE: first, DATA: 1 - first}
     none = frozenset()
-    times = LoopTimes(0, 0.0, {})
+    times = StepFigures(made.at(1))
     return bound(HotLoop(("f.py", "main", 1), (), times, parts, samples, 9, False, none, none, none))
 
 
@@ -352,7 +359,7 @@ def test_two_parts_are_told_apart_from_one_and_a_quarter_standard_errors_of_thei
 def test_a_program_that_compiled_for_a_moment_has_jax_at_work(compiling, seen):
     parts = {**dict.fromkeys(PARTS, 0.0), COMPILE: compiling, DATA: 0.8}
     none = frozenset()
-    found = bound(HotLoop(None, (), LoopTimes(0, 0.0, {}), parts, 50, 9, False, none, none, none))
+    found = bound(HotLoop(None, (), StepFigures(made.at(1)), parts, 50, 9, False, none, none, none))
     assert (found.kind, found.reason) == (("data-bound", "") if seen else (None, "JAX was not seen at work"))
 
 

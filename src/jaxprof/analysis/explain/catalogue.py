@@ -118,14 +118,6 @@ _OF_PROGRAMS: Final = (
         "Keep dtype, tree structure, sharding and jax.config the same from the first call on.",
     ),
     _program(
-        "cache_thrashing",
-        "one program misses the persistent cache again and again",
-        "The persistent compilation cache is on, and the same function with the same arguments is not found in it: "
-        "its program differs each time, was evicted, or compiles too fast to be kept.",
-        "Pass what changes as an argument, raise the size limit, or set "
-        "jax_persistent_cache_min_compile_time_secs to 0.",
-    ),
-    _program(
         "large_program",
         "so many operations that compiling the program takes long",
         "Tracing unrolls Python loops: each layer, step or example becomes operations of its own, and the time of "

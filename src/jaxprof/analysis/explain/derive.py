@@ -1,4 +1,4 @@
-"""Explain a session, a profile or HLO: the findings of all its sources in one order, and what remains unknown.
+"""Explain a session, a profile or a job: the findings of all its sources in one order, and what remains unknown.
 
 The order is by cost: first what makes figures meaningless, then seconds, then bytes, then findings without a known
 cost. Nothing is guessed to fill the list, and the same input gives the same explanation.
@@ -8,25 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.explain.catalogue import with_fix
 from jaxprof.analysis.explain.model import (
     MOST_ABSTENTIONS,
     MOST_FINDINGS,
-    MOST_MODULES,
     Abstention,
     Explanation,
     Subject,
+    code_line,
     command,
+    program_verified,
+    record_again,
 )
-from jaxprof.errors import JaxprofError
+from jaxprof.errors import FileRefusedError
 from jaxprof.finding import Finding
+from jaxprof.light_dataclass import dataclass
 from jaxprof.session.run import IMPORTED
+from jaxprof.session_names import JOB_EXTENSION
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.hlo.open.stages import ModuleStages
     from jaxprof.session import Session
 
 _DOUBTFUL: Final = ("large_program",)
@@ -35,9 +40,8 @@ _AT_MOST_WEIGHT: Final = 0.5
 """Weight of an upper bound on the saved time; it ranks behind a certain cost of the same size."""
 
 
-def explanation(session: Session, name: str, *, code: str = "", most: int = MOST_FINDINGS) -> Explanation:
-    """Return what to do about a session, or a profile that was read as one, in at most `most` findings; with `code`,
-    in all findings of that code.
+def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Explanation:
+    """Return what to do about a session, or a profile that was read as one, in at most `most` findings.
 
     `name` is the session's name in commands. Reads the HLO of its runs, which can take a second, so call it in a
     thread. Damaged parts raise nothing: they are left out as in all views.
@@ -50,41 +54,7 @@ def explanation(session: Session, name: str, *, code: str = "", most: int = MOST
 
         subject, others = explained_runs(session, recorded[0] if recorded else None, name)
         items += others
-    return _explained(name, "program" if recorded else subject, items, session=session, code=code, most=most)
-
-
-def explanation_of_modules(modules: Sequence[ModuleStages], name: str) -> Explanation:
-    """Return what to do about HLO without a session: a file, or the folder of an XLA dump. Raises JaxprofError if none
-    of the modules can be read."""
-    from jaxprof.analysis.explain.modules import KernelWeights, module_abstentions, module_findings
-
-    items: list[Finding | Abstention] = []
-    failure: JaxprofError | None = None
-    read = 0
-    verify = command("hlo", name, "--findings")
-    for stages in modules[:MOST_MODULES]:
-        try:
-            module = stages.module()
-        except JaxprofError as error:
-            failure = error
-            items.append(Abstention("not-read", error.what))
-            continue
-        read += 1
-        items += module_findings(
-            module,
-            KernelWeights(scope="module"),
-            run=stages.label,
-            verify=verify,
-            recorded_seconds=stages.recorded_seconds,
-        )
-        items += module_abstentions(module)
-    if failure is not None and not read:
-        raise failure
-    if len(modules) > MOST_MODULES:
-        reason = f"the HLO of {len(modules) - MOST_MODULES} more programs was not read"
-        items.append(Abstention("not-read", reason))
-    items.append(Abstention("no-times", "HLO alone: how long its kernels take is unknown, so costs are bytes"))
-    return _explained(name, "hlo", items, modules=tuple(modules))
+    return _explained(name, "program" if recorded else subject, items, session=session, most=most)
 
 
 def _programs(session: Session) -> list[ProgramResult]:
@@ -99,8 +69,6 @@ def _programs(session: Session) -> list[ProgramResult]:
 def _of_programs(session: Session, recorded: Sequence[ProgramResult], name: str) -> Iterator[Finding | Abstention]:
     if not recorded:
         return
-    from jaxprof.analysis.explain.programs import program_abstentions, program_findings
-
     captured = any(run.plan.how == IMPORTED for run in session.runs.values())
     for program in recorded:
         yield from program_findings(session, program, name)
@@ -113,13 +81,10 @@ def _explained(
     items: Sequence[Finding | Abstention],
     *,
     session: Session | None = None,
-    modules: tuple[ModuleStages, ...] = (),
-    code: str = "",
     most: int = MOST_FINDINGS,
 ) -> Explanation:
     findings = [with_fix(item) for item in items if isinstance(item, Finding)]
     ranked = sorted(_merged(_without_duplicates(findings)), key=_rank)
-    shown = [each for each in ranked if each.code == code] if code else ranked[:most]
     unknown: dict[str, Abstention] = {}
     for item in items:
         if isinstance(item, Abstention):  # of many runs, one that says what is missing is enough
@@ -127,11 +92,10 @@ def _explained(
     return Explanation(
         name=name,
         subject=subject,
-        findings=tuple(shown),
-        left_out=0 if code else len(ranked) - len(shown),
+        findings=tuple(ranked[:most]),
+        left_out=max(0, len(ranked) - most),
         abstentions=tuple(unknown.values())[:MOST_ABSTENTIONS],
         session=session,
-        modules=modules,
     )
 
 
@@ -167,3 +131,180 @@ def _rank(finding: Finding) -> tuple[bool, bool, float, int, str, str]:
     weight = (seconds or 0.0) * (_AT_MOST_WEIGHT if finding.at_most else 1.0)
     first = finding.code != "program_failed"
     return not finding.fault, first, -weight, -(finding.bytes or 0), finding.code, finding.run
+
+
+_PROGRAM_FAULTS: Final = ("program_failed", "debug_settings")
+"""Findings after which the other figures describe another program, or part of the program."""
+_CACHE_SHARE: Final = 0.5
+"""Share of the program's work, in compilations that are in no finding, from which a cache is recommended."""
+_UNTIMED: Final = "lines are not timed, "
+
+
+def program_findings(session: Session, program: ProgramResult, name: str) -> Iterator[Finding]:
+    """Yield the findings of a recorded program; their seconds are parts of its wall time."""
+    verify = program_verified(name, program)
+    for finding in program.findings:
+        rows = [row for function in program.functions for row in function.rows if row.function == finding.function]
+        yield replace(
+            with_share(program, finding),
+            verify=(record_again(program) or verify) if finding.code == "program_failed" else verify,
+            run=program.run.id,
+            directory=program.directory,
+            code_line=code_line(finding.where, session.header.wall_seconds, program.run.sources),
+            compilations=sum(row.count for row in rows),
+            fault=finding.code in _PROGRAM_FAULTS,
+        )
+    yield from _compilations_to_keep(program, verify)
+
+
+def _compilations_to_keep(program: ProgramResult, verify: str) -> Iterator[Finding]:
+    """Yield a finding if compilations that no other finding covers are not kept, and are most of what the program
+    did."""
+    claimed = sum(
+        finding.announced_seconds if finding.estimate else finding.seconds or 0.0 for finding in program.findings
+    )
+    for remark in program.remarks:
+        seconds = (remark.seconds or 0.0) - claimed
+        if remark.code == "cache_off" and seconds >= _CACHE_SHARE * program.work_seconds:
+            unclaimed = replace(remark, seconds=seconds, saves_seconds=seconds)
+            yield replace(with_share(program, unclaimed), verify=verify, run=program.run.id)
+
+
+def with_share(program: ProgramResult, finding: Finding) -> Finding:
+    """Return a finding with its share of the wall time, and with its interval if it rests on samples."""
+    low, high = _interval(program, finding) if finding.estimate else (None, None)
+    share = program.of_wall(finding.seconds)
+    return replace(finding, low=low, high=high, share=share, held=finding.bytes is not None)
+
+
+def _interval(program: ProgramResult, finding: Finding) -> tuple[float | None, float | None]:
+    """Return Wilson's interval of the sampled share in seconds, plus the time that JAX reported. The exact times of
+    lines would narrow it further."""
+    from jaxprof.analysis.programs.verdict import interval
+
+    whole, samples = program.active_seconds, program.samples_of_work
+    sampled = (finding.seconds or 0.0) - finding.announced_seconds
+    if not 0 < sampled <= whole or samples <= 0:
+        return None, None
+    low, high = (finding.announced_seconds + whole * end for end in interval(sampled / whole, samples))
+    return low, high
+
+
+def undecided(program: ProgramResult) -> tuple[str, str]:
+    """Return why there is no verdict, and the command that would give one; no command if this Python cannot time
+    lines, or if the same program would be as short again."""
+    from jaxprof.analysis.programs.verdict import UNTIMED
+
+    reason = program.verdict.reason
+    messages = (warning.message for warning in program.run.warnings if warning.code == "steps_not_counted")
+    because = next((message.partition(_UNTIMED)[2] for message in messages if _UNTIMED in message), "")
+    if because and reason.endswith(UNTIMED):
+        return f"{reason}, {because}", ""
+    enough = program.verdict.needs_seconds is None
+    return program.verdict.why_unknown, record_again(program) if enough else ""
+
+
+def program_abstentions(program: ProgramResult, *, has_capture: bool) -> Iterator[Abstention]:
+    """Yield what the recording of a program leaves unknown."""
+    if not program.verdict.seconds and not program.compiles:
+        note = next((note.message for note in program.notes if note.message), "")
+        yield Abstention("no-jax", note or "JAX was not seen at work", record_again(program))
+        return
+    if program.verdict.kind is None and program.verdict.reason:
+        reason, again = undecided(program)
+        what = "the loop" if program.hot.where is not None else "the program's work"
+        yield Abstention("no-verdict", f"what bounds {what}: {reason}", again)
+    if not has_capture:
+        failed = next((note.message for note in reversed(program.notes) if note.code == "window"), "")
+        reason = failed or "no capture: kernels, their times and their HLO are unknown"
+        again = "" if failed else record_again(program, "--capture-steps", "5")  # the same would fail again
+        if "no steps were counted" in failed:
+            reason = f"{failed}; a window by time does not wait for steps"
+            again = record_again(program, "--capture-seconds", "2")
+        yield Abstention("no-capture", reason, again)
+
+
+_JOB_FAULTS: Final = ("process-failed", "failed-after")
+"""Findings without a cost that come before all others: the job did not complete its work."""
+_READ_ON: Final = "Its session has what it was doing, and what it wrote."
+_EXACT: Final = ("recompiles-alone", "recompiles", "process-stopped")
+"""Findings whose seconds were reported, not estimated from samples."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobStart:
+    """How `jaxprof script -n` starts the same job again."""
+
+    count: int
+    folder: str
+    """Folder of the new job."""
+    argv: tuple[str, ...]
+
+    def command(self, *options: str) -> str:
+        """Return the command line, with these options."""
+        return command("script", "-n", str(self.count), *options, "--out", self.folder, *self.argv)
+
+
+def job_start(folder: Path) -> JobStart | None:
+    """Return how to start the same job again, beside this one; None if `jaxprof script -n` did not start it."""
+    from jaxprof.job_process import OWN_JOBS
+    from jaxprof.session.log.entry import program_start, read_entry
+    from jaxprof.session.log.job_folder import job_sessions
+    from jaxprof.session.log.state import url_of
+
+    restart_folder = folder.with_name(f"{folder.name.removesuffix(JOB_EXTENSION)}-again{JOB_EXTENSION}")
+    if url_of(folder) is not None:  # a store that can be read may refuse to be written
+        restart_folder = Path(restart_folder.name)
+    for _, path in job_sessions(folder)[0]:
+        try:
+            entry, program = read_entry(path), program_start(path)
+        except (OSError, FileRefusedError):
+            continue
+        if entry.header is not None and program is not None:
+            ours = entry.header.job.startswith(OWN_JOBS)
+            return JobStart(entry.process_count, str(restart_folder), tuple(program.argv)) if ours else None
+    return None
+
+
+def explanation_of_job(job: JobFigures, name: str, again: JobStart | None = None) -> Explanation:
+    """Return what to do about a job, in at most `MOST_FINDINGS` findings. `name` is the job's folder in commands;
+    `again` is None if a launcher starts the job."""
+    verify = f"{again.command()} && {command('explain', again.folder)}" if again is not None else ""
+    ranked = [_of_job(job, finding, verify) for finding in job.findings]
+    # findings about all processes have larger costs than a late process, but come after it
+    ranked.sort(key=lambda each: (not each.fault, each.index is None, -(each.seconds or 0.0)))
+    return Explanation(
+        name=name,
+        subject="job",
+        findings=tuple(ranked[:MOST_FINDINGS]),
+        left_out=max(0, len(ranked) - MOST_FINDINGS),
+        abstentions=tuple(_job_abstentions(job, again))[:MOST_ABSTENTIONS],
+        job=job,
+    )
+
+
+def _of_job(job: JobFigures, finding: Finding, verify: str) -> Finding:
+    process = next((each for each in job.processes if each.index == finding.index), None)
+    walls = [each.wall_seconds for each in job.processes if each.wall_seconds is not None and process in (None, each)]
+    wall = max(walls, default=None)
+    return replace(
+        finding,
+        own_fix=finding.advice or _READ_ON,
+        share=finding.seconds / wall if finding.seconds is not None and wall else None,
+        estimate=finding.code not in _EXACT,
+        verify=verify or command("explain", process.path if process is not None else job.folder),
+        fault=finding.code in _JOB_FAULTS,
+        host=process.host if process is not None else "",
+    )
+
+
+def _job_abstentions(job: JobFigures, again: JobStart | None) -> Iterator[Abstention]:
+    """Yield what is missing of the job, and whether no capture shows who arrives last at the collectives."""
+    for number, notice in enumerate(job.notices):
+        yield Abstention("job-incomplete" if number == 0 else f"job-incomplete-{number + 1}", notice)
+    if job.arrivals is None and job.count > 1:
+        yield Abstention(
+            "no-arrivals",
+            "fewer than two processes have captured a collective: a slow device would not show",
+            again.command("--capture-steps", "100") if again is not None else "",
+        )

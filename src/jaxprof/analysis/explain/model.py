@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.finding import Finding
-    from jaxprof.hlo.open.stages import ModuleStages
     from jaxprof.session import Run, Session
 
 _FLAGS: Final = ("--force", "--full", "--capture")
@@ -100,13 +99,13 @@ def _is_committed(target: str) -> bool:
     return bool(colon) and file.endswith(".py") and any((folder / ".git").exists() for folder in Path(file).parents)
 
 
-Subject: TypeAlias = Literal["program", "job", "runs", "comparison", "profile", "hlo", "nothing"]
-"""What was explained: a recorded program, a job of several processes, measured runs, the sides of `ab`, a profile, HLO
-without a session, or a session without a run."""
+Subject: TypeAlias = Literal["program", "job", "runs", "comparison", "profile", "nothing"]
+"""What was explained: a recorded program, a job of several processes, measured runs, the sides of `ab`, a profile, or
+a session without a run."""
 MOST_FINDINGS: Final = 5
 MOST_ABSTENTIONS: Final = 4
 MOST_MODULES: Final = 16
-"""Largest number of programs of one session, or modules of one dump, whose HLO is read: the first ones."""
+"""Largest number of programs of one session whose HLO is read: the first ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +139,6 @@ class Explanation:
     abstentions: tuple[Abstention, ...]
     """At most `MOST_ABSTENTIONS` abstentions."""
     session: Session | None = field(default=None, repr=False)
-    modules: tuple[ModuleStages, ...] = field(default=(), repr=False)
-    """Modules that were explained, for HLO without a session."""
     job: JobFigures | None = field(default=None, repr=False)
     """The job that was explained, for a job."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
-from jaxprof.analysis.explain.model import Abstention, code_line
+from jaxprof.analysis.explain.model import code_line
 from jaxprof.analysis.measured import measured
 from jaxprof.analysis.ranking import ranking_on
 from jaxprof.analysis.run_result import result
@@ -16,7 +16,6 @@ from jaxprof.finding import Finding, Scope
 from jaxprof.hlo.analysis.finding_codes import HLO_FINDINGS
 from jaxprof.hlo.analysis.findings import findings
 from jaxprof.hlo.analysis.kernels import kernels
-from jaxprof.hlo.analysis.notices import notices
 
 if TYPE_CHECKING:
     from jaxprof.hlo.analysis.kernels import Kernel
@@ -138,10 +137,3 @@ def _place(finding: Finding, by_name: Mapping[str, Kernel]) -> SourceLocation | 
     named = (by_name[name] for name in finding.kernels if name in by_name)
     source = next((kernel.source for kernel in named if kernel.source is not None), None)
     return SourceLocation(source.file, source.line) if source is not None else None
-
-
-def module_abstentions(module: Module) -> Iterator[Abstention]:
-    """Yield what the text of a module does not say."""
-    for notice in notices(module):
-        if notice.serious:
-            yield Abstention(notice.code, f"{notice.message}. {notice.hint}".rstrip(". ") + ".")

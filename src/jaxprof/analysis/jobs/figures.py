@@ -33,8 +33,7 @@ from jaxprof.analysis.programs.loop_time import (
     parts_in,
     recompilations,
 )
-from jaxprof.analysis.programs.pauses import Pause
-from jaxprof.analysis.programs.result import ProgramResult
+from jaxprof.analysis.programs.result import Pause, ProgramResult
 from jaxprof.analysis.programs.verdict import LEAST_SAMPLES
 from jaxprof.events import STAGES, Compiled, DeviceReading, SourceLocation, StepsTaken
 from jaxprof.grouping import totals
@@ -80,15 +79,6 @@ class LoopWindows:
     def chosen(self, rows: Array | slice) -> LoopWindows:
         """Return some of the windows: a slice, or those for which a boolean array is true."""
         return LoopWindows(*(getattr(self, field.name)[rows] for field in fields(self)))
-
-    def __eq__(self, other: object) -> bool:
-        """Return whether both hold the same windows; unknown values count as equal to each other."""
-        if not isinstance(other, LoopWindows):
-            return NotImplemented
-        names = [field.name for field in fields(self)]
-        return all(np.array_equal(getattr(self, name), getattr(other, name), equal_nan=True) for name in names)
-
-    __hash__ = None  # type: ignore[assignment]  # arrays can be written to
 
     def __len__(self) -> int:
         return len(self.seconds)
@@ -256,7 +246,7 @@ class ProcessFigures:
     again: tuple[CompiledAgain, ...] | None = None
     """Recompiled functions of the user, without JAX's own functions and those of libraries."""
     loop: LoopFigures | None = None
-    windows: LoopWindows = field(default_factory=LoopWindows.of)
+    windows: LoopWindows = field(default_factory=LoopWindows.of, compare=False)
     """Sample windows with time in the loop."""
     clock_offset_seconds: float = 0.0
     """Unix time minus the monotonic time of the host."""

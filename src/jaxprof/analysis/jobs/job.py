@@ -1,5 +1,8 @@
 """The figures of a job: its processes, their findings, what their wall time went to, and what is missing.
 
+The findings other than being late by own work (`late`) are failures, pauses, compilations that one process or several
+repeat, throttled and slow devices, and exchanges that no other work hides.
+
 Useful wall time is the device part of the hot loop: compiled functions, and waiting for their results. It is an
 estimate from samples, and an upper bound. A collective in which a process waits for another one is inside a compiled
 function. This waiting is subtracted as the excess of a process's device part over the smallest device part, if all
@@ -9,8 +12,10 @@ device computes more slowly than it could.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean, median
 from typing import Final
 
 import numpy as np
@@ -27,22 +32,30 @@ from jaxprof.analysis.jobs.figures import (
     UNSEEN,
     USEFUL,
     WAITING,
+    CompiledAgain,
+    DeviceClock,
     ProcessFigures,
+    processes_named,
+    same_loop,
 )
-from jaxprof.analysis.jobs.findings import (
-    clocks_apart,
-    exposed,
-    failed_at,
-    failures,
-    last_to_arrive,
-    recompiles,
-    stopped,
-    throttled,
+from jaxprof.analysis.jobs.late import (
+    FALSE_ALARM_RATE,
+    IN_STEP,
+    LEAST_DIFFERENCE,
+    clearly_late,
+    comparable,
+    inflation_of,
+    spread_of,
+    stragglers,
 )
-from jaxprof.analysis.jobs.late import IN_STEP, clearly_late, comparable, stragglers
+from jaxprof.analysis.programs.functions import COSTLY_COUNT, COSTLY_SECONDS, WORTH_EXACT
 from jaxprof.analysis.programs.loop_time import COMPILE, DEVICE, PARTS
+from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, pause_times
 from jaxprof.finding import Finding
+from jaxprof.grouping import grouped
 from jaxprof.session.log.state import with_urls
+from jaxprof.stats.location import t_quantile
+from jaxprof.units import bytes_, counted, percent, scaled, seconds
 
 _LEAST_WAITING: Final = 0.05
 """Share of the loop by which device parts differ by chance; a smaller difference does not count as waiting."""
@@ -116,6 +129,277 @@ def _waiting_seconds(processes: Sequence[ProcessFigures], times: Sequence[Mappin
     least = min(time[DEVICE] for time in times)
     excess = [time[DEVICE] - least for time in times]
     return [each if each >= _LEAST_WAITING * loop else 0.0 for each, loop in zip(excess, loops, strict=True)]
+
+
+_STARTED_TOGETHER_SECONDS: Final = 10.0
+"""Processes of a job start within this time of each other."""
+_NOTICED_SECONDS: Final = 1.0
+"""Largest time in seconds by which the recorded end of a process may be later than the others notice it."""
+
+
+def clocks_apart(began: Iterable[tuple[str, float]]) -> float:
+    """Return by how many seconds the clocks of the hosts differ; 0 if the difference is no more than starting takes.
+    `began` holds the host and the Unix start time of each process. The processes of one job start together."""
+    middles = [median(times) for times in grouped(began).values()]
+    apart = max(middles, default=0.0) - min(middles, default=0.0)
+    return apart if apart >= _STARTED_TOGETHER_SECONDS else 0.0
+
+
+def failures(processes: Sequence[ProcessFigures], apart: float = 0.0) -> Iterator[Finding]:
+    """Yield the process that failed first, then the other failed processes, grouped by error.
+
+    `apart` is the number of seconds by which the clocks of the hosts differ; the finding says so if this leaves open
+    which process failed first. A process that raised failed when it raised: in a job it may then hang for minutes,
+    until JAX's runtime ends all processes in any order. A process that was killed has no exception of its own, and the
+    others' exceptions come after its end.
+    """
+    failed = _failed(processes)
+    if not failed:
+        return
+    first = failed[0]
+    advice = "" if first.exception is not None else first.advice
+    may_be_first = [
+        each.index
+        for each in failed[1:]
+        if each.host != first.host and not _failure_key(each)[0] - _failure_key(first)[0] > apart and apart
+    ]
+    message = f"process {first.index} on {first.host}: {_failure_text(first)}"
+    if may_be_first:
+        message += (
+            f" (which one failed first is not certain: the clocks of the hosts are {seconds(apart)} apart, and "
+            f"{processes_named(may_be_first)} may have failed before it)"
+        )
+    yield Finding("process-failed", message, own_fix=advice, index=first.index)
+    for error, group in grouped((_failure_text(process), process) for process in failed[1:]).items():
+        which = processes_named([process.index for process in group])
+        after = "ended" if may_be_first else "ended after that"
+        yield Finding("failed-after", f"{which} {after}: {error}", own_fix="", index=group[0].index)
+
+
+def failed_at(processes: Sequence[ProcessFigures]) -> float | None:
+    """Return the Unix time of the first failure by the clock of its host; None if no process failed or the time is
+    unknown."""
+    failed = _failed(processes)
+    at = _failure_key(failed[0])[0] if failed else math.inf
+    return at if math.isfinite(at) else None
+
+
+def _failed(processes: Sequence[ProcessFigures]) -> list[ProcessFigures]:
+    return sorted((each for each in processes if each.status in ("failed", "crashed", "interrupted")), key=_failure_key)
+
+
+def _failure_text(process: ProcessFigures) -> str:
+    return process.exception[1] if process.exception is not None else process.error or process.status
+
+
+def _failure_key(process: ProcessFigures) -> tuple[float, int]:
+    """Return a sort key: the time of the failure by the clock of its host, and the process index.
+
+    A killed process counts as earlier than its recorded end, because the others notice within a millisecond that it is
+    gone, before its end is recorded. Nobody kills a process because another one is gone.
+    """
+    if process.exception is not None:
+        return process.exception[0], process.index
+    at = math.inf if process.ended_seconds is None else process.ended_seconds
+    return at - (_NOTICED_SECONDS if process.was_killed else 0.0), process.index
+
+
+_WAITED: Final = 0.5
+"""Share of a pause by which the loops of the others must be longer, to conclude that they waited for the pause."""
+_CAUSE_TEXTS: Final = {
+    SIGNAL: "was paused by a signal",
+    UNKNOWN: "was paused (with its container, or by a signal that also paused its recorder)",
+    SUSPENDED: "did not run while its machine was suspended",
+}
+
+
+def stopped(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
+    """Yield a finding for each process that was paused, or a single one if all were."""
+    paused = [process for process in processes if process.stops]
+    if len(paused) == len(processes) > 1:
+        first = paused[0]
+        took = median(_pause_seconds(process) for process in paused)
+        message = (
+            f"all {len(paused)} processes were paused for {seconds(took)}: process {first.index} {_cause_text(first)}, "
+            + pause_times(first.stops)
+        )
+        yield Finding("process-stopped", message, seconds=took, index=first.index)
+        return
+    for process in paused:
+        took = _pause_seconds(process)
+        waited = _waited(process, [other for other in processes if not other.stops])
+        message = (
+            f"process {process.index} on {process.host} {_cause_text(process)} for {seconds(took)}, "
+            + pause_times(process.stops)
+            + (f"; the others wait {seconds(waited)} for it" if waited is not None else "")
+        )
+        yield Finding("process-stopped", message, seconds=took, index=process.index)
+
+
+def _pause_seconds(process: ProcessFigures) -> float:
+    return sum(stop.seconds for stop in process.stops)
+
+
+def _cause_text(process: ProcessFigures) -> str:
+    cause = max(process.stops, key=lambda stop: stop.seconds).cause
+    return _CAUSE_TEXTS.get(cause, _CAUSE_TEXTS[UNKNOWN])
+
+
+def _waited(process: ProcessFigures, others: Sequence[ProcessFigures]) -> float | None:
+    """Estimate how long the others waited for the paused process. The estimate is how much longer they are in the same
+    loop than that process without its pause. None if they were not seen to wait."""
+    loops = [other.loop.seconds for other in others if same_loop(process, other) and other.loop is not None]
+    if process.loop is None or process.loop.where is None or not loops:
+        return None
+    took = _pause_seconds(process)
+    more = median(loops) - process.loop.seconds
+    return min(more, took) if more >= _WAITED * took else None
+
+
+def recompiles(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
+    """Yield functions that one process compiled again at least twice as often as any other, and at least two times
+    more; else those that several compiled again, each at a cost that is a finding of a single program."""
+    known = [process for process in processes if process.again is not None]
+    by_function = grouped(
+        ((each.function, each.defined_line), (process, each)) for process in known for each in process.again or ()
+    )
+    for (function, _), found in by_function.items():
+        process, mine = max(found, key=lambda pair: pair[1].count)
+        most = max((each.count for other, each in found if other is not process), default=0)
+        if len(known) > 1 and mine.count >= 2 * most + 2:
+            usual = "none of the others" if not most else f"the others at most {most} times"
+            times = f"process {process.index} compiled {function} again {mine.count} times, {usual}"
+            yield _compiled_again("recompiles-alone", times, mine, mine.seconds, process.index)
+            continue
+        costly = [(other, each) for other, each in found if _is_costly(each, other.wall_seconds)]
+        if len(costly) > 1:
+            counts = sorted(each.count for _, each in costly)
+            times = f"{counts[0]} to {counts[-1]} times" if counts[0] < counts[-1] else counted(counts[0], "time")
+            every = len(costly) == len(processes)
+            which = f"all {len(costly)} processes" if every else processes_named([other.index for other, _ in costly])
+            took = median(each.seconds for _, each in costly)
+            yield _compiled_again("recompiles", f"{which} compiled {function} again {times} each", costly[0][1], took)
+
+
+def _compiled_again(code: str, times: str, again: CompiledAgain, took: float, index: int | None = None) -> Finding:
+    return Finding(
+        code,
+        times + (f": {again.reason}" if again.reason else ""),
+        (again.called_from,),
+        seconds=took,
+        function=again.function,
+        index=index,
+        part=COMPILE,
+    )
+
+
+def _is_costly(again: CompiledAgain, wall_seconds: float | None) -> bool:
+    enough = again.count >= COSTLY_COUNT or again.seconds >= COSTLY_SECONDS
+    return enough and again.seconds >= WORTH_EXACT * (wall_seconds or 0.0)
+
+
+SLOWER: Final = 0.10
+"""Relative difference of a clock below the others' median from which it is slow."""
+ACTIVE: Final = 0.5
+"""Share of a clock's readings in which a throttling reason must be active; an occasional reason does not hold a clock
+down."""
+
+
+def throttled(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
+    """Yield the devices whose clock is below that of the others, with the reason that they report."""
+    seen: dict[tuple[str, str], tuple[ProcessFigures, DeviceClock]] = {}
+    for process in processes:
+        for clock in process.clocks:
+            seen.setdefault((process.host, clock.device), (process, clock))  # processes of a host share devices
+    for key, (process, clock) in seen.items():
+        others = [other.hertz for at, (_, other) in seen.items() if at != key]
+        if not others or clock.hertz >= (1 - SLOWER) * median(others) or clock.throttled < ACTIVE:
+            continue
+        message = (
+            f"{clock.device} on {process.host} is throttled ({', '.join(clock.reasons)}): its clock is at "
+            f"{scaled(clock.hertz)}Hz, that of the others at {scaled(median(others))}Hz"
+        )
+        yield Finding("throttled-device", message, index=process.index, part=DEVICE)
+
+
+LEAST_STRETCHES: Final = 8
+"""Number of the ten time sections in which a process must arrive late. A burst over two thirds of the time is not
+caused by the device."""
+
+
+def last_to_arrive(
+    seen: Arrivals, processes: Sequence[ProcessFigures], explained: Collection[int], compared: Collection[int]
+) -> Iterator[Finding]:
+    """Yield the process that the others wait for at a collective, if nothing on its host explains the wait.
+
+    `explained` holds the processes that are late by their own work or by compiling; `compared` holds those whose own
+    work could be compared.
+    """
+    hosts = {process.index: process.host for process in processes}
+    for place, index in enumerate(seen.indices):
+        if index in explained or not _is_late(seen, place):
+            continue
+        excluded = (
+            "data, host, dispatch, copies and compilations do not explain that"
+            if index in compared
+            else "its own work on the host was not seen for long enough to exclude that"
+        )
+        after = seconds(fmean(seen.late_seconds[place]))
+        message = (
+            f"process {index} on {hosts[index]} is late: it arrives {after} after the others at {seen.name}, "
+            f"last at {percent(seen.last_count[place] / seen.instances)} of {seen.instances} executions, "
+            f"and the others wait {seconds(seen.caused_seconds[place])} of {seconds(seen.span_seconds)} "
+            f"for it; {excluded}"
+        )
+        yield Finding("slow-device", message, seconds=seen.caused_seconds[place], index=index, part=DEVICE)
+
+
+def _is_late(seen: Arrivals, place: int) -> bool:
+    """Return whether a process arrives late by at least `LEAST_DIFFERENCE` of the time, nearly all of the time.
+
+    The delay must also exceed the variation between sections of time (successive ones may be alike) and between the
+    other processes.
+    """
+    late = np.asarray(seen.late_seconds) * seen.instances / seen.span_seconds
+    means = late.mean(axis=1)
+    if means[place] < LEAST_DIFFERENCE or (late[place] >= LEAST_DIFFERENCE).sum() < LEAST_STRETCHES:
+        return False
+    count = late.shape[1]
+    variance = inflation_of(late - means[:, None]) * late[place].var(ddof=1) / count
+    others = np.delete(means, place)
+    error = math.sqrt(variance + spread_of(others, float(np.median(others))))
+    return bool(means[place] > t_quantile(1 - FALSE_ALARM_RATE / len(means), count - 1) * error)
+
+
+LEAST_EXPOSED: Final = 0.1
+"""Share of the captured time from which exposed exchange is reported, as for the steps of one capture."""
+
+
+def exposed(collectives: Sequence[Arrivals]) -> Iterator[Finding]:
+    """Yield a finding if the devices of a job only exchange for a considerable part of the captured time."""
+    if not collectives:
+        return
+    most = max(collectives, key=lambda each: each.exposed_seconds)
+    took = sum(each.exposed_seconds for each in collectives)
+    if took < LEAST_EXPOSED * most.span_seconds:
+        return
+    others = f", {counted(len(collectives) - 1, 'more collective')}" if len(collectives) > 1 else ""
+    unknown = "" if most.exchanged is not None else "; how many bytes that are is not known"
+    message = (
+        f"exchanging takes about {seconds(took)} of {seconds(most.span_seconds)} "
+        f"({percent(took / most.span_seconds)}), in which the devices run no other kernel and wait for nobody: "
+        f"{_collective_text(most)}{others}{unknown}"
+    )
+    yield Finding("exposed-exchange", message, seconds=took)
+
+
+def _collective_text(collective: Arrivals) -> str:
+    exchanged = collective.exchanged
+    if exchanged is None:
+        return f"{collective.name}, {counted(collective.instances, 'time')}"
+    among = f" over {exchanged.devices} devices" if exchanged.devices is not None else ""
+    times = counted(collective.instances, "time")
+    return f"{collective.name}, {exchanged.opcode} of {bytes_(exchanged.bytes)}{among}, {times}"
 
 
 @dataclass(frozen=True, slots=True)

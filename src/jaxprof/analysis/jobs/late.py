@@ -39,7 +39,7 @@ from jaxprof.analysis.jobs.figures import (
 )
 from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DISPATCH, HOST, PARTS
 from jaxprof.finding import Finding
-from jaxprof.stats.student import t_quantile
+from jaxprof.stats.location import t_quantile
 from jaxprof.units import and_more, percent_or_less, seconds
 
 PARTS_OF_ITS_OWN: Final = (DATA, HOST, DISPATCH, COPY)

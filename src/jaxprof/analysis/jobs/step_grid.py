@@ -26,7 +26,7 @@ import numpy as np
 
 from jaxprof.analysis.jobs.figures import Array, LoopWindows, ProcessFigures, processes_named
 from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DISPATCH, HOST, PARTS
-from jaxprof.analysis.programs.passes import pass_series
+from jaxprof.analysis.programs.steps import pass_series
 from jaxprof.events import SourceLocation, StepsCounted, StepsTaken
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import JobMember

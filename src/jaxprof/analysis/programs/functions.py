@@ -23,7 +23,7 @@ _MOST_LISTED = 4
 """Largest number of types or values that are listed; of more, the range is given, or the first ones and their
 number."""
 
-AGAIN: Final = 3
+COSTLY_COUNT: Final = 3
 """Number of recompilations for one reason from which they are reported: a last short batch and an evaluation make
 two."""
 COSTLY_SECONDS: Final = 1.0
@@ -265,29 +265,18 @@ def most_frequent(places: Iterable[SourceLocation | None]) -> SourceLocation | N
     return counted.most_common(1)[0][0] if counted else None
 
 
-class FunctionLedger:
-    """The rows of a ledger by function. An update costs only the functions with new rows.
+Definition = tuple[str, SourceLocation | None]
+"""Name of a function, and where it is defined. Function objects that one line creates repeatedly are one function here:
+that line is what the reader has to change."""
 
-    Functions of one name are kept apart by where they are defined. Function objects that one line creates repeatedly
-    are one function here: that line is what the reader has to change.
-    """
 
-    __slots__ = ("_results", "_rows", "consumed")
-
-    def __init__(self) -> None:
-        self.consumed = 0
-        self._rows: dict[tuple[str, SourceLocation | None], list[Compiled]] = {}
-        self._results: dict[tuple[str, SourceLocation | None], FunctionCompiles] = {}
-
-    def functions(self, rows: Sequence[Compiled]) -> tuple[FunctionCompiles, ...]:
-        """Return the functions, most expensive first. `rows`: the ledger, with the rows of the last call first."""
-        added = grouped(((row.function, row.defined_at or None), row) for row in rows[self.consumed :])
-        self.consumed = len(rows)
-        for key, new in added.items():
-            own = self._rows.setdefault(key, [])
-            own += new
-            self._results[key] = _function_compiles(own)
-        return tuple(sorted(self._results.values(), key=lambda function: -function.seconds))
+def by_function(rows: Sequence[Compiled], known: dict[Definition, FunctionCompiles]) -> tuple[FunctionCompiles, ...]:
+    """Return the rows of a ledger by function, most expensive first. `known` keeps what an earlier call derived: only
+    functions with new rows are derived again."""
+    for key, own in grouped(((row.function, row.defined_at or None), row) for row in rows).items():
+        if key not in known or len(known[key].rows) < len(own):
+            known[key] = _function_compiles(own)
+    return tuple(sorted(known.values(), key=lambda function: -function.seconds))
 
 
 def _function_compiles(rows: Sequence[Compiled]) -> FunctionCompiles:

@@ -11,10 +11,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from statistics import median
 from typing import Final
 
 from jaxprof.analysis.programs.functions import row_seconds
+from jaxprof.analysis.programs.steps import StepFigures
 from jaxprof.events import (
     STAGES,
     Compiled,
@@ -23,7 +23,6 @@ from jaxprof.events import (
     ProgramSampled,
     SampledLine,
     SourceLocation,
-    StepsCounted,
 )
 from jaxprof.grouping import grouped, totals
 from jaxprof.hot_loop import hot_loop
@@ -33,15 +32,6 @@ WORKS: Final = frozenset({"compiled", "inline", "fed", "callback", "dispatch", "
 """Kinds of work that JAX does."""
 _KINDS: Final = {"device_busy": "compiled", "host_busy": "host", "waiting": "host"}
 """Kind of work by state, for sessions recorded before lines had a kind."""
-BRIEF_SECONDS: Final = 1e-3
-"""Mean iteration in seconds below which the median is the better figure. Most longer iterations may only queue their
-step while a few wait for all of them; the mean is then right."""
-TIMED_SHARE: Final = 0.5
-"""Share of a line's sampled time from which its timed iterations count as most of the work."""
-SPELL_EVENTS: Final = 500
-SPELL_SECONDS: Final = 0.03
-"""Size of one timing spell of the recorder: this many beginnings of iterations and lines, or at least this many
-seconds."""
 LoopKey = tuple[str, str, int]
 """File, function and first line of a loop."""
 
@@ -71,52 +61,6 @@ class Spot:
     def site_in(self, loop: LoopKey | None) -> LoopSite | None:
         """Return the site of this spot in a loop; None if the spot is outside the loop, or there is no loop."""
         return next((site for site in self.sites if site.key == loop), None)
-
-
-@dataclass(frozen=True, slots=True)
-class LoopTimes:
-    """Lines of a loop, timed while the program ran."""
-
-    iterations: int
-    seconds: float
-    """Total seconds of the timed iterations."""
-    by_line: Mapping[int, tuple[float, int]]
-    """By line: seconds, including everything that the line calls, and how often the line began."""
-    typical: float = 1.0
-    """Median iteration over mean iteration; on a busy machine some iterations wait long for a processor."""
-    per_second: float | None = None
-    """Iterations per second of the loop, timed or not; None if nothing counted them. The timing of lines makes brief
-    iterations longer."""
-    most_events: int = 0
-    """Beginnings of iterations and lines in the sample window that holds the most of them."""
-    uneven: float = 0.0
-    """Share of their time that iterations take beyond twice the median. The longest iteration is left out, because it
-    may have compiled. A line that begins in every iteration can do its work in only a few: `if i % 50 == 0:
-    print(float(loss))`."""
-
-    def passes(self, seconds: float) -> float:
-        """Return the number of iterations in so much time of the loop; 0 if none was timed."""
-        if self.per_second is not None:
-            return seconds * self.per_second
-        return seconds * self.iterations / self.seconds if self.seconds else 0.0
-
-    def each(self, line: int) -> float | None:
-        """Return the seconds that a line takes once, in a typical iteration; None if it was not timed."""
-        took, hits = self.by_line.get(line, (0.0, 0))
-        return self.typical * took / hits if hits else None
-
-    def accounts_for(self, line: int, sampled_seconds: float) -> bool:
-        """Return whether iterations like the timed ones can make up the time that samples saw at a line.
-
-        They can if the timed time is most of it, or if at least as many iterations were timed as fill a spell: a spell
-        of brief iterations that is not full means that there were few. True if nothing was timed.
-        """
-        took, hits = self.by_line.get(line, (0.0, 0))
-        if not hits or not self.iterations or sampled_seconds <= took / TIMED_SHARE:
-            return True
-        events = self.iterations + sum(count for _, count in self.by_line.values())
-        a_spell = min(SPELL_EVENTS, SPELL_SECONDS * events / self.seconds) if self.seconds > 0 else SPELL_EVENTS
-        return self.most_events >= a_spell / 2
 
 
 class Spots:
@@ -175,37 +119,6 @@ def _may_be_delayed(line: SampledLine | Spot) -> bool:
     """Return whether the thread ran there, outside compilations, or waited only for a processor."""
     runs = line.kind in ("inline", PREEMPTED) or line.state not in _BLOCKED
     return runs and line.kind not in STAGES and line.seconds > 0
-
-
-def line_times(counted: Sequence[StepsCounted], loop: LoopKey | None, per_second: float | None = None) -> LoopTimes:
-    """Return the timed lines of a loop; empty if none was timed. `per_second`: its iterations per second, if those were
-    counted."""
-    lines: dict[int, tuple[float, int]] = {}
-    iterations, seconds, most = 0, 0.0, 0
-    single: list[float] = []
-    for event in counted:
-        where = event.where
-        if (where.file, where.function, where.line) != loop:
-            continue
-        iterations += event.count
-        seconds += event.seconds
-        single += event.intervals_seconds
-        most = max(most, event.count + sum(row.hits for row in event.lines))
-        for row in event.lines:
-            took, hits = lines.get(row.line, (0.0, 0))
-            lines[row.line] = (took + row.seconds, hits + row.hits)
-    brief = iterations > 0 and 0 < seconds < BRIEF_SECONDS * iterations
-    typical = min(1.0, median(single) * iterations / seconds) if single and brief else 1.0
-    return LoopTimes(iterations, seconds, lines, typical, per_second, most, _uneven_share(single))
-
-
-def _uneven_share(iterations: Sequence[float]) -> float:
-    kept = sorted(iterations)[:-1]
-    whole = sum(kept)
-    if whole <= 0:
-        return 0.0
-    bound = 2 * median(kept)
-    return sum(took - bound for took in kept if took > bound) / whole
 
 
 DEVICE, DISPATCH, DATA, HOST, COPY, COMPILE = "device", "dispatch", "data", "host", "copy", "compile"
@@ -284,7 +197,7 @@ class HotLoop:
     key: LoopKey | None
     spots: tuple[Spot, ...]
     """Spots seen in the loop, without compilation stages."""
-    times: LoopTimes
+    times: StepFigures
     parts: Mapping[str, float]
     samples: float
     """Number of samples that `parts` rest on, plus timed iterations if those decide."""
@@ -366,7 +279,7 @@ def find_hot_loop(spots: Sequence[Spot], rows: Sequence[Compiled]) -> LoopKey | 
 def loop_figures(
     spots: Sequence[Spot],
     key: LoopKey | None,
-    times: LoopTimes,
+    times: StepFigures,
     rows: Sequence[Compiled],
     empty_call: EmptyCallTimed | None = None,
     *,
@@ -405,7 +318,7 @@ def loop_figures(
     parts[COMPILE] = min(compiling, _recompile_seconds(staged, rows))
     samples = sum(spot.samples for spot in steady)
     if samples >= _SEEN_AT_ALL and _has_pure_lines(steady, key, times, part):
-        samples += times.iterations
+        samples += times.count
     samples += sum(spot.samples for spot in staged) * parts[COMPILE] / compiling if compiling else 0.0
     sites = [site for spot in inside if (site := spot.site_in(key)) is not None]
     return HotLoop(
@@ -483,7 +396,7 @@ def parts_in(loop: HotLoop, spots: Sequence[Spot]) -> dict[str, float]:
 
 def needs_empty_call(loop: HotLoop) -> bool:
     """Return whether the time of an empty call would help to say what bounds the loop."""
-    if not loop.times.iterations:
+    if not loop.times.count:
         return False
     inline, around = ([spot for spot in loop.spots if spot.kind == kind] for kind in ("inline", AROUND))
     doubtful = 0.0 if _in_inner_loops(inline, loop.key) else loop.launching.get(UNKNOWN, 0.0)
@@ -637,7 +550,7 @@ def _assigned(
 def _has_pure_lines(
     spots: Sequence[Spot],
     key: LoopKey | None,
-    times: LoopTimes,
+    times: StepFigures,
     part: Callable[[Spot], str],
 ) -> bool:
     """Return whether the time of each line goes to one part; the timed iterations then count like samples."""
@@ -667,7 +580,7 @@ def eager_lines(spots: Sequence[Spot], key: LoopKey | None) -> frozenset[int]:
     return frozenset(line for line, seconds in more.items() if seconds > 0)
 
 
-def unaccounted_lines(spots: Sequence[Spot], key: LoopKey | None, times: LoopTimes) -> frozenset[int]:
+def unaccounted_lines(spots: Sequence[Spot], key: LoopKey | None, times: StepFigures) -> frozenset[int]:
     """Return the lines at which samples saw more time than iterations like the timed ones can make up.
 
     Calls that return at once only queue their work. The wait for it comes in iterations that were not timed, and

@@ -1,5 +1,5 @@
-"""The figures of a recorded program as values: time line, lines, steps, arrays, transfers, and what is derived from
-them.
+"""The figures of a recorded program as values: time line, lines, steps, pauses, arrays, transfers, and what is derived
+from them.
 
 Findings are derived from these values and stored with them; screens and reports show them.
 """
@@ -9,12 +9,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from statistics import median
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from jaxprof.analysis.programs.functions import FunctionCompiles, FunctionLedger
-from jaxprof.analysis.programs.passes import PassSeries, pass_series
-from jaxprof.analysis.programs.pauses import Pause, pauses, without_doubted
+from jaxprof.analysis.programs.functions import Definition, FunctionCompiles, by_function
+from jaxprof.analysis.programs.steps import PassSeries, StepFigures, loops, pass_series
 from jaxprof.events import (
     NOWHERE,
     PROGRAM_STATES,
@@ -27,12 +25,11 @@ from jaxprof.events import (
     ProgramStopped,
     SourceLocation,
     StageRunning,
-    StepsCounted,
-    StepsTaken,
 )
 from jaxprof.grouping import grouped, totals
 from jaxprof.light_dataclass import dataclass
 from jaxprof.text import raised_at, safe
+from jaxprof.units import seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.loop_time import HotLoop, Spot, Spots
@@ -72,25 +69,6 @@ class LineTime:
 
 
 @dataclass(frozen=True, slots=True)
-class StepFigures:
-    """Figures of one loop of the program."""
-
-    count: int
-    seconds: float
-    median_seconds: float | None
-    jitter: float | None
-    """Median absolute deviation of the single steps over their median; None for fewer than five steps."""
-    where: SourceLocation
-    """First line of the loop."""
-    per_second: float | None = None
-    """Steps per second, from all steps that were reported one by one, if any.
-
-    None for spells that can miss the steps that wait for a processor or the device, and if the reported steps fill less
-    than half of the time in which samples saw the loop.
-    """
-
-
-@dataclass(frozen=True, slots=True)
 class ArrayFigures:
     """Live arrays of the process over time."""
 
@@ -118,76 +96,78 @@ class ArrayFigures:
         return 60 * (self.last[0] - self.first[0]) / took if took > 0 else None
 
 
-_FEW_STEPS = 5
-"""Number of single steps below which no jitter is given."""
+SIGNAL, UNKNOWN, SUSPENDED = "signal", "unknown", "suspended"
+"""Causes of a pause. `signal`: SIGSTOP, ctrl+z or the like. `unknown`: the whole process was paused by a signal that
+also paused its recorder, or with its container. `suspended`: the machine slept."""
+_CAUSES: Final = {"state": SIGNAL, "standstill": UNKNOWN, "clock": SUSPENDED}
+LEAST_SECONDS: Final = 0.2
+"""Shortest pause reported in seconds: twice the interval between two looks at a process."""
+_UNSURE_SECONDS: Final = 0.1
+"""Uncertainty of the begin and end of a pause."""
 
 
-BRIEF_SECONDS = 100e-6
-"""Mean iteration in seconds below which spells of a few hundred iterations do not represent the time between them: a
-spell begins when the thread has a processor, and ends before the thread loses it."""
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A pause in which the program could not run."""
+
+    began_seconds: float
+    """Seconds since the program began, by a clock that a suspended machine does not advance."""
+    seconds: float
+    cause: str
+    """`SIGNAL`, `UNKNOWN` or `SUSPENDED`."""
 
 
-LEAST_TOLD = 0.5
-"""Share of a loop's sampled time that the reported steps must fill to represent all steps. The first steps of a loop
-that queues its calls take microseconds; later steps take as long as the device."""
+def pause_times(stops: Sequence[Pause]) -> str:
+    """Return text such as `2.00 s after it began`, or `3 times, first 2.00 s after it began`."""
+    first = f"{seconds(stops[0].began_seconds)} after it began"
+    return first if len(stops) == 1 else f"{len(stops)} times, first {first}"
 
 
-def loops(
-    counted: Sequence[StepsCounted], taken: Sequence[StepsTaken] = (), sampled: Sequence[ProgramSampled] = ()
-) -> tuple[StepFigures, ...]:
-    """Return the loops of a program, longest first. `taken` holds steps that were reported one by one. `sampled` is a
-    second source for the time spent in the loops. What 0.1.0 counted in short spells, or by annotations, is left
-    out."""
-    groups = grouped((event.where, event) for event in counted if event.found_by == "monitoring")
-    steps: dict[SourceLocation, tuple[int, float]] = {}
-    for event_taken in taken:
-        count, took = steps.get(event_taken.where, (0, 0.0))
-        steps[event_taken.where] = (count + event_taken.count, took + sum(event_taken.seconds))
-    seen = _sampled_seconds(sampled, taken)
-    figures = [_step_figures(where, events, steps.get(where), seen.get(where, 0.0)) for where, events in groups.items()]
-    return tuple(sorted(figures, key=lambda loop: -loop.seconds))
+def without_doubted(seen: Sequence[ProgramStopped], recorder_ran: Sequence[float]) -> list[ProgramStopped]:
+    """Return the pauses without those that only the program's own sampler noticed, while the recording process, which
+    saw no signal, ran at one of these monotonic times in their middle.
+
+    All threads can then be blocked in the system: a driver that maps the memory of a GPU keeps the process from mapping
+    any other (1.2 s for the 60 GiB that JAX takes first on an H100).
+    """
+    signals = [event for event in seen if _CAUSES.get(event.found_by) == SIGNAL]
+
+    def is_sure(event: ProgramStopped) -> bool:
+        began, ended = event.began_seconds, event.began_seconds + event.seconds
+        ran = any(began + _UNSURE_SECONDS < at < ended - _UNSURE_SECONDS for at in recorder_ran)
+        signalled = any(one.began_seconds < ended and began < one.began_seconds + one.seconds for one in signals)
+        return event.found_by != "standstill" or signalled or not ran
+
+    return list(filter(is_sure, seen))
 
 
-def _sampled_seconds(sampled: Sequence[ProgramSampled], taken: Sequence[StepsTaken]) -> dict[SourceLocation, float]:
-    """Return how long samples saw the program in each loop, from its first reported step on."""
-    first: dict[SourceLocation, float] = {}
-    for steps in taken:
-        first[steps.where] = min(steps.began_seconds, first.get(steps.where, steps.began_seconds))
-    seconds: dict[SourceLocation, float] = {}
-    for window in sampled:
-        reported = {where for where, began in first.items() if window.began_seconds >= began}
-        for line in window.lines:
-            sites = [window.sites[index] for index in line.sites if 0 <= index < len(window.sites)]
-            heads = {SourceLocation(site.file, site.loop_line, site.function) for site in sites}
-            for where in heads & reported:
-                seconds[where] = seconds.get(where, 0.0) + line.seconds
-    return seconds
+def pauses(seen: Sequence[ProgramStopped], began_seconds: float) -> tuple[Pause, ...]:
+    """Return the pauses of at least `LEAST_SECONDS` in order of time.
 
-
-def _step_figures(
-    where: SourceLocation,
-    events: Sequence[StepsCounted],
-    steps: tuple[int, float] | None,
-    sampled_seconds: float,
-) -> StepFigures:
-    single = [seconds for event in events for seconds in event.intervals_seconds]
-    middle = median(single) if single else None
-    jitter = None
-    if middle and len(single) >= _FEW_STEPS:
-        jitter = median(abs(seconds - middle) for seconds in single) / middle
-    count, took = sum(event.count for event in events), sum(event.seconds for event in events)
-    is_brief = took < BRIEF_SECONDS * count
-    rated = steps if steps is not None and steps[1] > 0 else (count, 0.0 if is_brief else took)
-    if rated is steps and rated[1] < LEAST_TOLD * sampled_seconds:
-        rated = (count, 0.0)
-    return StepFigures(
-        count=count,
-        seconds=took,
-        per_second=rated[0] / rated[1] if rated[1] > 0 else None,
-        median_seconds=middle,
-        jitter=jitter,
-        where=where,
-    )
+    `began_seconds` is the monotonic time at which the program began. If a pause was found in two ways, the one with a
+    known cause counts; overlapping pauses are merged. Time in which other processes only had the processor is not a
+    pause.
+    """
+    merged: list[tuple[float, float, str]] = []
+    awake = [event for event in seen if event.found_by not in ("clock", "pressure") and event.seconds > 0]
+    for event in sorted(awake, key=lambda event: event.began_seconds):
+        began, ended = event.began_seconds, event.began_seconds + event.seconds
+        cause = _CAUSES.get(event.found_by, UNKNOWN)
+        if not merged or began >= merged[-1][1]:
+            merged.append((began, ended, cause))
+            continue
+        first, last, known = merged[-1]
+        if known == cause:
+            merged[-1] = (first, max(last, ended), cause)
+        elif cause == SIGNAL:
+            merged[-1] = (began, ended, cause)
+    merged += [
+        (event.began_seconds, event.began_seconds + event.seconds, SUSPENDED)
+        for event in seen
+        if event.found_by == "clock"
+    ]
+    found = [Pause(max(0.0, began - began_seconds), ended - began, cause) for began, ended, cause in sorted(merged)]
+    return tuple(stop for stop in found if stop.seconds >= LEAST_SECONDS)
 
 
 def _all_are_processors(run: Run) -> bool:
@@ -220,11 +200,11 @@ class ProgramSums:
         self.key: tuple[object, ...] = ()
         """What `result` was derived from."""
         self.result: ProgramResult | None = None
-        self._ledger = FunctionLedger()
+        self._functions: dict[Definition, FunctionCompiles] = {}
 
     def functions(self) -> tuple[FunctionCompiles, ...]:
         """Return the compilations by function."""
-        return self._ledger.functions(self.program.compiled)
+        return by_function(self.program.compiled, self._functions)
 
     def spots(self) -> tuple[Spot, ...]:
         """Return the spots at which the main thread was seen."""
@@ -441,16 +421,14 @@ class ProgramResult:
     @cached_property
     def hot(self) -> HotLoop:
         """Loop in which most of the program's work happens; for a program without a loop, the whole program."""
-        from jaxprof.analysis.programs.loop_time import find_hot_loop, line_times, loop_figures
+        from jaxprof.analysis.programs.loop_time import find_hot_loop, loop_figures
 
         key = find_hot_loop(self.spots, self._program.compiled)
-        where = SourceLocation(key[0], key[2], key[1]) if key is not None else None
-        per_second = next((loop.per_second for loop in self.loops if where and loop.where == where), None)
-        times = line_times(self._program.steps, key, per_second)
+        where = SourceLocation(key[0], key[2], key[1]) if key is not None else NOWHERE
         return loop_figures(
             self.spots,
             key,
-            times,
+            next((loop for loop in self.loops if where and loop.where == where), StepFigures(where)),
             self._program.compiled,
             self._program.empty_call,
             shares_processors=_all_are_processors(self.run),

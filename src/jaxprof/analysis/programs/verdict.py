@@ -9,7 +9,7 @@ import math
 from dataclasses import replace
 from typing import Final
 
-from jaxprof.analysis.programs.loop_time import COMPILE, DISPATCH, IDLE, WORKS, HotLoop
+from jaxprof.analysis.programs.loop_time import COMPILE, DEVICE, DISPATCH, IDLE, WORKS, HotLoop
 from jaxprof.light_dataclass import dataclass
 from jaxprof.units import counted, percent_or_less, seconds
 
@@ -18,6 +18,8 @@ LEAST_SAMPLES: Final = 12
 _Z: Final = 1.96
 _APART_ERRORS: Final = 1.28
 """Standard errors between the two largest parts from which the first counts as larger, at nine in ten."""
+_MOST: Final = 0.5
+"""Share above which a part is larger than all others together."""
 IDLE_SHARE: Final = 0.5
 """Share of a program's working time from which the verdict is that it waits for something to do."""
 
@@ -91,7 +93,7 @@ def _bound(loop: HotLoop, *, timed: bool) -> Verdict:
         return _no_verdict(loop, f"it was too short ({counted(count, 'sample')})", needed)
     doubtful = sum(spot.seconds for spot in loop.spots if not loop.is_accounted_for(spot))
     if name == DISPATCH and doubtful > total / 2:
-        timed_count = counted(loop.times.iterations, "timed iteration")
+        timed_count = counted(loop.times.count, "timed iteration")
         reason = f"its {timed_count} cannot account for the sampled time: too few and too short"
         return _no_verdict(loop, reason, _rounded_up(2 * total))
     undelayed = _undelayed_share(name, loop)
@@ -118,7 +120,7 @@ def _undelayed_share(name: str, loop: HotLoop) -> float | None:
     Such time is the machine's, and no part's. In the parts as they were seen, what runs in Python includes such waits,
     and a wait for the device does not, unless the device is made of the same processors: it was then kept waiting as
     well, so that the order of the parts remains, and only by how much is unknown. If the thread waited for more than
-    half of the time, even the order is chance.
+    half of the time, even the order is chance, except for a part that is most of the time however it waited.
     """
     parts = loop.undelayed or loop.parts
     known = sum(parts.values())
@@ -127,7 +129,21 @@ def _undelayed_share(name: str, loop: HotLoop) -> float | None:
         ordered = waited <= loop.seconds / 2
     else:
         ordered = parts[name] > max(seconds for part, seconds in parts.items() if part != name) + loop.unknown
-    return parts[name] / (known + loop.unknown) if ordered else None
+    if ordered:
+        return parts[name] / (known + loop.unknown)
+    least = _least_share(name, loop)
+    return least if interval(least, loop.samples)[0] > _MOST else None
+
+
+def _least_share(name: str, loop: HotLoop) -> float:
+    """Return the share that a part has at least, with the waits for a processor and without them: what is unknown, and
+    waits in calls, are other parts', and all other waits were in this one. 0 for a device that is made of the same
+    processors, whose own waits nobody sees."""
+    if name == DEVICE and loop.shares_processors:
+        return 0.0
+    waited = sum(loop.parts.values()) - sum((loop.undelayed or loop.parts).values())
+    ran = max(0.0, loop.parts[name] - waited)
+    return min(loop.parts[name] / loop.seconds, ran / max(loop.own_seconds - waited, ran)) if ran else 0.0
 
 
 def _no_verdict(loop: HotLoop, reason: str, needs_seconds: float | None) -> Verdict:

@@ -1,4 +1,4 @@
-"""`jaxprof explain [FILE]`: what to do about a session, a profile or HLO, the most expensive first."""
+"""`jaxprof explain [FILE]`: what to do about a session, a job or a profile, the most expensive first."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 def command(file: str | None, code: str | None, full: bool, form: str) -> None:
     """Say what to change, the most expensive first, and what cannot be said.
 
-    FILE is a session (a path, the name of a kept one, part of it; by default the last one), the folder of a job, a
-    recorded profile, or HLO (a file, or the folder of an XLA dump). At most five findings: each with its cost, the
-    line, the fix, and the command that shows whether it helped.
+    FILE is a session (a path, the name of a kept one, part of it; by default the last one), the folder of a job, or a
+    recorded profile. At most five findings: each with its cost, the line, the fix, and the command that shows whether
+    it helped.
     """
     if code is not None:
         refuse(("file", "full", "profile_run", "host"), "has no effect beside --code", "Leave it out.")
@@ -59,12 +59,10 @@ def _explain(file: str, most: int) -> Explanation:
     kind, path = named(file)
     if kind is Kind.JOB:
         return explained_job(path)
-    from jaxprof.analysis.explain.derive import explanation, explanation_of_modules
+    from jaxprof.analysis.explain.derive import explanation
 
     if kind is Kind.HLO:
-        from jaxprof.hlo.open.paths import modules_at
-
-        return explanation_of_modules(modules_at(path), file)
+        raise UsageError(f"{file} is HLO, which has no times", f"Its findings: jaxprof hlo {file} --findings")
     if path.suffix == ".py" and path.is_file():
         what = f"{file} is a program that has not been recorded"
         raise UsageError(what, f"jaxprof script {file}, then jaxprof explain.")

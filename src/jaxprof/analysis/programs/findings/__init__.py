@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.analysis.explain.catalogue import with_fix
 from jaxprof.analysis.programs.findings import arrays, compiling, loops
 from jaxprof.analysis.programs.findings.claims import Claims
-from jaxprof.analysis.programs.pauses import SIGNAL, SUSPENDED, UNKNOWN, pause_times
+from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, pause_times
 from jaxprof.finding import Finding
 from jaxprof.text import safe, whole_number
 from jaxprof.units import bytes_, seconds
@@ -142,7 +142,6 @@ _CHECKS: Final[tuple[Callable[[ProgramResult, Claims], Iterator[Finding]], ...]]
     compiling.static_argument_varies,
     compiling.weak_type_flips,
     compiling.arguments_vary,
-    compiling.cache_thrashing,
     compiling.large_program,
     loops.callback_in_loop,
     loops.repeated_fetch,

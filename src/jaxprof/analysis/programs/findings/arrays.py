@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
-from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.finding import Finding
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from jaxprof.events import Compiled
 
 COUNTS: Final = 6
-"""Number of counts after the start that a slope needs."""
+"""Number of counts after the start that growth needs."""
 START: Final = 0.25
 """Share of the counts that belong to the start, when every program creates its arrays; they are left out."""
 RISES: Final = 0.8
@@ -42,9 +41,6 @@ GROWN_BYTES: Final = 64 << 20
 UNUSED_BYTES: Final = 1 << 20
 """Bytes of donated arrays below which reusing their memory gains nothing."""
 _LEAVES_NAMED: Final = 3
-_PAIRS_OF: Final = 60
-"""Number of counts that the slope is computed from, evenly spread if there are more: the number of pairs is
-quadratic."""
 
 
 def arrays_grow(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
@@ -62,10 +58,8 @@ def arrays_grow(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     if not by_number and not _grows_steadily(times, sizes, GROWN_BYTES):
         return
     chosen = numbers if by_number else sizes
-    slope = _slope(times, chosen)
-    if slope <= 0:
-        return
-    rate = f"{integer(60 * slope)} arrays" if by_number else bytes_(60 * slope)
+    a_minute = 60 * (chosen[-1] - chosen[0]) / (times[-1] - times[0])
+    rate = f"{integer(a_minute)} arrays" if by_number else bytes_(a_minute)
     loop = result.steps
     yield Finding(
         "arrays_grow",
@@ -106,8 +100,10 @@ def _grows_steadily(times: Sequence[float], values: Sequence[float], least: floa
         return False
     highest, lowest = list(accumulate(values, max)), list(accumulate(reversed(values), min))[::-1]
     duration = times[-1] - times[0]
+    if duration <= 0:
+        return False
     for (began, ended), before, after in zip(pairwise(times), highest, lowest[1:], strict=False):
-        share, gap = (after - before) / grown, (ended - began) / duration if duration > 0 else 0.0
+        share, gap = (after - before) / grown, (ended - began) / duration
         if gap > LONG_GAP and share < GAP_SHARE * gap and before - values[0] >= GROWN * grown:
             return False
         if share > ONE_JUMP and share * duration > 2 * (ended - began):
@@ -119,19 +115,6 @@ def _grows_steadily(times: Sequence[float], values: Sequence[float], least: floa
 def _rise_share(values: Sequence[float]) -> float:
     steps = list(pairwise(values))
     return sum(after >= before for before, after in steps) / len(steps)
-
-
-def _slope(times: Sequence[float], values: Sequence[float]) -> float:
-    """Return the median slope of all pairs, per second (Theil and Sen), which a single outlier does not move."""
-    stride = max(1, len(times) // _PAIRS_OF)
-    points = list(zip(times, values, strict=True))[::stride]
-    slopes = [
-        (later - earlier) / (end - start)
-        for at, (start, earlier) in enumerate(points)
-        for end, later in points[at + 1 :]
-        if end > start
-    ]
-    return median(slopes) if slopes else 0.0
 
 
 LARGE_BYTES: Final = 1 << 20

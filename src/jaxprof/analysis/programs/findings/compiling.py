@@ -10,7 +10,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.programs.functions import AGAIN, COSTLY_SECONDS, most_frequent, row_seconds
+from jaxprof.analysis.programs.functions import COSTLY_COUNT, COSTLY_SECONDS, most_frequent, row_seconds
 from jaxprof.analysis.programs.result import (
     TINY_OPERATIONS,
     is_single,
@@ -211,10 +211,14 @@ def _shape_advice(function: FunctionCompiles, reason: ReasonCount) -> str:
 
 def _recompiled(claims: Claims, code: str, costly: float = math.inf) -> Iterator[tuple[FunctionCompiles, ReasonCount]]:
     """Yield the functions that were compiled for a reason, with those compilations, if they are worth a finding: at
-    least `AGAIN` of them, or `costly` seconds."""
+    least `COSTLY_COUNT` of them, or `costly` seconds."""
     for function in claims.result.functions:
         reason = function.reason(code)
-        if reason is not None and claims.worth(reason.seconds) and (reason.count >= AGAIN or reason.seconds >= costly):
+        if (
+            reason is not None
+            and claims.worth(reason.seconds)
+            and (reason.count >= COSTLY_COUNT or reason.seconds >= costly)
+        ):
             yield function, reason
 
 
@@ -273,9 +277,6 @@ CACHE_SECONDS: Final = 2.0
 """Backend seconds, repeated at every start, from which switching on the persistent cache is recommended."""
 CACHE_KEEPS_SECONDS: Final = 1.0
 """Compile time above which JAX caches a program (jax_persistent_cache_min_compile_time_secs, its default)."""
-THRASHES: Final = 3
-"""Number of cache misses of one program with the same arguments in one run; the second should have been a hit."""
-THRASHING_SECONDS: Final = 0.5
 CONSTANT_BYTES: Final = 1 << 20
 """Bytes of constants in one program; smaller ones fold in milliseconds and hardly enlarge the executable."""
 UNROLLED_OPERATIONS: Final = 5_000
@@ -403,11 +404,11 @@ def _traced_library(result: ProgramResult) -> str:
 
 def cache_off(result: ProgramResult) -> Iterator[Finding]:
     """Yield a finding if the same programs are compiled again at every start."""
-    rows = [row for row in result.compiles if row.cache == "off"]
-    took = sum(row.compile_seconds or 0.0 for row in rows)
+    times = [(row.compile_seconds or 0.0, row.count) for row in result.compiles if row.cache == "off"]
+    took = sum(spent for spent, _ in times)
     if took < CACHE_SECONDS:
         return
-    kept_seconds = sum(row.compile_seconds or 0.0 for row in rows if _seconds_each(row) >= CACHE_KEEPS_SECONDS)
+    kept_seconds = sum(spent for spent, count in times if spent >= CACHE_KEEPS_SECONDS * count)
     small = (
         " Most of them compile in under 1 s: to keep those too, set jax_persistent_cache_min_compile_time_secs to 0."
         if kept_seconds < took / 2
@@ -420,35 +421,6 @@ def cache_off(result: ProgramResult) -> Iterator[Finding]:
         f"jax.config.update('jax_compilation_cache_dir', ...) before the first compilation.{small}",
         seconds=took,
     )
-
-
-def cache_thrashing(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Yield programs that miss the cache again and again with the same arguments, although it is on."""
-    for function in result.functions:
-        missed: dict[str, list[Compiled]] = {}
-        for row in function.rows:
-            if row.cache == "miss":
-                missed.setdefault(repr((row.signature, row.operations)), []).append(row)
-        for rows in missed.values():
-            count, took = sum(row.count for row in rows), sum(row.compile_seconds or 0.0 for row in rows)
-            if count < THRASHES or took < THRASHING_SECONDS or len(claims.free_rows(rows)) < len(rows):
-                continue
-            claims.take(rows=rows)
-            kept = any(_seconds_each(row) >= CACHE_KEEPS_SECONDS for row in rows)
-            yield Finding(
-                "cache_thrashing",
-                f"`{safe(function.function)}` missed the persistent cache {integer(count)} times with the same "
-                f"arguments ({seconds(took)})",
-                (function.called_from, function.defined_at),
-                own_fix="Its program differs each time: look for a constant captured by closure that changes, or a "
-                "cache whose size limit (jax_compilation_cache_max_size) evicts it; pass what changes as an argument."
-                if kept
-                else "Each compilation is shorter than jax_persistent_cache_min_compile_time_secs (1 s), so the "
-                "program is not kept: set that to 0, or compile the program once.",
-                function=function.function,
-                seconds=took,
-                saves_seconds=took * (1 - 1 / count),
-            )
 
 
 _SETTINGS: Final = {
@@ -504,7 +476,3 @@ def captured_constants(result: ProgramResult, claims: Claims) -> Iterator[Findin
 
 def _constant_bytes(row: Compiled) -> int:
     return sum(constant.bytes or 0 for constant in row.constants)
-
-
-def _seconds_each(row: Compiled) -> float:
-    return (row.compile_seconds or 0.0) / max(1, row.count)

@@ -175,7 +175,7 @@ def host_sync(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     took = _seconds(spots)
     if not spots or not _in_each_iteration(result, spots):
         return
-    iteration_seconds = loop.times.seconds / loop.times.iterations if loop.times.iterations else None
+    iteration_seconds = loop.times.seconds / loop.times.count if loop.times.count else None
     brief = iteration_seconds is None or iteration_seconds < SYNC_STEP_SECONDS
     saves = min(took, max(0.0, loop.seconds - took) if brief else claims.left)
     low, _ = interval(min(1.0, took / loop.seconds), loop.samples) if loop.seconds else (0.0, 1.0)
@@ -230,7 +230,7 @@ def op_by_op_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         return  # the device works meanwhile, and would be waited for all the same
     if not claims.worth((running + compiling) * (1 - 1 / len(kinds)), _samples(spots)):
         return
-    if compiling > MOSTLY_COMPILED * running and loop.times.iterations < SET_UP_PASSES:
+    if compiling > MOSTLY_COMPILED * running and loop.times.count < SET_UP_PASSES:
         return  # a set-up, whose operations cost as much as compiling them
     took = claims.take(spots, rows)
     listed = ", ".join(kinds[:_LINES_NAMED]) + (", …" if len(kinds) > _LINES_NAMED else "")
@@ -342,7 +342,7 @@ def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     if not calls or took < least * loop.seconds or not claims.worth(saves, _samples(calls)):
         return
     steps = loop.times
-    each = f": {seconds(steps.seconds / steps.iterations, 2)} per iteration" if steps.iterations else ""
+    each = f": {seconds(steps.seconds / steps.count, 2)} per iteration" if steps.count else ""
     does = "spends its time calling compiled functions"
     advice, function = _ONE_CALL, ""
     if library:
@@ -420,11 +420,11 @@ def _in_each_iteration(result: ProgramResult, spots: Sequence[Spot]) -> bool:
     by_line = totals((site.line, took) for site, took in at)
     conditional = {site.line for site, _ in at if site.conditional}
     line = max(by_line, key=lambda number: by_line[number], default=None)
-    if line is None or not loop.times.iterations:
+    if line is None or not loop.times.count:
         return line is not None and line not in conditional
     if loop.times.uneven * loop.seconds > FEW_PASSES * _seconds(spots):
         return False
-    return loop.times.by_line.get(line, (0.0, 0))[1] >= FEW_PASSES * loop.times.iterations
+    return loop.times.by_line.get(line, (0.0, 0))[1] >= FEW_PASSES * loop.times.count
 
 
 def _cost_text(result: ProgramResult, took: float) -> str:

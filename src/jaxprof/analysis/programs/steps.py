@@ -1,0 +1,233 @@
+"""The loops of a program: how many steps they took, how long these were, and which lines of theirs were timed.
+
+A step is one iteration of a loop. Its figures come from steps that were counted or timed while the program ran, never
+from samples, which are only a second source for the time spent in the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from statistics import median
+from typing import Final
+
+from jaxprof.events import ProgramSampled, SourceLocation, StepsCounted, StepsTaken
+from jaxprof.grouping import grouped
+from jaxprof.light_dataclass import dataclass, field
+
+_FEW_STEPS: Final = 5
+"""Number of single steps below which no jitter is given."""
+BRIEF_SPELL_SECONDS: Final = 100e-6
+"""Mean iteration in seconds below which spells of a few hundred iterations do not represent the time between them: a
+spell begins when the thread has a processor, and ends before the thread loses it."""
+LEAST_TOLD: Final = 0.5
+"""Share of a loop's sampled time that the reported steps must fill to represent all steps. The first steps of a loop
+that queues its calls take microseconds; later steps take as long as the device."""
+BRIEF_SECONDS: Final = 1e-3
+"""Mean iteration in seconds below which the median is the better figure. Most longer iterations may only queue their
+step while a few wait for all of them; the mean is then right."""
+TIMED_SHARE: Final = 0.5
+"""Share of a line's sampled time from which its timed iterations count as most of the work."""
+SPELL_EVENTS: Final = 500
+SPELL_SECONDS: Final = 0.03
+"""Size of one timing spell of the recorder: this many beginnings of iterations and lines, or at least this many
+seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepFigures:
+    """Figures of one loop of the program, some of whose steps and lines were timed while it ran."""
+
+    where: SourceLocation
+    """First line of the loop."""
+    count: int = 0
+    seconds: float = 0.0
+    """Total seconds of the timed steps."""
+    median_seconds: float | None = None
+    jitter: float | None = None
+    """Median absolute deviation of the single steps over their median; None for fewer than five steps."""
+    per_second: float | None = None
+    """Steps per second, from all steps that were reported one by one, if any. The timing of lines makes brief steps
+    longer.
+
+    None for spells that can miss the steps that wait for a processor or the device, and if the reported steps fill less
+    than half of the time in which samples saw the loop.
+    """
+    by_line: Mapping[int, tuple[float, int]] = field(default_factory=dict)
+    """By line: seconds, including everything that the line calls, and how often the line began."""
+    most_events: int = 0
+    """Beginnings of steps and lines in the sample window that holds the most of them."""
+    uneven: float = 0.0
+    """Share of their time that steps take beyond twice the median. The longest step is left out, because it may have
+    compiled. A line that begins in every step can do its work in only a few: `if i % 50 == 0: print(float(loss))`."""
+
+    def passes(self, seconds: float) -> float:
+        """Return the number of steps in so much time of the loop; 0 if none was timed."""
+        if self.per_second is not None:
+            return seconds * self.per_second
+        return seconds * self.count / self.seconds if self.seconds else 0.0
+
+    def each(self, line: int) -> float | None:
+        """Return the seconds that a line takes once, in a typical step; None if it was not timed. On a busy machine
+        some brief steps wait long for a processor: the median is then typical."""
+        took, hits = self.by_line.get(line, (0.0, 0))
+        if not hits:
+            return None
+        typical = 1.0
+        if self.median_seconds is not None and 0 < self.seconds < BRIEF_SECONDS * self.count:
+            typical = min(1.0, self.median_seconds * self.count / self.seconds)
+        return typical * took / hits
+
+    def accounts_for(self, line: int, sampled_seconds: float) -> bool:
+        """Return whether steps like the timed ones can make up the time that samples saw at a line.
+
+        They can if the timed time is most of it, or if at least as many steps were timed as fill a spell: a spell of
+        brief steps that is not full means that there were few. True if nothing was timed.
+        """
+        took, hits = self.by_line.get(line, (0.0, 0))
+        if not hits or not self.count or sampled_seconds <= took / TIMED_SHARE:
+            return True
+        events = self.count + sum(count for _, count in self.by_line.values())
+        a_spell = min(SPELL_EVENTS, SPELL_SECONDS * events / self.seconds) if self.seconds > 0 else SPELL_EVENTS
+        return self.most_events >= a_spell / 2
+
+
+def loops(
+    counted: Sequence[StepsCounted], taken: Sequence[StepsTaken] = (), sampled: Sequence[ProgramSampled] = ()
+) -> tuple[StepFigures, ...]:
+    """Return the loops of a program, longest first. `taken` holds steps that were reported one by one. `sampled` is a
+    second source for the time spent in the loops. What 0.1.0 counted in short spells, or by annotations, is left
+    out."""
+    groups = grouped((event.where, event) for event in counted if event.found_by == "monitoring")
+    steps: dict[SourceLocation, tuple[int, float]] = {}
+    for event_taken in taken:
+        count, took = steps.get(event_taken.where, (0, 0.0))
+        steps[event_taken.where] = (count + event_taken.count, took + sum(event_taken.seconds))
+    seen = _sampled_seconds(sampled, taken)
+    figures = [_step_figures(where, events, steps.get(where), seen.get(where, 0.0)) for where, events in groups.items()]
+    return tuple(sorted(figures, key=lambda loop: -loop.seconds))
+
+
+def _sampled_seconds(sampled: Sequence[ProgramSampled], taken: Sequence[StepsTaken]) -> dict[SourceLocation, float]:
+    """Return how long samples saw the program in each loop, from its first reported step on."""
+    first: dict[SourceLocation, float] = {}
+    for steps in taken:
+        first[steps.where] = min(steps.began_seconds, first.get(steps.where, steps.began_seconds))
+    seconds: dict[SourceLocation, float] = {}
+    for window in sampled:
+        reported = {where for where, began in first.items() if window.began_seconds >= began}
+        for line in window.lines:
+            sites = [window.sites[index] for index in line.sites if 0 <= index < len(window.sites)]
+            heads = {SourceLocation(site.file, site.loop_line, site.function) for site in sites}
+            for where in heads & reported:
+                seconds[where] = seconds.get(where, 0.0) + line.seconds
+    return seconds
+
+
+def _step_figures(
+    where: SourceLocation,
+    events: Sequence[StepsCounted],
+    steps: tuple[int, float] | None,
+    sampled_seconds: float,
+) -> StepFigures:
+    single = [seconds for event in events for seconds in event.intervals_seconds]
+    middle = median(single) if single else None
+    jitter = None
+    if middle and len(single) >= _FEW_STEPS:
+        jitter = median(abs(seconds - middle) for seconds in single) / middle
+    count, took = sum(event.count for event in events), sum(event.seconds for event in events)
+    is_brief = took < BRIEF_SPELL_SECONDS * count
+    rated = steps if steps is not None and steps[1] > 0 else (count, 0.0 if is_brief else took)
+    if rated is steps and rated[1] < LEAST_TOLD * sampled_seconds:
+        rated = (count, 0.0)
+    lines: dict[int, tuple[float, int]] = {}
+    for row in (row for event in events for row in event.lines):
+        seconds, hits = lines.get(row.line, (0.0, 0))
+        lines[row.line] = (seconds + row.seconds, hits + row.hits)
+    return StepFigures(
+        where=where,
+        count=count,
+        seconds=took,
+        median_seconds=middle,
+        jitter=jitter,
+        per_second=rated[0] / rated[1] if rated[1] > 0 else None,
+        by_line=lines,
+        most_events=max((event.count + sum(row.hits for row in event.lines) for event in events), default=0),
+        uneven=_uneven_share(single),
+    )
+
+
+def _uneven_share(iterations: Sequence[float]) -> float:
+    kept = sorted(iterations)[:-1]
+    whole = sum(kept)
+    if whole <= 0:
+        return 0.0
+    bound = 2 * median(kept)
+    return sum(took - bound for took in kept if took > bound) / whole
+
+
+@dataclass(frozen=True, slots=True)
+class PassSeries:
+    """Timed iterations of one loop, in order of time, with numbers that never decrease: if a counter begins again, or
+    the recorder returns from another loop, they continue from the last one."""
+
+    where: SourceLocation
+    """First line of the loop."""
+    found_by: str
+    """One of `PASSES_FOUND_BY`; `number` if any of the times come from samples."""
+    numbered_by: str
+    """Variable of the program whose values are the numbers; empty if iterations are counted from the first one seen, or
+    if the variable covers only part of the program."""
+    stretches: tuple[StepsTaken, ...]
+    """Recorded events, at least one, with ascending numbers."""
+
+    @property
+    def first(self) -> int:
+        """Number of the first timed iteration."""
+        return self.stretches[0].first
+
+    @property
+    def last(self) -> int:
+        """Number of the last timed iteration."""
+        return self.stretches[-1].first + self.stretches[-1].count - 1
+
+    @property
+    def count(self) -> int:
+        """Number of iterations from the first timed one to the last, including those in between that were not timed."""
+        return self.last - self.first + 1
+
+    @property
+    def timed(self) -> int:
+        """Number of timed iterations."""
+        return sum(event.count for event in self.stretches)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the timed iterations."""
+        return sum(sum(event.seconds) for event in self.stretches)
+
+
+def pass_series(taken: Sequence[StepsTaken], where: SourceLocation | None = None) -> PassSeries | None:
+    """Return the iterations of the loop at `where`; if it has none, of the loop with the most timed seconds. None if no
+    iteration was timed."""
+    by_loop = grouped((event.where, event) for event in taken)
+    if not by_loop:
+        return None
+    if where is None or where not in by_loop:
+        where = max(by_loop, key=lambda loop: sum(sum(event.seconds) for event in by_loop[loop]))
+    events = sorted(by_loop[where], key=lambda event: event.began_seconds)
+    stretches: list[StepsTaken] = []
+    names = {event.numbered_by for event in events}
+    shift, reached = 0, events[0].first
+    for event in events:
+        if event.first + shift < reached:
+            shift = reached - event.first
+            names.add("")
+        stretches.append(replace(event, first=event.first + shift) if shift else event)
+        reached = event.first + shift + event.count
+    return PassSeries(
+        where=where,
+        found_by="number" if any(event.found_by == "number" for event in events) else "monitoring",
+        numbered_by=names.pop() if len(names) == 1 else "",
+        stretches=tuple(stretches),
+    )
