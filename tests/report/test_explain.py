@@ -18,7 +18,7 @@ from jaxprof.analysis.explain.derive import explanation
 from jaxprof.analysis.explain.model import Abstention
 from jaxprof.finding import Finding
 from jaxprof.report import explain
-from jaxprof.report.conclusion import conclusion, largest
+from jaxprof.report.conclusion import conclusion, conclusion_lines, largest
 from jaxprof.report.envelope import json_pieces
 from jaxprof.report.program_words import saving
 from jaxprof.report.renderers import wrap
@@ -156,6 +156,30 @@ def test_what_to_do_where_nothing_was_found(events, action):
     found = conclusion(explanation(fold(sessions.HEADER, events), "s"))
     assert found.action.startswith(action)
     assert events or (found.cost, found.certainty) == ("unknown: nothing was measured", "no run was recorded")
+
+
+def measured(run, variant, how, median, **once):
+    """A run with these phases before its calls."""
+    ended = [e.PhaseEnded(run=run, phase=phase, seconds=took) for phase, took in once.items()]
+    return made_runs.run(run, *ended, variant=variant, how=how, samples=[median] * 10)
+
+
+@pytest.mark.parametrize(
+    ("first_call", "lines"),
+    [
+        (3.0, ["r2 f jit cpu:0: compiling 500 ms", "op by op, r1 f jax cpu:0: 3.00 s up to the end of the first call"]),
+        (0.2, ["r2 f jit cpu:0: compiling 500 ms"]),  # what is deployed takes longer to start
+    ],
+)
+def test_the_conclusion_is_about_what_is_deployed_and_op_by_op_has_a_line_of_its_own(first_call, lines):
+    op_by_op = measured("r1", "jax", "eager", 8e-3, first_run=first_call)
+    session = made_runs.session(op_by_op, measured("r2", "jit", "jit", 2e-3, compile=0.5, first_run=0.1))
+    found = conclusion(explanation(session, "s"))
+    assert [line[: len(wanted)] for line, wanted in zip(found.cost.split("\n"), lines, strict=True)] == lines
+    shown = [line for line in conclusion_lines(found) if "op by op" in line]
+    assert [line.startswith(" " * 13 + "op by op, r1") for line in shown] == [True] * (len(lines) - 1)
+    alone = conclusion(explanation(made_runs.session(op_by_op), "s"))
+    assert alone.cost == "r1 f jax cpu:0: 8.00 ms a call", "where nothing is under jit"
 
 
 def test_that_nothing_was_measured_stands_once():

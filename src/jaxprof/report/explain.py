@@ -98,8 +98,6 @@ def answers(explanation: Explanation) -> list[str]:
     """Return what is known of the whole, one line each: how it ended or what was called, what costs most, how sure that
     is."""
     session = explanation.session
-    if session is None and explanation.job is None:
-        return [counted(len(explanation.modules), "compiled program")]
     if explanation.job is not None:
         from jaxprof.report.hosts import answer_lines
 
@@ -112,7 +110,7 @@ def answers(explanation: Explanation) -> list[str]:
     from jaxprof.report.conclusion import cost_and_certainty
 
     cost, certainty = cost_and_certainty(explanation)
-    return [*lines, f"costs most: {cost}", f"how sure: {certainty}"]
+    return [*lines, *f"costs most: {cost}".split("\n"), f"how sure: {certainty}"]
 
 
 def _session_lines(session: Session, explanation: Explanation) -> Iterator[str]:
@@ -210,7 +208,8 @@ def _lines(explanation: Explanation, width: int) -> Iterator[str]:
         if len(commands) > 1:
             yield from wrap(f"{label} {finding.verify}", first="   ", hang=2, width=width)
     if explanation.left_out:
-        yield f"   and {explanation.left_out} more: {_where_the_rest_is(explanation)}"
+        rest = command("open", explanation.name) if explanation.subject == "job" else "--full"
+        yield f"   and {explanation.left_out} more: {rest} has them"
     if len(commands) == 1:
         yield from wrap(f"{label} {commands[0]}", first="", hang=8, width=width)
     for number, abstention in enumerate(explanation.abstentions, start=1):
@@ -225,13 +224,6 @@ def _verify_label(explanation: Explanation) -> str:
     were recorded on another machine."""
     session = explanation.session
     return "verify (from the file):" if session is not None and session.elsewhere else "verify:"
-
-
-def _where_the_rest_is(explanation: Explanation) -> str:
-    """Return what prints the findings that are left out."""
-    if explanation.subject == "job":
-        return command("open", explanation.name) + " has them"
-    return command("hlo", explanation.name, "--findings") + " has them" if explanation.modules else "--full has them"
 
 
 def _finding_lines(number: int, finding: Finding, width: int) -> Iterator[str]:
@@ -299,7 +291,7 @@ def facts_of_explanation(longest: int = _SENTENCE_LIMITS[0]) -> tuple[Fact[Expla
 
     return (
         Fact("name", TEXT, "What was explained, as commands take it"),
-        Fact("subject", TEXT, "program, job, runs, comparison, profile, hlo, nothing"),
+        Fact("subject", TEXT, "program, job, runs, comparison, profile, nothing"),
         Fact("answers", LIST, "What is known of the whole, a line each", answers),
         Fact("utilisation", ROWS, "What share of the device's peak the runs reach",
              _utilisations,

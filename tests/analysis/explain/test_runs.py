@@ -10,12 +10,10 @@ import program_events as made
 from analysis.made_runs import planned, session
 from golden import figures_text, held_cases
 from jaxprof import events as e
-from jaxprof.analysis.explain import derive, model, programs, runs
+from jaxprof.analysis.explain import derive, model, runs
 from jaxprof.analysis.explain.catalogue import with_fix
 from jaxprof.finding import Finding
-from jaxprof.hlo.open.stages import ModuleStages
 from jaxprof.session import Run
-from report import sessions
 
 GIVEN = {"target": "f.py:step", "arguments": ("f32[8]", "3")}
 
@@ -116,13 +114,13 @@ def test_the_same_command_is_not_proposed_where_this_python_cannot_time_lines(wa
     lines = [made.line(88, 0.24, "device_busy", "step"), made.line(88, 0.76, "host_busy", kind="unseen")]
     warnings = [e.WarningRaised(run=made.RUN, code="steps_not_counted", message=message) for message in warned]
     seen = made.result(*made.steady(10, {"host_busy": 1.0}, lines), *warnings)
-    assert programs.undecided(seen) == (reason, command)
+    assert derive.undecided(seen) == (reason, command)
 
 
 def test_the_same_command_is_not_proposed_where_the_loop_was_too_short():
     line = made.line(88, 0.05, "device_busy", "step")
     seen = made.result(made.sampled(0, 0.05, {"device_busy": 0.05}, [line]))
-    reason, command = programs.undecided(seen)
+    reason, command = derive.undecided(seen)
     assert reason.startswith("it was too short")
     assert "a recording with" in reason
     assert command == ""
@@ -265,13 +263,6 @@ def test_a_list_is_short_and_says_how_many_are_left_out():
     assert explained(abstentions=doubts).abstentions == doubts[: model.MOST_ABSTENTIONS]
     twice = (model.Abstention("noise", "of r1"), model.Abstention("noise", "of r2"), model.Abstention("drift", "of r1"))
     assert explained(abstentions=twice).abstentions == (twice[0], twice[2])
-
-
-def test_of_more_modules_than_are_read_it_is_said(monkeypatch):
-    monkeypatch.setattr(derive, "MOST_MODULES", 1)
-    stages = ModuleStages(key="m", label="m", stages={"hlo": lambda: sessions.HLO})
-    unknown = derive.explanation_of_modules([stages] * 3, "dump").abstentions
-    assert "the HLO of 2 more programs was not read" in [each.reason for each in unknown]
 
 
 @pytest.mark.parametrize(("more", "launches"), [(7, 12), (None, 15), (400, 100)])

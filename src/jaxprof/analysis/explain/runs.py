@@ -158,9 +158,11 @@ def _failure_finding(session: Session, run: Run, verify: str) -> Finding:
 
 
 def run_abstentions(session: Session, runs: Sequence[Run], name: str) -> Iterator[Abstention]:
-    """Yield what the measured runs leave unknown; runs with the same warning share one entry."""
+    """Yield what the measured runs leave unknown; runs with the same warning share one entry, which names one under
+    `jax.jit` if there is one."""
+    jitted_first = sorted(runs, key=lambda run: run.plan.how != "jit")
     doubted = grouped(
-        (warning.code, (run, warning.message)) for run in runs for warning in result(session, run.id).warnings
+        (warning.code, (run, warning.message)) for run in jitted_first for warning in result(session, run.id).warnings
     )
     for code in _DOUBTS:
         if code in doubted:
