@@ -74,8 +74,9 @@ def test_roll_ups_say_what_the_sessions_say(tmp_path, read_sessions):
     assert both[0].exposed_seconds == pytest.approx(both[1].exposed_seconds)
     assert "1 of 6 processes have no session here: 3" in found.notices
     assert found.goodput.causes == pytest.approx(expected.goodput.causes, rel=1e-3, abs=1e-3)
-    assert found.arrivals.last_count == expected.arrivals.last_count
-    assert found.arrivals.caused_seconds == pytest.approx(expected.arrivals.caused_seconds, rel=1e-3)
+    for mine, theirs in zip(found.arrivals.processes, expected.arrivals.processes, strict=True):
+        assert mine.last_count == theirs.last_count
+        assert mine.caused_wait_seconds == pytest.approx(theirs.caused_wait_seconds, rel=1e-3)
 
 
 def test_a_session_that_has_grown_since_or_has_no_end_is_read(tmp_path, read_sessions):

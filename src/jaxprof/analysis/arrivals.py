@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.analysis.opener import module_of
@@ -173,13 +174,36 @@ _RESOLUTION: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
+class Arrival:
+    """How one process arrives at the instances of a collective."""
+
+    process: int
+    """Its index."""
+    last_count: int
+    """Number of instances at which it arrived last."""
+    last_share: float
+    waited_seconds: float
+    """Time that it waited for others, over all instances."""
+    caused_wait_seconds: float
+    """Time that the median of the others waited for it, over all instances."""
+    by_stretch: tuple[float, ...]
+    """For each of `STRETCHES`: how long after the median of the others it arrives, in the median instance; negative if
+    before."""
+    clock_offset_seconds: float
+    """How far its clock is ahead of the first process's clock, estimated from the ends."""
+
+    @property
+    def late_seconds(self) -> float:
+        """Typical delay, over all stretches."""
+        return fmean(self.by_stretch)
+
+
+@dataclass(frozen=True, slots=True)
 class Arrivals:
     """Instances of one collective that several processes captured."""
 
     name: str
     """Name of the HLO instruction."""
-    indices: tuple[int, ...]
-    """Indices of the processes, in the order of the rows."""
     instances: int
     span_seconds: float
     """Seconds from the first instance to the last."""
@@ -192,18 +216,8 @@ class Arrivals:
     upper bound if the profiler did not record all kernels."""
     exchanged: Exchanged | None
     """What is exchanged; None if no process has the HLO of its program."""
-    waited_seconds: tuple[float, ...]
-    """By process: time that it waited for others, over all instances."""
-    last_count: tuple[int, ...]
-    """By process: number of instances at which it arrived last."""
-    caused_seconds: tuple[float, ...]
-    """By process: time that the median of the others waited for it, over all instances."""
-    late_seconds: tuple[tuple[float, ...], ...]
-    """By process, for each of `STRETCHES`: how long after the median of the others it arrives, in the median instance;
-    negative if before."""
-    offset_seconds: tuple[float, ...]
-    """By process: how far its clock is ahead of the first process's clock, estimated from the ends."""
-    uncertain_seconds: float
+    processes: tuple[Arrival, ...]
+    clock_uncertain_seconds: float
     """Largest median residue of the ends."""
 
     @property
@@ -281,30 +295,36 @@ def _measured(
     rows = [slice(begin + shifts[events.index][0], end + shifts[events.index][0]) for events in aligned]
     taken = np.stack([(events.ends - events.starts)[row] for events, row in zip(aligned, rows, strict=True)])
     exchange = taken.min(axis=0)
-    waits = taken - exchange
     last = taken.argmin(axis=0)
-    caused = []
-    for place in range(len(aligned)):
-        others = np.delete(waits, place, axis=0)[:, last == place]
-        caused.append(float(np.median(others, axis=0).sum()) if others.size else 0.0)
+    processes = []
+    for place, (events, own) in enumerate(zip(aligned, taken, strict=True)):
+        is_last = last == place
+        others = np.delete(taken, place, axis=0)
+        late = np.array_split(np.median(others, axis=0) - own, STRETCHES)
+        caused = np.median((others - exchange)[:, is_last], axis=0).sum()
+        processes.append(
+            Arrival(
+                process=events.index,
+                last_count=int(is_last.sum()),
+                last_share=float(is_last.mean()),
+                waited_seconds=float((own - exchange).sum()),
+                caused_wait_seconds=float(caused),
+                by_stretch=tuple(float(np.median(part)) for part in late),
+                clock_offset_seconds=shifts[events.index][1],
+            )
+        )
     exposed = [np.minimum(events.exposed[row], exchange).sum() for events, row in zip(aligned, rows, strict=True)]
     ends = aligned[0].ends[rows[0]]
-    late = [np.median(np.delete(taken, place, axis=0), axis=0) - taken[place] for place in range(len(aligned))]
     return Arrivals(
         name=name,
-        indices=tuple(events.index for events in aligned),
         instances=end - begin,
         span_seconds=float(ends[-1] - ends[0]),
         exchange_seconds=float(exchange.sum()),
         exchange_median_seconds=float(np.median(exchange)),
         exposed_seconds=float(np.median(exposed)),
         exchanged=next((events.exchanged for events in aligned if events.exchanged is not None), None),
-        waited_seconds=tuple(float(row.sum()) for row in waits),
-        last_count=tuple(int((last == place).sum()) for place in range(len(aligned))),
-        caused_seconds=tuple(caused),
-        late_seconds=tuple(tuple(float(np.median(part)) for part in np.array_split(row, STRETCHES)) for row in late),
-        offset_seconds=tuple(shifts[events.index][1] for events in aligned),
-        uncertain_seconds=max(shifts[events.index][2] for events in aligned),
+        processes=tuple(processes),
+        clock_uncertain_seconds=max(shifts[events.index][2] for events in aligned),
     )
 
 

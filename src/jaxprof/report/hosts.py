@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import fmean
-from typing import Any, Final
+from typing import Final
 
-from jaxprof.analysis.arrivals import Arrivals
+from jaxprof.analysis.arrivals import Arrival, Arrivals
 from jaxprof.analysis.jobs.figures import UNSEEN, ProcessFigures
 from jaxprof.analysis.jobs.job import Goodput, JobFigures
 from jaxprof.analysis.jobs.late import shared
@@ -32,32 +31,17 @@ FINDINGS: Final[tuple[Fact[Finding], ...]] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ArrivalRow:
-    """How one process arrives at a collective."""
-
-    arrivals: Arrivals
-    place: int
-    """Its place in the tuples of the arrivals."""
-
-
-def _of_process(attribute: str) -> Callable[[ArrivalRow], Any]:
-    return lambda row: getattr(row.arrivals, attribute)[row.place]
-
-
-ARRIVALS: Final[tuple[Fact[ArrivalRow], ...]] = (
-    Fact("process", INDEX, "Index of the process in its job", _of_process("indices"), "process"),
-    Fact("last_count", COUNT, "Executions at which it arrived last", _of_process("last_count"), "arrives last"),
-    Fact("last_share", SHARE, "Share of the executions at which it arrived last",
-         lambda row: row.arrivals.last_count[row.place] / row.arrivals.instances, "share"),
+ARRIVALS: Final[tuple[Fact[Arrival], ...]] = (
+    Fact("process", INDEX, "Index of the process in its job", title="process"),
+    Fact("last_count", COUNT, "Executions at which it arrived last", title="arrives last"),
+    Fact("last_share", SHARE, "Share of the executions at which it arrived last", title="share"),
     Fact("late_seconds", SECONDS,
          "Typical delay after the median arrival of the other processes; negative if earlier",
-         lambda row: fmean(row.arrivals.late_seconds[row.place]), "after the others"),
+         title="after the others"),
     Fact("caused_wait_seconds", SECONDS, "What the median process of the others waited for it",
-         _of_process("caused_seconds"), "others wait for it"),
-    Fact("waited_seconds", SECONDS, "What it waited for others", _of_process("waited_seconds"), "waits for others"),
-    Fact("clock_offset_seconds", SECONDS, "By how much its clock is ahead of the first one's",
-         _of_process("offset_seconds"), "its clock"),
+         title="others wait for it"),
+    Fact("waited_seconds", SECONDS, "What it waited for others", title="waits for others"),
+    Fact("clock_offset_seconds", SECONDS, "By how much its clock is ahead of the first one's", title="its clock"),
 )  # fmt: skip
 
 
@@ -74,11 +58,6 @@ COLLECTIVES: Final[tuple[Fact[Arrivals], ...]] = (
     Fact("exchange_median_seconds", SECONDS, "The median exchange, without waiting for a late process",
          title="exchange"),
 )  # fmt: skip
-
-
-def arrival_table(arrivals: Arrivals) -> Table[ArrivalRow]:
-    """Return the table with a row for each process whose capture holds the collective."""
-    return Table(ARRIVALS, [ArrivalRow(arrivals, place) for place in range(len(arrivals.indices))], is_wide=True)
 
 
 def process_table(job: JobFigures) -> Table[ProcessFigures]:
@@ -158,10 +137,10 @@ def _arrivals(arrivals: Arrivals) -> Iterator[Piece]:
         f"{arrivals.name}: {counted(arrivals.instances, 'execution')} in {seconds(arrivals.span_seconds)}, "
         f"the exchange itself {seconds(arrivals.exchange_seconds)}",
     )
-    yield from ("", arrival_table(arrivals))
+    yield from ("", Table(ARRIVALS, arrivals.processes, is_wide=True))
     yield Prose("after the others: typical delay after the median arrival of the other processes; negative: earlier")
     yield Prose(
-        f"its clock: ahead of the first one's, estimated from the ends to ± {seconds(arrivals.uncertain_seconds)}"
+        f"its clock: ahead of the first one's, estimated from the ends to ± {seconds(arrivals.clock_uncertain_seconds)}"
     )
 
 
@@ -236,10 +215,8 @@ _ARRIVALS: Final[tuple[Fact[Arrivals], ...]] = (
     Fact("instances", COUNT, "Executions that all captures hold"),
     Fact("span_seconds", SECONDS, "From the first execution to the last"),
     Fact("exchange_seconds", SECONDS, "The exchange itself, of all executions together"),
-    Fact("clock_uncertain_seconds", SECONDS, "How far the ends differ on the clocks as estimated",
-         at("uncertain_seconds")),
-    Fact("processes", ROWS, "The processes whose captures hold it",
-         lambda arrivals: list(arrival_table(arrivals).rows), inside=ARRIVALS),
+    Fact("clock_uncertain_seconds", SECONDS, "How far the ends differ on the clocks as estimated"),
+    Fact("processes", ROWS, "The processes whose captures hold it", inside=ARRIVALS),
 )  # fmt: skip
 JOB: Final[tuple[Fact[JobFigures], ...]] = (
     Fact("folder", TEXT, "Its folder"),

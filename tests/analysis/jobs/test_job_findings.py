@@ -280,10 +280,11 @@ def test_a_slow_device_arrives_last_at_the_collectives(skip, clocks):
     [finding] = seen.findings
     assert _named(finding) == "slow-device 1 device"
     arrivals = seen.arrivals
-    assert finding.seconds == arrivals.caused_seconds[1] == pytest.approx(93 * 3.5e-3, rel=0.02)
-    assert arrivals.offset_seconds[1] == pytest.approx(clocks[1], abs=1e-4)
-    assert arrivals.uncertain_seconds < 2e-4
-    assert sum(arrivals.last_count) == arrivals.last_count[1] == arrivals.instances == 93
+    late = arrivals.processes[1]
+    assert finding.seconds == late.caused_wait_seconds == pytest.approx(93 * 3.5e-3, rel=0.02)
+    assert late.clock_offset_seconds == pytest.approx(clocks[1], abs=1e-4)
+    assert arrivals.clock_uncertain_seconds < 2e-4
+    assert sum(each.last_count for each in arrivals.processes) == late.last_count == arrivals.instances == 93
 
 
 def test_how_much_of_the_time_an_exchange_takes(jobs):
@@ -335,7 +336,7 @@ def test_a_slow_device_on_a_busy_machine(count):
         job = arriving(arrived)
         assert {finding.index for finding in job.findings} <= {1}
         found += bool(job.findings)
-        assert count < 8 or job.arrivals.last_count[1] < 75
+        assert count < 8 or job.arrivals.processes[1].last_count < 75
     assert found >= SEEDS - 1
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median
+from statistics import median
 from typing import Final
 
 import numpy as np
@@ -336,7 +336,8 @@ def last_to_arrive(
     work could be compared.
     """
     hosts = {process.index: process.host for process in processes}
-    for place, index in enumerate(seen.indices):
+    for place, arrival in enumerate(seen.processes):
+        index = arrival.process
         if index in explained or not _is_late(seen, place):
             continue
         excluded = (
@@ -344,14 +345,12 @@ def last_to_arrive(
             if index in compared
             else "its own work on the host was not seen for long enough to exclude that"
         )
-        after = seconds(fmean(seen.late_seconds[place]))
         message = (
-            f"process {index} on {hosts[index]} is late: it arrives {after} after the others at {seen.name}, "
-            f"last at {percent(seen.last_count[place] / seen.instances)} of {seen.instances} executions, "
-            f"and the others wait {seconds(seen.caused_seconds[place])} of {seconds(seen.span_seconds)} "
-            f"for it; {excluded}"
+            f"process {index} on {hosts[index]} is late: it arrives {seconds(arrival.late_seconds)} after the others "
+            f"at {seen.name}, last at {percent(arrival.last_share)} of {seen.instances} executions, and the others "
+            f"wait {seconds(arrival.caused_wait_seconds)} of {seconds(seen.span_seconds)} for it; {excluded}"
         )
-        yield Finding("slow-device", message, seconds=seen.caused_seconds[place], index=index, part=DEVICE)
+        yield Finding("slow-device", message, seconds=arrival.caused_wait_seconds, index=index, part=DEVICE)
 
 
 def _is_late(seen: Arrivals, place: int) -> bool:
@@ -360,7 +359,7 @@ def _is_late(seen: Arrivals, place: int) -> bool:
     The delay must also exceed the variation between sections of time (successive ones may be alike) and between the
     other processes.
     """
-    late = np.asarray(seen.late_seconds) * seen.instances / seen.span_seconds
+    late = np.asarray([arrival.by_stretch for arrival in seen.processes]) * seen.instances / seen.span_seconds
     means = late.mean(axis=1)
     if means[place] < LEAST_DIFFERENCE or (late[place] >= LEAST_DIFFERENCE).sum() < LEAST_STRETCHES:
         return False
