@@ -163,6 +163,7 @@ def test_a_recorded_program_is_gated_on_its_compiles(call, tmp_path, count, wall
     said = call("gate", tmp_path / "now.jaxprof", *words)
     (row,) = said.data["limits"]
     assert (said.code, row["state"], row["before"]) == (code, state, 2)
+    assert row["growth"] == {"within": 0, "passed": 0.5, "undecided": None}[state]
 
 
 def test_the_last_session_is_gated_also_where_a_job_is_newer(call, state_home, tmp_path, monkeypatch):
@@ -223,7 +224,7 @@ def test_the_intervals_of_several_limits_hold_together():
     found = measured(0.011, 1.0)
     (alone,) = judged_times("x", found, read_limits(["run:5%"]))
     beside, _ = judged_times("x", found, read_limits(["run:5%", "compile:20%"]))
-    assert alone.growth_low > beside.growth_low
+    assert alone.times.half_width < beside.times.half_width
     assert alone.growth == beside.growth
 
 

@@ -88,13 +88,18 @@ class GateRow:
     figure: FigureDifference
     reason: str = ""
     """Why the row is undecided, or what exceeded the limit if the numbers do not show it."""
-    growth: float | None = None
-    """Growth of a time as a share, from its samples; None if not measured together."""
-    growth_low: float | None = None
-    """Lower end of the 95 % interval of `growth`; the intervals of all times of one gate hold together."""
-    growth_high: float | None = None
+    times: TimeComparison | None = None
+    """Comparison that a time rests on; None if not measured together. The intervals of all times of one gate hold
+    together."""
     launches_to_decide: int | None = None
     """Number of further launches that would decide an undecided time; None if unknown."""
+
+    @property
+    def growth(self) -> float | None:
+        """Growth as a share of the baseline; of a time, as its samples have it."""
+        if self.limit.is_time:
+            return self.times.growth if self.times is not None else None
+        return self.figure.growth
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,9 +257,8 @@ def _judged_apart(before: Program, after: Program, limits: Iterable[GateLimit]) 
 
 def _judge_time(label: str, limit: GateLimit, phase: PhaseDifference, times: TimeComparison) -> GateRow:
     state, reason = times.within(limit.growth)
-    low, high = times.growth_interval or (None, None)
     more = times.launches_until(lambda more: more.within(limit.growth)[0] != "undecided") if reason else None
-    return GateRow(label, limit, state, phase, reason, times.growth, low, high, more)
+    return GateRow(label, limit, state, phase, reason, times, more)
 
 
 def _judge_fact(label: str, difference: RunDifference, limit: GateLimit) -> GateRow:

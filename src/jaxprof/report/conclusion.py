@@ -317,7 +317,7 @@ def gate_conclusion(result: GateResult, details: str) -> Conclusion:
 
 
 def _worst_first(row: GateRow) -> tuple[int, float]:
-    return ("passed", "undecided", "within").index(row.state), -abs(row.growth or row.figure.growth or 0.0)
+    return ("passed", "undecided", "within").index(row.state), -abs(row.growth or 0.0)
 
 
 def difference_conclusion(difference: SessionDifference, name: str) -> Conclusion:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from jaxprof.analysis.gate import GateBase, GateResult, GateRow
@@ -35,12 +35,15 @@ def _growth(row: GateRow) -> str:
     """Return the growth of a figure, `+52 % (+48 % to +56 %)`; a dash for times that were not measured together."""
     if not row.limit.is_time:
         return growth_text(row.figure)
-    if row.growth is None:
+    if row.times is None or row.growth is None:
         return UNKNOWN
-    if row.growth_low is None or row.growth_high is None:
-        return signed(row.growth, percent(row.growth))
-    low, high = (signed(bound, percent(bound)) for bound in (row.growth_low, row.growth_high))
-    return f"{signed(row.growth, percent(row.growth))} ({low} to {high})"
+    grown, *bounds = (signed(share, percent(share)) for share in (row.growth, *(row.times.growth_interval or ())))
+    return f"{grown} ({' to '.join(bounds)})" if bounds else grown
+
+
+def _bound(place: int) -> Callable[[GateRow], float | None]:
+    """Return a function that reads the lower (0) or the upper (1) end of the interval of a time's growth."""
+    return lambda row: row.times.growth_interval[place] if row.times and row.times.growth_interval else None
 
 
 def _reason(row: GateRow) -> str | None:
@@ -58,8 +61,8 @@ LIMITS: Final[tuple[Fact[GateRow], ...]] = (
     column("difference", _growth, right=True),
     *within(at("figure"), pick(FIGURES, "before", "after", "unit")),
     Fact("growth", NUMBER, "The second over the first, less 1"),
-    Fact("growth_low", NUMBER, "Lower bound of the 95 % interval of the growth"),
-    Fact("growth_high", NUMBER, "Upper bound of the 95 % interval"),
+    Fact("growth_low", NUMBER, "Lower bound of the 95 % interval of the growth", _bound(0)),
+    Fact("growth_high", NUMBER, "Upper bound of the 95 % interval", _bound(1)),
     Fact("launches_to_decide", NUMBER, "How many more launches would give a verdict"),
     Fact("reason", TEXT, "Why it is undecided"),
 )
