@@ -180,7 +180,7 @@ COMMANDS = {
     "hlo": """
         hlo {file}
         hlo {file} --format json
-        explain {file}
+        hlo {file} --findings
     """,
     "profile": """
         open {file}
