@@ -239,6 +239,7 @@ def _import(profile: Path, target: Path, form: str, *, force: bool) -> None:
 
 def _serve(file: str, port: int) -> None:
     from jaxprof.report.page.server import ADDRESS, FollowedPage, PageServer
+    from jaxprof.session.log.state import is_fetched
 
     with recorded(file) as found:
         page = FollowedPage(found.path, found.name)
@@ -250,7 +251,8 @@ def _serve(file: str, port: int) -> None:
             print_text(server.address)
             tunnel = f"ssh -L {server.port}:{ADDRESS}:{server.port} {_ssh_destination()}"
             note(f"on another machine: {tunnel}, and the same address there")
-            note("following the session while it is written; ctrl+c ends this")
+            grows = found.imported is None and not is_fetched(found.path)
+            note(f"{'following the session while it is written; ' if grows else ''}ctrl+c ends this")
             try:
                 server.serve_forever()
             except KeyboardInterrupt:
