@@ -12,6 +12,7 @@ from jaxprof.tui.actions import open_menu
 from jaxprof.tui.hlo.modules import Document, HloDocument
 from jaxprof.tui.hlo.stage_side import CodeView, StageSide, coloured
 from jaxprof.tui.kit.dialogs import Choose
+from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.theme import VARIABLES
 from tables import rows
 from tui.fakes import until
@@ -173,7 +174,7 @@ async def test_a_search_counts_wraps_and_refuses_a_broken_expression():
             await pilot.press(key)
             assert (view.cursor, pane.count) == (hits[at], f"{at + 1} of 2")
         await pilot.press("slash", "escape")
-        assert not pane.searching
+        assert not pane.query_one(FilterLine).display
         await pilot.press("slash", *"a(b")
         await pilot.pause()
         assert pane.count.startswith("not a regular expression")

@@ -255,10 +255,9 @@ class HloScreen(SessionScreen, keys="hlo"):
         self._follow()
 
     def _show_empty(self) -> None:
-        nothing = self._opened is None
-        self.show_empty(empty=nothing)
+        self.show_empty(empty=self._opened is None)
         self.refresh_bindings()
-        if nothing:
+        if self._opened is None:
             why, _, fills = self._why_empty().partition(". ")
             opens = (" opens HLO text, an HLO proto, or a folder of XLA's dumps.", "$text-muted")
             key = (key_of("hlo.open"), "bold $footer-key-foreground")
@@ -381,9 +380,9 @@ class HloScreen(SessionScreen, keys="hlo"):
             self.lists.query_one(FilterLine).open()
 
     async def action_back(self) -> None:
-        line = self.lists.query_one(FilterLine)
-        if self.in_text and self.texts.searching:
-            self.texts.query_one(FilterLine).clear()
+        line, search = self.lists.query_one(FilterLine), self.texts.query_one(FilterLine)
+        if self.in_text and search.display:
+            search.clear()
             self.texts.view.focus()
         elif self.in_text:
             self.to_lists()

@@ -252,9 +252,9 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
         """Show a document; an open search continues in it."""
         fresh = document is not self.view.document
         self.view.show(document)
-        pattern = self.query_one(FilterLine).value
-        if fresh and self.searching and pattern:
-            self._search(pattern, jump=False)
+        line = self.query_one(FilterLine)
+        if fresh and line.display and line.value:
+            self._search(line.value, jump=False)
         self._show_count()
 
     def _missing(self) -> str:
@@ -292,11 +292,6 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
         return (instruction.computation.name, instruction.name) if instruction is not None else None
 
     # -- searching --------------------------------------------------------------------------------------------
-
-    @property
-    def searching(self) -> bool:
-        """Whether the search line is open."""
-        return self.query_one(FilterLine).display
 
     def action_search(self) -> None:
         self._search_start = self.view.document.offset(self.view.cursor)
