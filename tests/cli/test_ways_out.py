@@ -192,7 +192,9 @@ def in_shell(line, *words):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_full_or_closed_stdout_is_one_line_and_a_code(tmp_path):
     session = session_file(tmp_path, "name")
-    for words, redirected in ((["open", session], "> /dev/full"), (["export", with_timeline(session, "name")], ">&-")):
+    session_in = ["export", with_timeline(session, "name")]
+    lost = (["open", session], "> /dev/full"), (session_in, ">&-"), (["--help"], "> /dev/full"), (["--version"], ">&-")
+    for words, redirected in lost:
         ran = in_shell(redirected, *words)
         *before, last = ran.stderr.splitlines()
         assert last.startswith("jaxprof: stdout cannot be written: "), ran.stderr

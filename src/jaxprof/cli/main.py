@@ -198,7 +198,13 @@ def _run(arguments: list[str] | None, started: Started | None) -> int | None:
         else:
             code = cli.main(args=arguments, prog_name="jaxprof", standalone_mode=False)
         return code
+    except SystemExit as error:
+        if _is_clicks(error):  # so it ends where the reader of its help is gone
+            raise ReaderGone from error
+        raise
     except (JaxprofError, OSError, click.ClickException) as error:
+        if isinstance(error, OSError) and _is_clicks(error):
+            raise StdoutLost(error.strerror or "it is closed") from error
         failure = _as_ours(error)
         code = ExitCode.FAILED if isinstance(failure, WorkerError) else ExitCode.USAGE
         words = failure.code, failure.what, failure.hint
@@ -208,6 +214,15 @@ def _run(arguments: list[str] | None, started: Started | None) -> int | None:
     if wants_json(sys.argv[1:] if arguments is None else arguments):
         print_json_error(*map(_without_secrets, words))
     return code
+
+
+def _is_clicks(error: BaseException) -> bool:
+    """Return whether click itself raised this, which prints help and the version; our own words are printed within
+    `writing_stdout`."""
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    return at is not None and str(at.tb_frame.f_globals.get("__name__")).startswith("click.")
 
 
 def _as_ours(error: JaxprofError | OSError | click.ClickException) -> JaxprofError:

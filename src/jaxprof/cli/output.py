@@ -127,8 +127,8 @@ def own_the_streams() -> None:
             os.close(nowhere)
     if 0 in _closed:
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - as long as the process
-    if 1 in _closed:
-        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if 1 in _closed:  # what click prints by itself fails
+        sys.stdout = open(os.devnull, encoding="utf-8")  # noqa: SIM115
     if 2 in _closed:
         sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
