@@ -79,7 +79,7 @@ async def film(folder: Path) -> Film:
         director.shoot(3.0, f"{COMMAND}    it has ended: what costs most is above")
         await director.press("3", 4.5, "3  Compiles: what was compiled again, and why")
         await director.press("2", 4.5, "2  Summary: what costs most, and what a change would save")
-        await director.press("m O", 4.5, "m O  The flame graph: which lines took the time")
+        await director.press("5 m O", 4.5, "5 m O  The flame graph: which lines took the time")
         await director.press("4", 4.5, "4  Kernels of the captured steps, as measured", settle=4.0)
         await director.press("6", 4.0, "6  Memory: what is alive at the peak", settle=4.0)
         for _ in range(4):

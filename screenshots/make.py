@@ -159,7 +159,7 @@ async def take_finished(camera: Camera, sweep: Path, program: Path) -> None:
     await camera.shoot("hlo-text", "enter", settle=2.0)
     await camera.pilot.press("m", "i")
     await camera.shoot("roofline", "m", "4", settle=3.0)
-    await camera.shoot("timeline", "5", "m", "t", *["m", "full_stop"] * 12, *["plus"] * 3, settle=3.0)
+    await camera.shoot("timeline", "5", "m", "t", "down", *["m", "full_stop"] * 12, *["plus"] * 3, settle=3.0)
     await camera.shoot("compile", "m", "b", settle=2.0)
     await camera.shoot("memory", "6", settle=2.0)
     await camera.shoot("help", "question_mark")
@@ -173,7 +173,7 @@ async def take_finished(camera: Camera, sweep: Path, program: Path) -> None:
     app.action_go("program")
     await camera.shoot("program", "3", "down", settle=2.0)
     await camera.shoot("findings", "m", "f", settle=2.0)
-    await camera.shoot("flame", "m", "O", settle=2.0)
+    await camera.shoot("flame", "5", "m", "O", settle=2.0)
 
 
 async def take_job(camera: Camera, job: Path) -> None:

@@ -27,7 +27,7 @@ def made(*rows, counters=None):
 
 
 def total(lanes, begin, end):
-    (found,) = range_totals(lanes, begin, end).values()
+    *_, found = range_totals(lanes, begin, end).values()
     return found
 
 
@@ -100,7 +100,7 @@ def pool(*threads):
     lanes = [
         lane("cpu:0", f"pool/{n}", "thread", [("dot", *span) for span in spans]) for n, spans in enumerate(threads)
     ]
-    return made(*lanes).lanes[0].summary
+    return made(*lanes).lanes[-1].summary
 
 
 ROW = pool([(0, 10), (12, 8), (50, 5), (60, 5)])

@@ -20,11 +20,11 @@ from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.home.start_list import WAYS, own_rows
 from jaxprof.tui.keys import ACTIONS, GROUPS, IN_MENU, bindings, in_words, key_of, keys_of, letter_of, remap, shown
 from jaxprof.tui.kit.dialogs import Choose, Confirm, Option, Options
+from jaxprof.tui.kit.python_source import SourceLines
 from jaxprof.tui.kit.script_dialog import script_dialog
 from jaxprof.tui.kit.table_columns import placed
 from jaxprof.tui.profiler import PLACES
 from jaxprof.tui.program.ledger import CompilationDialog
-from jaxprof.tui.program.line_profile import SourceLines
 from tui import recorded, session_tapes
 from tui.fakes import SMALL, WIDE, Stage, walking
 from tui.key_meanings import MEANINGS
@@ -163,7 +163,7 @@ async def test_keys_that_arrive_together_close_a_dialog_once_and_one_that_does_n
         await walk.home()
         await walk.press("c", "mark one with Space and go to the other; marked now: none")
         await walk.show(recorded.finished(), "program", "step")
-        for times, place in enumerate("54", 1):
+        for times, place in enumerate(("5 m t", "4"), 1):
             await walk.press(place, "has no capture")
             await walk.press("/")
             await walk.until(lambda times=times: walk.said.count("has no capture") == times, place)
@@ -174,7 +174,7 @@ MENUS = (
     "home start devices", "results scroll", "reader scroll",
     "hlo kernels hlo_findings text text_pane facts",
     "profile overview timeline_pane timeline time_tree buffers memory",
-    "program ledger hot_lines advice time_tree", "job processes job_findings",
+    "program ledger advice", "job processes job_findings",
     "rows tree",
 )  # fmt: skip
 """Groups whose actions can stand in one menu."""

@@ -89,7 +89,7 @@ def at_once(walk, letters):
 
 
 async def test_letters_that_come_with_the_slash_are_one_search_and_the_menu_takes_its_own():
-    places = (HOME, ""), (PROGRAM, ""), (PROGRAM, "m O"), (HLO, ""), (HLO, "m 9"), (TIMELINE, "")
+    places = (HOME, ""), (PROGRAM, ""), (PROGRAM, "3"), (HLO, ""), (HLO, "m 9"), (TIMELINE, "")
     async with walking() as walk:
         for place, before in places:
             await shown(walk, place)

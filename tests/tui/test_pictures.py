@@ -89,7 +89,7 @@ PICTURES = {
     "compile": (of(captured, "profile", "down", view="compile"), WIDE),
     "memory": (of(captured, "profile", "down", view="memory"), WIDE),
     "program": (of(recorded.finished, "program", "right"), (200, 60)),
-    "nested": (of(recorded.finished, "program", "m O down down"), WIDE),
+    "nested": (of(recorded.finished, "program", "5 m O down down"), WIDE),
 }
 
 

@@ -90,7 +90,7 @@ def test_every_screen_and_its_dialogs_come_up(python, tmp_path):
         brings(terminal, b"mR", "╭─ Which program?")
         for key, text in (
             *((b"]", tab) for tab in ("[Findings", "[Roofline", "[HLO]")),
-            *((b"5", "[Timeline]"), (b"3", "╭─ Phases and passes"), (b"6", "╭─ Largest buffers")),
+            *((b"5", "[Timeline]"), (b"3", "╭─ Compile"), (b"6", "╭─ Largest buffers")),
             *((b"2", "╭─ Runs"), (ENTER, "esc Back")),
         ):
             terminal.type(key)
@@ -115,7 +115,9 @@ def test_a_program_is_recorded_and_its_exit_code_is_the_apps(python, tmp_path):
             terminal.sees(text)
         terminal.type(b"j")
         brings(terminal, ENTER, "╭─ Compilation of ")
-        for letter, title in ((b"f", "╭─ Findings"), (b"L", "╭─ Lines"), (b"T", "╭─ Time"), (b"l", "trained")):
+        terminal.type(b"5")
+        terminal.sees("╭─ Time")
+        for letter, title in ((b"L", "╭─ Lines"), (b"O", "╭─ Flame")):
             terminal.type(b"m")
             terminal.sees("What can be done here")
             terminal.type(letter)

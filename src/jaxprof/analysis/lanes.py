@@ -3,7 +3,8 @@
 A lane is a device stream or a group of threads. It has a row for each level of nesting of each thread; the intervals of
 a row do not overlap. A lane of several rows also has a summary of its outermost intervals. The totals of a range cost
 one pass over its intervals. Jumps go to the longest idle times of a row, and a search is by the name of an interval or
-of its op, or from a launch on the host to its kernel and back, which share a correlation id.
+of its op, or from a launch on the host to its kernel and back, which share a correlation id. A device that worked has a
+lane of its own before its others, `device busy`: when anything ran on it.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxprof.analysis.timeline import (
+    BUSY,
     COUNTED_LANES,
     COUNTER,
     DEVICE_LANES,
     KINDS,
+    WORK_LANES,
     Timeline,
     TimelineCounter,
     TimelineLane,
@@ -172,8 +175,12 @@ class Lanes:
 
     @property
     def intervals(self) -> int:
-        """Number of intervals in all rows, without the values of counters."""
-        return sum(len(row.starts) for lane in self.lanes for row in lane.rows if row.values is None)
+        """Number of intervals in all rows, without the values of counters and the times in which a device was busy."""
+        return sum(len(row.starts) for lane in self.lanes if lane.kind not in (COUNTER, BUSY) for row in lane.rows)
+
+
+NO_LANES = Lanes((), (), 0, 1, 0)
+"""A timeline without events."""
 
 
 def lanes_of(
@@ -182,8 +189,10 @@ def lanes_of(
     """Return the arrays of a timeline; `kernels` maps kernel names to kinds in the HLO, `readings` are more counters.
     Raises FileRefusedError if a time or a value of the timeline is not a usable number."""
     groups = grouped((_group_key(lane), lane) for lane in timeline.lanes if len(lane))
+    working = grouped((lane.device, lane) for lane in timeline.lanes if len(lane) and lane.kind in WORK_LANES)
     try:
-        lanes = [_lane(title, members, timeline.ops, kernels) for (_, _, title), members in groups.items()]
+        lanes = [_busy_lane(device, members) for device, members in working.items()]
+        lanes += [_lane(title, members, timeline.ops, kernels) for (_, _, title), members in groups.items()]
         end = max((int(row.ends.max()) for lane in lanes for row in lane.rows), default=0)
         lanes += [_counter(counter, end) for counter in (*timeline.counters, *readings) if counter.times]
     except (TypeError, ValueError, OverflowError) as error:
@@ -225,6 +234,24 @@ def _counter(counter: TimelineCounter, end: int) -> LaneGroup:
     )
 
 
+def _busy_lane(device: str, members: Sequence[TimelineLane]) -> LaneGroup:
+    """Return when anything ran in these lanes of a device. If any of their intervals are left out, it is unknown which
+    of its gaps are idle."""
+    work = Coverage.over(Coverage.of(*_intervals(member)) for member in members)
+    kind, title = KINDS.index(BUSY), "device busy"
+    label = np.zeros(len(work.starts), np.int64)
+    row = _row(title, 0, np.array([kind], np.int64), work.starts, work.ends, label)
+    left_out = None if any(member.left_out != 0 for member in members) else 0
+    busy = row.busy[kind]
+    return LaneGroup(device, BUSY, title, [(BUSY, None)], [kind], (row,), row, busy, left_out=left_out)
+
+
+def _intervals(member: TimelineLane) -> tuple[Ints, Ints]:
+    """Return the starts and ends of a lane's intervals, each at least a nanosecond long."""
+    starts = _times(member.starts)
+    return starts, starts + np.maximum(_times(member.durations), 1)
+
+
 def _group_key(lane: TimelineLane) -> tuple[str, str, str]:
     """Return the key that groups the threads of one pool; each stream or line of a device has its own key."""
     name = _NUMBER.sub("", lane.name) or lane.name if lane.kind in ("thread", "host") else lane.name
@@ -243,8 +270,7 @@ def _lane(
     active: list[Coverage] = []
     offset = 0
     for member in members:
-        starts = _times(member.starts)
-        ends = starts + np.maximum(_times(member.durations), 1)
+        starts, ends = _intervals(member)
         active.append(Coverage.of(starts, ends) if member.active is None else _busy_parts(*member.active))
         order = np.lexsort((-ends, starts))
         columns = [starts[order], ends[order], np.asarray(member.label_of, np.int64)[order] + offset]

@@ -231,14 +231,18 @@ def _fits(open_ends: list[int], start: int, end: int) -> bool:
 
 KINDS: Final = (
     "matmul, conv", "fusion", "reduction", "copies", "collective", "kernel", "programs", "dispatch", "waiting", "host",
-    "counters",
+    "counters", "busy",
 )  # fmt: skip
 """Every kind, as the legend names it, in its order."""
 COUNTER: Final = "counters"
 """Kind of a lane that shows a quantity over time."""
-DEVICE_LANES: Final = frozenset({"modules", "steps", "stream", "ops", "thread", "async"})
+BUSY: Final = "busy"
+"""Kind of a lane that shows when anything ran on a device."""
+DEVICE_LANES: Final = frozenset({"modules", "steps", "stream", "ops", "thread", "async", BUSY})
 COUNTED_LANES: Final = frozenset({"stream", "ops", "thread"})
 """Kinds of lanes that hold each kernel once; executions of programs and steps hold them again."""
+WORK_LANES: Final = COUNTED_LANES | {"async"}
+"""Kinds of lanes in which a device works, as its busy time counts it: kernels, collectives and copies."""
 
 _DEVICE: Final = (
     ("collective", r"all[-_ ]?(reduce|gather|to[-_ ]?all)|reduce[-_]?scatter|collective|[nr]ccl|permute|"

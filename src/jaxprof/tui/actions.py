@@ -171,10 +171,10 @@ def of_session(app: Profiler) -> Iterator[SimpleCommand]:
             yield _found("kernel", name, note, partial(app.show_in, "hlo", run.id, kernel=name))
     for program in session.programs:
         result = program_result(session, program.id)
-        to = partial(app.show_in, "program", program.id)
         for function in result.functions[:MOST_OF_A_KIND]:
             note = f"compiled {function.count}× in {seconds(function.seconds)}"
-            yield _found("function", function.function, note, partial(to, "ledger", words=function.function))
+            to = partial(app.show_in, "program", program.id, "ledger", words=function.function)
+            yield _found("function", function.function, note, to)
         hottest = sorted(result.lines, key=lambda line: -line.seconds)
         for where in list(dict.fromkeys(line.place.text for line in hottest))[:MOST_OF_A_KIND]:
-            yield _found("line", where, "", partial(to, "lines", words=where))
+            yield _found("line", where, "", partial(app.show_in, "profile", program.id, "lines", words=where))

@@ -188,10 +188,14 @@ GROUPS: dict[str, KeyGroup] = {
         Key("capture", "w", "capture", "Capture", "Capture the program, which has no profile yet", FIRST),
         Key("overview", "m:T", "tab('overview')", "Overview", "Show kernels, idle time and steps"),
         Key("timeline", "m:t", "tab('timeline')", "Timeline", "Show when things ran, lane by lane"),
+        Key("time", "m:W", "tab('time')", "Time", "Show where the time went, summed and over time"),
+        Key("flame", "m:O", "tab('flame')", "Flame", "Show the lines under the loops that led to them"),
+        Key("lines", "m:L", "tab('lines')", "Lines", "Show the lines that took the time"),
         Key("compile", "m:b", "tab('compile')", "Compile", "Show the compile's time by phase and pass"),
         Key("memory", "m:m", "tab('memory')", "Memory", "Show what makes up the peak memory"),
         _TRUST,
         Key("run", "m:R", "choose_run", "Choose run", "Choose the run to show"),
+        _FILTER,
         Key("back", "escape", "back", "Back", "Clear the search, or go back"),
         *_TABS,
     )),
@@ -226,9 +230,10 @@ GROUPS: dict[str, KeyGroup] = {
         Key("open", "enter", "browse('open')", "Open", "Open or close the lane: a line for each thread and level"),
     )),
     "time_tree": KeyGroup("Nested times: passes, lines", (
-        Key("open", "enter space", "choose", "Open", "Open or close this row; of a line, show its source"),
+        Key("source", "enter", "choose", "Open", "Show the lines around this one; open or close what is no line"),
+        Key("open", "space", "open", "Open row", "Open or close this row", HIDDEN),
         Key("open_all", "m:Z", "open_all", "Open all", "Open or close all"),
-        Key("sort", "s", "sort", "Sort", "Switch between the tree and a list by self time"),
+        Key("sort", "s", "sort", "Sort", "Switch between stages and passes as they nest"),
     )),
     "buffers": KeyGroup("Memory", (
         Key("hlo", "enter", "choose", "HLO", "Go to the instruction that makes this buffer"),
@@ -242,9 +247,6 @@ GROUPS: dict[str, KeyGroup] = {
     "program": KeyGroup("Summary: program", (
         Key("ledger", "m:b", "tab('ledger')", "Ledger", "Show what was compiled, for how long, and why"),
         Key("findings", "m:f", "tab('findings')", "Findings", "Show what is worth changing, and where"),
-        Key("lines", "m:L", "tab('lines')", "Lines", "Show the lines that took the time"),
-        Key("flame", "m:O", "tab('flame')", "Flame", "Show the lines under the loops that led to them"),
-        Key("time", "m:T", "tab('time')", "Time", "Show where the time went, summed and over time"),
         Key("output", "m:l", "tab('output')", "Output", "Show what the program printed"),
         _FILTER,
         Key("capture", "w", "capture", "Capture", "Profile it for a moment; if ended, run it again", FIRST),
@@ -260,9 +262,6 @@ GROUPS: dict[str, KeyGroup] = {
         Key("enter", "enter", "choose", "Open", "Open or close this function; show all of a compilation"),
         Key("open_all", "m:Z", "open_all", "Open all", "Open or close all functions"),
         *_ORDER,
-    )),
-    "hot_lines": KeyGroup("Summary: program: lines", (
-        Key("enter", "enter", "choose", "Source", "Show this line and the lines around it"),
     )),
     "advice": KeyGroup("Summary: program: findings", (
         Key("enter", "enter", "choose", "Source", "Show the source line of this finding"),

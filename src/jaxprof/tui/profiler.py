@@ -155,7 +155,7 @@ class Profiler(Guarded, App[None]):
         has_data = {
             "compiles": any(run.is_program or run.compile_passes is not None for run in runs),
             "kernels": "hlo" in texts or any(run.measured for run in runs),
-            "timeline": "timeline" in texts,
+            "timeline": "timeline" in texts or bool(self.session.programs),
             "memory": "hlo" in texts or any(run.buffers is not None or run.memory is not None for run in runs),
         }
         return frozenset(place for place, has in has_data.items() if not has)

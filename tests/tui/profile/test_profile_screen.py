@@ -7,6 +7,7 @@ import pytest
 from textual.content import Content
 from textual.events import MouseScrollUp
 
+import program_events as made
 from folding import written
 from jaxprof import events as e
 from jaxprof.analysis.memory import buffers_of
@@ -19,7 +20,7 @@ from jaxprof.tui.kit.time_tree import TimeTree
 from jaxprof.tui.profile import screen
 from jaxprof.tui.profile.memory import BufferList, MemoryView, size_plot
 from jaxprof.tui.profile.overview import OverviewList, overview_facts
-from jaxprof.tui.profile.timeline.view import TimelineView
+from jaxprof.tui.profile.timeline.pane import TimelineView
 from jaxprof.tui.profiler import place_of
 from tui import profiles, recorded
 from tui import session_tapes as sessions
@@ -100,7 +101,7 @@ async def test_a_profile_opens_at_its_overview_and_a_measured_run_has_none(tmp_p
         await walk.on("ProfileScreen")
         await walk.press("m T escape")  # the menu has no such letter, and stays
         assert "Overview" not in walk.text.splitlines()[1]
-        assert not walk.find(OverviewList).display
+        assert not walk.screen.query_one("#overview-pane").display
 
 
 CHAIN = """HloModule chain, is_scheduled=true
@@ -121,7 +122,7 @@ async def opened(walk, tape=None, view="timeline", run="r2"):
     """A view of a run, with everything read."""
     await walk.show(tape or profiles.captured(), "profile", view=view, run=run)
     seen = walk.find(TimelineView)
-    await walk.until(lambda: seen.lanes is not None or "Reading" not in walk.text, "the timeline is read")
+    await walk.until(lambda: seen.count or "Reading" not in walk.text, "the timeline is read")
     await walk.pause()
     return seen
 
@@ -131,8 +132,10 @@ async def test_the_timeline_under_keys():
         view = await opened(walk)
         browse = view.browse
         await walk.through("""
-            | gpu:0 #2 Me | kernels with 12 % of the device's time name no | launch gaps | 100 µs 5.0 %
-            m . | gemm_kernel | 900 µs | op dot.1 of jit_selu
+            | gpu:0 device busy | kernels with 12 % of the device's time name no | launch gaps | 100 µs 5.0 %
+            m I | idle 300 µs | gpu:0 device busy
+            home m . | ■ busy 900 µs
+            down | gemm_kernel | 900 µs | op dot.1 of jit_selu
             down | before MemcpyD2H
             up m * | 10 matches, median 900 µs
             n | match 2 of 10
@@ -164,6 +167,28 @@ async def test_the_timeline_under_keys():
         """)
 
 
+async def test_a_session_has_its_own_timeline_although_a_run_of_the_one_before_had_the_same_name():
+    async with walking(MIDDLE) as walk:
+        await opened(walk)
+        await opened(walk, profiles.captured("another_kernel"))
+        await walk.press("/ 'another enter", "match 1 of 10")
+
+
+async def test_the_timeline_of_a_captured_program_stands_beside_its_lines():
+    tape = recorded.finished()
+    tape.plan("r2", "profile", "imported", workload="capture window")
+    tape.add(e.TextRecorded, "r2", name="timeline", text=profiles.timeline())
+    async with walking(SMALL) as walk:
+        await walk.show(tape, "program", "exit code 0")
+        walk.app.run_in_view = made.RUN
+        await walk.through("""
+            5 | [Timeline] Time Flame Lines | gpu:0 device busy
+            m L | [Lines] | train.py:91  float()
+            ] | Memory
+            5 | [Timeline]
+        """)
+
+
 async def test_a_timeline_of_more_lanes_than_lines_follows_the_cursor():
     lanes = [profiles.lane("gpu:0", f"Stream #{number}", "stream", [("k", None, 0, 100)]) for number in range(1, 26)]
     tape = profiles.captured()
@@ -172,7 +197,7 @@ async def test_a_timeline_of_more_lanes_than_lines_follows_the_cursor():
         view = await opened(walk, tape)
         assert "gpu:0 #25" not in walk.text
         await walk.press("pagedown " * 25, "gpu:0 #25", gone="gpu:0 #1 ")
-        assert view.browse.line == 24
+        assert view.browse.line == 25
         await walk.press("k " * 24, "gpu:0 #1 ", gone="gpu:0 #25")
 
 
@@ -214,15 +239,15 @@ async def test_the_ways_to_hlo_and_back():
             6 | [Memory]
         """)
         view = await opened(walk)
-        await walk.through("m . m . m h | #hlo | loop_fusion")
+        await walk.through("down m . m . m h | #hlo | loop_fusion")
         assert app.run_in_view == "r2"
         await walk.through("escape | #profile")
         app.show_in("profile", "r2", "timeline", kernel="dot.1")
-        await walk.until(lambda: app.current_mode == "profile" and view.browse and view.browse.cursor == 200_000)
+        await walk.until(lambda: app.current_mode == "profile" and view.browse.cursor == 200_000)
         await opened(walk, profiles.imported())
         assert "kernels with 12 %" in walk.text, "a program of a profile shows the whole timeline"
         await opened(walk, profiles.imported(), run="r1")
-        await walk.through("m . m h | #hlo")
+        await walk.through("down m . m h | #hlo")
         assert app.run_in_view == "r2"
 
 
@@ -231,14 +256,15 @@ async def test_the_tree_of_passes_and_the_buffers_that_are_alive_at_the_cursor(m
     tape.add(e.TextRecorded, "r2", name="hlo", text=CHAIN)
     async with walking() as walk:
         await opened(walk, view="compile")
-        tree = walk.find(TimeTree)
+        tree = walk.screen.query_one("#compile", TimeTree)
         seen = []
         for keys in ("", "left", "right", "m Z", "m Z"):
             await walk.press(keys)
             seen.append(len(tree.keys))
-        assert seen == [6, 1, 6, 2, 6]
-        await walk.press("s")
-        assert tree.current_row.name == "JitCompiler::Compile", "the longest is first"
+        assert seen == [9, 1, 9, 11, 6]
+        assert [tree.row(key).name for key in tree.keys][1] == "LLVM", "the longest stage is first"
+        await walk.press("s", "nested · 50.0 ms")
+        assert [tree.row(key).name for key in tree.keys][-1] == "JitCompiler::Compile"
 
         await opened(walk, view="memory")
         await walk.through("""
@@ -305,12 +331,12 @@ async def test_what_has_no_data_says_why():
         ):
             walk.app.show_in("profile", "r1", view)
             await walk.shows(words)
-            assert str(walk.screen.query_one("#pass-box").border_subtitle) == "", "no passes have no order"
+            assert str(walk.screen.query_one("#compile-pane").border_subtitle) == "", "no passes have no order"
 
         await opened(walk, sessions.finished(), run="r3")
         await walk.shows("No capture was recorded")
         walk.app.set_session(recorded.compiling().session(), None)
-        await walk.until(lambda: walk.app.lacking() == {"kernels", "timeline", "memory"}, "nothing was captured")
+        await walk.until(lambda: walk.app.lacking() == {"kernels", "memory"}, "nothing was captured")
         drawn = walk.find(ModeBar).render().spans
         assert [span for span in drawn if "disabled" in str(span.style)], "they are dimmed"
         walk.app.set_session(Session(e.Header()), None)
@@ -353,7 +379,8 @@ async def test_hostile_names_are_shown_and_not_obeyed():
     async with walking(SMALL) as walk:
         for view in ("timeline", "compile", "memory"):
             await opened(walk, profiles.captured(HOSTILE), view)
-            await walk.press("m . m . m F" if view == "timeline" else "down", "[b]jit[/x]␛[31m␊")
+            keys = {"timeline": "m . m . m F", "compile": "m Z", "memory": "down"}
+            await walk.press(keys[view], "[b]jit[/x]␛[31m␊")
             if view == "timeline":
                 await walk.press("m *", " matches, median ")
             assert not {"\x1b", "\u202e"} & set(walk.text)

@@ -95,16 +95,16 @@ async def test_the_summary_begins_with_the_largest_costs_compiles_with_the_ledge
 async def test_times_lines_sources_and_advice(tmp_path, monkeypatch):
     async with walking((100, 44)) as walk:
         await walk.show(recorded.finished(), "program")
-        await walk.press("m T end", "wall time ")
+        await walk.press("5 end", "wall time ")
         assert "100" in walk.row("wall time  ").split()
         await walk.through("""
-            m L enter | train.py:91 cannot be read here
-            escape m a | @ExplanationDialog | 1. | verify (from the file): jaxprof
+            m L down enter | train.py:91 cannot be read here
+            escape 2 m a | @ExplanationDialog | 1. | verify (from the file): jaxprof
             y
         """)
         assert walk.app.clipboard.startswith("jaxprof script --plain train.py")
         await walk.through("""
-            escape r | @FormDialog | recorded on box, not on this machine | before you run it | --epochs 3
+            escape r | @FormDialog | recorded on box, not on this | before you run it | --epochs 3
             escape
         """)
         assert walk.stage.programs == []
@@ -113,22 +113,23 @@ async def test_times_lines_sources_and_advice(tmp_path, monkeypatch):
         monkeypatch.setattr(made, "FOLDER", str(tmp_path))
         await walk.show(recorded.finished(), "program")
         await walk.through("""
-            m L | line_91 = 91
-            enter | @SourceLines | ▸ 91 line_91 = 91
-            escape m f down enter | ▸ 88 line_88 = 88
+            5 m L | line_91 = 91
+            down enter | @SourceLines | ▸ 91 line_91 = 91
+            escape 2 m f down enter | ▸ 88 line_88 = 88
         """)
 
 
 async def test_nothing_is_obeyed_that_comes_from_outside():
     async with walking((200, 60)) as walk:
         await walk.show(recorded.hostile(), "program")
-        assert walk.text.count("[b]jit[/x]␛[31m␊") > 4
+        assert walk.text.count("[b]jit[/x]␛[31m␊") > 2
         await walk.through("""
             m b enter down down enter | static argument [b]jit[/x]␛[31m␊
-            escape m L enter | cannot be read here
+            escape 5 m L down enter | cannot be read here
         """)
         assert not {"\x1b", "\u202e"} & set(walk.text)
-        await walk.press("escape")
+        await walk.press("escape 3")
+        await walk.on("ProgramScreen")
         ledger = walk.find(LedgerList)
         assert ledger.opened
         await walk.show(recorded.finished(), "program")
@@ -172,6 +173,7 @@ async def test_what_a_program_did_not_do_is_not_called_to_come_once_it_has_ended
     async with walking(SMALL) as walk:
         await walk.show(made.session(), "program", "No findings.")
         await walk.press("3", "No compilation was recorded.")
+        await walk.press("5", "has no capture", "No time was recorded.")
         await walk.press("m L", "No line was sampled.")
         await walk.press("6", "It fits.", "has no capture")
         assert "Nothing of this program was captured" not in walk.text, "said once, with what gets a capture"
@@ -327,17 +329,23 @@ async def test_no_list_is_drawn_again_in_vain_and_lines_under_their_loops_open_c
             screen.show_session(frozenset({"r1"}), replaced=False)
         assert drawn == []
 
-        await walk.press("m O", "▾ loop at line 85", "▾ line 91 float()", "6.00 s   29 %")
+        await walk.press("5 m O", "▾ loop at line 85", "▾ line 91 float()", "6.00 s   29 %")
         tree = walk.find(TimeTree)
         every = len(tree.keys)
         await walk.press("down down down left")
         assert len(tree.keys) == every - 1, "the state in that line is out of view"
         grown = len(tree.opened)
-        tree.show(tree.row(()), same=True)
+        tree.show({"": tree.row(())}, same=True)
         assert len(tree.opened) == grown, "what is open stays open while the program runs"
-        await walk.press("s")
-        selves = [tree.row(key).self_seconds for key in tree.keys]
-        assert selves == sorted(selves, reverse=True)
-        await walk.press("s / 'float enter", "line 91 float()", gone="line 88 step")
-        await walk.press("enter")
-        await walk.on("SourceLines")
+        await walk.through("""
+            / 'float enter | line 91 float() | !line 88 step
+            enter | @SourceLines
+            escape escape | line 88 step
+            m L | train.py:91  float() | device
+        """)
+        lines = walk.screen.query_one("#lines", TimeTree)
+        whole = lines.row(())
+        assert sum(node.seconds for node in whole.inside) == pytest.approx(20.4), "all rows add up to the wall time"
+        assert len({node.where for node in whole.inside if node.where}) == sum(
+            bool(node.where) for node in whole.inside
+        )

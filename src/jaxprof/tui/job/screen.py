@@ -187,7 +187,7 @@ class JobScreen(ViewsScreen, keys="job"):
     def share_room(self) -> None:
         """Give the findings the lines that they need, as long as enough is left for what is below."""
         if self._reading is not None and self.whole:
-            self.show_tabs(frozenset({self._view}))
+            super().share_room()
             box = self.query_one("#job-findings-box")
             room = self.size.height - 4
             most = min(room // 2, room - _LEAST_BELOW) - 2

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from textual.content import Content
 
 from jaxprof.analysis.programs.result import CALLS, NOT_SEEN
 from jaxprof.text import columns, safe, shorten
-from jaxprof.tui.kit.drawing import SPARKS, cell, styled_runs, whole_parts
+from jaxprof.tui.kit.drawing import cell, whole_parts
 from jaxprof.tui.kit.format import clock, place_text, status_mark
 from jaxprof.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
 
@@ -76,41 +75,6 @@ def share_bar(shares: Mapping[str, float], width: int) -> Content:
         style = f"$text-muted on {state_style(state)}" if state == NOT_SEEN else f"$background on {state_style(state)}"
         parts.append((text.ljust(room), style))
     return Content.assemble(*parts)
-
-
-def state_columns(states: Sequence[Mapping[str, float]], height: int) -> list[Content]:
-    """Return a chart over time in `height` lines: one column for each of `states` (shares of 1), stacked from below.
-
-    A cell has eight levels and can show two states: the one at its bottom, and the most frequent one above it.
-    """
-    levels = [_levels(column, height * 8) for column in states]
-    lines = []
-    for row in range(height):
-        base = (height - 1 - row) * 8
-        lines.append(styled_runs(_cell(column[base : base + 8]) for column in levels))
-    return lines
-
-
-def _levels(shares: Mapping[str, float], count: int) -> list[str]:
-    """Return the state at each of `count` levels, from below; empty strings above the top."""
-    levels: list[str] = []
-    done = 0.0
-    for state, share in in_order(shares):
-        done += share
-        levels += [state] * (min(count, round(done * count)) - len(levels))
-    return levels + [""] * (count - len(levels))
-
-
-def _cell(levels: Sequence[str]) -> tuple[str, str]:
-    bottom = levels[0]
-    until = next((index for index, state in enumerate(levels) if state != bottom), len(levels))
-    if until == len(levels):
-        return (" ", "") if not bottom else ("█", state_style(bottom))
-    top = Counter(levels[until:]).most_common(1)[0][0]
-    if not bottom:
-        return " ", ""
-    over = f" on {state_style(top)}" if top else ""
-    return SPARKS[until - 1], state_style(bottom) + over
 
 
 _DOING = {"trace": "tracing", "lower": "lowering", "compile": "compiling"}
@@ -214,7 +178,7 @@ def in_a_line(result: ProgramResult) -> str:
     return " · ".join(word for word in words if word)
 
 
-OF_PROGRAM = Content.styled("Enter shows all of it: findings, ledger, lines, output", "$quiet")
+OF_PROGRAM = Content.styled("Enter shows all of it: costs, findings, compilations, output", "$quiet")
 """Text of a screen for a program among other runs."""
 
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from textual.containers import VerticalScroll
 from textual.content import Content
 
 from jaxprof.text import columns, safe, safe_lines
+from jaxprof.tui.keys import key_of
+from jaxprof.tui.kit.dialogs import TextDialog
 from jaxprof.tui.kit.drawing import cell
+from jaxprof.tui.kit.format import place_in_full
 
 if TYPE_CHECKING:
+    from jaxprof.events import SourceLocation
     from jaxprof.hlo.analysis.origin import HloSourceLocation
 
 
@@ -88,3 +93,39 @@ def source_facts(
     elif recorded_seconds is not None and source.modified_seconds > recorded_seconds + 1:
         facts.append(Content.styled("  file changed since the recording: line may differ", "$warning"))
     return facts
+
+
+def lines_around(where: SourceLocation, around: int) -> Sequence[tuple[int, str]]:
+    """Return the numbered lines of the file at `where`; none if it has no line, or its file cannot be read here."""
+    from jaxprof.hlo.analysis.origin import HloSourceLocation  # late, because it would delay the first frame
+
+    return excerpt(HloSourceLocation(where.file, where.line), around).lines if where.line is not None else ()
+
+
+AROUND = 200
+"""Lines above and below that the reader can scroll to."""
+
+
+class SourceLines(TextDialog, keys="source"):
+    """Shows the source around a line."""
+
+    CLASSES = "dialog help source-lines"
+
+    def __init__(self, place: SourceLocation) -> None:
+        super().__init__(place_in_full(place), keys=f"{key_of('source.copy')} copies the place")
+        self._place = place
+        self._lines = lines_around(replace(place, line=place.line or 1), AROUND)
+
+    def on_mount(self) -> None:
+        box = self.query_one(VerticalScroll)
+        index = next((at for at, (number, _) in enumerate(self._lines) if number == self._place.line), 0)
+        self.call_after_refresh(lambda: box.scroll_to(y=max(0, index - box.size.height // 2), animate=False))
+
+    def lines(self, width: int) -> list[Content]:
+        if not self._lines:
+            words = f"{self._place.text} cannot be read here: the file may be on another machine, or have moved."
+            return [Content.styled(safe(words), "$text-muted")]
+        return numbered(self._lines, self._place.line, width)
+
+    def action_copy(self) -> None:
+        self.copy(self._place.text)

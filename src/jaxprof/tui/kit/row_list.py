@@ -91,6 +91,12 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
+    def show_empty(self, words: str) -> None:
+        """Show these words while there are no rows."""
+        if words != self.empty:
+            self.empty = words
+            self.refresh()
+
     @property
     def keys(self) -> list[Hashable]:
         """Identities of the rows, in order."""

@@ -20,7 +20,7 @@ from jaxprof.tui.profiler import PLACES_OF
 from jaxprof.tui.theme import STYLES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from textual.app import ComposeResult
     from textual.timer import Timer
@@ -169,33 +169,48 @@ class SessionScreen(Guarded, Screen[None]):
 
 
 class ViewsScreen(SessionScreen):
-    """Base class of a screen with a filter line and several views: tabs that share one area; a large terminal shows
-    more than one at a time."""
+    """Base class of a screen with a filter line and several views: tabs that share one area."""
 
     VIEWS: ClassVar[Mapping[str, str]] = {}
-    """Title of each view, by the id of the widget that takes its focus."""
+    """Title of each view, by the id of the widget that takes its focus. A view `name` that has more widgets is inside
+    one with the id `name-pane`."""
 
     def __init__(self) -> None:
         super().__init__()
         self._view = next(iter(self.VIEWS))
 
     def share_room(self) -> None:
-        """Share the room among the views that are shown, and mark their tabs."""
+        """Display the view, and mark its tab."""
+        self.show_views(self._view)
 
-    def show_tabs(self, shown: frozenset[str], notes: Mapping[str, str] | None = None) -> None:
-        """Show the tabs, with `notes` by view; those of the views in `shown` are marked."""
-        note_of = notes or {}
-        tabs = [Tab(name, title, note=note_of.get(name, "")) for name, title in self.VIEWS.items()]
-        self.query_one(StageTabs).show(tabs, shown)
+    def show_views(self, *shown: str) -> None:
+        """Display these views and no others, and mark their tabs."""
+        for name in self.VIEWS:
+            for pane in self.query(f"#{name}-pane"):
+                pane.display = name in shown
+        self.query_one(StageTabs).show([*self.tabs()], frozenset(shown))
+
+    def tabs(self) -> Iterator[Tab]:
+        """Yield the tabs."""
+        for name, title in self.VIEWS.items():
+            yield Tab(name, title)
+
+    def show_wanted(self, view: str) -> None:
+        """Show a view, if there is one of that name, with the words to filter by that another screen has left."""
+        words, self.profiler.words_wanted = self.profiler.words_wanted, ""
+        if words:
+            self.query_one(FilterLine).open(words)
+        self.action_tab(view)
 
     def action_tab(self, name: str) -> None:
-        if name in self.VIEWS:
+        if name in self.VIEWS and self.check_action("tab", (name,)):
             self._view = name
             self.focus_view()
             self.share_room()
+            self.show_state()
 
     def action_next_tab(self, step: int) -> None:
-        names = list(self.VIEWS)
+        names = [name for name in self.VIEWS if self.check_action("tab", (name,))]
         self.action_tab(names[(names.index(self._view) + step) % len(names)])
 
     def action_filter(self) -> None:

@@ -1,8 +1,7 @@
-"""Times inside times: the passes of a compilation, or the lines of a program under the loops that led to them.
+"""Times inside times: the passes of a compilation, or the lines of a program, also under the loops that led to them.
 
 A node's self time is the time that nothing inside it covers. The bars stand below the node that they are part of, one
-after the other, as in a flame graph with one row a frame. The nodes also form one list, the longest self time first; a
-filter lists the nodes that it leaves.
+after the other, as in a flame graph with one row a frame. A filter lists the nodes that it leaves.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from textual.content import Content
 
 from jaxprof.text import columns
 from jaxprof.tui.kit.drawing import cell, stacked
+from jaxprof.tui.kit.guard import HIDDEN
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
 from jaxprof.tui.kit.table_view import Heading, TreeView
 from jaxprof.units import integer, percent_or_less, seconds
@@ -59,7 +59,7 @@ def _walk(node: TimeNode, path: Path = (), at: float = 0.0) -> Iterator[tuple[Pa
 
 
 class TimeTree(TreeView[TimeNode], keys="time_tree"):
-    """One row per node; a node with others inside can be opened."""
+    """One row per node; a node with others inside can be opened. There may be several trees of the same times."""
 
     def __init__(self, what: str, note: str, *, id: str | None = None) -> None:
         """`what` is the title of the names, `note` that of the notes."""
@@ -77,18 +77,24 @@ class TimeTree(TreeView[TimeNode], keys="time_tree"):
             ),
             id=id,
         )  # fmt: skip
+        self._trees: Mapping[str, TimeNode] = {}
+        self._tree_name = ""
+        """Name of the tree that is shown."""
         self._of_path: dict[Path, TimeNode] = {}
-        self._paths: dict[int, Path] = {}
-        """The path of each node, by its id."""
-        self._begins: dict[int, float] = {}
-        self._flat = False
+        self._placed_at: dict[int, tuple[Path, float]] = {}
+        """The path of each node, and where its bar begins, by the node's id."""
 
-    def show(self, root: TimeNode | None, *, same: bool = False) -> None:
-        """Show a tree, opened where most of the time was spent; `same`: the tree in view has grown."""
+    def show(self, trees: Mapping[str, TimeNode], *, same: bool = False) -> None:
+        """Show the first of these trees, by name; `same`: the tree in view has grown."""
+        self._trees = trees
+        self._show_tree(self._tree_name if same and self._tree_name in trees else next(iter(trees), ""), same=same)
+
+    def _show_tree(self, name: str, *, same: bool = False) -> None:
+        """Show a tree, opened where most of the time was spent."""
+        self._tree_name, root = name, self._trees.get(name)
         nodes = list(_walk(root)) if root is not None else []
         self._of_path = {path: node for path, node, _ in nodes}
-        self._paths = {id(node): path for path, node, _ in nodes}
-        self._begins = {id(node): at for _, node, at in nodes}
+        self._placed_at = {id(node): (path, at) for path, node, at in nodes}
         if not same or not self.opened:
             self.opened = {path for path, node in self._of_path.items() if node.seconds >= self._whole * OPEN_FROM}
             self.opened_at_first = frozenset(self.opened)
@@ -103,56 +109,58 @@ class TimeTree(TreeView[TimeNode], keys="time_tree"):
 
     @property
     def order_in_words(self) -> str:
-        """The order of the rows in words, for the frame."""
-        return "by self time" if self._flat else "nested"
+        return self._tree_name
+
+    @property
+    def whole_in_words(self) -> str:
+        """The time of all of it; empty without any."""
+        return seconds(self._whole) if self._whole else ""
 
     def arranged(self) -> dict[Hashable, TimeNode | Heading]:
-        if not self._flat and not self._words:
+        if not self._words:
             return super().arranged()
-        rows = [
-            (path, node)
-            for path, node in self._of_path.items()
-            if self._has_words(node) and (node.self_seconds > 0 or not self._flat)
-        ]
-        rows.sort(key=lambda row: -(row[1].self_seconds if self._flat else row[1].seconds))
-        return dict(rows)
+        longest_first = sorted(self._of_path.items(), key=lambda row: -row[1].seconds)
+        return {path: node for path, node in longest_first if self._has_words(node)}
 
     def inside(self, key: Hashable, row: TimeNode) -> Mapping[Hashable, TimeNode]:
-        if self._flat or self._words:
-            return {}
-        return {self._paths[id(inner)]: inner for inner in row.inside if id(inner) in self._paths}
+        shown = () if self._words else row.inside
+        return {self._placed_at[id(inner)][0]: inner for inner in shown if id(inner) in self._placed_at}
 
     def _indented(self, node: TimeNode) -> Drawing:
-        path = self._paths[id(node)]
+        path, _ = self._placed_at[id(node)]
 
         def draw(width: int) -> Content:
-            depth = 0 if self._flat or self._words else len(path)
+            depth = 0 if self._words else len(path)
             indent = " " * min(depth, max(0, width // 3)) + self.mark_of(path) + " "
             return indent + cell(node.name, max(1, width - columns(indent)), "bold" if node.inside else "")
 
         return draw
 
     def haystack(self, row: TimeNode) -> str:
-        return f"{row.name} {row.note}"
+        return f"{row.name} {row.note} {row.where.text if row.where is not None else ''}"
 
     def _share(self, node: TimeNode) -> str:
         return percent_or_less(node.seconds / self._whole) if self._whole else ""
 
     def _bar(self, node: TimeNode) -> Drawing:
-        began = 0.0 if self._flat or self._words else self._begins.get(id(node), 0.0)
+        began = 0.0 if self._words else self._placed_at[id(node)][1]
         inside = node.seconds - node.self_seconds
         parts = ((began, " ", ""), (inside, "░", "$quiet"), (node.self_seconds, "█", node.style))
         return lambda width: stacked(parts, self._whole or 1.0, width)
 
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
+        """Hide the change to another tree if there is none."""
+        return HIDDEN if action == "sort" and len(self._trees) < 2 else super().why_not(action, parameters)
+
     def action_sort(self) -> None:
-        self._flat = not self._flat
-        self.rearrange()
-        self.move_to(0)
+        names = list(self._trees)
+        self._show_tree(names[(names.index(self._tree_name) + 1) % len(names)])
         self.post_message(self.Sorted())
 
     def action_choose(self) -> None:
-        """Open or close the row; report a row without others inside."""
-        if self.can_open(self.current):
-            self.action_open()
-        else:
+        """Report a row with a line of the source; open or close another one."""
+        row = self.current_row
+        if row is not None and row.where is not None and row.where.line is not None:
             super().action_choose()
+        else:
+            self.action_open()

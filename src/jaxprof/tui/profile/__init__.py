@@ -1,1 +1,1 @@
-"""The Profile screen: the captures of a run, with a pane for each view: `overview`, `timeline`, `compile_pane`."""
+"""The Profile screen: when things ran and for how long, with a module for each sort of view."""

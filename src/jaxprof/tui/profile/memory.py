@@ -59,22 +59,17 @@ class BufferList(TableView["LiveValue"], keys="buffers"):
             id=id,
         )
         self._buffers: tuple[LiveValue, ...] = ()
-        self._largest = 1
 
     def show(self, buffers: tuple[LiveValue, ...]) -> None:
-        """Show other buffers."""
+        """Show other buffers, the largest first."""
         if buffers is not self._buffers:
-            self._buffers, self._largest = buffers, (buffers[0].bytes if buffers else 0) or 1
+            self._buffers = buffers
             self.show_rows(dict(enumerate(buffers)))
             self.move_to(0)
 
     def _bar(self, buffer: LiveValue) -> Drawing:
-        return lambda width: bar(buffer.bytes / self._largest, width, STYLES.get(buffer.kind, OTHER)[1])
-
-    @property
-    def instruction(self) -> str:
-        """The instruction that makes the buffer under the cursor; empty if that is unknown."""
-        return self.current_row.instruction if self.current_row is not None else ""
+        largest = self._buffers[0].bytes or 1
+        return lambda width: bar(buffer.bytes / largest, width, STYLES.get(buffer.kind, OTHER)[1])
 
 
 def _kind(buffer: LiveValue) -> tuple[str, str]:
@@ -145,7 +140,7 @@ class MemoryView(Guarded, Container, keys="memory"):
             yield Lines(id="memory-head")
         yield Picture(id="live-plot", classes="box")
         with Vertical(id="buffer-box", classes="box"):
-            yield BufferList(id="buffers")
+            yield BufferList(id="memory")
 
     def read(
         self, key: object, make: Callable[[], MemoryPicture | None], why: str, measured: Content | None = None
@@ -167,22 +162,20 @@ class MemoryView(Guarded, Container, keys="memory"):
         """Show why there is no memory to show, and what is known without it: the `answer` to whether it fits, and the
         bytes of live `arrays` by second."""
         self._picture = self._key = None
-        styled = [(text, style) for text, style in ((answer, "bold"), (words, "$text-muted")) if text]
-        self.query_one("#memory-head", Lines).show(
-            (words, answer),
-            lambda width: [line for text, style in styled for line in hang(Content(""), text, width, style)],
+        texts = [(text, style) for text, style in ((answer, "bold"), (words, "$text-muted")) if text]
+        head = self.query_one("#memory-head", Lines)
+        head.show(
+            texts, lambda width: [line for text, style in texts for line in hang(Content(""), text, width, style)]
         )
         self._plot("Live arrays", arrays, None, Axis("time", seconds_tick), "of arrays")
         self.query_one("#buffer-box").display = False
 
     def show_picture(self, picture: MemoryPicture, measured: Content | None = None) -> None:
         """Show the memory of a program, and what the allocator of its device `measured`."""
+        known = [measured] if measured is not None else []
         self.query_one("#memory-head", Lines).show(
             (picture, measured),
-            lambda width: [
-                *peak_lines(picture, width),
-                *([measured.truncate(width, ellipsis=True)] if measured is not None else []),
-            ],
+            lambda width: [*peak_lines(picture, width), *(line.truncate(width, ellipsis=True) for line in known)],
         )
         self.query_one("#buffer-box").display = True
         if picture is not self._picture:
@@ -206,25 +199,22 @@ class MemoryView(Guarded, Container, keys="memory"):
         picture = self._picture
         if picture is None:
             return
-        schedule = picture.schedule
         across = Axis("the schedule's instructions", whole_tick)
         self._plot("Live size over the schedule, an estimate", points_of(picture), self._at, across, "alive")
-        box, listed = self.query_one("#buffer-box"), self.query_one(BufferList)
-        width = self.size.width - 4
-        if schedule is None:
-            listed.show(picture.buffers)
-            marks = ("◂ alive at the peak", "+n others reuse its memory") if picture.buffers else ()
-            box.border_title, box.border_subtitle = "Largest buffers", whole_parts(marks, width)
-            return
-        alive, point = schedule.alive(self._at), schedule.points[self._at]
-        listed.show(alive)
-        lower = schedule.peak_bytes - point.bytes
-        below = f"the cursor, {bytes_(lower)} below the highest" if lower else "the highest point"
-        first = f"{counted(len(alive), 'buffer')} of {bytes_(point.bytes)} alive at {below}"
-        position = f"instruction {point.position + 1} of {schedule.length}"
-        box.border_title = whole_parts((first, safe(point.instruction), safe(place(point) or ""), position), width)
-        changes = f"{key_of('memory.change_before')} {key_of('memory.next_change')} by change"
-        box.border_subtitle = whole_parts(("← → by instruction", changes), width)
+        listed, title = picture.buffers, ["Largest buffers"]
+        keys = ["◂ alive at the peak", "+n others reuse its memory"] if picture.buffers else []
+        if (schedule := picture.schedule) is not None:
+            listed, point = schedule.alive(self._at), schedule.points[self._at]
+            lower = schedule.peak_bytes - point.bytes
+            below = f"the cursor, {bytes_(lower)} below the highest" if lower else "the highest point"
+            title = [f"{counted(len(listed), 'buffer')} of {bytes_(point.bytes)} alive at {below}"]
+            title += [safe(point.instruction), safe(place(point) or "")]
+            title += [f"instruction {point.position + 1} of {schedule.length}"]
+            by_change = f"{key_of('memory.change_before')} {key_of('memory.next_change')} by change"
+            keys = ["← → by instruction", by_change]
+        self.query_one(BufferList).show(listed)
+        box, width = self.query_one("#buffer-box"), self.size.width - 4
+        box.border_title, box.border_subtitle = whole_parts(title, width), whole_parts(keys, width)
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         """Hide the keys while there is no schedule."""

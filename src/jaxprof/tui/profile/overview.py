@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 KERNELS, PROGRAMS, DEVICES = 16, 8, 16
 """Most kernels, programs and devices shown. A line counts the rest."""
-_SPREAD_WIDTH = 100
-"""Least width at which devices have the middle half of their steps."""
 
 
 class OverviewList(FactList, keys="overview"):
@@ -61,7 +59,7 @@ def _devices(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
     devices = profile.devices
     span = next((device.span_seconds for device in devices if device.span_seconds is not None), None)
     note = f"idle and busy are of the whole {seconds(span)}" if span is not None else ""
-    shown = [fact for fact in device_columns() if width >= _SPREAD_WIDTH or fact.key != "quartiles_seconds"]
+    shown = [fact for fact in device_columns() if width >= 100 or fact.key != "quartiles_seconds"]
     return _listed("Devices", note, Table(shown, devices, most=DEVICES, rest="and {} more devices"), (), width)
 
 

@@ -1,4 +1,5 @@
-"""The Profile screen: the captures of a run (which are not timings): timeline, compilation and memory.
+"""The Profile screen: when things ran, for how long, and in how much memory. It shows the captures of a run (which are
+not timings): timeline, compilation and memory; and of a recorded program its time: summed, by line, and under loops.
 
 Each view is a tab. A program of an opened profile has its own kernels and shares the timeline of the profile; an opened
 profile also has an overview, which is its first view.
@@ -6,11 +7,12 @@ profile also has an overview, which is its first view.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import ContentSwitcher
 
 from jaxprof.analysis.memory import buffers_of, memory_of_dump
 from jaxprof.analysis.profile import overview, with_hlo
@@ -34,15 +36,18 @@ from jaxprof.tui.kit.captures import (
     why_no_capture,
 )
 from jaxprof.tui.kit.dialogs import Choose, Option
+from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import HIDDEN, in_thread, on
+from jaxprof.tui.kit.python_source import SourceLines
 from jaxprof.tui.kit.row_list import RowList
-from jaxprof.tui.kit.screen import SessionScreen
+from jaxprof.tui.kit.screen import ViewsScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
-from jaxprof.tui.profile.compile_pane import CompilePane
+from jaxprof.tui.kit.time_tree import TimeTree
 from jaxprof.tui.profile.memory import BufferList, MemoryView
 from jaxprof.tui.profile.overview import OverviewList, overview_facts
 from jaxprof.tui.profile.timeline.pane import TimelinePane
-from jaxprof.units import UNKNOWN, bytes_, percent
+from jaxprof.tui.profile.times import TimePane, by_line, nested, passes
+from jaxprof.units import UNKNOWN, bytes_, counted, percent
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -50,6 +55,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.profile import ProfileOverview
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.session import Run
+    from jaxprof.tui.kit.time_tree import TimeNode
 
 
 def allocator_line(run: Run) -> Content:
@@ -107,20 +113,29 @@ def why_no_passes(run: Run) -> str:
     return "The compile was not captured (--no-capture, or a session of an older version)."
 
 
-VIEWS = {"overview": "Overview", "timeline": "Timeline", "compile": "Compile", "memory": "Memory"}
-FOCUS = {"overview": "#overview", "timeline": "#lanes", "compile": "#passes", "memory": "#buffers"}
-"""The widget that takes the focus in each view."""
+VIEWS = {
+    "overview": "Overview", "timeline": "Timeline", "time": "Time", "flame": "Flame", "lines": "Lines",
+    "compile": "Compile", "memory": "Memory",
+}  # fmt: skip
+OF_PROGRAM = ("time", "flame", "lines")
+"""Views of a recorded program, with or without a capture."""
 
 
-class ProfileScreen(SessionScreen, keys="profile"):
-    """The captures of one run."""
+class ProfileScreen(ViewsScreen, keys="profile"):
+    """The captures of one run, and the time of a recorded program."""
 
     MODE = "profile"
-    AUTO_FOCUS = "#lanes"
+    AUTO_FOCUS = "#timeline"
+    VIEWS = VIEWS
     _run = ""
-    _view = "timeline"
     _overview_of: tuple[str, int] = ("", 0)
     """The run of the whole profile whose overview is shown, and `id` of its session."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._view = "timeline"
+        self._trees: dict[str, object] = {}
+        """What the trees were made of, by view."""
 
     @property
     def place(self) -> str:
@@ -130,11 +145,17 @@ class ProfileScreen(SessionScreen, keys="profile"):
     def compose_body(self) -> ComposeResult:
         yield StageTabs(id="profile-tabs")
         yield TrustLine(id="trust")
-        with ContentSwitcher(initial=self._view, id="profile-body"):
-            yield OverviewList(id="overview")
-            yield TimelinePane(id="timeline")
-            yield CompilePane(id="compile")
-            yield MemoryView(id="memory")
+        yield FilterLine("flame", "lines")
+        with Vertical(id="profile-body"):
+            with Vertical(id="overview-pane"):
+                yield OverviewList(id="overview")
+            yield TimelinePane(id="timeline-pane")
+            lines = (TimeTree("line", "place", id="flame"), TimeTree("line", "main cost", id="lines"))
+            for widget in (TimePane(id="time"), *lines, TimeTree("phase or pass", "stage", id="compile")):
+                with Vertical(id=f"{widget.id}-pane", classes="box") as box:
+                    box.border_title = VIEWS[widget.id or ""]
+                    yield widget
+            yield MemoryView(id="memory-pane")
 
     # -- which run --------------------------------------------------------------------------------------------
 
@@ -142,50 +163,95 @@ class ProfileScreen(SessionScreen, keys="profile"):
     def _shown(self) -> Run | None:
         return self.profiler.session.runs.get(self._run)
 
+    @property
+    def _program(self) -> Run | None:
+        """The recorded program whose time is shown: the run in view, or the one that the session is of."""
+        run, programs = self._shown, self.profiler.session.programs
+        return run if run is not None and run.is_program else next(reversed(programs), None)
+
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
         """Show the run in view if it has changed."""
-        session = self.profiler.session
+        session, program = self.profiler.session, self._program
         if replaced or self._run not in session.runs:
+            self._trees.clear()
+            for tree in self.query(TimeTree):
+                tree.show({})
             self._choose(first_with_capture(session, self.profiler.run_in_view))
-        elif self._run in runs:
+        elif self._run in runs or (program is not None and program.id in runs):
             self._choose(self._run)
 
     def come_into_view(self) -> None:
-        """Show the run that another screen had in view, in the requested view."""
+        """Show the run that another screen had in view, in the requested view; of a program without a timeline, where
+        its time went."""
         super().come_into_view()
         if not self.whole:
             return
         session, wanted = self.profiler.session, self.profiler.run_in_view
         view, self.profiler.view_wanted = self.profiler.view_wanted, ""
-        if wanted != self._run and wanted in session.runs and (view or views_of(session, session.runs[wanted])):
+        run = session.runs.get(wanted)
+        if run is not None and wanted != self._run and (views_of(session, run) or (view and not run.is_program)):
             self._choose(wanted)
         elif not session.runs:  # what is said of it depends on what else is open
             self._choose("")
-        if view in VIEWS:
-            self.action_tab(view)
+        if view == "timeline" and self._program is not None and view not in self._has():
+            view = "time"
+        self.show_wanted(view)
         kernel, self.profiler.kernel_wanted = self.profiler.kernel_wanted, ""
         if kernel:
             self.query_one(TimelinePane).want_kernel(kernel)
 
     def _choose(self, run_id: str) -> None:
         self._run = run_id
-        session = self.profiler.session
-        run = session.runs.get(run_id)
+        session, run = self.profiler.session, self._shown
         source = source_of(session, run) if run is not None else None
         words = self._words(run)
-        self.query_one(TrustLine).show_run(source if not words else None)  # the views say it
-        self._show_tabs()
+        if not self.check_action("tab", (self._view,)):
+            self.action_tab("timeline")
+        self.share_room()
         self.refresh_bindings()
-        if run is None or source is None:
-            self.query_one(TimelinePane).show(session, "", None, words)
-            self.query_one(CompilePane).show(None, words)
-        else:
-            recorded, passes = TEXT_NAME in source.texts, run.compile_passes
-            why = "" if recorded else words or f"No timeline. {why_no_capture(run)}"
-            self.query_one(TimelinePane).show(session, source.id if recorded else "", source.steps, why)
-            self.query_one(CompilePane).show(passes.tree if passes is not None else None, words or why_no_passes(run))
+        if run is not None:
+            words = words or f"No timeline. {why_no_capture(run)}"
             self._show_overview(run)
-        self._show_memory(run)
+        recorded = source is not None and TEXT_NAME in source.texts
+        self.query_one(TimelinePane).show(session, source if recorded else None, words)
+
+    @on(TimeTree.Sorted)
+    def share_room(self) -> None:
+        """Display the view, and show what is derived for this view alone."""
+        super().share_room()
+        run, program = self._shown, self._program
+        captured = not self._words(run) and self._view not in OF_PROGRAM  # else the views say it
+        source = source_of(self.profiler.session, run) if run is not None and captured else None
+        self.query_one(TrustLine).show_run(source)
+        if self._view == "memory":
+            self._show_memory(run)
+        elif self._view == "compile":
+            found = run.compile_passes.tree if run is not None and run.compile_passes is not None else None
+            words = self._words(run) or (why_no_passes(run) if run is not None else "")
+            self._show_tree(found, lambda: passes(found) if found is not None else {}, words)
+        elif self._view in OF_PROGRAM and program is not None:
+            self._show_program(program_result(self.profiler.session, program.id))
+
+    def _show_program(self, result: ProgramResult) -> None:
+        """Show where the time of a program went, in the view that is open."""
+        grows = not result.ended and self.profiler.session_grows
+        if self._view == "time":
+            self.query_one(TimePane).show(result, self._words(self._shown))
+        else:
+            make = partial(nested if self._view == "flame" else by_line, result)
+            empty = "No lines sampled yet." if grows else "No line was sampled."
+            self._show_tree(result, make, empty, counted(result.samples, "sample"))
+
+    def _show_tree(self, of: object, make: Callable[[], Mapping[str, TimeNode]], empty: str, note: str = "") -> None:
+        """Show the trees of `of` in the view that is open, unless they are there; the words `empty` if there are
+        none."""
+        tree, before = self.query_one(f"#{self._view}", TimeTree), self._trees.get(self._view)
+        tree.show_empty(empty)
+        if before is not of:
+            self._trees[self._view] = of
+            tree.show(make(), same=before is not None and self._view in OF_PROGRAM)
+        words = (tree.order_in_words, tree.whole_in_words, note) if tree.count else ()
+        self.query_one(f"#{self._view}-pane").border_subtitle = Content(" · ".join(filter(None, words)))
 
     def _words(self, run: Run | None) -> str:
         """Return why there is nothing to show: nothing was run, or the program was not captured; empty otherwise."""
@@ -195,9 +261,7 @@ class ProfileScreen(SessionScreen, keys="profile"):
         return how_to_capture(self.profiler, program) if program is run else ""
 
     def _show_memory(self, run: Run | None) -> None:
-        """Show the memory while it is in view: a thread derives it from the HLO of the program."""
-        if self._view != "memory":
-            return
+        """Show the memory: a thread derives it from the HLO of the program."""
         session, words, view = self.profiler.session, self._words(run), self.query_one(MemoryView)
         if (module := self.profiler.module_in_view) is not None:
             view.read(module, lambda: memory_of_dump(module), _NO_SCHEDULE)
@@ -214,13 +278,9 @@ class ProfileScreen(SessionScreen, keys="profile"):
         """Read the overview of a profile in a thread, because that reads the HLO of its programs."""
         session = self.profiler.session
         whole = whole_of(session, run)
-        if whole is None:
-            if self._view == "overview":
-                self.action_tab("timeline")
-        elif self._overview_of != (whole.id, id(session)):
-            self._overview_of = (whole.id, id(session))
+        if whole is not None and self._overview_of != (whole.id, id(session)):
+            self._overview_of = wanted = (whole.id, id(session))
             self.query_one(OverviewList).show(None, lambda width: ())
-            wanted = self._overview_of
 
             def show(contents: ProfileOverview) -> None:
                 if wanted == self._overview_of:
@@ -228,49 +288,38 @@ class ProfileScreen(SessionScreen, keys="profile"):
 
             in_thread(self, lambda: overview(session, whole), "overview", then=show)
 
-    @on(RowList.Chosen, "#overview")
-    def _to_hlo_of(self) -> None:
-        target = self.query_one(OverviewList).target
-        if target is not None:
-            self.profiler.show_in("hlo", target.run, kernel=target.name)
-
     # -- tabs -------------------------------------------------------------------------------------------------
 
-    def _show_tabs(self) -> None:
+    def _has(self) -> frozenset[str]:
+        """Return the views that have something to show."""
         run = self._shown
         has = views_of(self.profiler.session, run) if run is not None else frozenset()
-        tabs = [
-            Tab(name, title, enabled=name in has or name == self._view)
-            for name, title in VIEWS.items()
-            if name in has or name != "overview"
-        ]
+        return has.union(OF_PROGRAM) if self._program is not None else has
+
+    def tabs(self) -> Iterator[Tab]:
+        has, program = self._has(), self._program
+        usual = {"timeline", "memory"} if program is not None else {"timeline", "compile", "memory"}
+        for name, title in VIEWS.items():
+            if name in has | usual | {self._view}:
+                yield Tab(name, title, enabled=name in has or name == self._view)
         module = self.profiler.module_in_view if self._view == "memory" else None
+        run = program if self._view in OF_PROGRAM else self._shown
         label = module.title if module is not None else run.label if run is not None else ""
-        tabs.append(Tab("", shorten(label, 60), shorten(label, 40), enabled=False))
-        self.query_one(StageTabs).show(tabs, frozenset({self._view}))
+        yield Tab("", shorten(label, 60), shorten(label, 24), enabled=False)
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Hide the overview unless a profile is in view, and the capture unless one is missing."""
+        """Hide the capture unless one is missing, views that the session does not have, and the filter where there is
+        no list of lines."""
         session, run = self.profiler.session, self._shown
         if action == "capture" and not can_capture(self.profiler, uncaptured_program(session)):
             return HIDDEN
         if action == "tab" and parameters == ("overview",) and (run is None or whole_of(session, run) is None):
             return HIDDEN
+        if action == "tab" and parameters[0] in OF_PROGRAM and self._program is None:
+            return HIDDEN
+        if action == "filter" and self._view not in ("flame", "lines"):
+            return HIDDEN
         return super().why_not(action, parameters)
-
-    def action_tab(self, name: str) -> None:
-        if name not in VIEWS or not self.check_action("tab", (name,)):
-            return
-        self._view = name
-        self.query_one(ContentSwitcher).current = name
-        self._show_memory(self._shown)
-        self.query_one(FOCUS[name]).focus()
-        self._show_tabs()
-        self.show_state()
-
-    def action_next_tab(self, step: int) -> None:
-        shown = [name for name in VIEWS if self.check_action("tab", (name,))]
-        self.action_tab(shown[(shown.index(self._view) + step) % len(shown)])
 
     # -- keys -------------------------------------------------------------------------------------------------
 
@@ -295,16 +344,31 @@ class ProfileScreen(SessionScreen, keys="profile"):
 
         Choose("Which run?", options, current).ask(self.app, take)
 
-    @on(RowList.Chosen, "#buffers")
+    @on(RowList.Chosen, "#overview")
+    def _to_hlo_of(self) -> None:
+        target = self.query_one(OverviewList).target
+        if target is not None:
+            self.profiler.show_in("hlo", target.run, kernel=target.name)
+
+    @on(RowList.Chosen, "#flame, #lines")
+    def _show_source(self, message: RowList.Chosen) -> None:
+        """Show the line of a row, and the lines around it."""
+        row = cast("TimeTree", message.rows).current_row
+        if row is not None and row.where is not None:
+            self.app.push_screen(SourceLines(row.where))
+
+    @on(RowList.Chosen, "#memory")
     def _to_instruction(self) -> None:
-        session, name = self.profiler.session, self.query_one(BufferList).instruction
-        if name:
+        session, buffer = self.profiler.session, self.query_one(BufferList).current_row
+        if buffer is not None and buffer.instruction:
             of_file = self.profiler.module_in_view is not None
             run = "" if of_file else with_hlo(session, session.runs[self._run]).id
-            self.profiler.show_in("hlo", run, kernel=name)
+            self.profiler.show_in("hlo", run, kernel=buffer.instruction)
 
     async def action_back(self) -> None:
         if self._view == "memory" and self.query_one(MemoryView).to_peak():
             return
-        if self._view != "timeline" or not self.query_one(TimelinePane).step_back():
+        if self._view in ("flame", "lines") and self.query_one(FilterLine).value:
+            self.action_unfilter()
+        elif self._view != "timeline" or not self.query_one(TimelinePane).step_back():
             self.profiler.step_back()

@@ -5,7 +5,7 @@ The most expensive function comes first; `s` changes the order. The filter searc
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,8 @@ from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import TextDialog
 from jaxprof.tui.kit.drawing import bar, cell, hang
 from jaxprof.tui.kit.format import place_in_full, place_text
-from jaxprof.tui.kit.table_columns import Cell, TableColumn, either, in_order
+from jaxprof.tui.kit.python_source import SourceLines
+from jaxprof.tui.kit.table_columns import Cell, Drawing, TableColumn, either, in_order
 from jaxprof.tui.kit.table_view import TreeView
 from jaxprof.units import integer, percent, seconds
 
@@ -41,7 +42,6 @@ class CompilationDialog(TextDialog, keys="compilation"):
         self._row = row
 
     def action_source(self) -> None:
-        from jaxprof.tui.program.line_profile import SourceLines
 
         if place := self._row.item.called_from or self._row.item.defined_at:
             self.app.push_screen(SourceLines(place))
@@ -72,9 +72,6 @@ def _in_words(facts: Sequence[Fact[Any]], each: object) -> str:
     return "  ".join(words(fact.key) if fact.unit is TRUTH else fact.text(each) for fact in known)
 
 
-_PLACE_FROM = 10
-"""Least columns beside a name in which its location is shown."""
-
 LedgerRow = FunctionCompiles | Compiled
 """A function, or one of its compilations."""
 
@@ -82,13 +79,6 @@ LedgerRow = FunctionCompiles | Compiled
 def _reasons(function: FunctionCompiles) -> Sequence[ReasonCount]:
     """Return why a function was compiled again; only that it was compiled for the first time if it was not."""
     return [reason for reason in function.reasons if reason.code != "first"] or function.reasons
-
-
-def reasons_text(function: FunctionCompiles) -> str:
-    """Return the reasons in words, such as `shape of x varies: f32[1..412] ×41`."""
-    return "; ".join(
-        reason.text + (f" ×{integer(reason.count)}" if reason.count > 1 else "") for reason in _reasons(function)
-    )
 
 
 class LedgerList(TreeView[LedgerRow], keys="ledger"):
@@ -102,36 +92,26 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
             (
-                TableColumn(
-                    "function",
-                    self._function,
-                    24,
-                    weight=1,
-                    most=43,
-                    sort=lambda row: (row.function.casefold(), _by_time(row)),
-                ),
-                TableColumn(
-                    "times",
-                    lambda row: integer(row.count) if row.count > 1 or not isinstance(row, Compiled) else "",
-                    5,
-                    right=True,
-                    sort=lambda row: -row.count,
-                ),
-                TableColumn("time", self._time, 9, right=True, sort=_by_time),
-                TableColumn("of all", self._share, 7, right=True, style="$text-muted", gap=2),
-                TableColumn("", self._bar, 12, priority=2),
-                TableColumn("reason", self._reason, 32, weight=3),
+                TableColumn("function", self._function, 24, weight=1, most=43,
+                            sort=lambda row: (row.function.casefold(), _by_time(row))),
+                TableColumn("times", _times, 5, right=True,
+                            sort=lambda row: -row.count),
+                TableColumn("time", _time, 9, right=True, sort=_by_time),
+                TableColumn("of all", _of_function(lambda row: percent(self._result.of_wall(row.seconds))), 7,
+                            right=True, style="$text-muted", gap=2),
+                TableColumn("", _of_function(self._bar), 12, priority=2),
+                TableColumn("reason", _reason, 32, weight=3),
             ),
             order="time",
             id=id,
-        )
+        )  # fmt: skip
 
     def show(self, result: ProgramResult) -> None:
         """Show the functions of a program, and redraw only rows that have changed."""
         self._result = result
         at_top = self.cursor == 0 and not self.opened
         ordered = in_order(result.functions, lambda function: function.rows[0].began_seconds if function.rows else 0.0)
-        self.show_rows({(function.function, place_in_full(function.defined_at)): function for function in ordered})
+        self.show_rows({_key(function): function for function in ordered})
         if at_top:
             self.move_to(0)
 
@@ -142,55 +122,33 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
     # -- hooks ------------------------------------------------------------------------------------------------
 
     def inside(self, key: Hashable, row: LedgerRow) -> Mapping[Hashable, LedgerRow]:
-        if isinstance(row, Compiled):
-            return {}
-        return {("row", key, index): compiled for index, compiled in enumerate(row.rows)}
-
-    def can_open(self, key: Hashable | None) -> bool:
-        return isinstance(self.row(key), FunctionCompiles)
+        rows = () if isinstance(row, Compiled) else row.rows
+        return {("row", key, index): compiled for index, compiled in enumerate(rows)}
 
     def haystack(self, row: LedgerRow) -> str:
         if isinstance(row, Compiled):
             return ""
-        texts = [row.function, place_in_full(row.defined_at), reasons_text(row)]
+        texts = [row.function, place_in_full(row.defined_at), _whole_reason(row)]
         return " ".join([*texts, *(f"{place_in_full(one.called_from)} {one.reason}" for one in row.rows[:64])])
 
     # -- cells ------------------------------------------------------------------------------------------------
 
-    def _function(self, row: LedgerRow) -> Cell:
+    def _function(self, row: LedgerRow) -> Drawing:
+        """Return the name of a function and its place, if there is room; of a compilation, the line that called it."""
         if isinstance(row, Compiled):
             where = place_text(row.called_from, self._result.directory) or _kind(row)
             return lambda width: cell("", 4) + cell(where, max(1, width - 4), cut="start")
-        mark = self.mark_of((row.function, place_in_full(row.defined_at)))
+        name = Content.assemble(f"{self.mark_of(_key(row))} ", (safe(row.function), _name_style(row)), "  ")
         at = place_text(row.defined_at or row.called_from, self._result.directory)
-        style = "$text-muted" if _of_a_library(row) else "bold"
 
         def draw(width: int) -> Content:
-            room = width - 2
-            name_room = min(room, columns(safe(row.function)) + 2)
-            at_room = room - name_room if room - name_room >= _PLACE_FROM else 0
-            return Content.assemble(
-                f"{mark} ", cell(row.function, room - at_room, style), cell(at, at_room, "$quiet", cut="start")
-            )
+            room = width - name.cell_length
+            return name + cell(at, room, "$quiet", cut="start") if room >= 10 else name
 
         return draw
 
-    def _time(self, row: LedgerRow) -> Cell:
-        return seconds(row_seconds(row)) if isinstance(row, Compiled) else (seconds(row.seconds), "bold")
-
-    def _share(self, row: LedgerRow) -> Cell:
-        return "" if isinstance(row, Compiled) else percent(self._result.of_wall(row.seconds))
-
-    def _bar(self, row: LedgerRow) -> Cell:
-        if isinstance(row, Compiled):
-            return ""
+    def _bar(self, row: FunctionCompiles) -> Drawing:
         return lambda width: bar(self._result.of_wall(row.seconds), width, "$phase-compile")
-
-    def _reason(self, row: LedgerRow) -> Cell:
-        """Return the whole reasons, or as much as there is room for; `below` then shows all of them."""
-        whole = _whole_reason(row)
-        short = briefest(row.reason) if isinstance(row, Compiled) else ""
-        return either(whole, short or whole, style=_reason_style(row))
 
     def below(self, index: int, width: int) -> list[Content]:
         row, place = self.row(self.key_at(index)), self._placed(width)[-1]
@@ -214,28 +172,52 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
             self.action_open()
 
 
-def _whole_reason(row: LedgerRow) -> str:
-    if not isinstance(row, Compiled):
-        return reasons_text(row)
-    if row.cache != "hit":
-        return why_again(row)
-    saved = f", saved {seconds(row.saved_seconds)}" if row.saved_seconds is not None else ""
-    return f"[from the cache{saved}] {why_again(row)}"
+def _key(function: FunctionCompiles) -> Hashable:
+    return function.function, place_in_full(function.defined_at)
 
 
-def _reason_style(row: LedgerRow) -> str:
-    if isinstance(row, Compiled):
-        return "$text-muted" if row.reason_code == "first" else "$warning"
-    again = any(reason.code != "first" for reason in row.reasons)
-    return "$warning" if again and not _of_a_library(row) else "$text-muted"
+def _of_function(of: Callable[[FunctionCompiles], Cell]) -> Callable[[LedgerRow], Cell]:
+    """Return a cell that is empty for a single compilation."""
+    return lambda row: "" if isinstance(row, Compiled) else of(row)
+
+
+def _times(row: LedgerRow) -> str:
+    return "" if isinstance(row, Compiled) and row.count == 1 else integer(row.count)
+
+
+def _time(row: LedgerRow) -> Cell:
+    return seconds(row_seconds(row)) if isinstance(row, Compiled) else (seconds(row.seconds), "bold")
 
 
 def _by_time(row: LedgerRow) -> object:
     return -(row_seconds(row) if isinstance(row, Compiled) else row.seconds)
 
 
-def _of_a_library(function: FunctionCompiles) -> bool:
-    return function.library or function.op_by_op
+def _reason(row: LedgerRow) -> Cell:
+    """Return the whole reasons, or as much as there is room for; the lines below the row then have all of them."""
+    short = briefest(row.reason) if isinstance(row, Compiled) else ""
+    return either(_whole_reason(row), short or _whole_reason(row), style=_reason_style(row))
+
+
+def _whole_reason(row: LedgerRow) -> str:
+    """Return the reasons in words, such as `shape of x varies: f32[1..412] ×41`."""
+    if not isinstance(row, Compiled):
+        counted = ((reason.text, f" ×{integer(reason.count)}" * (reason.count > 1)) for reason in _reasons(row))
+        return "; ".join(text + times for text, times in counted)
+    saved = f", saved {seconds(row.saved_seconds)}" if row.saved_seconds is not None else ""
+    return f"[from the cache{saved}] " * (row.cache == "hit") + why_again(row)
+
+
+def _reason_style(row: LedgerRow) -> str:
+    """Return amber for what was compiled again, unless a library did it."""
+    if isinstance(row, Compiled):
+        return "$text-muted" if row.reason_code == "first" else "$warning"
+    again = any(reason.code != "first" for reason in row.reasons)
+    return "$warning" if again and _name_style(row) == "bold" else "$text-muted"
+
+
+def _name_style(row: LedgerRow) -> str:
+    return "$text-muted" if row.library or row.op_by_op else "bold"
 
 
 def _kind(row: Compiled) -> str:

@@ -1,20 +1,19 @@
-"""The Program screen: what a user's program does or did, as time, compile ledger, findings, lines and output.
+"""The Program screen: what costs most in a user's program and what to do about it, its compile ledger, and its output.
 
-On a small terminal the views are tabs; on a larger one, several are side by side. Arriving events drive everything
-except the two clocks of the head, which tick while the program runs.
+Arriving events drive everything except the two clocks of the head, which tick while the program runs. Where its time
+went by line and over time is on the Profile screen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from jaxprof.analysis.flame import program_flame
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.events import Compiled
 from jaxprof.facts.programs import ProgramRow
@@ -25,24 +24,21 @@ from jaxprof.tui.kit.claims import Claim, ClaimList, claim_of
 from jaxprof.tui.kit.explanation import cost_lines
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import on
-from jaxprof.tui.kit.log_pane import LogPane
+from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LogPane
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.program_summary import head_lines
+from jaxprof.tui.kit.python_source import SourceLines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import ViewsScreen
-from jaxprof.tui.kit.screen_bars import StageTabs
-from jaxprof.tui.kit.time_tree import TimeTree
+from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 from jaxprof.tui.program.ledger import CompilationDialog, LedgerList
-from jaxprof.tui.program.line_profile import HotLineList, SourceLines, TimePane, nested
 from jaxprof.units import counted, integer, percent, seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
-    from textual.widget import Widget
 
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.session import Run
-    from jaxprof.tui.kit.table_view import TableView
 
 CANCELLING = (
     "Interrupted, as by ctrl+c. Press {key} again to terminate the program.",
@@ -51,24 +47,14 @@ CANCELLING = (
 )
 
 
-VIEWS = {
-    "findings": "Findings",
-    "ledger": "Ledger",
-    "lines": "Lines",
-    "flame": "Flame",
-    "time": "Time",
-    "output": "Process output",
-}
+VIEWS = {"findings": "Findings", "ledger": "Ledger", "output": OUTPUT_TITLE}
 NOTHING = {
     "findings": ("No findings so far.", "No findings."),
     "ledger": ("No compilations yet.", "No compilation was recorded."),
-    "lines": ("No lines sampled yet.", "No line was sampled."),
 }
 """Texts of empty lists, while the program runs and afterwards."""
 _OF_A_PROGRAM = ("capture", "cancel", "again", "filter", "tab", "next_tab")
 """Actions that need a program."""
-MAIN = ("findings", "ledger", "lines", "flame")
-"""Views that share the main area of a large terminal; the others have areas of their own below it."""
 
 
 class AdviceList(ClaimList, keys="advice"):
@@ -90,8 +76,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
     TICK_SECONDS = 0.5
     AUTO_FOCUS = "#findings"
     VIEWS = VIEWS
-    _main = MAIN[0]
-    """The view in the main area of a large terminal."""
     _run = ""
     _result: ProgramResult | None = None
     """The figures that are shown."""
@@ -108,24 +92,14 @@ class ProgramScreen(ViewsScreen, keys="program"):
         yield Static(Content(words), id="program-empty")
         yield Lines(id="program-head")
         yield StageTabs(id="program-tabs")
-        yield FilterLine("ledger", "findings", "lines", "flame")
-        widgets: dict[str, Widget] = {
-            "findings": AdviceList(id="findings"),
-            "ledger": LedgerList(id="ledger"),
-            "lines": HotLineList(id="lines"),
-            "flame": TimeTree("line", "place", id="flame"),
-            "time": TimePane(id="time"),
-            "output": LogPane(id="output", of_program=True),
-        }
+        yield FilterLine("ledger", "findings")
         with Vertical(id="program-body"):
-            for area, names in (("program-main", MAIN), ("program-below", ("time", "output"))):
-                with Horizontal(id=area):
-                    for name in names:
-                        with Vertical(id=f"{name}-pane", classes="box") as box:
-                            box.border_title = VIEWS[name]
-                            if name == "findings":
-                                yield Lines(id="costs")
-                            yield widgets[name]
+            for widget in (AdviceList(id="findings"), LedgerList(id="ledger"), LogPane(id="output", of_program=True)):
+                with Vertical(id=f"{widget.id}-pane", classes="box") as box:
+                    box.border_title = VIEWS[widget.id or ""]
+                    if widget.id == "findings":
+                        yield Lines(id="costs")
+                    yield widget
 
     # -- showing ----------------------------------------------------------------------------------------------
 
@@ -135,40 +109,28 @@ class ProgramScreen(ViewsScreen, keys="program"):
         return self.profiler.session.runs.get(self._run)
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
-        """Show the program if it has changed."""
-        before = self._run
-        if replaced or self.run is None:
-            self._choose()
+        """Show the program that another screen had in view, else the last of the session, if it has changed."""
+        session, before = self.profiler.session, self._run
+        wanted, recorded = session.runs.get(self.profiler.run_in_view), session.programs
+        self._run = wanted.id if wanted is not None and wanted.is_program else recorded[-1].id if recorded else ""
         if replaced or self._run != before:
             self._result = None
             self.query_one(LedgerList).forget()
-        if replaced or self._run != before or self._run in runs:
             self._show()
-
-    def _choose(self) -> None:
-        """Choose the program that another screen had in view, else the last of the session."""
-        session = self.profiler.session
-        wanted = session.runs.get(self.profiler.run_in_view)
-        recorded = session.programs
-        self._run = wanted.id if wanted is not None and wanted.is_program else recorded[-1].id if recorded else ""
+        elif self._run in runs:
+            self._show()
 
     def come_into_view(self) -> None:
         """Show what changed meanwhile, and start the clocks again."""
         super().come_into_view()
         if not self.whole:
             return
-        before = self._run
-        self._choose()
-        if self._run != before:
-            self._show()
+        self.show_session(frozenset(), replaced=False)
         self.set_clock(self._ticks)
         view, self.profiler.view_wanted = self.profiler.view_wanted, ""
         if view == "summary":
             view = "findings" if self._view == "ledger" else self._view
-        words, self.profiler.words_wanted = self.profiler.words_wanted, ""
-        if words:
-            self.query_one(FilterLine).open(words)
-        self.action_tab(view)
+        self.show_wanted(view)
 
     def _show(self) -> None:
         run = self.run
@@ -178,32 +140,22 @@ class ProgramScreen(ViewsScreen, keys="program"):
             self.query_one("#program-head", Lines).clear()
             self.set_clock(False)
             return
-        session = self.profiler.session
-        result = program_result(session, run.id)
-        self._show_views(result)
+        self._show_result(program_result(self.profiler.session, run.id))
         self.tick()
         self.share_room()
         self.set_clock(self._ticks)
 
-    def _show_views(self, result: ProgramResult) -> None:
+    def _show_result(self, result: ProgramResult) -> None:
         """Show the current figures of the program in all views."""
-        if self._result is not result:
-            same = self._result is not None and self._result.run.id == result.run.id
-            self.query_one(TimeTree).show(nested(program_flame(result), result.directory), same=same)
         self._result = result
         runs = not result.ended and self.profiler.session_grows
         for name, words in NOTHING.items():
-            listed = self.query_one(f"#{name}", RowList)
-            if listed.empty != words[not runs]:
-                listed.empty = words[not runs]
-                listed.refresh()
+            self.query_one(f"#{name}", RowList).show_empty(words[not runs])
         self.query_one(LedgerList).show(result)
         self.query_one(AdviceList).show(claims_of(result))
         costs = Conclusion(*program_cost(result), "")
         self.query_one("#costs", Lines).show(costs, lambda width: [*cost_lines(costs, width), Content("")])
-        self.query_one(HotLineList).show(result)
         self.query_one("#output", LogPane).show(result.run.id, result.run.log)
-        self.query_one(TimePane).show(result)
         self._show_sums()
 
     @on(LedgerList.Sorted)
@@ -222,8 +174,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
         for name, text in {
             "ledger": " · ".join([*words, rows.order_in_words]) if result.functions else "",
             "findings": how if found else "",
-            "lines": counted(result.samples, "sample") if result.samples else "",
-            "time": f"{seconds(result.wall_seconds)} of wall time" if result.wall_seconds else "",
             "output": counted(len(result.run.log), "line") if result.run.log else "",
         }.items():
             self.query_one(f"#{name}-pane").border_subtitle = Content(text)
@@ -232,33 +182,15 @@ class ProgramScreen(ViewsScreen, keys="program"):
         self.call_after_refresh(self.share_room)  # when the screen has the classes of its new size
 
     def share_room(self) -> None:
-        """Display one view, or on a large terminal several.
-
-        A program that wrote nothing has no output view until the user opens it.
-        """
+        """Display one view, and on a tall terminal what the program wrote below it."""
         if self.run is not None:
-            result = program_result(self.profiler.session, self._run)
-            notes = {
-                "ledger": integer(result.compile_count) if result.compile_count else "",
-                "findings": str(len(result.findings)) if result.findings else "",
-            }
-            shown = self._shown(bool(self.run.log))
-            self.show_tabs(shown, notes)
-            for name in VIEWS:
-                self.query_one(f"#{name}-pane").display = name in shown
-            below = self.query_one("#program-below")
-            self.query_one("#program-main").display = bool(shown & set(MAIN))
-            below.display = bool(shown - set(MAIN))
-            below.set_class(bool(shown & set(MAIN)), "-low")
+            self.show_views(self._view, *["output"] * (self.has_class("-tall") and bool(self.run.log)))
 
-    def _shown(self, wrote: bool) -> frozenset[str]:
-        """Return the views to display: the main one, on a wide terminal a second one beside it, time and output below
-        if the program `wrote` any; one view alone on a small terminal."""
-        if not self.has_class("-tall") or self.has_class("-narrow"):
-            return frozenset({self._view})
-        beside = {"findings" if self._main != "findings" else "ledger"} if self.has_class("-very-wide") else set()
-        output = {"output"} if wrote or self._view == "output" else set()
-        return frozenset({self._main, "time", *beside, *output})
+    def tabs(self) -> Iterator[Tab]:
+        result = self._result
+        notes = {"ledger": result.compile_count, "findings": len(result.findings)} if result is not None else {}
+        for name, title in VIEWS.items():
+            yield Tab(name, title, note=integer(notes[name]) if notes.get(name) else "")
 
     @property
     def _ticks(self) -> bool:
@@ -281,12 +213,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
         head = self.query_one("#program-head", Lines)
         head.show([(line.plain, line.spans) for line in draw(width=head.content_size.width or 80)], draw)
 
-    # -- views and filter -------------------------------------------------------------------------------------
-
-    def action_tab(self, name: str) -> None:
-        self._main = name if name in MAIN else self._main
-        super().action_tab(name)
-        self.show_state()
+    # -- rows -------------------------------------------------------------------------------------------------
 
     def on_filter_line_edited(self) -> None:
         self._show_sums()
@@ -298,13 +225,12 @@ class ProgramScreen(ViewsScreen, keys="program"):
         if isinstance(row, Compiled) and self._result is not None:
             self.app.push_screen(CompilationDialog(ProgramRow(self._result, row)))
 
-    @on(RowList.Chosen, "#findings, #lines, #flame")
-    def _show_source(self, message: RowList.Chosen) -> None:
-        """Show the line that a row is about, and the lines around it."""
-        row = cast("TableView[Any]", message.rows).current_row
-        where = row.about if isinstance(row, Claim) else row.where if row is not None else None
-        if where is not None:
-            self.app.push_screen(SourceLines(where))
+    @on(RowList.Chosen, "#findings")
+    def _show_source(self) -> None:
+        """Show the line that a finding is about, and the lines around it."""
+        claim = self.query_one(AdviceList).current_row
+        if claim is not None and claim.about is not None:
+            self.app.push_screen(SourceLines(claim.about))
 
     # -- commands to the program ------------------------------------------------------------------------------
 

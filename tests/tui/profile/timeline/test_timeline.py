@@ -11,12 +11,19 @@ from hypothesis import strategies as st
 from golden import held_cases
 from jaxprof import events as e
 from jaxprof.analysis.lanes import DEEPEST, End, lanes_of, other_end
-from jaxprof.analysis.timeline import KINDS, Timeline, TimelineCounter, TimelineLane, read_timeline, readings_within
+from jaxprof.analysis.timeline import (
+    BUSY,
+    KINDS,
+    Timeline,
+    TimelineCounter,
+    TimelineLane,
+    read_timeline,
+    readings_within,
+)
 from jaxprof.errors import FileRefusedError
 from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.profile.timeline.browse import LEAST_NS, AxisWindow, Browse
-from jaxprof.tui.profile.timeline.drawing import busy_share, columns_of, edges, ruler_time
-from jaxprof.tui.profile.timeline.facts import cursor_lines, step_lines
+from jaxprof.tui.profile.timeline.drawing import busy_share, columns_of, cursor_lines, edges, ruler_time, step_lines
 from tui import profiles
 
 WIDTH, ROOM = 60, 40
@@ -41,14 +48,14 @@ COUNTER = lanes_of(Timeline(None, 0, [], [], [MEMORY]))
 
 @given(spans)
 def test_no_two_intervals_of_a_row_overlap_and_none_is_lost(intervals):
-    lane = made(intervals).lanes[0]
+    lane = made(intervals).lanes[-1]
     assert all((row.starts[1:] >= row.ends[:-1]).all() for row in lane.rows)
     assert sum(len(row.starts) for row in lane.rows) == len(intervals) or len(lane.rows) == DEEPEST
 
 
 @given(spans, st.integers(0, 900), st.integers(200, 1200), st.integers(8, 90))
 def test_columns_are_what_counting_nanoseconds_gives(intervals, start, span, width):
-    row, window = made(intervals).lanes[0].rows[0], AxisWindow(start, start + span)
+    row, window = made(intervals).lanes[-1].rows[0], AxisWindow(start, start + span)
     covered = np.zeros(2600, np.bool_)
     for begin, end in zip(row.starts.tolist(), row.ends.tolist(), strict=True):
         covered[begin:end] = True
@@ -101,13 +108,42 @@ def joined_lanes(kernels, launches):
 
 def test_from_a_launch_to_its_kernel_and_back_and_the_cursor_follows():
     lanes = joined_lanes([7, 8, -1], [8, -1, 7])
-    ends = {(0, 0): End(1, 0, 1), (1, 0): End(0, 0, 2), (1, 2): None, (0, 1): None}
+    ends = {(0, 0): End(2, 0, 1), (2, 0): End(0, 0, 2), (2, 2): None, (0, 1): None}
     assert {at: other_end(lanes, End(at[0], 0, at[1])) for at in ends} == ends
     browse = Browse(joined_lanes([4], [4]), 60, 10)
+    browse.line += 1
     browse.event(1)
     for device, moment in (("host", 0), ("gpu:0", 100)):
         browse.follow()
         assert (browse.lanes.lanes[browse.places[browse.line][0]].device, browse.cursor) == (device, moment)
+
+
+@given(spans, spans, spans)
+def test_a_device_is_busy_while_anything_runs_in_one_of_its_lanes(first, second, copies):
+    kinds = {"stream": first, "ops": second, "async": copies, "modules": [(0, 2000)], "host": [(0, 2000)]}
+    rows = [
+        profiles.lane("host" if kind == "host" else "gpu:0", kind, kind, [("k", None, *span) for span in spans])
+        for kind, spans in kinds.items()
+    ]
+    covered = {time for start, took in [*first, *second, *copies] for time in range(start, start + took)}
+    lanes = lanes_of(read_timeline(profiles.text(rows, [])))
+    lane = lanes.lanes[1]
+    assert [each.kind for each in lanes.lanes] == ["host", BUSY, "stream", "ops", "async", "modules"]
+    assert (lane.title, lane.device, lane.left_out) == ("device busy", "gpu:0", 0)
+    assert lane.active.between(0, 2000) == len(covered)
+    rest = [row for each in lanes.lanes if each is not lane for row in each.rows]
+    assert lanes.intervals == sum(len(row.starts) for row in rest), "it has no events of its own"
+
+
+def test_when_a_device_was_busy_is_unknown_without_its_lanes_or_without_some_of_their_intervals():
+    assert [lane.kind for lane in made([(0, 9)], ("host", "python", "host")).lanes] == ["host"]
+    rows = [profiles.lane("gpu:0", "Stream #1", "stream", [("k", None, 0, 9), ("k", None, 30, 9)])]
+    lane = lanes_of(read_timeline(profiles.text(rows, [], left_out=3))).lanes[0]
+    assert (lane.kind, lane.left_out) == (BUSY, None)
+    assert (
+        "idle, or short events that were left out"
+        in said_at(lanes_of(read_timeline(profiles.text(rows, [], 3))), 20)[0].plain
+    )
 
 
 presses = st.one_of(
@@ -152,6 +188,7 @@ def test_jumps_go_to_the_longest_idle_times():
 def said_at(lanes, *times):
     """What is said of the first lane at these times."""
     browse, lines = Browse(lanes, 100, 10), []
+    browse.line = len(browse.places) - 1
     for browse.cursor in times:
         lines += cursor_lines(browse, 100)
     return lines

@@ -1,1 +1,1 @@
-"""The timeline: the state of its view (`browse`), lines (`drawing`), texts (`facts`), and widgets (`pane`, `view`)."""
+"""The timeline: the state of its view (`browse`), lines and texts (`drawing`), and widgets (`pane`)."""

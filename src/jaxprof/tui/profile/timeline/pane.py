@@ -1,31 +1,233 @@
-"""The timeline with its search line; below it, what is under the cursor and the parts of its step."""
+"""The timeline: a ruler, a row for each lane, and a cursor, below a search line; then what is under the cursor, and the
+parts of its step. Each line is drawn only from the current window.
+
+A lane of several threads or levels is closed at first if there is no room for all of it: its one line then shows how
+many of its threads were busy. The view reports cursor moves; the pane interprets them.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, cast
 
+from textual import events
 from textual.containers import Vertical
 from textual.content import Content
+from textual.message import Message
 
+from jaxprof.analysis.lanes import NO_LANES, Lanes, lanes_of, search
+from jaxprof.analysis.timeline import BUSY
 from jaxprof.errors import JaxprofError
+from jaxprof.session.run import IMPORTED
 from jaxprof.text import safe
+from jaxprof.tui.kit.canvas import Scale, ruler
+from jaxprof.tui.kit.drawing import styled_runs
 from jaxprof.tui.kit.filter import FilterLine, compiled, following
 from jaxprof.tui.kit.guard import HIDDEN, Guarded, Hidden, in_thread, on
 from jaxprof.tui.kit.picture import Lines, Picture
-from jaxprof.tui.profile.timeline.facts import NS, cursor_lines, legend, range_facts, step_lines
-from jaxprof.tui.profile.timeline.view import TimelineView
+from jaxprof.tui.kit.row_list import RowList
+from jaxprof.tui.profile.timeline.browse import Browse, Place
+from jaxprof.tui.profile.timeline.drawing import (
+    NS,
+    cells,
+    cursor_lines,
+    legend,
+    range_facts,
+    ruler_time,
+    step_lines,
+    title,
+)
 from jaxprof.units import counted, integer, seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.analysis.lanes import Lanes, Matches
+    from jaxprof.analysis.lanes import Matches
     from jaxprof.analysis.timeline import TimelineOp
     from jaxprof.events import StepsMeasured
-    from jaxprof.session import Session
-    from jaxprof.tui.profile.timeline.browse import Browse
+    from jaxprof.session import Run, Session
     from jaxprof.tui.profiler import Profiler
+
+
+WHEEL_ZOOM = 1.25
+
+
+class TimelineView(RowList, keys="timeline"):
+    """Lanes over time, whose rows are the lines of `browse`, the state of the view. The keys call its methods."""
+
+    class Moved(Message):
+        """The cursor, or the part in view, has changed."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.browse = Browse(NO_LANES, 1, 1)
+        """The state; it has no lines while there is nothing to show."""
+        self.matches: Matches | None = None
+        """The matches of the search, which are marked; None without any."""
+        self._drawn: dict[Place, tuple[list[str], list[str]]] = {}
+        """The columns of each row for the present lanes and matches, in the window of `_drawn_key`: most keys move only
+        the cursor."""
+        self._drawn_key: object = None
+        self._room = 1
+        """Lines available for the lanes."""
+
+    # -- what is shown ----------------------------------------------------------------------------------------
+
+    def show(self, lanes: Lanes, words: str = "") -> None:
+        """Show other lanes from start to end, or `words` if there are none."""
+        self.browse, self.empty = Browse(lanes, self._width, self._room), words
+        self.refresh_bindings()
+        self.show_matches(None)
+        self.changed()
+
+    def recolour(self, lanes: Lanes) -> None:
+        """Replace the lanes by the same lanes with more exact kinds; cursor, window and open lanes stay."""
+        self._drawn_key, self.browse.lanes = None, lanes
+        self.changed()
+
+    def show_matches(self, matches: Matches | None) -> None:
+        """Mark the matches of a search; None marks nothing."""
+        self.matches, self._drawn_key = matches, None
+        self.refresh()
+
+    def fit(self, most: int) -> int:
+        """Take the greatest height that is available, open as many lanes as fit, and return the height that the view
+        needs."""
+        self._room = max(1, most - 1)
+        self.browse.resize(self._width, self._room)
+        self._show_lines()
+        return min(most, 1 + self.count)
+
+    @property
+    def _gutter(self) -> int:
+        return 19 if self.size.width < 100 else 22
+
+    @property
+    def _width(self) -> int:
+        """Columns for the lanes, beside the gutter."""
+        return max(8, self.size.width - self._gutter - 1)
+
+    def changed(self) -> None:
+        """Redraw the view, and report the change."""
+        self._show_lines()
+        self.refresh()
+        self.post_message(self.Moved())
+
+    def _show_lines(self) -> None:
+        self.set_keys(self.browse.places)
+        super().move_to(self.browse.line)
+
+    def move_to(self, index: int) -> None:
+        super().move_to(index)
+        self.browse.line = self.cursor
+        self.changed()
+
+    # -- drawing ----------------------------------------------------------------------------------------------
+
+    @property
+    def _top(self) -> int:
+        return 1 if self._keys else 0
+
+    def draw_header(self, width: int) -> Content | None:
+        """Return round times above the lanes, with the length of the view beside them."""
+        browse = self.browse
+        if not self._top:
+            return None
+        times = list(ruler(Scale(browse.window.start, browse.window.end), self._width, ruler_time, "╷"))
+        part = "view" if browse.zoomed else "all"
+        words = f"  {part} {seconds(browse.window.span * NS)}"[: self._gutter].ljust(self._gutter)
+        column = browse.window.column_of(browse.cursor, self._width)
+        if 0 <= column < self._width:
+            times[column] = "▼"
+        styles = self._with_cursor(browse, times, ["$text-muted"] * self._width)
+        return Content.assemble((f"{words} ", "$text-muted"), styled_runs(zip(times, styles, strict=True)))
+
+    def draw_row(self, index: int, width: int) -> Content:
+        browse = self.browse
+        place, here = browse.places[index], index == browse.line
+        lane, row = browse.row(place)
+        glyphs, styles = self._columns_of(browse, place)
+        if here or browse.range is not None:
+            styles = self._with_cursor(browse, glyphs, styles, here=here)
+        cursor = "block-cursor" if self.has_focus else "block-cursor-blurred"
+        style = f"bold ${cursor}-foreground on ${cursor}-background" if here else "$text-muted"
+        name = title(lane, place[1], row, self._gutter)
+        return Content.assemble((name, style), ("│", "$rule"), styled_runs(zip(glyphs, styles, strict=True)))
+
+    def _columns_of(self, browse: Browse, place: Place) -> tuple[list[str], list[str]]:
+        """Return the characters and styles of a row."""
+        key = (browse.window, self._width)
+        if self._drawn_key != key:
+            self._drawn_key = key
+            self._drawn.clear()
+        if place not in self._drawn:
+            lane, row = browse.row(place)
+            hits = self.matches.busy.get(place if lane.opens else (place[0], -1)) if self.matches else None
+            self._drawn[place] = cells(lane, row, browse.window, self._width, hits)
+        return self._drawn[place]
+
+    def _with_cursor(self, browse: Browse, glyphs: list[str], styles: list[str], *, here: bool = True) -> list[str]:
+        """Return the styles with the selected range on another background, except for names, which keep that of their
+        interval; and, in the line of the cursor (`here`), its column."""
+        styles, width = list(styles), self._width
+        if browse.range is not None:
+            begin, end = (browse.window.column_of(time, width) for time in browse.range)
+            ground = f" on $primary 30%{' reverse' if self.app.no_color else ''}"
+            for column in range(max(0, begin), min(width, end + 1)):
+                styles[column] += ground if " on " not in styles[column] else ""
+        column = browse.window.column_of(browse.cursor, width)
+        if here and 0 <= column < width:
+            styles[column - (not glyphs[column])] = "bold reverse $foreground"  # a wide character has two columns
+        return styles
+
+    # -- keys -------------------------------------------------------------------------------------------------
+
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
+        """Hide the keys while there are no lanes."""
+        return HIDDEN if action == "browse" and not self.count else super().why_not(action, parameters)
+
+    def action_browse(self, method: str, *arguments: int) -> None:
+        """Call a method of `browse` by its name, and say why it did nothing: only the jump to an idle time can fail."""
+        if getattr(self.browse, method)(*arguments) is False:
+            self.say("This lane has no idle period between its events.")
+        self.changed()
+
+    # -- mouse ------------------------------------------------------------------------------------------------
+
+    def on_resize(self) -> None:
+        self.changed()
+
+    def _column(self, event: events.MouseEvent) -> int | None:
+        """Return the column of the lanes under the mouse; None over the names."""
+        offset = event.get_content_offset(self)
+        return offset.x - self._gutter - 1 if offset is not None and offset.x > self._gutter else None
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._wheel(event, 1 / WHEEL_ZOOM)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self._wheel(event, WHEEL_ZOOM)
+
+    def _wheel(self, event: events.MouseEvent, factor: float) -> None:
+        """Zoom around the mouse, in place of scrolling."""
+        event.stop()
+        event.prevent_default()
+        column, browse = self._column(event), self.browse
+        if column is not None:
+            browse.zoom(factor, browse.window.time_at(column, browse.width))
+            self.changed()
+
+    def on_click(self, event: events.Click) -> None:
+        """Move the cursor; over the names, open the lane."""
+        event.prevent_default()
+        row, column, browse = self._row_at(event), self._column(event), self.browse
+        if row >= 0:
+            self.move_to(row)
+        if column is not None:
+            browse.look_at(browse.window.time_at(column, browse.width))
+        elif row >= 0:
+            browse.open()
+        self.changed()
 
 
 FACTS = 8
@@ -36,8 +238,8 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
     """The timeline of one run."""
 
     _steps: StepsMeasured | None = None
-    _run_id = ""
-    _matches: Matches | None = None
+    _of: tuple[Session | None, str] = (None, "")
+    """The session and the run whose timeline is shown or read; no run without a timeline."""
     _search_state = ""
     _kernel = ""
     """The kernel to go to once the timeline has been read."""
@@ -46,7 +248,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         with Vertical(id="lane-box", classes="box") as box:
             box.border_title = "Timeline"
             yield FilterLine()
-            yield TimelineView(id="lanes")
+            yield TimelineView(id="timeline")
         with Vertical(id="timeline-facts", classes="box") as box:
             box.border_title = "Under the cursor"
             with Vertical(id="here-facts"):
@@ -59,51 +261,51 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         """The lanes."""
         return self.query_one(TimelineView)
 
-    def show(self, session: Session, run: str, steps: StepsMeasured | None, words: str) -> None:
-        """Read the timeline of `run` in a thread; without a `run`, show `words`, which explain why there is none."""
-        self._steps = steps
-        if run == self._run_id and run:
+    def show(self, session: Session, source: Run | None, words: str) -> None:
+        """Read the timeline of a run in a thread; without a run, show `words`, which explain why there is none."""
+        self._steps, run = (source.steps, source.id) if source is not None else (None, "")
+        if session is self._of[0] and run == self._of[1] and (run or words == self.view.empty):
             return
-        self._run_id = run
+        self._of = of = (session, run)
         self.query_one(FilterLine).clear()
         self.workers.cancel_group(self, "timeline")
-        self.view.show(None, "Reading the timeline…" if run else words)
+        self.view.show(NO_LANES, "Reading the timeline…" if run else words)
         if run:
             in_thread(
                 self,
-                lambda: self._read(session, run),
+                lambda: self._read(of),
                 "timeline",
-                failed=lambda error: self._take(run, f"{error.what} {error.hint}".strip()),
+                failed=lambda error: self._take(of, f"{error.what} {error.hint}".strip()),
             )
 
-    def _read(self, session: Session, run: str) -> None:
+    def _read(self, of: tuple[Session, str]) -> None:
         """Post the lanes with kinds guessed from names, then with the kinds from the HLO. Runs in a thread."""
-        from jaxprof.analysis.lanes import lanes_of
         from jaxprof.analysis.measured import kernels_of
         from jaxprof.analysis.timeline import TEXT_NAME, read_timeline, readings_within
 
+        session, run = of
         timeline = read_timeline(session.text(run, TEXT_NAME) or "")
         readings = readings_within(session, timeline)
         lanes = lanes_of(timeline, readings=readings)
-        if run != self._run_id:
+        if of is not self._of:
             return
-        self.call_later(self._take, run, lanes)
+        self.call_later(self._take, of, lanes)
         kernels = kernels_of(session, run) if "hlo" in session.runs[run].texts else None
-        if kernels and run == self._run_id:
+        if kernels and of is self._of:
             kinds = {kernel.name: kernel.kind for kernel in kernels}
-            self.call_later(self._take, run, lanes_of(timeline, kinds, readings))
+            self.call_later(self._take, of, lanes_of(timeline, kinds, readings))
 
-    def _take(self, run: str, lanes: Lanes | str) -> None:
+    def _take(self, of: tuple[Session, str], lanes: Lanes | str) -> None:
         """Show the lanes of a run, or why there are none."""
-        if run != self._run_id:  # another run has come into view since
+        if of is not self._of:  # another run has come into view since
             return
         if isinstance(lanes, str) or not lanes.lanes:
-            self.view.show(None, lanes if isinstance(lanes, str) else "The recording has no events.")
-        elif self.view.lanes is None:
+            self.view.show(NO_LANES, lanes if isinstance(lanes, str) else "The recording has no events.")
+        elif self.view.count:
+            self.view.recolour(lanes)
+        else:
             self.view.show(lanes)
             self.want_kernel(self._kernel)
-        else:
-            self.view.recolour(lanes)
 
     # -- what is under the cursor -----------------------------------------------------------------------------
 
@@ -114,23 +316,25 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
     def _show_facts(self) -> None:
         browse, box = self.view.browse, self.query_one("#lane-box")
         cursor, step = self.query_one("#cursor-facts", Lines), self.query_one("#step-facts", Lines)
-        if browse is None:
+        under = browse.under_cursor
+        if under is None:
             box.styles.height = "1fr"
             box.border_subtitle = Content("")
             cursor.clear()
             step.clear()
             return
         lanes, window, whole = browse.lanes, browse.window, browse.whole
-        left_out = f" · {integer(lanes.left_out)} shortest left out" if lanes.left_out else ""
         shown = f"{seconds(window.span * NS)} of " * browse.zoomed + seconds(whole.span * NS)
-        box.border_subtitle = Content(self._search_state or f"{shown} · {counted(lanes.intervals, 'event')}{left_out}")
+        known = [shown, counted(lanes.intervals, "event")]
+        known += [f"{integer(lanes.left_out)} shortest left out"] if lanes.left_out else []
+        known += [] if any(lane.kind == BUSY for lane in lanes.lanes) else ["device busy: unknown, no device lane"]
+        box.border_subtitle = Content(self._search_state or " · ".join(known))
         box.border_title = Content.assemble("Timeline  ", legend(lanes, self.size.width - 18))
         self._fit(browse)
         self._show_totals(browse)
-        under = browse.under_cursor
-        if under is not None and browse.range is None:
+        if browse.range is None:
             device, steps, time = under[0].device, self._steps, browse.cursor
-            key = (self._run_id, id(lanes), browse.places[browse.line], time)
+            key = (id(lanes), browse.places[browse.line], time)
             cursor.show((*key, window), lambda width: cursor_lines(browse, width))
             step.show((*key, id(steps)), lambda width: step_lines(steps, time * NS, device, width))
         self.refresh_bindings()
@@ -162,11 +366,11 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         matches."""
         if not self.is_mounted:
             return super().why_not(action, parameters)
-        if action == "search" and self.view.lanes is None:
+        if action == "search" and not self.view.count:
             return Hidden(self.view.empty)
         if action == "search" and isinstance(self.app.focused, FilterLine):
             return HIDDEN
-        needed = {"hlo": self._op, "again": self._label, "next": self._matches}
+        needed = {"hlo": self._op, "again": self._label, "next": self.view.matches}
         if action in needed and needed[action] is None:
             return ""
         return super().why_not(action, parameters)
@@ -174,18 +378,18 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
     @property
     def _label(self) -> tuple[str, int | None] | None:
         """Name and number of the op of the interval under the cursor; None in an idle time."""
-        under = self.view.browse.under_cursor if self.view.browse is not None else None
+        under = self.view.browse.under_cursor
         return under[0].labels[int(under[1].label[under[2]])] if under is not None and under[2] is not None else None
 
     @property
     def _op(self) -> TimelineOp | None:
-        label, lanes = self._label, self.view.lanes
-        return lanes.ops[label[1]] if label is not None and label[1] is not None and lanes is not None else None
+        label = self._label
+        return self.view.browse.lanes.ops[label[1]] if label is not None and label[1] is not None else None
 
     def action_hlo(self) -> None:
         """Go to the HLO of the run that the kernel belongs to."""
         op, app = self._op, cast("Profiler", self.app)
-        run = run_of_op(app.session, self._run_id, op) if op is not None else None
+        run = run_of_op(app.session, self._of[1], op) if op is not None else None
         if op is not None and run is None:
             self.say(f"The HLO of {safe(op.module)} was not recorded.", "No HLO")
         elif op is not None and run is not None:
@@ -204,62 +408,58 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
 
     @on(FilterLine.Edited)
     def _search(self, message: FilterLine.Edited) -> None:
-        from jaxprof.analysis.lanes import search
-
-        self._matches, self._search_state = None, ""
-        if message.text and self.view.lanes is not None:
+        found: Matches | None = None
+        self._search_state = ""
+        if message.text:
             try:
-                found = search(self.view.lanes, compiled(message.text))
+                found = search(self.view.browse.lanes, compiled(message.text))
             except JaxprofError as error:
                 self._search_state = safe(error.what)
             else:
-                self._matches = found if len(found) else None
                 self._search_state = f"{integer(len(found))} matches{_median(found)}" if len(found) else "no matches"
-        self.view.show_matches(self._matches)
+        self.view.show_matches(found or None)
         self._show_facts()
 
     @on(FilterLine.Left)
     def _searched(self) -> None:
         self.view.focus()
-        if self.view.browse is not None:
-            self._go_to_match(self.view.browse.cursor - 1, 1)
+        self._go_to_match(self.view.browse.cursor - 1, 1)
 
     def action_next(self, step: int) -> None:
-        if self.view.browse is not None:
-            self._go_to_match(self.view.browse.cursor, step)
+        self._go_to_match(self.view.browse.cursor, step)
 
     def _go_to_match(self, time: int, step: int) -> None:
         """Go to the match after or before a time, if there is one."""
-        matches = self._matches
+        matches = self.view.matches
         number = following(matches.starts, time, step) if matches is not None else None
         if matches is None or number is None:
             return
         self._search_state = f"match {integer(number + 1)} of {integer(len(matches))}{_median(matches)}"
-        self.view.change(lambda browse: browse.go(matches.end(number)))
+        self.view.browse.go(matches.end(number))
+        self.view.changed()
 
     def step_back(self) -> bool:
         """Undo one thing: the range, else the search, the zoom, or what was opened. Return False if there is none."""
         line, browse = self.query_one(FilterLine), self.view.browse
-        if line.value and (browse is None or browse.anchor is None):
+        if line.value and browse.anchor is None:
             line.clear()
             return True
-        undone = browse is not None and browse.step_back()
+        undone = browse.step_back()
         self.view.changed()
         return undone
 
     def want_kernel(self, name: str) -> None:
         """Go to the first execution of a kernel, once the timeline has been read."""
-        from jaxprof.analysis.lanes import search
-
-        self._kernel, lanes = name, self.view.lanes
-        if not name or lanes is None:
+        self._kernel, lanes = name, self.view.browse.lanes
+        if not name or not self.view.count:
             return
         self._kernel = ""
         matches = search(lanes, re.compile(f"^{re.escape(name)}$"))
         ends = map(matches.end, range(len(matches)))
         first = next((end for end in ends if lanes.lanes[end.lane].on_device), None)
         if first is not None:
-            self.view.change(lambda browse: browse.go(first))
+            self.view.browse.go(first)
+            self.view.changed()
         else:
             self.say(f"{safe(name)} is not in this recording.")
 
@@ -270,11 +470,9 @@ def _median(matches: Matches) -> str:
 
 def run_of_op(session: Session, run_id: str, op: TimelineOp) -> str | None:
     """Return the run that has the HLO of an op; None if no run has it."""
-    runs = session.runs
-    run = runs.get(run_id)
-    if run is not None and "hlo" in run.texts and run.plan.how != "imported":
-        return run_id
-    programs = [run for run in runs.values() if run.plan.how == "imported" and "hlo" in run.texts]
+    if session.runs[run_id].plan.how != IMPORTED:
+        return run_id if "hlo" in session.runs[run_id].texts else None
+    programs = [run for run in session.runs.values() if run.plan.how == IMPORTED and "hlo" in run.texts]
     same = [run for run in programs if op.program is not None and run.plan.parameters.get("program") == op.program]
     named = [run for run in programs if run.plan.workload == op.module]
     return next((run.id for run in [*same, *named]), None)
