@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import program_events
 from cli.calling import run
+from folding import written
 from golden import held_cases
 from jaxprof.cli.commands.script import note_own_options
 from job_folders import job, loop, process
@@ -60,6 +62,19 @@ def test_the_named_process_captures_and_a_failure_ends_the_job_with_its_exit_cod
     assert data["findings"][0]["process"] == 1
     captured = [path.name for path in Path("run.jaxprof.d").glob("*.jaxprof") if '"capture_window"' in path.read_text()]
     assert captured == ["process-00001.jaxprof"]
+
+
+def test_where_one_session_is_needed_a_job_is_not_taken_for_one_nor_passed_over_in_silence(call, state_home):
+    kept = state_home / "sessions"
+    written(kept / "before.jaxprof", program_events.program(), program_events.HEADER)
+    os.utime(kept / "before.jaxprof", (1e9, 1e9))
+    job(kept / "run.jaxprof.d", loop(), loop())
+    for words in ("export run", "hlo run", "gate run --base before --fail-on compiles", "compare run before"):
+        said = call(*words.split())
+        assert (said.code != 0, "run.jaxprof.d is a job, and one session is needed" in said.err) == (True, True), words
+    assert "last: before, of train.py; the job run.jaxprof.d is newer" in call("export", "last").err
+    assert "train.py: before, of train.py" in call("export", "train.py").err
+    assert "2 processes" in call("open", "train.py").out, "the newest of that script"
 
 
 def test_a_job_that_is_replaced_leaves_nothing_of_the_one_before(call, started, tmp_path):

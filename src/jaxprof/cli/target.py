@@ -2,7 +2,8 @@
 
 In this order: a URL, which is fetched first; what is at a path (a session, the folder of a job, a profile, HLO, a
 program); a function of the user's (`file.py:function`, `module:function`) or a workload (`selu`, `selu:jit`), which is
-compiled now; a kept session, by its name, a part of it, or `last`. `gate` reads its `--base`, which has more meanings.
+compiled now; a kept session, by its name, a part of it, or `last`, and the newest one of a script. `gate` reads its
+`--base`, which has more meanings.
 """
 
 from __future__ import annotations
@@ -115,16 +116,25 @@ def split_run(word: str, find: Callable[[str], T]) -> tuple[T, str]:
     return find(name), run
 
 
+def kept(word: str, *, jobs: bool = False) -> Path | None:
+    """Return what the word names: a path, the name of a kept session or job, or a script, whose newest session it then
+    is, with `jobs` also its newest job; None if there is nothing. Raises UsageError if there are several."""
+    from jaxprof.session.log import Library
+
+    library = Library()
+    path = library.search(word, jobs=jobs)
+    return path if path is not None and path.suffix != ".py" else library.of_script(word, jobs=jobs) or path
+
+
 def named(word: str) -> tuple[Kind | None, Path]:
     """Return what the word names, a path or the name of a kept session or job, and its path; the kind is None if there
     is nothing of a known kind. Raises UsageError if a part of a profile was chosen, and this is none."""
     from jaxprof.analysis.opener import Kind, kind_of
-    from jaxprof.session.log import Library
 
     path = with_home(word)
-    if not os.path.exists(path):
+    if not is_ready(word):
         with suppress(UsageError):  # ambiguous: the search for a session, which follows, reports that
-            path = Library().search(word, jobs=True) or path
+            path = kept(word, jobs=True) or path
     kind = kind_of(path)
     if kind is not Kind.PROFILE:
         why = f"chooses a part of a profile, and {word} is not a profile"
@@ -137,9 +147,7 @@ def existing(word: str) -> Path:
     is nothing."""
     if is_ready(word):  # a path needs no folder of sessions, nor what reads it
         return with_home(word)
-    from jaxprof.session.log import Library
-
-    path = Library().search(word)
+    path = kept(word)
     if path is None:
         from jaxprof.workloads import names
 
@@ -209,6 +217,7 @@ def recorded(word: str, views: tuple[str, ...] = ()) -> Iterator[Recorded]:
     need. Raises JaxprofError, also if options of a profile were given for something else."""
     from jaxprof.analysis.opener import Kind
     from jaxprof.session.log import Library
+    from jaxprof.session.log.reader import one_session_needed
 
     kind, place = named(word)
     if kind is Kind.PROFILE:
@@ -220,12 +229,17 @@ def recorded(word: str, views: tuple[str, ...] = ()) -> Iterator[Recorded]:
             yield Recorded(place, path, str(place), import_to(place, path, views))
         return
     library = Library()
-    path = library.find(word)
+    path = kept(word) or library.find(word)
     name = library.name_of(path)
-    if word == "last" and sys.stderr.isatty():
+    if path.is_dir():
+        raise one_session_needed(path)
+    by_script = path != with_home(word) and word not in path.name and word != "last"
+    older = word == "last" and kind is Kind.JOB
+    if by_script or older or (word == "last" and sys.stderr.isatty()):
         from jaxprof.session.log.entry import read_entry
 
-        note(f"last: {name}, of {', '.join(read_entry(path).workloads) or 'no run'}")
+        newer = f"; the job {place.name} is newer, and one session is needed" if older else ""
+        note(f"{word}: {name}, of {', '.join(read_entry(path).workloads) or 'no run'}{newer}")
     yield Recorded(path, path, name)
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 import job_folders
+import program_events
 from folding import written
 from jaxprof import events as e
 from jaxprof.errors import StorageError, UsageError
@@ -91,11 +92,11 @@ def test_find(library, tmp_path):
     assert nothing_kept.search("alpha") is None
     with pytest.raises(UsageError, match="no session is kept yet"):
         nothing_kept.search("last")
-    elsewhere = library.copy(one, tmp_path)
+    elsewhere = tmp_path / one.name
     assert (library.name_of(one), library.name_of(elsewhere)) == ("alpha-1", str(elsewhere))
 
 
-def test_rename_copy_delete(library, tmp_path):
+def test_rename_delete(library):
     path = make(library, "a")
     make(library, "b")
     with pytest.raises(StorageError):
@@ -107,33 +108,22 @@ def test_rename_copy_delete(library, tmp_path):
     renamed = library.rename(path, "c")
     assert renamed.exists()
     assert not path.exists()
-    copied = library.copy(renamed, tmp_path)
-    assert copied.read_bytes() == renamed.read_bytes()
-    assert copied == tmp_path / "c.jaxprof"
-    assert copied.stat().st_mode & 0o777 == 0o600
-    deeper = library.copy(renamed, tmp_path / "one" / "two" / "d.jaxprof")
-    assert deeper.read_bytes() == renamed.read_bytes()
-    with pytest.raises(StorageError):
-        library.copy(renamed, tmp_path)
     library.delete(renamed)
     library.delete(renamed)  # gone already: no error
     assert not renamed.exists()
 
 
-def test_what_the_file_system_refuses_is_told_and_changes_nothing(library, tmp_path):
+def test_what_the_file_system_refuses_is_told_and_changes_nothing(library):
     path = make(library, "a")
     folder = library.folder / "b.jaxprof"
     (folder / "inside").mkdir(parents=True)
     too_long = "x" * 300
     with pytest.raises(StorageError, match=r"a\.jaxprof cannot be renamed: File name too long"):
         library.rename(path, too_long)
-    with pytest.raises(StorageError, match="cannot be copied to"):
-        library.copy(path, tmp_path / too_long)
     with pytest.raises(StorageError, match=r"b\.jaxprof cannot be deleted"):
         library.delete(folder)
     assert library.search(too_long) is None
     assert sorted(each.name for each in library.folder.iterdir()) == ["a.jaxprof", "b.jaxprof"]
-    assert sorted(each.name for each in tmp_path.iterdir() if each != library.folder) == []
 
 
 def test_prune_spares_the_newest_and_the_living(library):
@@ -194,14 +184,45 @@ def test_how_each_process_ended_is_read_from_its_end(library):
     assert (entry.job.missing, entry.complete) == (1, False)
 
 
-def test_names_find_a_job_only_where_one_will_do(library):
+def test_a_name_finds_a_job_and_the_last_one_is_a_job_only_where_one_will_do(library):
     folder, old = job(library), make(library, "old", 1e9)
-    for name in ("train", "train.jaxprof.d", "last", "trai"):
-        assert library.search(name, jobs=True) == folder
-    assert library.search("last") == old
-    assert library.search("train") is None
+    for name in ("train", "train.jaxprof.d", "trai"):
+        assert library.search(name) == library.search(name, jobs=True) == folder
+    assert (library.search("last"), library.search("last", jobs=True)) == (old, folder)
     make(library, "new", 3e9)
     assert library.search("last", jobs=True) == library.folder / "new.jaxprof"
+    make(library, "train")
+    with pytest.raises(UsageError, match="2 sessions") as caught:
+        library.search("train")
+    assert str(folder) in caught.value.hint
+    assert library.search("train.jaxprof.d") == folder
+
+
+def test_a_script_finds_its_newest_session(library, tmp_path, monkeypatch):
+    def recorded(name, folder, changed, script="train.py"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        monkeypatch.setattr(program_events, "FOLDER", str(tmp_path / folder))
+        path = written(library.folder / f"{name}.jaxprof", program_events.program(argv=[script]), new_header())
+        os.utime(path, (changed, changed))
+        return path
+
+    recorded("one", "here", 1e9)
+    two = recorded("two", "here", 2e9)
+    recorded("three", "here", 3e9, "other.py")
+    for name in ("train", "train.py", str(tmp_path / "here" / "train.py")):
+        assert library.of_script(name) == two
+    there = recorded("four", "there", 4e9)
+    with pytest.raises(UsageError, match=r"train\.py was recorded in 2 folders") as caught:
+        library.of_script("train.py")
+    assert f"four of {tmp_path / 'there'}, two of {tmp_path / 'here'}" in caught.value.hint
+    for folder, found in (("here", two), ("there", there)):
+        monkeypatch.chdir(tmp_path / folder)
+        assert library.of_script("train") == found
+    program = tmp_path / "elsewhere" / "train.py"
+    program.parent.mkdir()
+    program.write_text("")
+    assert library.of_script(str(program)) is None, "which was not recorded"
+    assert library.of_script("trainer") is None
 
 
 def test_delete_takes_the_whole_folder_and_no_folder_that_holds_anything_else(library):
@@ -240,14 +261,8 @@ def test_rename_keeps_it_a_job(library):
         library.rename(renamed, "train")
 
 
-def test_a_copy_is_whole_and_never_over_another(library, tmp_path):
+def test_a_job_is_pruned_by_the_size_of_all_of_it(library):
     folder = job(library)
-    (tmp_path / "elsewhere").mkdir()
-    copied = library.copy(folder, tmp_path / "elsewhere")
-    assert copied == tmp_path / "elsewhere" / folder.name
-    assert len(list(copied.rglob("*"))) == len(list(folder.rglob("*")))
-    with pytest.raises(StorageError, match="already exists"):
-        library.copy(folder, copied)
     new, old = make(library, "new", 3e9), make(library, "old", 1e9)
     assert library.prunable(keep=1) == [folder, old]
     assert library.prunable(max_bytes=new.stat().st_size + 10) == [folder, old], "by the size of all of it"

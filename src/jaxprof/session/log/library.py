@@ -1,4 +1,4 @@
-"""The folder in which sessions are kept: list, rename, copy, delete, prune. Listing folds no session.
+"""The folder in which sessions are kept: list, rename, delete, prune. Listing folds no session.
 
 Deleting a job takes its whole folder, and only what jaxprof has written there: other files belong to somebody else.
 """
@@ -16,8 +16,16 @@ from typing import Final
 
 from jaxprof.errors import StorageError, UsageError, not_found, system_words
 from jaxprof.events import Header
-from jaxprof.files import PRIVATE, private_folder, taking_place, with_home
-from jaxprof.session.log.entry import Entry, changed_seconds, is_written, kept_bytes, read_entry, read_job_entry
+from jaxprof.files import with_home
+from jaxprof.session.log.entry import (
+    Entry,
+    changed_seconds,
+    is_written,
+    kept_bytes,
+    program_start,
+    read_entry,
+    read_job_entry,
+)
 from jaxprof.session.log.state import state_folder, url_of
 from jaxprof.session_names import EXTENSION, JOB_EXTENSION, process_number
 from jaxprof.units import and_more
@@ -69,8 +77,8 @@ class Library:
         return _newest_first((*self.paths(), *self.job_folders()))
 
     def find(self, name: str, *, jobs: bool = False) -> Path:
-        """Return the session called `name`: a path, a file name, its stem, or a part of it or of its id that is unique.
-        With `jobs`, it may be the folder of a job, too.
+        """Return the session or job called `name`: a path, a file name, its stem, or a part of it or of its id that is
+        unique; or the `last` session, which with `jobs` may be a job.
 
         Raises MissingFileError for a path at which there is nothing, and UsageError with similar names for a name.
         """
@@ -85,23 +93,39 @@ class Library:
         direct = with_home(name)
         if os.path.exists(direct):  # False for what cannot be a path, where `Path.exists` may raise
             return direct
-        kept = self._sessions_and_jobs() if jobs else self.paths()
-        for path in kept:
-            if name in (path.name, path.name.removesuffix(EXTENSION), path.name.removesuffix(JOB_EXTENSION)):
-                return path
-        if name == "last":
-            if not kept:
+        kept = self._sessions_and_jobs()
+        named = [path for path in kept if name in (path.name, *_stems(path))]
+        if name == "last" and not named:
+            newest = next(iter(kept if jobs else self.paths()), None)
+            if newest is None:
                 raise none_kept()
-            return kept[0]
-        matching = [path for path in kept if name in path.name]
-        if len(matching) == 1:
-            return matching[0]
-        if matching:
-            shown = ", ".join(path.name.removesuffix(EXTENSION) for path in matching[:5])
+            return newest
+        matching = named or [path for path in kept if name in path.name]
+        if len(matching) > 1:
+            shown = ", ".join(str(path) if named else _stems(path)[0] for path in matching[:5])
             raise UsageError(
                 f"{name!r} is in the name of {len(matching)} sessions", f"Use a longer part of the name: {shown}."
             )
-        return None
+        return matching[0] if matching else None
+
+    def of_script(self, name: str, *, jobs: bool = False) -> Path | None:
+        """Return the newest session, with `jobs` also a job, that recorded a script: the one at the path `name`, or one
+        of that name, with or without `.py`; None if there is none. Raises UsageError if scripts of that name in several
+        folders were recorded, but none in the current one."""
+        script = with_home(name)
+        by_folder: dict[Path | None, Path] = {}
+        for entry in self.listed():
+            programs = {plan.spec.workload for plan in entry.planned if plan.spec.how == "program"}
+            if programs & {script.name, f"{script.name}.py"} and (jobs or entry.job is None):
+                by_folder.setdefault(_folder_of_script(entry), entry.path)
+        here = script.parent.resolve()
+        if here in by_folder or len(script.parts) > 1 or os.path.exists(script):
+            return by_folder.get(here)
+        if len(by_folder) > 1:
+            listed = ", ".join(f"{_stems(path)[0]} of {folder or '?'}" for folder, path in by_folder.items())
+            what = f"{script.name} was recorded in {len(by_folder)} folders"
+            raise UsageError(what, f"Name one of these, the newest of each: {listed}.")
+        return next(iter(by_folder.values()), None)
 
     def name_of(self, path: Path) -> str:
         """Return a name for the session at `path` that later commands understand, unlike `last`, which changes."""
@@ -121,27 +145,6 @@ class Library:
         if is_job:
             _refuse_written(path, "renamed")
         return _moved(path, target)
-
-    def copy(self, path: Path, target: Path) -> Path:
-        """Copy the session, or the job ("save as"), into a folder under its own name. Raises StorageError if the target
-        exists."""
-        extension = JOB_EXTENSION if _is_job(path, "copied") else ""
-        target = with_home(target)
-        try:
-            if target.is_dir() and not (extension and target.name.endswith(extension)):
-                target = target / path.name
-            target = target.with_name(f"{target.name.removesuffix(extension)}{extension}")
-            if target.exists():
-                raise StorageError(f"{target} already exists", "Give another name.")
-            private_folder(target.parent)
-            if extension:
-                shutil.copytree(path, target)
-            else:
-                with taking_place(target, PRIVATE) as fresh:
-                    shutil.copyfile(path, fresh)
-        except OSError as error:
-            raise StorageError(f"{path.name} cannot be copied to {target}: {system_words(error)}") from error
-        return target
 
     def delete(self, path: Path) -> None:
         """Delete the session, or the folder of a job. Raises StorageError if that fails, if it is being written, or if
@@ -188,6 +191,17 @@ class Library:
             if (aged or beyond or full) and not is_written(path):
                 doomed.append(path)
         return doomed
+
+
+def _stems(path: Path) -> tuple[str, str]:
+    """Return the name of a session, and that of a job, without what it ends with."""
+    return path.name.removesuffix(EXTENSION), path.name.removesuffix(JOB_EXTENSION)
+
+
+def _folder_of_script(entry: Entry) -> Path | None:
+    """Return the folder of the script that a session or a job recorded; None if it is not known."""
+    started = program_start(entry.path if entry.job is None else entry.job.processes[0].path)
+    return Path(started.directory, *started.argv[:1]).parent.resolve() if started and started.directory else None
 
 
 def _newest_first(paths: Iterable[Path]) -> list[Path]:
