@@ -28,8 +28,8 @@ MEASURING = """
 import sys
 from jaxprof.events import RunSpec
 from jaxprof.runner.planning import PlannedRun
-from jaxprof.tui.app import JaxprofApp
-app = JaxprofApp()
+from jaxprof.tui.profiler import Profiler
+app = Profiler()
 async def start(pilot):
     await pilot.pause()
     app.start_runs([PlannedRun(spec=RunSpec(

@@ -18,7 +18,7 @@ from make import HERE, PATIENCE_SECONDS, picture_of, studio
 if TYPE_CHECKING:
     from textual.pilot import Pilot
 
-    from jaxprof.tui.app import JaxprofApp
+    from jaxprof.tui.profiler import Profiler
 
 SIZE = (108, 30)
 LIVE_SECONDS = 0.7
@@ -33,7 +33,7 @@ WARM = 3
 class Director:
     """Presses keys, and has what is then on the screen filmed."""
 
-    def __init__(self, app: JaxprofApp, pilot: Pilot[None]) -> None:
+    def __init__(self, app: Profiler, pilot: Pilot[None]) -> None:
         self.app, self.pilot, self.film = app, pilot, Film()
 
     def shoot(self, seconds: float, caption: str) -> None:
@@ -56,10 +56,10 @@ class Director:
 async def film(folder: Path) -> Film:
     """The whole of it."""
     from jaxprof.runner.program import ProgramCommand
-    from jaxprof.tui.app import JaxprofApp
     from jaxprof.tui.kit.captures import last_window
+    from jaxprof.tui.profiler import Profiler
 
-    app = JaxprofApp(program=ProgramCommand(path="train.py", directory=str(folder)))
+    app = Profiler(program=ProgramCommand(path="train.py", directory=str(folder)))
     async with app.run_test(size=SIZE) as pilot:
         director = Director(app, pilot)
         await director.until(lambda: bool(app.session.runs))

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from textual.pilot import Pilot
 
-    from jaxprof.tui.app import JaxprofApp
+    from jaxprof.tui.profiler import Profiler
 
 HERE = Path(__file__).resolve().parent
 ROOT = str(HERE.parent)
@@ -60,7 +60,7 @@ def in_the_pictures(text: str) -> str:
     return text.replace(ROOT, f"/home/me/{'jaxprof':_<{max(0, len(ROOT) - len('/home/me/'))}}")
 
 
-def picture_of(app: JaxprofApp) -> str:
+def picture_of(app: Profiler) -> str:
     """What is on the screen, as SVG."""
     return in_the_pictures(app.export_screenshot(title="jaxprof"))
 
@@ -124,7 +124,7 @@ def record_job(folder: Path) -> Path:
 class Camera:
     """One app without a terminal, at one size, whose screens are written beside this script."""
 
-    def __init__(self, app: JaxprofApp, pilot: Pilot[None], suffix: str) -> None:
+    def __init__(self, app: Profiler, pilot: Pilot[None], suffix: str) -> None:
         self.app, self.pilot, self.suffix = app, pilot, suffix
 
     async def until(self, condition: Callable[[], bool]) -> None:
@@ -206,16 +206,16 @@ async def take_running(camera: Camera) -> None:
 
 async def take(path: Path, sweep: Path, program: Path, job: Path) -> None:
     """All pictures, at all sizes."""
-    from jaxprof.tui.app import JaxprofApp
+    from jaxprof.tui.profiler import Profiler
 
     for suffix, size in SIZES.items():
-        app = JaxprofApp(path)
+        app = Profiler(path)
         async with app.run_test(size=size) as pilot:
             await take_finished(Camera(app, pilot, suffix), sweep, program)
-        app = JaxprofApp()
+        app = Profiler()
         async with app.run_test(size=size) as pilot:
             await take_job(Camera(app, pilot, suffix), job)
-        app = JaxprofApp()
+        app = Profiler()
         async with app.run_test(size=size) as pilot:
             await take_running(Camera(app, pilot, suffix))
 

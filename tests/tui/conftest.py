@@ -182,7 +182,8 @@ def small_catalogue(monkeypatch):
 
 @pytest.fixture
 def one_moment(monkeypatch):
-    """The same time of day and time zone in every test."""
+    """The same time of day, time zone and host in every test."""
+    monkeypatch.setattr("jaxprof.tui.home.preview.gethostname", lambda: "box")
     monkeypatch.setattr("jaxprof.tui.home.start_list.ago", lambda seconds, now=None: ago(seconds, NOW))
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()

@@ -15,8 +15,8 @@ from jaxprof.errors import WorkerError
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
-from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.kit.explanation import READING
+from jaxprof.tui.profiler import Profiler
 from jaxprof.workloads.model import Estimate, Parameter, Published, VariantInfo, WorkloadInfo
 
 NOW = 1_795_000_000.0
@@ -186,7 +186,7 @@ class Stage:
         self.scheduler = None
         self.programs = []
         """Of every program that was started."""
-        self.app = JaxprofApp(path, interpreter=PYTHON, make=self._make, devices=devices, **options)
+        self.app = Profiler(path, interpreter=PYTHON, make=self._make, devices=devices, **options)
         self.app.folder = Path("/a folder that is not there")
 
     def _make(self, program, interpreter, listen):

@@ -8,7 +8,6 @@ from jaxprof import events as e
 from jaxprof.config import Config, read_config
 from jaxprof.errors import StorageError
 from jaxprof.session.log import LogWriter, new_header
-from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.hlo.kernels import KernelTable
 from jaxprof.tui.home.start_list import StartList
 from jaxprof.tui.keys import checked, clashes
@@ -107,7 +106,7 @@ async def test_a_signal_is_the_reason_for_the_end_only_of_what_it_ended():
 
 
 async def test_ctrl_c_cancels_the_run_with_its_queue_and_a_second_one_quits(monkeypatch):
-    monkeypatch.setattr("jaxprof.tui.app.TWICE_SECONDS", 60.0)
+    monkeypatch.setattr("jaxprof.tui.profiler.TWICE_SECONDS", 60.0)
     async with walking(MIDDLE) as walk:
         scheduler = await started(walk)
         scheduler.emit(e.WorkerStarted(run="r1", pid=1, python="python"))
@@ -122,7 +121,7 @@ async def test_ctrl_c_cancels_the_run_with_its_queue_and_a_second_one_quits(monk
 
 
 async def test_a_session_that_grows_is_followed_and_a_run_goes_to_a_new_one(shelf, monkeypatch):
-    monkeypatch.setattr("jaxprof.tui.app.FOLLOW_SECONDS", 0.02)
+    monkeypatch.setattr("jaxprof.tui.profiler.FOLLOW_SECONDS", 0.02)
     path = shelf / "theirs.jaxprof"
     writer = LogWriter(new_header(), path)
     async with walking(MIDDLE, Stage(path)) as walk:
@@ -276,7 +275,7 @@ def test_the_users_theme_wins_over_the_terminals():
         ("jaxprof-dark", DARK, DARK),
     ):  # fmt: skip
         settings = Config({"theme": wanted} if wanted else {})
-        found = [JaxprofApp(config=settings, light=light).theme for light in (True, False)]
+        found = [Profiler(config=settings, light=light).theme for light in (True, False)]
         assert found == [on_light.name, on_dark.name], wanted
 
 

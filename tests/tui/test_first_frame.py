@@ -10,7 +10,7 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src"
 UNTIL_THE_FRAME = """
 import asyncio, json, sys
-from jaxprof.tui.app import JaxprofApp
+from jaxprof.tui.profiler import Profiler
 from jaxprof.config import read_config
 
 found = []
@@ -19,8 +19,8 @@ def shown(app):
     if not found and app.screen_stack and any(rows.size for rows in app.screen.query("StartList")):
         found.extend(sorted(sys.modules))
 
-JaxprofApp.post_display_hook = shown
-app = JaxprofApp(config=read_config())
+Profiler.post_display_hook = shown
+app = Profiler(config=read_config())
 
 async def run():
     async with app.run_test(size=(80, 24)) as pilot:

@@ -5,7 +5,6 @@ import pytest
 from jaxprof import events as e
 from jaxprof.tui.home.plan_options import HomeOptions
 from jaxprof.tui.home.start_list import StartList
-from jaxprof.tui.kit.dialogs import FormDialog
 from tui import recorded
 from tui import session_tapes as sessions
 from tui.fakes import SMALL, Stage, keep_session, walking
@@ -24,14 +23,14 @@ ANSWERS = {
         ("how much faster is it", "", "6.9×"),
         ("which kernel, of which line", "4", "loop_fusion"),
         ("does it fit", "6", "peak "),
-        ("a file to send", "1 home down m E enter", ""),
+        ("the file to send", "1 home down y", "the example.jaxprof"),
     ),
     "two sessions": (("is the older one faster", "down space c", "first: "),),
     "two workloads": (("which of two workloads is faster", "end space up c", "in turns"),),
 }
 """The keys to each answer, from the first frame and then from the answer before, and what the screen says. Every run is
 over before the next key: waiting is no key."""
-LONGER = ("a file to send", "which of two workloads is faster")
+LONGER = ("the file to send", "which of two workloads is faster")
 MOST_KEYS = 3
 """To each of the five answers that a newcomer asks for: what costs most, which line, why again, does it fit, which is
 faster."""
@@ -62,14 +61,11 @@ async def test_an_answer_takes_as_many_keys_as_are_written_here(source, work):
             for number, key in enumerate(keys.split(), 1):
                 before = walk.screen
                 await walk.press(key)
-                if key in ("enter", "E") and number < len(keys.split()):
+                if key == "enter" and number < len(keys.split()):
                     await walk.until(lambda was=before: walk.screen is not was)
             await ended(walk)
             if answer:
                 await walk.shows(answer)
-        if source == "the example":
-            await walk.until(lambda: any(work.glob("*.jaxprof")))
-            assert not isinstance(walk.screen, FormDialog)
 
 
 async def ended(walk):

@@ -121,7 +121,7 @@ def test_since_when_there_is_silence_is_told_by_the_clock_that_goes_on_while_the
 
 
 async def test_a_session_is_followed_where_no_writer_can_be_seen(tmp_path, monkeypatch):
-    monkeypatch.setattr("jaxprof.tui.app.FOLLOW_SECONDS", 0.02)
+    monkeypatch.setattr("jaxprof.tui.profiler.FOLLOW_SECONDS", 0.02)
     writer = Writer(tmp_path, 49_000.0, locked=False)
     async with walking(SMALL, Stage(writer.path, follow=True)) as walk:
         await walk.shows("▶ running")
@@ -132,6 +132,7 @@ async def test_a_session_is_followed_where_no_writer_can_be_seen(tmp_path, monke
 
 
 NOTE = "reading box.xplane.pb.gz: 4.00 MiB of 12.0 MiB"
+SAID = "33 % reading box.xplane"
 
 
 @pytest.fixture
@@ -168,15 +169,15 @@ def held(monkeypatch):
 @pytest.mark.process
 async def test_what_is_read_is_said_on_every_screen_until_it_is_shown(profile, held):
     async with walking((100, 30)) as walk:
-        assert "Esc stops" not in walk.text
+        assert "Stop reading" not in walk.text
         walk.app.open_session(profile)
-        await walk.shows(NOTE, "33 %")
+        await walk.shows(SAID, "esc Stop reading")
         await walk.press("2 2")
         await walk.mode("results")
-        await walk.shows(NOTE)
+        await walk.shows(SAID)
         held.go.set()
         await walk.mode("profile")
-        await walk.shows(gone="Esc stops")
+        await walk.shows(gone="Stop reading")
         assert walk.app.reading is None
         assert walk.app.session_path.name == "box.jaxprof"
         assert walk.screen._called == str(profile), "commands name the profile, not the session in a temporary folder"
@@ -199,12 +200,12 @@ async def test_escape_and_the_end_of_the_app_stop_it_and_leave_what_is_shown(pro
     async with walking((100, 30)) as walk:
         await walk.press("2")
         walk.app.open_session(profile)
-        await walk.shows(NOTE)
+        await walk.shows(SAID)
         for key, screens in (("?", 2), ("escape", 1)):
             await walk.press(key)
             await walk.until(lambda screens=screens: len(walk.app.screen_stack) == screens, "the help, or none")
         assert not held.readings[0].stopped, "the first escape is the help's"
-        await walk.press("escape", gone="Esc stops")
+        await walk.press("escape", gone="Stop reading")
         await walk.until(lambda: held.readings[0].over, "the end of the thread")
         assert (walk.app.current_mode, walk.app.session_path) == ("results", None)
         await walk.press("escape")

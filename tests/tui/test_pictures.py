@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import job_folders
-from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.home.start_list import StartList
 from jaxprof.tui.job.processes import ProcessList
+from jaxprof.tui.profiler import Profiler
 from tui import hlo_texts, profiles, recorded, session_tapes
 from tui.fakes import SMALL, WIDE, Stage, StillDevices, Walk, keep_session, still
 
@@ -105,7 +105,7 @@ def drawn(snap_compare, stage, go, size):
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_screens(snap_compare, monkeypatch, stage, name):
-    monkeypatch.setattr(JaxprofApp, "session_grows", property(lambda app: name == "run"))
+    monkeypatch.setattr(Profiler, "session_grows", property(lambda app: name == "run"))
     now = session_tapes.sampling().now
     monkeypatch.setattr("jaxprof.tui.results.run_table.monotonic", lambda: now)
     assert drawn(snap_compare, stage, *PICTURES[name])

@@ -9,7 +9,7 @@ import pytest
 from jaxprof.events import RunSpec
 from jaxprof.runner.interpreter import find_interpreter
 from jaxprof.runner.planning import PlannedRun
-from jaxprof.tui.app import JaxprofApp
+from jaxprof.tui.profiler import Profiler
 from tui.fakes import StillDevices, screen_text, until
 
 PROGRAM = """
@@ -31,7 +31,7 @@ async def test_a_long_compile_is_seen_to_go_on_and_can_be_cancelled(tmp_path):
     file.write_text(PROGRAM)
     named = {"target": f"{file}:slow_to_compile", "workload": "slow_to_compile", "device": "cpu:0", "preset": "quick"}
     spec = RunSpec(variant="jit", how="jit", arguments=("f32[64]",), **named)
-    app = JaxprofApp(interpreter=find_interpreter(Path(sys.executable)), devices=StillDevices)
+    app = Profiler(interpreter=find_interpreter(Path(sys.executable)), devices=StillDevices)
     async with app.run_test(size=(80, 24)) as pilot:
         app.start_runs([PlannedRun(spec=spec)])
 

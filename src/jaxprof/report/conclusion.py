@@ -104,7 +104,7 @@ def cost_and_certainty(explanation: Explanation) -> tuple[str, str]:
         return job_cost(explanation.job)
     assert explanation.session is not None
     derive_by_subject: Mapping[str, Callable[[Session], tuple[str, str]]] = {
-        "program": _longest_program_cost,
+        "program": longest_program_cost,
         "comparison": _compared_cost,
         "runs": _runs_cost,
         "profile": _profile_cost,
@@ -137,7 +137,7 @@ def largest(times: Mapping[str, float], whole: float, words: Callable[[str], str
     return f"{', '.join(parts)} of {total}"
 
 
-def _longest_program_cost(session: Session) -> tuple[str, str]:
+def longest_program_cost(session: Session) -> tuple[str, str]:
     """Return the first two lines of the program that took longest."""
     from jaxprof.analysis.programs.derive import program_result
 

@@ -88,7 +88,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("suspend", "ctrl+z", "suspend_process", "Suspend", "Leave for the shell; fg there comes back", HIDDEN),
         Key("back", "escape", "back", "Back", "Go back to the previous screen", HIDDEN),
         Key("stop_reading", "escape", "stop_reading", "Stop reading",
-            "Stop reading the profile; the session in view stays", HIDDEN, priority=True),
+            "Stop reading the profile; the session in view stays", FIRST, priority=True),
     )),
     "home": KeyGroup("Start", (
         Key("filter", "slash", "filter", "Filter", "Show only rows that contain these words", FIRST, priority=True),
@@ -109,7 +109,6 @@ GROUPS: dict[str, KeyGroup] = {
         Key("choose", "enter", "choose", "Choose", "Do what the line says"),
         Key("mark", "space", "mark", "Mark", "Mark or unmark: two sessions or workloads are compared"),
         Key("rename", "e", "screen.kept('rename')", "Rename", "Give this session another name"),
-        Key("save_as", "m:E", "screen.kept('save_as')", "Save as", "Copy this session to another place"),
         Key("delete", "m:D", "screen.kept('delete')", "Delete", "Delete this session; asks first"),
         Key("copy", "y", "copy_path", "Copy path", "Copy the path of this session", HIDDEN),
     )),

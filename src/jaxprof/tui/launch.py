@@ -24,8 +24,8 @@ from jaxprof.text import safe
 if TYPE_CHECKING:
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.program import ProgramCommand
-    from jaxprof.tui.app import JaxprofApp
     from jaxprof.tui.live import Listener, Live, Made
+    from jaxprof.tui.profiler import Profiler
 
 ENDING_SIGNALS = signals("SIGTERM", "SIGHUP", "SIGQUIT", "SIGINT")
 PATIENCE_SECONDS = 3.0
@@ -68,12 +68,12 @@ def _exit_code(live: Live) -> int:
     return code if code is not None else 1
 
 
-def _make_app(out: Path | None, **options: Any) -> JaxprofApp:
+def _make_app(out: Path | None, **options: Any) -> Profiler:
     """Create the app in the user's theme, otherwise in one that suits the terminal's background. The first session goes
     to `out`, or into the user's folder; a rerun of the program has its session there."""
     from jaxprof.config import read_config
-    from jaxprof.tui.app import JaxprofApp
     from jaxprof.tui.live import make_scheduler
+    from jaxprof.tui.profiler import Profiler
 
     places = [out]
 
@@ -81,7 +81,7 @@ def _make_app(out: Path | None, **options: Any) -> JaxprofApp:
         return make_scheduler(program, interpreter, listen, places.pop() if places else None)
 
     light = is_light(os.environ.get("COLORFGBG", ""))
-    return JaxprofApp(config=read_config(), light=light, make=make, **options)
+    return Profiler(config=read_config(), light=light, make=make, **options)
 
 
 def is_light(variable: str) -> bool:
@@ -91,7 +91,7 @@ def is_light(variable: str) -> bool:
     return ";" in variable and background.isdecimal() and int(background) in (7, *range(9, 16))
 
 
-def _run(app: JaxprofApp) -> None:
+def _run(app: Profiler) -> None:
     """Run the app, close the session and the children, and name the session. An error of Textual's own code, which none
     of our handlers sees, is reported in one line, with its traceback in `errors.log`."""
     from rich.console import Console
@@ -131,7 +131,7 @@ def drawing_on_stdout() -> Iterator[None]:
 
 
 @contextmanager
-def _signals(app: JaxprofApp) -> Iterator[None]:
+def _signals(app: Profiler) -> Iterator[None]:
     """While the app runs, let signals that end a process close the log and the children first."""
     attributes = _terminal_attributes()
 
@@ -151,7 +151,7 @@ def _signals(app: JaxprofApp) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _end_soft(app: JaxprofApp, name: str, code: int) -> None:
+def _end_soft(app: Profiler, name: str, code: int) -> None:
     """End the app in order. Runs in a thread, because syncing the log and ending a child may take a moment."""
     app.live.close(name)
     app.call_from_thread(app.exit, return_code=code)

@@ -1,26 +1,35 @@
-"""The app as its screens know it: its modes, the session in view, and the navigation between screens.
+"""The app: its settings and devices, the session in view, the navigation between screens, and quitting.
 
-`jaxprof.tui.app` derives the running app from it and adds the devices and quitting. Screens are looked up by name, so
-this file imports none of them.
+Screens are looked up by name, so this file imports none of them: each decides what it shows. jax is never imported
+here, and numpy, psutil and the list of sessions only after the first frame, in threads. Quitting asks first while a run
+is in progress, except at the second ctrl+c; every child ends with the app.
 """
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from threading import Event as Signal
+from time import monotonic
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual.actions import parse
+from textual.actions import SkipAction, parse
 from textual.app import App
-from textual.screen import ModalScreen, Screen
+from textual.screen import ModalScreen
+from textual.widgets import Input
 
-from jaxprof.errors import JaxprofError
+from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.text import safe
+from jaxprof.tui.device_monitor import DeviceMonitor, MachineSource
 from jaxprof.tui.keys import IN_MENU, shown
-from jaxprof.tui.kit.guard import HIDDEN, Guarded, in_thread
-from jaxprof.tui.live import EventsArrived, StorageFailed
+from jaxprof.tui.kit.guard import HIDDEN, Guarded, in_daemon, in_thread
+from jaxprof.tui.live import EventsArrived, Live, LiveChanged, Maker, StorageFailed, make_scheduler
 from jaxprof.tui.opened_session import OpenedSession, ProfileReading, read
+from jaxprof.tui.theme import DARK, LIGHT, VARIABLES
+from jaxprof.tui.user_settings import UserSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,6 +39,7 @@ if TYPE_CHECKING:
     from textual.dom import DOMNode
     from textual.widget import AwaitMount
 
+    from jaxprof.config import Config
     from jaxprof.events import Event
     from jaxprof.hlo.open.stages import ModuleStages
     from jaxprof.runner.interpreter import Interpreter
@@ -37,9 +47,6 @@ if TYPE_CHECKING:
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.session import Session
     from jaxprof.session.log import Follower, Library
-    from jaxprof.tui.device_monitor import DeviceMonitor
-    from jaxprof.tui.live import Live
-    from jaxprof.tui.user_settings import UserSettings
 
 
 PlanSides = Callable[["Interpreter", "Path"], "list[PlannedRun]"]
@@ -62,24 +69,59 @@ PLACES = ("start", "summary", "compiles", "kernels", "timeline", "memory")
 """The six screens named in the first line. Each shows the mode that fits the session."""
 
 
-def made(module: str, screen: str, *arguments: object) -> Screen[None]:
-    """Create a screen from a module of the app; the module is imported when the screen is first needed."""
-    new: Screen[None] = getattr(import_module(f"jaxprof.tui.{module}"), screen)(*arguments)
-    return new
+def made(module: str, name: str, *arguments: object) -> Any:
+    """Create a screen, or call a function, of a module of the app, which is imported when it is first needed."""
+    return getattr(import_module(f"jaxprof.tui.{module}"), name)(*arguments)
 
 
-class Profiler(Guarded, App[None]):
-    """The terminal app as its screens see it. The UI thread calls every method, unless a method says otherwise."""
+FOLLOW_SECONDS = 0.25
+"""Seconds between reads of what another process has added to a session."""
+TWICE_SECONDS = 2.0
+"""A second ctrl+c within this many seconds quits."""
+WIDTHS: list[tuple[int, str]] | None = [(0, "-tiny"), (80, "-narrow"), (110, "-wide"), (160, "-very-wide")]
+HEIGHTS: list[tuple[int, str]] | None = [(0, "-low"), (24, "-short"), (34, "-tall")]
+"""Stylesheet classes of a screen by its least width or height; `-tiny` and `-low` show only a note."""
 
-    user: UserSettings
-    """The user's settings."""
-    live: Live
-    """The session that this app writes."""
-    devices: DeviceMonitor
-    """Devices of the machine with live readings; threads fill it after the first frame."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
+class Profiler(Guarded, App[None], keys="app"):
+    """The terminal app. The UI thread calls every method, unless a method says otherwise."""
+
+    TITLE = "jaxprof"
+    CSS_PATH = "shell.tcss"
+    MODES: ClassVar[dict[str, Any]] = {
+        mode: partial(made, f"{mode}.screen", screen) for mode, screen in SCREENS.items()
+    }
+    DEFAULT_MODE = "home"
+    HORIZONTAL_BREAKPOINTS = WIDTHS
+    VERTICAL_BREAKPOINTS = HEIGHTS
+
+    def __init__(
+        self,
+        path: Path | None = None,
+        *,
+        interpreter: Interpreter | None = None,
+        make: Maker = make_scheduler,
+        program: ProgramCommand | None = None,
+        follow: bool = False,
+        profile: Path | None = None,
+        config: Config | None = None,
+        devices: Callable[[], MachineSource] | None = None,
+        light: bool = False,
+    ) -> None:
+        """`light`: the terminal has a light background, which the theme follows unless the user has chosen one."""
+        super().__init__()
+        self.user = UserSettings(self, self.tell, config)
+        """The user's settings."""
+        self.live = Live(self, interpreter, make)
+        """The session that this app writes."""
+        self.devices = DeviceMonitor(self, devices or MachineSource, self.live.interpreter)
+        """Devices of the machine with live readings; threads fill it after the first frame."""
+        self._comparing: Signal | None = None
+        """Set once the comparison that a thread is planning is given up; None if none is."""
+        self._first = path, program, follow, profile
+        """What the app begins with."""
+        self._interrupted_seconds = float("-inf")
+        """When the user last pressed ctrl+c, by the monotonic clock."""
         self._run_in_view = ""
         self.view_wanted = ""
         """View that Profile or Program opens next (`timeline`, `ledger`...); cleared when that comes into view."""
@@ -112,10 +154,31 @@ class Profiler(Guarded, App[None]):
         """Mode of the summary last shown for the session in view."""
         self._mode_wanted = ""
         """Mode requested by a key press and not reached yet; empty once it is in view."""
+        for theme in (DARK, LIGHT):
+            self.register_theme(theme)
+        # Set before the stylesheet is read: changing the theme later would read it again.
+        self.set_reactive(App.theme, self.user.theme(light=light))
 
-    def start_comparison(self, plan: PlanSides) -> None:
-        """Plan a comparison in a thread, then measure its sides."""
-        raise NotImplementedError
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Return defaults for the variables that other themes do not define."""
+        return VARIABLES
+
+    def on_mount(self) -> None:
+        path, program, follow, profile = self._first
+        self.set_interval(FOLLOW_SECONDS, self.follow_session)
+        self.user.start()
+        self.call_after_refresh(self.devices.start)
+        if path is not None:
+            self.open_session(path, follow=follow, profile=profile)
+        if program is not None:
+            self.start_program(program)
+
+    def on_unmount(self) -> None:
+        """End every child and thread, also when the app fails."""
+        self.devices.stop()
+        if self.reading is not None:
+            self.reading.stop()
+        self.live.close()
 
     # -- the session in view ----------------------------------------------------------------------------------
 
@@ -283,6 +346,38 @@ class Profiler(Guarded, App[None]):
         self.live.start_program(program)
         self._go_to("program")
 
+    def start_comparison(self, plan: PlanSides) -> None:
+        """Plan a comparison in a thread, then measure its sides. Their results lie in a folder that is deleted with the
+        app. Raises UsageError while something runs, which making the inputs would disturb, and StorageError without a
+        folder."""
+        from jaxprof.reaper import TemporaryFolder
+
+        if self._comparing is not None:
+            self.say("Preparing the inputs of both sides; ctrl+c cancels.", "Comparing")
+            return
+        if self.live.busy:
+            advice = "Preparing the inputs of both sides would disturb that run: wait until it ends, or cancel it."
+            raise UsageError("another run is in progress", advice)
+        folder, given_up = TemporaryFolder("compare"), Signal()
+        atexit.register(folder.close)
+        self._comparing = given_up
+        in_daemon(
+            lambda: self.call_later(self._sides_planned, given_up, plan(self.live.interpreter(), folder.path)),
+            "compare",
+            lambda error: self.call_later(self._sides_planned, given_up, [], error),
+        )
+        self.say("jaxprof prepares the inputs of both sides, then measures A, A' and B in turns.", "Comparing")
+
+    def _sides_planned(self, given_up: Signal, planned: list[PlannedRun], error: JaxprofError | None = None) -> None:
+        """Queue the sides of a comparison, and go to the runs if the user is still on Start."""
+        if given_up.is_set():
+            return
+        self._comparing = None
+        if error is not None:
+            self.tell(error)
+        else:
+            self.start_runs(planned, go=self.current_mode == "home" and len(self.screen_stack) == 1)
+
     def on_events_arrived(self, message: EventsArrived) -> None:
         """Fold the events that this app has written; report a failed run on every screen."""
         session = message.session
@@ -295,6 +390,14 @@ class Profiler(Guarded, App[None]):
             self._session_changed(runs)
         elif self._show_live and session is self.live.session:
             self.set_session(session, self.live.path)
+
+    def on_live_changed(self, message: LiveChanged) -> None:
+        # Judge again whether its runs go on: its first events may have arrived before the queue was busy.
+        if self.session is self.live.session:
+            self._session_changed(frozenset(self.session.runs))
+        self.show_state()
+        for screen in self.screens_in_view():
+            screen.post_message(LiveChanged(message.busy))
 
     def session_moved(self, before: Path, after: Path) -> None:
         """Update the paths after the file of a session, or the folder of a job, was renamed or moved."""
@@ -311,17 +414,19 @@ class Profiler(Guarded, App[None]):
 
     def on_storage_failed(self, message: StorageFailed) -> None:
         """Report that this app's session cannot be written, and ask for another file; runs continue meanwhile."""
-        from jaxprof.tui.kit.dialogs import ask_path
+        from jaxprof.files import with_home
+        from jaxprof.tui.kit.dialogs import FormField, ask_text
 
         live, error = self.live, message.error
         name = live.path.name if live.path is not None else "session.jaxprof"
 
-        def move(path: Path) -> None:
+        def move(text: str) -> None:
+            path = with_home(text)
             place = path / name if path.is_dir() else path
             live.move_to(place, lambda: self._saved_in(place))
 
-        title, place = "The session is not being saved", Path.home() / name
-        ask_path(self, title, place, move, question=error.what, advice=error.hint)
+        field = FormField("path", safe(str(Path.home() / name)), error.hint or "a folder or a file")
+        ask_text(self, "The session is not being saved", field, move, "saves", question=error.what)
 
     def _saved_in(self, path: Path) -> None:
         if self.session is self.live.session:
@@ -432,6 +537,15 @@ class Profiler(Guarded, App[None]):
         if type(self.screen).__name__ != "HelpScreen":
             self.push_screen(made("actions", "HelpScreen", self.screen))
 
+    def action_menu(self) -> None:
+        """Open the menu. Its key is an ordinary letter in a text field and in the menu itself."""
+        if isinstance(self.focused, Input) or getattr(self.screen, "lettered", False):
+            raise SkipAction
+        made("actions", "open_menu", self)
+
+    def action_command_palette(self) -> None:
+        made("actions", "open_palette", self)
+
     def show_in(self, mode: str, run: str = "", view: str = "", *, kernel: str = "", words: str = "") -> None:
         """Go to a mode, to a view and a kernel there, with the rows that contain `words`. `run`: by default the one in
         view. Esc returns."""
@@ -469,6 +583,47 @@ class Profiler(Guarded, App[None]):
     def show_state(self) -> None:
         for screen in self.screens_in_view():
             screen.show_state()
+
+    # -- the ways out -----------------------------------------------------------------------------------------
+
+    def action_interrupt(self) -> None:
+        now = monotonic()
+        if now - self._interrupted_seconds < TWICE_SECONDS:
+            self._quit()
+            return
+        self._interrupted_seconds = now
+        if self._comparing is not None:
+            self._comparing.set()
+            self._comparing = None
+            self.say("Press ctrl+c again to quit.", "The comparison is cancelled")
+        elif self.live.busy:
+            self.live.cancel_current()
+            self.say(
+                "Press ctrl+c again to quit.", "Cancelling the run, and what was queued with it", severity="warning"
+            )
+        else:
+            self.say("Press ctrl+c again to quit.", "Nothing is running")
+
+    async def action_quit(self) -> None:
+        if not self.live.busy:
+            self._quit()
+            return
+        from jaxprof.tui.kit.dialogs import Confirm
+
+        question = "A run is in progress. The session keeps what it has measured so far."
+        Confirm("Quit jaxprof?", question, "Cancel it and quit").ask(self, lambda yes: self._quit())
+
+    def _quit(self) -> None:
+        """End the children and close the log in a thread, then end the app."""
+        self.devices.stop()
+
+        def close() -> None:
+            try:
+                self.live.close()
+            finally:
+                self.call_from_thread(self.exit)
+
+        in_thread(self, close, "leave")
 
 
 def alerts(events: Iterable[Event], *, programs: bool) -> Iterator[tuple[JaxprofError, str]]:

@@ -10,6 +10,7 @@ from jaxprof.session.log import Library, LogWriter
 from jaxprof.session.log.entry import read_entry
 from jaxprof.tui.home.preview import session_summary
 from jaxprof.tui.home.start_list import MOST_HERE, WAYS, StartList, own_rows
+from tui import recorded
 from tui.fakes import NOW, SMALL, keep_session, walking
 
 pytestmark = pytest.mark.usefixtures("small_catalogue", "shelf")
@@ -110,13 +111,36 @@ async def test_a_program_that_is_recorded_now_is_followed_and_one_that_has_ended
 
 
 @pytest.mark.parametrize(
-    ("statuses", "note"),
-    [("failed", "1 failed"), ("ok", "just now"), ("ok failed crashed", "1 failed, 1 crashed")],
+    ("statuses", "trouble"),
+    [("failed", "1 failed"), ("ok", ""), ("ok failed crashed", "1 failed, 1 crashed")],
 )
-def test_a_whole_session_whose_run_failed_says_so(shelf, statuses, note):
+def test_a_whole_session_whose_run_failed_says_so(shelf, statuses, trouble):
     runs = [("train.py", f"v{number}", status, None) for number, status in enumerate(statuses.split())]
     entry = read_entry(keep_session(shelf, "d", *runs, age_seconds=NOW - time.time()))
     assert entry.complete
-    assert own_rows([entry], shelf)[0].note == note
+    (row,) = own_rows([entry], shelf)
+    assert (row.trouble, row.note) == (trouble, "just now")
     state = next(line.plain for line in session_summary(entry, None, [], 80) if line.plain.startswith("state"))
-    assert state.split(maxsplit=1)[1] == ("complete" if note == "just now" else f"complete, {note}")
+    assert state.split(maxsplit=1)[1] == ", ".join(filter(None, ("complete", trouble)))
+
+
+@pytest.mark.usefixtures("one_moment")
+async def test_the_age_of_a_session_stands_beside_what_failed_also_in_a_small_terminal(shelf):
+    keep_session(shelf, "d", ("train.py", "jit", "failed", None), age_seconds=7200)
+    for size, words in ((SMALL, "✗ 2 h ago"), ((120, 32), "1 failed, 2 h ago")):
+        async with walking(size) as walk:
+            await walk.shows(words)
+
+
+async def test_the_preview_of_a_recorded_program_says_what_it_costs_as_its_summary_does(shelf):
+    tape = recorded.finished()
+    writer = LogWriter(tape.header, shelf / "train.jaxprof")
+    for event in tape.events:
+        writer.append(event)
+    writer.close()
+    async with walking((200, 60)) as walk:
+        await walk.shows("costs most", gone="variant")
+        cost = walk.row("costs most").partition("costs most")[2].split(", the rest")[0].strip()
+        await walk.press("home enter")
+        await walk.on("ProgramScreen")
+        await walk.shows(cost)

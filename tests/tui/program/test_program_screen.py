@@ -15,12 +15,12 @@ from jaxprof.analysis.programs.derive import program_result
 from jaxprof.report.conclusion import program_cost
 from jaxprof.runner.program import ProgramCommand
 from jaxprof.session import Session
-from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.kit.program_summary import figures, first_line, share_bar
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.time_tree import TimeTree
 from jaxprof.tui.live import Live, LiveChanged
 from jaxprof.tui.profile.screen import arrays_of
+from jaxprof.tui.profiler import Profiler
 from jaxprof.tui.program.ledger import LedgerList
 from jaxprof.tui.program.screen import ProgramScreen
 from tui import recorded
@@ -183,7 +183,7 @@ async def test_a_long_compile_ticks_while_nothing_is_said(monkeypatch):
     tape = recorded.compiling()
     now = [tape.now]
     monkeypatch.setattr("jaxprof.tui.kit.program_summary.monotonic", lambda: now[0])
-    monkeypatch.setattr(JaxprofApp, "session_grows", property(lambda app: True))
+    monkeypatch.setattr(Profiler, "session_grows", property(lambda app: True))
     monkeypatch.setattr(ProgramScreen, "TICK_SECONDS", 0.05)
     async with walking(SMALL) as walk:
         screen = await walk.show(tape, "program", "compiling `step`, backend, 0.5 s  called from train.py:88")

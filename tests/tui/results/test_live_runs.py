@@ -7,7 +7,7 @@ import pytest
 
 from jaxprof import events as e
 from jaxprof.runner.planning import PlanOptions, plan_runs
-from jaxprof.tui.app import JaxprofApp
+from jaxprof.tui.profiler import Profiler
 from jaxprof.tui.results.run_table import RunTable
 from jaxprof.tui.results.screen import ResultsScreen
 from tui import session_tapes as sessions
@@ -27,7 +27,7 @@ class Now:
 @pytest.fixture
 def growing(monkeypatch):
     """A session that somebody writes."""
-    monkeypatch.setattr(JaxprofApp, "session_grows", property(lambda app: True))
+    monkeypatch.setattr(Profiler, "session_grows", property(lambda app: True))
 
 
 def grow(walk, tape, told, run="r2"):

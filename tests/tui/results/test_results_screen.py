@@ -1,8 +1,8 @@
 """Results and a run's detail: rows, sorting, sweeps, copying, and that only what changed is drawn."""
 
-from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.kit.explanation import ExplanationDialog, ExplanationHead
 from jaxprof.tui.kit.screen_bars import KeyBar
+from jaxprof.tui.profiler import Profiler
 from jaxprof.tui.results import run_table
 from jaxprof.tui.results.screen import ResultsScreen, RunTable
 from tui import profiles
@@ -48,7 +48,7 @@ async def test_the_essentials_the_advice_and_copying(monkeypatch):
         _, *more = await explained(walk, sessions.troubled())
         assert "do next      folded_constants" in " ".join(more)
 
-        monkeypatch.setattr(JaxprofApp, "session_grows", property(lambda app: True))
+        monkeypatch.setattr(Profiler, "session_grows", property(lambda app: True))
         screen = await walk.show(sessions.troubled(), "results")
         assert not screen.query_one(ExplanationHead).display, "nothing is said first while the session grows"
         assert walk.text.splitlines()[1].startswith("╭─ Runs")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual.containers import Container, Vertical
 from textual.content import Content
@@ -174,7 +174,7 @@ class KernelSide(Guarded, Container):
 
     # -- messages from the lists ----------------------------------------------------------------------
 
-    def chosen(self, rows: RowList) -> FactTarget | None:
+    def chosen(self, rows: RowList[Any]) -> FactTarget | None:
         """Return what the row that was chosen in a list leads to; a group of kernels opens or closes instead."""
         finding, ranked = self._finding, self.table.ranked
         if isinstance(rows, FactList):

@@ -25,8 +25,8 @@ from jaxprof.analysis.ranking import (
 from jaxprof.hlo.analysis.origin import OriginColumns
 from jaxprof.report.kernels import COLUMNS, total_text
 from jaxprof.tui.kit.drawing import bar, cell
+from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import Cell, TableColumn
-from jaxprof.tui.kit.table_view import TableView
 from jaxprof.units import UNKNOWN, counted, integer, seconds
 
 OPEN_UP_TO = 40
@@ -67,7 +67,7 @@ _NAME_AT_MOST = 48
 _BOUNDS = {"memory": "$phase-transfer", "compute": "$phase-compile"}
 
 
-class KernelTable(TableView[Hashable], keys="kernels"):
+class KernelTable(RowList[Hashable], keys="kernels"):
     """One row per kernel, and one per group if kernels are grouped. A row is its key: a number or a path."""
 
     UNSORTED = "in the order of execution"
@@ -131,7 +131,7 @@ class KernelTable(TableView[Hashable], keys="kernels"):
         for group in outermost:
             self._add(keys, group)
         self._make_columns()
-        self.show_keys(keys if grouping != "none" else self.filtered)
+        self.set_keys(keys if grouping != "none" else self.filtered)
         self.post_message(self.Sorted())
 
     def _add(self, keys: list[Hashable], group: KernelGroup) -> None:

@@ -68,7 +68,7 @@ def coloured(line: str) -> Content:
     return Content(text, [Span(*match.span(), style) for match, style in found if style])
 
 
-class CodeView(RowList, keys="text"):
+class CodeView(RowList[int], keys="text"):
     """Shows one document at a time, with a cursor on a line."""
 
     def __init__(self, *, id: str | None = None) -> None:

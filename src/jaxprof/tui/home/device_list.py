@@ -12,8 +12,8 @@ from textual.content import Content
 from jaxprof import units
 from jaxprof.tui.device_monitor import DeviceMonitor, DeviceRow
 from jaxprof.tui.kit.drawing import bar, cell, heat, mark, spark
+from jaxprof.tui.kit.row_list import Heading, RowList, TextRow
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
-from jaxprof.tui.kit.table_view import Heading, TableView, TextRow
 
 BAR_WIDTH = 8
 HEAD = 12
@@ -22,7 +22,7 @@ WIDE = 98
 """Width from which the name has room for details."""
 
 
-class DeviceList(TableView[DeviceRow], keys="devices"):
+class DeviceList(RowList[DeviceRow], keys="devices"):
     """One row per device, and a hint below each device that JAX does not use."""
 
     EMPTY = "Looking for devices…"

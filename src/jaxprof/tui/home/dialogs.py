@@ -1,5 +1,5 @@
 """The dialogs of the Start screen: parameters of a workload, a user's own workload, devices to compile a workload for;
-and what is done with the file of a kept session, or the folder of a job: rename, copy, delete it.
+and what is done with the file of a kept session, or the folder of a job: rename or delete it.
 
 Each field is parsed as for a run, and shows its error below.
 """
@@ -15,7 +15,7 @@ from jaxprof import units
 from jaxprof.errors import JaxprofError, UsageError, unknown_name
 from jaxprof.files import with_home
 from jaxprof.text import safe
-from jaxprof.tui.kit.dialogs import Confirm, FormDialog, FormField, Texts, ask_path, ask_text
+from jaxprof.tui.kit.dialogs import Confirm, FormDialog, FormField, Texts, ask_text
 from jaxprof.tui.kit.guard import in_thread
 from jaxprof.workloads.model import Parameter, WorkloadInfo
 
@@ -32,9 +32,11 @@ _BUDGET = Parameter(
     name="budget", description="seconds of sampling per run, for all workloads", kind="float", minimum=1e-3, maximum=1e6
 )
 _LAUNCHES = Parameter(
-    name="launches", description="fresh processes of each run, which share its budget", minimum=1, maximum=100
+    name="launches",
+    description="processes of each run, which share its budget; of one, variation between processes is not measured",
+    minimum=1,
+    maximum=100,
 )
-_ONE_LAUNCH = "one process per run: variation between processes is not measured"
 _SWEEP_HINT = "n=1e3..1e7, n=1e3..1e7:12 or n=100,200,400"
 
 
@@ -44,32 +46,20 @@ def ask_parameters(app: App[Any], info: WorkloadInfo, choices: HomeOptions, take
     chosen, usual = choices.of(info.name), _usual(info, choices)
     every = [variant.name for variant in info.variants]
     fields = {
-        name: FormField(
-            parameter.name,
-            chosen.settings.get(parameter.name, usual[name]),
-            _parameter_hint(parameter),
-            lambda text, _, parameter=parameter: [parameter.read(text)],  # type: ignore[misc]
-        )
+        name: _number(parameter, chosen.settings.get(parameter.name, usual[name]), _parameter_hint(parameter))
         for name, parameter in _numbered(info).items()
     }
     if fields:
-        fields["sweep"] = FormField("sweep", chosen.sweep, _SWEEP_HINT, lambda text, _: _sweep_sizes(info, text))
+        fields["sweep"] = FormField("sweep", chosen.sweep, _SWEEP_HINT, lambda text: _sweep_sizes(info, text))
     fields |= {
         "variants": FormField(
             "variants",
             ", ".join(variant.name for variant in choices.included(info)),
             f"of {', '.join(every)}; the others are left out",
-            lambda text, _: _variants(info, text),
+            lambda text: _variants(info, text),
         ),
-        "budget": FormField(
-            "budget", f"{choices.budget_seconds:g}", _BUDGET.description, lambda text, _: [_BUDGET.read(text)]
-        ),
-        "launches": FormField(
-            "launches",
-            str(choices.launches),
-            _launches_hint(choices.launches),
-            lambda text, _: _launches_hint(int(_LAUNCHES.read(text))),
-        ),
+        "budget": _number(_BUDGET, f"{choices.budget_seconds:g}", _BUDGET.description),
+        "launches": _number(_LAUNCHES, str(choices.launches), _LAUNCHES.description),
     }
     usual |= {"variants": ", ".join(every)} | ({"sweep": ""} if "sweep" in fields else {})
 
@@ -119,8 +109,8 @@ def _variants(info: WorkloadInfo, text: str) -> set[str]:
     return named
 
 
-def _launches_hint(launches: int) -> str:
-    return _ONE_LAUNCH if launches == 1 else _parameter_hint(_LAUNCHES)
+def _number(parameter: Parameter, value: str, hint: str) -> FormField:
+    return FormField(parameter.name, value, hint, lambda text: [parameter.read(text)])
 
 
 def _parameter_hint(parameter: Parameter) -> str:
@@ -163,7 +153,7 @@ def ask_devices(app: Profiler, info: WorkloadInfo, choices: HomeOptions) -> None
     def plan(text: str) -> list[PlannedRun]:
         return plan_compiles(info, "", options, parse_targets(text))
 
-    field = FormField("devices", "h100", devices, lambda text, _: [plan(text)], patient=True)
+    field = FormField("devices", "h100", devices, lambda text: [plan(text)])
     title = f"Compile {info.name} for"
     ask_text(app, title, field, lambda text: app.start_runs(plan(text)), "compiles", question=explanation)
 
@@ -221,18 +211,6 @@ def rename(app: Profiler, entry: Entry, listed: Listed) -> None:
 
     title = "Rename the session" if entry.job is None else "Rename the job"
     ask_text(app, title, FormField("new name", safe(entry.name), ""), take, "renames")
-
-
-def save_as(app: Profiler, entry: Entry, listed: Listed) -> None:
-    """Ask where to copy a session or job to."""
-
-    def copy(library: Library, path: Path) -> None:
-        app.say(str(library.copy(entry.path, Path.cwd() / path)), "Copied to")
-
-    def take(path: Path) -> None:
-        _do(app, listed, lambda library: copy(library, path))
-
-    ask_path(app, "Save as", Path.cwd() / entry.path.name, take, question=f"A copy of {entry.name}.")
 
 
 def delete(app: Profiler, entry: Entry, listed: Listed) -> None:

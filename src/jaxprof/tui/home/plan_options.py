@@ -107,17 +107,12 @@ class HomeOptions:
                 f"{key_of('home.devices')} goes to them; Space unmarks one.",
             )
         for info in infos:
-            chosen = self.of(info.name)
-            if chosen.sweep:
-                raise UsageError(
-                    f"{info.name} has a sweep: a comparison has one size",
-                    f"{key_of('home.edit')} on it opens its parameters, which have the sweep.",
-                )
-            if not any(variant.how == "jit" for variant in self.included(info)):
-                raise UsageError(
-                    f"{info.name} has no compiled variant to compare",
-                    f"{key_of('home.edit')} on it opens its parameters, which have the variants.",
-                )
+            compiled = any(variant.how == "jit" for variant in self.included(info))
+            problem = "" if compiled else "has no compiled variant to compare"
+            problem = "has a sweep: a comparison has one size" if self.of(info.name).sweep else problem
+            if problem:
+                hint = f"{key_of('home.edit')} on it opens its parameters, which have sweep and variants."
+                raise UsageError(f"{info.name} {problem}", hint)
         device, preset = self.devices[0], self.preset
         options = [(info, self.of(info.name), self.included(info)) for info in infos]
 

@@ -1,13 +1,14 @@
 """The preview beside the list of Start: a session or job in a few lines, or a workload down to its source code; each
 measurement with its trend over the kept sessions.
 
-No session is folded for this.
+No session is folded for this, but that of a program under the cursor, in a thread: what it costs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from socket import gethostname
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from textual.content import Content
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 
 _NAME: Final = 12
 """Columns of the names of the facts."""
-_MOST_ERRORS: Final = 8
+_MOST_FOLDED_BYTES: Final = 16 << 20
+"""Largest session that is folded for a preview: about a second in a thread."""
 _POINTS: Final = 8
 """Most points of a trend."""
 
@@ -80,24 +82,45 @@ def trend(newest_first: Sequence[float]) -> str:
 # -- sessions -------------------------------------------------------------------------------------------------
 
 
-def session_summary(entry: Entry, open_path: Path | None, entries: Sequence[Entry], width: int) -> list[Content]:
-    """Return the summary of `entry`; `open_path` is the session that is open, and `entries` are all that are kept."""
+def cost_of(entry: Entry) -> str:
+    """Return what costs most in the program that a session recorded, as Summary says it. For threads: folds the
+    session. Raises FileRefusedError."""
+    from jaxprof.report.conclusion import longest_program_cost
+    from jaxprof.session import Session
+    from jaxprof.session.log import load
+
+    return longest_program_cost(load(entry.path, Session))[0]
+
+
+def has_cost(entry: Entry) -> bool:
+    """Return whether a session is that of a program, and short enough to be folded for a preview."""
+    recorded = any(plan.spec.how == "program" for plan in entry.planned)
+    return recorded and entry.job is None and not entry.running and entry.size_bytes <= _MOST_FOLDED_BYTES
+
+
+def session_summary(
+    entry: Entry, open_path: Path | None, entries: Sequence[Entry], width: int, cost: str = ""
+) -> list[Content]:
+    """Return the summary of `entry`; `open_path` is the session that is open, `entries` are all that are kept, and
+    `cost` is what costs most, once that is known."""
     lines = Content.styled(safe(entry.name), "bold").wrap(width)
     if entry.problem:
         return [
             *lines,
             *Content.styled(safe(entry.problem), "$warning").wrap(width),
-            *_line("file", str(entry.path), width),
+            *_fact("file", str(entry.path), width, "$text-muted"),
         ]
     header = entry.header
     if header is not None:
         host = header.host if entry.job is None else ", ".join(entry.job.hosts)
         if entry.process_count > 1 and entry.job is None:
             host += f", process {entry.process_index} of {entry.process_count}"
-        lines += _line("recorded", f"{moment(header.wall_seconds)} on {host}, jaxprof {header.jaxprof}", width)
-        lines += _line("command", " ".join(header.command), width)
-    lines += _line("file", f"{entry.path} · {units.bytes_(entry.size_bytes)}", width)
-    lines += _line("state", _state(entry, open_path), width)
+        recorded = f"{moment(header.wall_seconds)} on {host}, jaxprof {header.jaxprof}"
+        lines += _fact("recorded", recorded, width, "$text-muted")
+        lines += _fact("command", " ".join(header.command), width, "$text-muted")
+    lines += _fact("file", f"{entry.path} · {units.bytes_(entry.size_bytes)}", width, "$text-muted")
+    lines += _fact("state", _state(entry, open_path), width, "$text-muted")
+    lines += _fact("costs most", cost, width)
     lines.append(Content(""))
     if entry.job is not None:
         return [*lines, *_processes(entry.job, width)]
@@ -108,25 +131,11 @@ def session_summary(entry: Entry, open_path: Path | None, entries: Sequence[Entr
 
 
 def _processes(job: JobOutline, width: int) -> Iterator[Content]:
-    """Yield how the processes of a job ended, and why those that failed did."""
+    """Yield how the processes of a job ended."""
     recorded = ", ".join(f"{count} {status}" for status, count in job.by_status.items())
     missing = f"; {job.missing} of {job.count} have no session in this folder" if job.missing else ""
-    yield from _line("processes", f"{len(job.processes)}: {recorded}{missing}", width)
-    errors = [
-        (process.process_index, process.problem or (process.closed[-1].error if process.closed else ""))
-        for process in job.processes
-    ]
-    failed = [(index, error) for index, error in errors if error]
-    for index, error in failed[:_MOST_ERRORS]:
-        yield from hang(Content(f"  {index}  "), safe(error), width, "$error")
-    if len(failed) > _MOST_ERRORS:
-        yield Content.styled(f"  and {len(failed) - _MOST_ERRORS} more", "$text-muted")
-    yield Content("")
+    yield from _fact("processes", f"{len(job.processes)}: {recorded}{missing}", width, "$text-muted")
     yield from Content.styled("Enter shows its processes beside each other.", "$text-muted").wrap(width)
-
-
-def _line(name: str, text: str, width: int) -> list[Content]:
-    return hang(Content.styled(f"{name:<10}", "$primary"), safe(text), width, "$text-muted")
 
 
 def _state(entry: Entry, open_path: Path | None) -> str:
@@ -145,7 +154,7 @@ def _state(entry: Entry, open_path: Path | None) -> str:
 
 
 def _runs(entry: Entry, entries: Sequence[Entry], width: int) -> Iterator[Content]:
-    """Yield a line per run, with its trend up to this session, then the errors of those that failed."""
+    """Yield a line per measured run, with its trend up to this session, then the errors of those that failed."""
     closed = {event.run: event for event in entry.closed}
     older = [each for each in entries if each.modified_seconds < entry.modified_seconds]
     points = medians((entry, *older))
@@ -162,7 +171,8 @@ def _runs(entry: Entry, entries: Sequence[Entry], width: int) -> Iterator[Conten
         column("status", status),
         column("parameters", lambda plan: parameters_text(plan.spec.parameters), gives_way=True),
     )
-    yield from table_lines(Table(columns, entry.planned), width)
+    if runs := [plan for plan in entry.planned if plan.spec.how != "program"]:
+        yield from table_lines(Table(columns, runs), width)
     for error in dict.fromkeys(event.error for event in entry.closed if event.error):
         yield from hang(Content("   "), error, width, "$error")
 
@@ -170,12 +180,14 @@ def _runs(entry: Entry, entries: Sequence[Entry], width: int) -> Iterator[Conten
 # -- workloads -----------------------------------------------------------------------------------------------
 
 
-def last_medians(workload: str, parameters: Mapping[str, object], entries: Iterable[Entry]) -> dict[str, str]:
-    """Return the newest median of each variant of a workload with these parameters, in words, and its trend. `entries`
-    come newest first."""
+def last_medians(
+    workload: str, parameters: Mapping[str, object], entries: Iterable[Entry], host: str
+) -> dict[str, str]:
+    """Return the newest median of each variant of a workload with these parameters on this `host`, in words, and its
+    trend. `entries` come newest first."""
     last: dict[str, str] = {}
     for what, points in medians(entries).items():
-        if what.workload == workload and what.parameters == frozenset(parameters.items()):
+        if (what.workload, what.host, what.parameters) == (workload, host, frozenset(parameters.items())):
             where = "" if what.device == "cpu:0" else what.device
             words = ("last", units.seconds(points[0]), where, trend(points))
             last.setdefault(what.variant, " ".join(filter(None, words)))
@@ -185,7 +197,7 @@ def last_medians(workload: str, parameters: Mapping[str, object], entries: Itera
 def description(info: WorkloadInfo, choices: HomeOptions, entries: Sequence[Entry], width: int) -> Iterator[Content]:
     """Yield what a workload is and how it would run, then its description and source; `entries` are the kept sessions,
     the newest first."""
-    last = last_medians(info.name, choices.parameters(info), entries)
+    last = last_medians(info.name, choices.parameters(info), entries, gethostname())
     yield from (*hang(Content(""), info.title, width, "bold"), Content(""))
     yield from _parameters(info, choices, width)
     chosen = choices.of(info.name)
@@ -210,7 +222,7 @@ def _title(words: str) -> Content:
 
 def _fact(name: str, text: str, width: int, style: str = "") -> list[Content]:
     """Return a fact with its name; nothing for an empty one."""
-    return hang(_title(f"{name:<{_NAME}}"), text, width, style) if text else []
+    return hang(_title(f"{name:<{_NAME}}"), safe(text), width, style) if text else []
 
 
 def _parameters(info: WorkloadInfo, choices: HomeOptions, width: int) -> Iterator[Content]:

@@ -74,6 +74,8 @@ class HomeScreen(SessionScreen, keys="home"):
         """Whether the devices that are there have been chosen for the user already."""
         self._previewed: Hashable = None
         """Key of the row in the preview."""
+        self._costs: dict[tuple[Path, float], str] = {}
+        """What costs most in a recorded program, by session and time of its last change; empty until it is known."""
 
     def compose_body(self) -> ComposeResult:
         user = self.profiler.user.config
@@ -198,6 +200,25 @@ class HomeScreen(SessionScreen, keys="home"):
             pane.scroll_home(animate=False)
         self._rows.redraw()  # the options of a workload may differ
         self._show_plan()
+        if row is not None and row.entry is not None:
+            self._read_cost(row.entry)
+
+    def _read_cost(self, entry: Entry) -> None:
+        """Read in a thread what costs most in the program of a session, once, and show it then."""
+        from jaxprof.tui.home.preview import cost_of, has_cost
+
+        version = entry.path, entry.modified_seconds
+        if version in self._costs or not has_cost(entry):
+            return
+        self._costs[version] = ""
+
+        def take(cost: str) -> None:
+            self._costs[version] = cost
+            if self.whole:
+                self._show_row()
+
+        # What cannot be read is said in other lines of the preview.
+        in_thread(self, lambda: cost_of(entry), "cost", then=take, failed=lambda error: None, exclusive=False)
 
     def _preview(self, row: StartRow | None, width: int) -> list[Content]:
         """Return what a row is."""
@@ -206,7 +227,8 @@ class HomeScreen(SessionScreen, keys="home"):
         from jaxprof.tui.home.preview import description, session_summary  # not needed for the first frame
 
         if row.entry is not None:
-            return session_summary(row.entry, self.profiler.session_path, self._entries, width)
+            cost = self._costs.get((row.entry.path, row.entry.modified_seconds), "")
+            return session_summary(row.entry, self.profiler.session_path, self._entries, width, cost)
         info = self._infos[row.workload]
         return list(description(info, self.choices, self._entries, width)) if info is not None else []
 
@@ -261,7 +283,7 @@ class HomeScreen(SessionScreen, keys="home"):
             await self.run_action(row.action)
 
     def action_kept(self, what: str) -> None:
-        """Rename, copy or delete the session under the cursor."""
+        """Rename or delete the session under the cursor."""
         from jaxprof.tui.home import dialogs
 
         if (entry := self._rows.entry) is not None:

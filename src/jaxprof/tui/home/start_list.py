@@ -21,8 +21,8 @@ from jaxprof.tui.keys import ACTIONS, key_of
 from jaxprof.tui.kit.drawing import cell, mark
 from jaxprof.tui.kit.format import ago
 from jaxprof.tui.kit.guard import HIDDEN, Hidden
-from jaxprof.tui.kit.table_columns import Span, TableColumn
-from jaxprof.tui.kit.table_view import Heading, TableView, TextRow
+from jaxprof.tui.kit.row_list import Heading, RowList, TextRow
+from jaxprof.tui.kit.table_columns import Span, TableColumn, either
 
 if TYPE_CHECKING:
     from jaxprof.runner.program import ProgramCommand
@@ -55,6 +55,8 @@ class StartRow:
     """Beginning of the program's source."""
     entry: Entry | None = None
     """The kept session or job that Enter opens."""
+    trouble: str = ""
+    """What is not as it should be with that session."""
     workload: str = ""
     """Name of the workload that Enter runs."""
 
@@ -147,19 +149,28 @@ def _beginning(path: Path) -> str:
 
 
 def _kept(entry: Entry) -> StartRow:
-    """Return the row of a session or job: its age, or what is not as it should be."""
-    note = ago(entry.modified_seconds)
+    """Return the row of a session or job: its age, and what is not as it should be."""
+    note, trouble = ago(entry.modified_seconds), ""
     if entry.problem:
-        note = "unreadable"
+        trouble = "unreadable"
     elif entry.running:
         note = "● running"
     elif entry.job is not None and entry.complete and entry.job.missing:
-        note = f"{entry.job.missing} missing"
+        trouble = f"{entry.job.missing} missing"
     elif entry.state != "complete" and not entry.live:  # whoever has run it may add to it
-        note = entry.state
-    elif failed := with_failures("", (run.status for run in entry.closed)):
-        note = failed.removeprefix(", ")
-    return StartRow(", ".join(entry.workloads) or entry.name, note, entry=entry)
+        trouble = entry.state
+    else:
+        trouble = with_failures("", (run.status for run in entry.closed)).removeprefix(", ")
+    return StartRow(", ".join(entry.workloads) or entry.name, note, entry=entry, trouble=trouble)
+
+
+def _note(row: StartRow) -> Cell:
+    """Return the note of a row; where there is no room for the words of a trouble, a mark stands for them. That of a
+    workload is part of its title."""
+    if row.workload:
+        return ""
+    forms = (f"{row.trouble}, {row.note}", f"✗ {row.note}") if row.trouble else (row.note,)
+    return either(*forms, style="$text-muted", right=True)
 
 
 def _example(name: str, info: WorkloadInfo | None) -> StartRow:
@@ -170,7 +181,7 @@ def _example(name: str, info: WorkloadInfo | None) -> StartRow:
     return StartRow(name, title, f"{info.description} {info.origin}", workload=name)
 
 
-class StartList(TableView[StartRow], keys="start"):
+class StartList(RowList[StartRow], keys="start"):
     """One row per session, program, way to measure, and workload."""
 
     STAYS_ON_TOP = True
@@ -182,8 +193,8 @@ class StartList(TableView[StartRow], keys="start"):
         super().__init__(
             (
                 TableColumn("", lambda row: mark(True) if row.key in self.marked else row.verb, 4),
-                TableColumn("title", self._title, 12, weight=1),
-                TableColumn("note", lambda row: row.note, 4, most=13, fits=True, right=True, style="$text-muted"),
+                TableColumn("title", self._title, 14, weight=1),
+                TableColumn("note", _note, 4, most=27, fits=True),
             ),
             titles=False,
             id=id,

@@ -26,14 +26,15 @@ from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.kit.drawing import styled_runs
 from jaxprof.tui.kit.format import status_mark
 from jaxprof.tui.kit.guard import HIDDEN
-from jaxprof.tui.kit.table_columns import Cell, TableColumn, of_column
-from jaxprof.tui.kit.table_view import TableView
+from jaxprof.tui.kit.row_list import RowList
+from jaxprof.tui.kit.table_columns import Cell, TableColumn
 from jaxprof.units import UNKNOWN, integer, percent, percent_or_less, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.jobs.figures import ProcessFigures
     from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.jobs.step_grid import StepGrid
+    from jaxprof.facts import Fact
 
 
 MARKS: Final = "·░▒▓█"
@@ -138,7 +139,7 @@ _FIGURES = (("steps_per_second", 8, 3), ("wall_seconds", 8, 4), ("compile_count"
 """Facts of a process that are shown as they are, each with its width and priority."""
 
 
-class ProcessList(TableView["ProcessFigures"], keys="processes"):
+class ProcessList(RowList["ProcessFigures"], keys="processes"):
     """A row for each process that could be read: what it is, what the job loses by it, and the columns of a view."""
 
     EMPTY: ClassVar[str] = "No process."
@@ -168,7 +169,7 @@ class ProcessList(TableView["ProcessFigures"], keys="processes"):
                             sort=at("status")),
                 self._lost(),
                 *(self._part(part, facts[f"{part_key(part)}_share"].reader()) for part in _PARTS),
-                *(of_column(facts[key], width, sorts=True, priority=priority) for key, width, priority in _FIGURES),
+                *(self._figure(facts[key], width, priority) for key, width, priority in _FIGURES),
             ),
         }  # fmt: skip
         super().__init__(self._columns_of[self.view], order="process", id=id)
@@ -274,6 +275,11 @@ class ProcessList(TableView["ProcessFigures"], keys="processes"):
 
         return TableColumn(part, draw, max(6, len(part) + 2), right=True, priority=3 * (part == DEVICE), sort=read)
 
+    def _figure(self, fact: Fact[ProcessFigures], width: int, priority: int) -> Column:
+        return TableColumn(
+            fact.title or "", fact.text, width, right=fact.is_right, priority=priority, sort=fact.reader()
+        )
+
     def _steps(self, row: ProcessFigures) -> Cell:
         return lambda width: styled_runs(self._marks(row, width))
 
@@ -301,7 +307,7 @@ class ProcessList(TableView["ProcessFigures"], keys="processes"):
         self.post_message(self.Changed())
 
     def _changed(self) -> None:
-        self._drawn.clear()
+        self._drawn_rows.clear()
         self.refresh()
         self.post_message(self.Changed())
 

@@ -11,7 +11,7 @@ from textual.content import Content
 from jaxprof.text import safe
 from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.format import place_text
-from jaxprof.tui.kit.table_view import TableView
+from jaxprof.tui.kit.row_list import RowList
 from jaxprof.units import bytes_, seconds
 
 if TYPE_CHECKING:
@@ -47,13 +47,10 @@ def claim_of(finding: Finding, about: Any, mark: str = "", directory: str = "") 
     return Claim(finding.message + saves, mark, cost, place_text(finding.where, directory), finding.advice, about)
 
 
-class ClaimList(TableView[Claim]):
+class ClaimList(RowList[Claim]):
     """The first line of each claim, and the lines below it, for all claims if there is room."""
 
     UNFOLDS = True
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__((), titles=False, id=id)
 
     def show(self, claims: Iterable[Claim]) -> None:
         """Show other claims."""

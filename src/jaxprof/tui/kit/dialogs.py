@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual import events
@@ -17,7 +16,6 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, Static
 
 from jaxprof.errors import JaxprofError
-from jaxprof.files import with_home
 from jaxprof.text import safe, safe_lines
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import hang
@@ -25,7 +23,6 @@ from jaxprof.tui.kit.guard import Guarded, in_thread, on
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import TableColumn, report_contents
-from jaxprof.tui.kit.table_view import TableView
 from jaxprof.tui.theme import STYLES
 
 if TYPE_CHECKING:
@@ -107,18 +104,16 @@ class ReportDialog(TextDialog):
 
     def __init__(self, title: str, read: Callable[[], Draw], waiting: str, keys: str = "") -> None:
         """`read` makes the text, in a thread; `waiting` is shown until then."""
-        super().__init__(title, keys=keys)
-        self._read, self._waiting = read, waiting
+        super().__init__(title, partial(plain_lines, waiting), keys)
+        self._read = read
 
     def on_mount(self) -> None:
-        self.take(partial(plain_lines, self._waiting))
-        in_thread(self, self._read, "report", then=self.take, failed=self._refused)
+        def refused(error: JaxprofError) -> None:
+            self._take(partial(plain_lines, str(error), style="$error"))
 
-    def _refused(self, error: JaxprofError) -> None:
-        self.take(partial(plain_lines, str(error), style="$error"))
+        in_thread(self, self._read, "report", then=self._take, failed=refused)
 
-    def take(self, draw: Draw) -> None:
-        """Show another text."""
+    def _take(self, draw: Draw) -> None:
         self._draw = draw
         self.show(draw)
 
@@ -160,7 +155,7 @@ def _style(option: Option, usual: str) -> str:
     return usual if option.enabled else "$text-disabled"
 
 
-class Options(TableView[Option]):
+class Options(RowList[Option]):
     """The options that match the filter."""
 
     FILTERED = "No line matches."
@@ -247,10 +242,6 @@ Texts = Mapping[str, str]
 """The texts of a form, by the names of its fields."""
 
 
-def valid(text: str, texts: Texts) -> None:
-    """Accept any text of a field."""
-
-
 @dataclass(frozen=True, slots=True)
 class FormField:
     """One line of a form."""
@@ -259,16 +250,14 @@ class FormField:
     value: str
     hint: str
     """Text beneath the field while it is valid, unless `read` returns another."""
-    read: Callable[[str, Texts], object] = valid
-    """Parses the text of the field, beside those of all fields. Raises JaxprofError for an invalid one."""
+    read: Callable[[str], object] = len
+    """Parses the text of the field. Raises JaxprofError for an invalid one."""
     example: str = ""
-    patient: bool = False
-    """Whether an error shows only after the user has finished typing, and goes as soon as the text is right."""
 
 
 class FormDialog(Dialog[Texts], keys="form"):
-    """Asks for several fields, which are parsed as the user types: a hint or an error stands beneath each. Returns
-    their texts, which are all valid."""
+    """Asks for several fields, with a hint beneath each, which are parsed as the user types: an error shows once the
+    user has finished, and goes as soon as the text is right. Returns their texts, which are all valid."""
 
     def __init__(
         self,
@@ -312,9 +301,7 @@ class FormDialog(Dialog[Texts], keys="form"):
     # -- keys and mouse ---------------------------------------------------------------------------------------
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        name = str(event.input.id)
-        if not self._fields[name].patient or self.query_one(f"#{name}-hint").has_class("wrong"):
-            self._check(name)
+        self._check(str(event.input.id), typing=True)
 
     def on_input_submitted(self) -> None:
         self._take()
@@ -337,11 +324,15 @@ class FormDialog(Dialog[Texts], keys="form"):
                 return
         self.dismiss(self.texts)
 
-    def _check(self, name: str) -> bool:
-        field, hint, texts = self._fields[name], self.query_one(f"#{name}-hint", Static), self.texts
+    def _check(self, name: str, *, typing: bool = False) -> bool:
+        """Return whether a field is valid, and show what is wrong, while the user is `typing` only if that is shown
+        already."""
+        field, hint = self._fields[name], self.query_one(f"#{name}-hint", Static)
         try:
-            said = field.read(texts[name], texts)
+            said = field.read(self.texts[name])
         except JaxprofError as error:
+            if typing and not hint.has_class("wrong"):
+                return False
             said = f"{error.what}. {error.hint}" if error.hint else error.what
             hint.add_class("wrong")
         else:
@@ -374,11 +365,3 @@ def ask_text(
     """Ask for one line of text, which `take` gets unless it is empty."""
     dialog = FormDialog(title, {"text": field}, "OK", enter, question=question)
     dialog.ask(app, lambda texts: texts["text"] and take(texts["text"]))
-
-
-def ask_path(
-    app: App[Any], title: str, place: Path, take: Callable[[Path], object], *, question: str, advice: str = ""
-) -> None:
-    """Ask for the path of a file to write, by default `place`."""
-    field = FormField("path", safe(str(place)), advice or "a folder or a file")
-    ask_text(app, title, field, lambda text: take(with_home(text)), "saves", question=question)

@@ -28,13 +28,6 @@ _SHORT: Final = 2
 """Most lines of the action below that height."""
 
 
-def explain(session: Session, name: str) -> Explanation:
-    """Return the explanation of a session. For threads: reading the HLO of a session can take a second."""
-    from jaxprof.analysis.explain.derive import explanation
-
-    return explanation(session, name)
-
-
 _STYLES = {"costs most": "bold", "how sure": "$text-muted", "do next": ""}
 
 
@@ -61,10 +54,11 @@ class ExplanationHead(Lines):
         if not self.display:
             self.show(READING, lambda width: [Content.styled(READING, "$text-muted"), Content("")])
 
-        def derive() -> Conclusion:
+        def derive() -> Conclusion:  # in a thread: reading the HLO of a session can take a second
+            from jaxprof.analysis.explain.derive import explanation
             from jaxprof.report.conclusion import conclusion
 
-            return conclusion(explain(session, name))
+            return conclusion(explanation(session, name))
 
         def show(result: Conclusion) -> None:
             self.show(result, lambda width: head_lines(result, width, whole=self.screen.size.height >= _TALL))
@@ -96,9 +90,10 @@ class ExplanationDialog(ReportDialog, keys="explanation"):
         super().__init__("What to do", partial(self._explain, session, name), READING, keys)
 
     def _explain(self, session: Session, name: str) -> Draw:
+        from jaxprof.analysis.explain.derive import explanation
         from jaxprof.report.explain import explanation_lines
 
-        found = self._explanation = explain(session, name)
+        found = self._explanation = explanation(session, name)
         lines = partial(explanation_lines, found)
         return lambda width: [Content.styled(line, _style(line)) for line in lines(width=max(40, width))]
 

@@ -41,7 +41,7 @@ def heading(text: str, note: str = "") -> FactLine:
     return Content.assemble((text, "bold $primary"), (f"  {safe(note)}" if note else "", "$text-muted"))
 
 
-class FactList(RowList, keys="facts"):
+class FactList(RowList[int], keys="facts"):
     """Facts with a cursor; Enter follows the fact under it."""
 
     def __init__(self, *, id: str | None = None) -> None:

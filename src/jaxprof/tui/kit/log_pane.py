@@ -19,7 +19,7 @@ _NOTHING = "nothing written to stdout or stderr"
 _NOTHING_OF_PROGRAM = "No output: the program wrote nothing, or wrote directly to the terminal (--plain)."
 
 
-class LogPane(RowList):
+class LogPane(RowList[int]):
     """The output of one run."""
 
     def __init__(self, *, id: str | None = None, of_program: bool = False) -> None:

@@ -1,14 +1,16 @@
-"""A list of rows, drawn line by line as they come into view; a row may have more lines below its first.
+"""The one list of the app: rows under columns, with a header, an order, a filter, and lines below a row.
 
-Textual's own lists (`OptionList`, `ListView`, `DataTable`) parse markup, or take a second for ten thousand rows. This
-one draws only `Content`, keeps its cursor on the same row when the rows change, and redraws only lines that change.
+Columns are data, rows are values, drawn line by line as they come into view. Textual's own lists (`OptionList`,
+`ListView`, `DataTable`) parse markup, or take a second for ten thousand rows. This one draws only `Content`, keeps its
+cursor on the same row when the rows change, and redraws only lines whose content differs, so that no screen has to list
+what its rows depend on. Text, lanes and output are lists without columns, which draw their rows themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Generic
 
 from textual import events
 from textual.content import Content
@@ -18,17 +20,47 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.style import Style
 from textual.visual import Visual
-from textual.widget import Widget
 
 from jaxprof.text import safe
+from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.guard import HIDDEN, Guarded
+from jaxprof.tui.kit.table_columns import (
+    Placed,
+    Row,
+    TableColumn,
+    header_line,
+    in_order,
+    placed,
+    row_line,
+    text_of,
+)
 
 _ON_ROWS = frozenset(("choose", "mark", "sort", "sort_by_next", "turn", "open_all", "group", "open_groups"))
 """Actions of lists that need rows."""
 
 
-class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
-    """Base class of every list. `keys` holds the identities of the rows; subclasses draw them."""
+class Heading:
+    """A row without cells, such as the title of a group; the cursor skips it."""
+
+    def line(self, width: int) -> Content:
+        """Return the row in `width` columns."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class TextRow(Heading):
+    """A line of text between the rows."""
+
+    text: str
+    style: str = "$text-muted"
+
+    def line(self, width: int) -> Content:
+        return cell(self.text, width, self.style)
+
+
+class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_bindings=False, keys="rows"):
+    """Rows by key. Subclasses override a hook or two. Textual's keys for scrolling are not inherited: they would hide
+    from the key bar what the arrows do on a screen."""
 
     ALLOW_SELECT = False
     auto_links = False  # rows have no links, and finding a link's style costs as much as drawing a row
@@ -37,22 +69,39 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
     """Text of an empty list."""
     UNFOLDS: ClassVar[bool] = False
     """Whether rows have lines `below` their first."""
+    FILTERED: ClassVar[str] = "Nothing matches the filter. Esc clears it."
+    """Text shown if the filter leaves nothing."""
+    STAYS_ON_TOP: ClassVar[bool] = False
+    """Whether a cursor on the first row stays on top when new rows come first."""
+    UNSORTED = ""
+    """Name of the original order; empty if the rows have no other."""
 
     @dataclass
     class Highlighted(Message):
         """The cursor moved to another row."""
 
-        rows: RowList
+        rows: RowList[Any]
         index: int
 
         @property
-        def control(self) -> RowList:
+        def control(self) -> RowList[Any]:
             return self.rows
 
     class Chosen(Highlighted):
         """The user chose a row, with the key of the list or a double click."""
 
-    def __init__(self, *, id: str | None = None) -> None:
+    class Sorted(Message):
+        """The sort order of the rows has changed."""
+
+    def __init__(
+        self,
+        columns: Sequence[TableColumn[Row]] = (),
+        *,
+        titles: bool = True,
+        order: str = "",
+        id: str | None = None,
+    ) -> None:
+        """`order` is the title of the first sort column; empty keeps the original order."""
         super().__init__(id=id)
         self.empty = self.EMPTY
         """Text of this list while it is empty."""
@@ -60,12 +109,38 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
         self._cursor: int = 0
         self._below: dict[int, Sequence[Content]] = {}
         """Lines below the first line of a row, by the indexes of the rows that show them, in order."""
+        self._columns = tuple(columns)
+        self._titles = titles
+        self._given: dict[Hashable, Row | Heading] = {}
+        self._rows: dict[Hashable, Row | Heading] = {}
+        self._words: list[str] = []
+        self._order = self._first_order = next(
+            (column for column in self._columns if order and column.title == order), None
+        )
+        self.backwards = False
+        self._layout: tuple[int, list[Placed[Row]]] = (-1, [])
+        self._drawn_rows: dict[Hashable, Content] = {}
+        """Rows drawn since the rows last changed."""
+        self.marked: list[Any] = []
+        """Keys of the marked rows, in the order in which they were marked."""
 
-    # -- for subclasses ---------------------------------------------------------------------------------------
+    # -- hooks ------------------------------------------------------------------------------------------------
 
-    def draw_row(self, index: int, width: int) -> Content:
-        """Return row `index` in `width` columns."""
-        raise NotImplementedError
+    def arranged(self) -> dict[Hashable, Row | Heading]:
+        """Return the rows to show: filtered and sorted."""
+        return self.sorted_rows(self.left_by_filter())
+
+    def haystack(self, row: Row) -> str:
+        """Return the text that the filter searches: by default what the row shows."""
+        return " ".join(text_of(column.cell(row)) for column in self._columns)
+
+    def first_line(self, index: int, row: Row, width: int) -> Content:
+        """Return the first line of a row: by default its cells."""
+        return row_line(row, self._placed(width), width)
+
+    def line_of(self, key: Hashable) -> Row | Heading | None:
+        """Return the row or heading with that key; None if it is not shown."""
+        return self._rows.get(key)
 
     def below(self, index: int, width: int) -> Sequence[Content]:
         """Return the further lines of row `index`, if `UNFOLDS`: shown for all rows if the list has room, otherwise for
@@ -74,20 +149,27 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
 
     def draw_header(self, width: int) -> Content | None:
         """Return the line above the rows, which does not scroll; None without one."""
-        return None
+        return header_line(self._placed(width), self._order, backwards=self.backwards) if self._top else None
+
+    def draw_row(self, index: int, width: int) -> Content:
+        """Return row `index` in `width` columns."""
+        key = self._keys[index]
+        row = self.line_of(key)
+        if isinstance(row, Heading):
+            drawn = row.line(width)
+        else:
+            drawn = self.first_line(index, row, width) if row is not None else Content("")
+        self._drawn_rows[key] = drawn
+        return drawn
 
     def selectable(self, index: int) -> bool:
         """Return whether the cursor can stop at that row."""
-        return True
-
-    def set_filter(self, text: str) -> None:
-        """Show only rows that contain all these words."""
-        raise NotImplementedError
+        return not isinstance(self.line_of(self._keys[index]), Heading)
 
     @property
     def empty_text(self) -> str:
         """Text shown in place of rows."""
-        return self.empty
+        return self.FILTERED if self._words and self._given else self.empty
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
@@ -121,12 +203,36 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
         """The key of the row under the cursor; None in an empty list."""
         return self._keys[self._cursor] if self._keys else None
 
+    def show_rows(self, rows: Mapping[Any, Row | Heading]) -> None:
+        """Show these rows and redraw only those whose content differs."""
+        on_top = self.STAYS_ON_TOP and self.cursor == 0
+        self._given = dict(rows)
+        self.rearrange()
+        if on_top:
+            self.move_to(0)
+
+    def rearrange(self) -> None:
+        """Filter and sort the rows again."""
+        lines = self.arranged()
+        same, self._rows = list(lines) == self._keys, lines
+        if not same:
+            self.set_keys(list(lines))
+            return
+        before = self._layout
+        if any(column.fits for column in self._columns) and self._place(before[0]) != before:
+            self.refresh()
+        self.redraw()
+        if self._unfold():
+            self.refresh()
+
     def set_keys(self, keys: Sequence[Hashable]) -> None:
-        """Show other rows; the cursor stays on its row if that still exists. `keys` is kept, not copied: half a million
-        of them may be an array, or a range."""
+        """Show other rows, or rows with other columns; the cursor stays on its row if that still exists. `keys` is
+        kept, not copied: half a million of them may be an array, or a range."""
         before = self.current
         count = len(self._keys)
         self._keys = keys
+        self._drawn_rows.clear()
+        self._layout = (-1, [])
         if before is not None and before in keys:
             self._cursor = keys.index(before)
         else:
@@ -169,7 +275,8 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
 
     @property
     def _top(self) -> int:
-        return 1 if self.draw_header(max(1, self.size.width)) is not None else 0
+        """The number of lines above the rows."""
+        return 1 if self._titles and self._columns and self._keys else 0
 
     def near(self, index: int, step: int) -> int:
         """Return the next row from `index` on where the cursor can stop; the cursor's own row if there is none."""
@@ -181,32 +288,22 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
             self.post_message(self.Highlighted(self, self._cursor))
 
     def _unfold(self) -> bool:
-        """Update which rows show the lines below their first; return True if that has changed."""
+        """Update which rows show the lines below their first: the row under the cursor, then the others from the first
+        on, as far as their lines fit. Return True if that has changed."""
         if not self.UNFOLDS:
             return False
-        width, room = max(1, self.scrollable_content_region.width), self.size.height - self._top
-        every = range(self.count) if self.count <= room else range(self._cursor, min(self._cursor + 1, self.count))
-        shown = {index: lines for index in every if (lines := self.below(index, width))}
-        left = room - self.count
-        if sum(map(len, shown.values())) > left:
-            shown = self._fitting(shown, left, width)
+        width, left = max(1, self.scrollable_content_region.width), self.size.height - self._top - self.count
+        shown: dict[int, Sequence[Content]] = {}
+        for index in dict.fromkeys((self._cursor, *range(self.count if left > 0 else 0))):
+            lines = self.below(index, width) if index < self.count else ()
+            if lines and (index == self._cursor or len(lines) <= left):
+                shown[index] = lines
+                left -= len(lines)
         if shown == self._below:
             return False
-        self._below = shown
+        self._below = dict(sorted(shown.items()))
         self._resize_rows()
         return True
-
-    def _fitting(self, below: Mapping[int, Sequence[Content]], left: int, width: int) -> dict[int, Sequence[Content]]:
-        """Return what to show of these lines below rows, which are more than the `left` lines that are free: those of
-        the row under the cursor, then of the others from the first on; the last ones may be cut."""
-        shown = {self._cursor: below[self._cursor]} if self._cursor in below else {}
-        left -= sum(map(len, shown.values()))
-        for index, lines in below.items():
-            if left > 0 and index != self._cursor:
-                rest = lines[left - 1].rstrip().truncate(max(1, width - 2)) + " …" if len(lines) > left else None
-                shown[index] = [*lines[: left - 1], rest] if rest is not None else lines
-                left -= len(shown[index])
-        return dict(sorted(shown.items()))
 
     def _line_of(self, index: int) -> int:
         """Return the first line of a row, counted from the first row."""
@@ -223,18 +320,8 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
         return line, 0
 
     def _resize_rows(self) -> None:
-        """Set the scrollable size to the number of lines. With a permanent scrollbar (`overflow-y: scroll`) this skips
-        the new layout of the screen, which is most of the cost of showing other rows."""
-        size = Size(max(1, self.size.width), self._line_of(len(self._keys)) + self._top)
-        if size == self.virtual_size:
-            return
-        if self.styles.overflow_y != "scroll":
-            self.virtual_size = size
-            return
-        self.set_reactive(Widget.virtual_size, size)
-        self.vertical_scrollbar.window_virtual_size = max(size.height, self.size.height)
-        if self.scroll_y > self.max_scroll_y:
-            self.scroll_to(y=self.max_scroll_y, animate=False, force=True)
+        """Set the scrollable size to the number of lines."""
+        self.virtual_size = Size(max(1, self.size.width), self._line_of(len(self._keys)) + self._top)
 
     def _bring_into_view(self) -> None:
         visible = max(1, self.size.height - self._top)
@@ -244,6 +331,100 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
             self.scroll_to(y=first, animate=False, force=True)
         elif last >= top + visible:
             self.scroll_to(y=last - visible + 1, animate=False, force=True)
+
+    def redraw(self, keys: Container[Hashable] | None = None) -> None:
+        """Redraw the rows in view whose content differs now; only those of `keys`, if given."""
+        width = self.scrollable_content_region.width
+        first, _ = self._row_of(round(self.scroll_y))
+        for index in range(first, min(self.count, first + self.size.height)):
+            key = self._keys[index]
+            before = self._drawn_rows.get(key) if keys is None or key in keys else None
+            if before is not None and not self.draw_row(index, width).is_same(before):
+                self.refresh_row(index)
+
+    def row(self, key: Hashable) -> Row | None:
+        """Return the row with that key; None if it is not shown, or is a heading."""
+        row = self.line_of(key)
+        return None if isinstance(row, Heading) else row
+
+    @property
+    def current_row(self) -> Row | None:
+        """The row under the cursor; None in an empty table, and on a heading."""
+        return self.row(self.current) if self._keys else None
+
+    def toggle(self, key: Hashable | None) -> None:
+        """Mark or unmark a row. What was said of the marks before no longer holds, so it goes."""
+        if key in self.marked:
+            self.marked.remove(key)
+        else:
+            self.marked.append(key)
+        self.redraw()
+        self.app.clear_notifications()
+
+    # -- filter -----------------------------------------------------------------------------------------------
+
+    def set_filter(self, text: str) -> None:
+        """Show only rows that contain all these words."""
+        words = text.casefold().split()
+        if words != self._words:
+            self._words = words
+            self.rearrange()
+
+    @property
+    def total(self) -> int:
+        """The number of rows, including those that the filter hides."""
+        return sum(not isinstance(row, Heading) for row in self._given.values())
+
+    @property
+    def hidden(self) -> int:
+        """The number of rows that the filter hides."""
+        return self.total - len(self.left_by_filter()) if self._words else 0
+
+    def left_by_filter(self) -> dict[Hashable, Row | Heading]:
+        """Return the rows that contain all the words of the filter."""
+        if not self._words:
+            return self._given
+        return {key: row for key, row in self._given.items() if not isinstance(row, Heading) and self._has_words(row)}
+
+    def _has_words(self, row: Row) -> bool:
+        text = self.haystack(row).casefold()
+        return all(word in text for word in self._words)
+
+    # -- order ------------------------------------------------------------------------------------------------
+
+    @property
+    def order_in_words(self) -> str:
+        """`by median ▾`, for a frame; empty while the rows have their original order."""
+        if self._order is None:
+            named = self.backwards or self._first_order is not None
+            return f"{self.UNSORTED} {'▴' if self.backwards else '▾'}" if named else ""
+        return f"by {self._order.title} {'▴' if self.backwards else '▾'}"
+
+    def sorted_rows(self, rows: dict[Hashable, Row | Heading]) -> dict[Hashable, Row | Heading]:
+        """Return the rows in the chosen order."""
+        if self._order is None or self._order.sort is None:
+            return dict(reversed([*rows.items()])) if self.backwards else rows
+        sort: Callable[[Any], object] = self._order.sort
+        return dict(in_order(rows.items(), lambda pair: sort(pair[1]), backwards=self.backwards))
+
+    def action_sort_by_next(self) -> None:
+        orders: list[TableColumn[Row] | None] = [column for column in self._columns if column.sort is not None]
+        orders = [*orders[1:], *orders[:1]]
+        if self.UNSORTED:
+            orders.insert(0, None)
+        self.sort_by(orders[(orders.index(self._order) + 1) % len(orders) if self._order in orders else 0])
+
+    def action_turn(self) -> None:
+        self.sort_by(self._order, backwards=not self.backwards)
+
+    def sort_by(self, column: TableColumn[Row] | None, *, backwards: bool | None = None) -> None:
+        """Sort by a column, in the current direction unless another is given."""
+        self._order = column
+        self.backwards = self.backwards if backwards is None else backwards
+        self.rearrange()
+        self.refresh()
+        self._bring_into_view()
+        self.post_message(self.Sorted())
 
     # -- drawing ----------------------------------------------------------------------------------------------
 
@@ -268,6 +449,14 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
     def _strip(self, content: Content, style: Style, width: int) -> Strip:
         strips = Visual.to_strips(self, content, width, 1, style, pad=True)
         return strips[0] if strips else Strip.blank(width, style.rich_style)
+
+    def _placed(self, width: int) -> list[Placed[Row]]:
+        return (self._layout if self._layout[0] == width else self._place(width))[1]
+
+    def _place(self, width: int) -> tuple[int, list[Placed[Row]]]:
+        rows = (row for key in self._keys if (row := self.row(key)) is not None)
+        self._layout = (width, placed(self._columns, width, rows))
+        return self._layout
 
     # -- keys and mouse ---------------------------------------------------------------------------------------
 
@@ -308,9 +497,100 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
         return index if index < len(self._keys) else -1
 
     def on_click(self, event: events.Click) -> None:
-        index = self._row_at(event)
-        if index < 0:
+        """Go to the row; sort by a title, and reverse the order at a second click on it."""
+        index, offset = self._row_at(event), event.get_content_offset(self)
+        if index >= 0:
+            self.move_to(index)
+            if event.chain == 2:
+                self.action_choose()
+        if offset is None or offset.y >= self._top:
             return
-        self.move_to(index)
-        if event.chain == 2:
-            self.action_choose()
+        for place in self._placed(self.scrollable_content_region.width):
+            if place.left <= offset.x < place.left + place.width and place.column.sort is not None:
+                self.sort_by(place.column, backwards=place.column is self._order and not self.backwards)
+
+
+class TreeView(RowList[Row], keys="tree"):
+    """A table with rows `inside` others, which the arrow keys open, close and walk.
+
+    Textual's `Tree` draws labels, not columns, and makes a node for each row before it shows the first. Filter and sort
+    order apply to the outermost rows.
+    """
+
+    def __init__(self, columns: Sequence[TableColumn[Row]], *, order: str = "", id: str | None = None) -> None:
+        super().__init__(columns, order=order, id=id)
+        self.opened: set[Hashable] = set()
+        self.opened_at_first: frozenset[Hashable] = frozenset()
+        """Keys of the rows open before the user opened any; Esc does not close them."""
+        self._around: dict[Hashable, Hashable] = {}
+
+    def inside(self, key: Hashable, row: Row) -> Mapping[Hashable, Row]:
+        """Return the rows inside this one, by keys that no other row has; empty if there is nothing to open."""
+        raise NotImplementedError
+
+    def arranged(self) -> dict[Hashable, Row | Heading]:
+        self._around = {}
+        return dict(self._seen(super().arranged()))
+
+    def _seen(self, rows: Mapping[Hashable, Row | Heading]) -> Iterator[tuple[Hashable, Row | Heading]]:
+        for key, row in rows.items():
+            yield key, row
+            if key in self.opened and not isinstance(row, Heading):
+                below = self.inside(key, row)
+                self._around |= dict.fromkeys(below, key)
+                yield from self._seen(below)
+
+    def can_open(self, key: Hashable | None) -> bool:
+        """Return whether that row has rows inside."""
+        row = self.row(key)
+        return row is not None and bool(self.inside(key, row))
+
+    def mark_of(self, key: Hashable) -> str:
+        """Return `▾` for an open row, `▸` for one that can be opened."""
+        return " " if not self.can_open(key) else "▾" if key in self.opened else "▸"
+
+    @property
+    def open_around(self) -> Hashable | None:
+        """Return the key of the open row under the cursor, or of the one that contains it; None if there is none."""
+        key = self.current
+        return key if key in self.opened and self.can_open(key) else self._around.get(key)
+
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
+        """Leave Esc to the screen unless the cursor is in a row that the user opened."""
+        if action == "close_row" and self.open_around not in self.opened - self.opened_at_first:
+            return HIDDEN
+        return super().why_not(action, parameters)
+
+    def action_close_row(self) -> None:
+        key = self.open_around
+        if key is not None:
+            self.opened -= {key}
+            self.move_to_key(key)
+            self.rearrange()
+
+    def action_open(self) -> None:
+        if self.can_open(self.current):
+            self.opened ^= {self.current}
+            self.rearrange()
+
+    def action_spread(self, step: int) -> None:
+        key = self.current
+        if step > 0 and self.can_open(key):
+            self.opened |= {key}
+        elif step < 0 and key in self.opened and self.can_open(key):
+            self.opened -= {key}
+        elif step < 0 and key in self._around:
+            self.move_to_key(self._around[key])
+        self.rearrange()
+
+    def action_open_all(self) -> None:
+        every = set(self._openable(self.left_by_filter()))
+        outermost = list(self.left_by_filter())
+        self.opened = (set(outermost) if len(outermost) == 1 else set()) if every <= self.opened else every
+        self.rearrange()
+
+    def _openable(self, rows: Mapping[Hashable, Row | Heading]) -> Iterator[Hashable]:
+        for key, row in rows.items():
+            if not isinstance(row, Heading) and (below := self.inside(key, row)):
+                yield key
+                yield from self._openable(below)

@@ -14,7 +14,7 @@ from textual.widget import Widget
 from jaxprof.tui.keys import in_words
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import HIDDEN, Guarded
-from jaxprof.tui.kit.screen_bars import KeyBar, ModeBar, ReadingLine, StageTabs, Tab, TooSmall
+from jaxprof.tui.kit.screen_bars import KeyBar, ModeBar, StageTabs, Tab, TooSmall
 from jaxprof.tui.live import LiveChanged
 from jaxprof.tui.profiler import PLACES_OF
 from jaxprof.tui.theme import STYLES
@@ -67,7 +67,6 @@ class SessionScreen(Guarded, Screen[None]):
     def compose(self) -> ComposeResult:
         set_size_classes(self)
         yield ModeBar()
-        yield ReadingLine()
         yield from self.compose_body()
         yield KeyBar()
         yield TooSmall()
@@ -123,9 +122,10 @@ class SessionScreen(Guarded, Screen[None]):
             cast("ExplanationHead", head).show_session(self.profiler.session, self._called)
 
     def show_state(self) -> None:
-        """Update the mode bar and the reading line."""
-        for bar in (*self.query(ModeBar), *self.query(ReadingLine)):
-            bar.show_state()
+        """Update the mode bar, and the keys that depend on what goes on."""
+        for bar in self.query(ModeBar):
+            bar.refresh()
+        self.refresh_bindings()
 
     def take_change(self, runs: frozenset[str], *, replaced: bool) -> None:
         """Show this change of the session and those that the screen missed; out of view, note it for later."""

@@ -1,4 +1,4 @@
-"""The lines above and below every screen: the modes, the progress of reading a profile, the tabs, the keys.
+"""The lines above and below every screen: the modes and the current activity, the tabs, the keys.
 
 Written by hand: Textual's `Header` is a title and a clock, and does not drop its parts by importance; its `Tabs` take
 two lines of the 24, and cannot divide a line into two parts.
@@ -17,9 +17,7 @@ from textual.widgets import Input
 
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.keys import ACTIONS, HIDDEN, IN_MENU, LAST_RANK, key_of
-from jaxprof.tui.kit.drawing import bar
 from jaxprof.tui.kit.guard import Guarded
-from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.profiler import PLACES
 from jaxprof.units import counted, percent
 
@@ -38,10 +36,6 @@ class Bar(Guarded, Widget):
 
 class ModeBar(Bar):
     """The first line: the six screens, the open session, and the current activity. A click on a screen goes there."""
-
-    def show_state(self) -> None:
-        """Redraw the line: the session, the screen or the state of the runs has changed."""
-        self.refresh()
 
     def render(self) -> Content:
         state, session = _state(cast("Profiler", self.app))
@@ -80,40 +74,12 @@ def _state(app: Profiler) -> tuple[str, str]:
             state = "program running"
     if app.opened.silent_since:
         state = app.opened.silent_since
+    if app.reading is not None:
+        fraction = app.reading.progress.fraction
+        share = f"{percent(fraction)} " if fraction is not None else ""
+        state = safe(share + (app.reading.progress.note or f"reading {app.reading.path.name}"))
     name = app.session_path.name.removesuffix(".jaxprof") if app.session_path is not None else ""
     return state, name
-
-
-_BAR = 16
-"""Width of the progress bar in terminal columns."""
-
-
-class ReadingLine(Lines):
-    """The progress of reading a profile, and the key that stops it; hidden while none is being read.
-
-    It takes no focus, so the keys of the screen continue to work.
-    """
-
-    def on_mount(self) -> None:
-        self.show_state()
-
-    def show_state(self) -> None:
-        """Show the progress of the reading, if there is one."""
-        reading = cast("Profiler", self.app).reading
-        if reading is None:
-            self.clear()
-            return
-        note, fraction = reading.progress.note or reading.path.name, reading.progress.fraction
-        share = percent(fraction) if fraction is not None else "starting"
-        stop = f"{key_of('app.stop_reading')} stops"
-
-        def lines(width: int) -> list[Content]:
-            done = bar(fraction, _BAR, "$accent")
-            room = max(8, width - _BAR - columns(share) - columns(stop) - 7)
-            words = shorten(safe(note), room)
-            return [Content.assemble(" ", done, " ", (share, "bold"), "  ", words, "  ", (stop, "$quiet"))]
-
-        self.show((note, fraction), lines)
 
 
 @dataclass(frozen=True, slots=True)

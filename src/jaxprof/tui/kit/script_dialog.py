@@ -1,7 +1,6 @@
 """Starts a user's program: the dialog that asks for its command line, and a rerun.
 
-Both fields are parsed as the user types; an error stands beneath its field, and the program does not start until it is
-corrected.
+It is parsed as the user types; an error stands beneath it, and the program does not start until it is corrected.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ _RECORDED: Mapping[str, type | tuple[type, ...]] = {
 
 
 def read_command(text: str, directory: str) -> ProgramCommand:
-    """Return the program of a command line, as after `python`: `train.py --epochs 1`, `-m package.module`; `directory`
-    is where it runs, if not where jaxprof was started. Raises UsageError."""
-    place = read_directory(directory)
+    """Return the program of a command line, as after `python`: `train.py --epochs 1`, `-m package.module`, which runs
+    in the `directory` where it was recorded, if that is here. Raises UsageError."""
+    place = _place(directory)
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -60,12 +59,9 @@ def read_command(text: str, directory: str) -> ProgramCommand:
     return ProgramCommand(path=given, arguments=tuple(words[1:]), directory=str(place))
 
 
-def read_directory(text: str) -> Path:
-    """Return the working directory of the program. Raises UsageError."""
-    path = with_home(text) if text else Path.cwd()
-    if not path.is_dir():
-        raise UsageError(f"{path} is not a directory", "Leave it empty to run it where jaxprof was started.")
-    return path.resolve()
+def _place(directory: str) -> Path:
+    """Return where a program runs: in its directory if there is one, otherwise where jaxprof was started."""
+    return (Path(directory) if directory and Path(directory).is_dir() else Path.cwd()).resolve()
 
 
 def recorded_command(argv: Sequence[str], directory: str, options: Mapping[str, Any]) -> ProgramCommand:
@@ -79,40 +75,26 @@ def recorded_command(argv: Sequence[str], directory: str, options: Mapping[str, 
     )
 
 
-def _read_here(text: str, texts: Texts) -> None:
-    """Check a command by the directory beside it, which may be wrong itself."""
-    try:
-        read_directory(texts.get("directory", ""))
-    except UsageError:
-        read_command(text, "")
-    else:
-        read_command(text, texts.get("directory", ""))
-
-
 def script_dialog(program: ProgramCommand | None = None, question: str = "") -> FormDialog:
-    """Return the dialog for a program: its command line and its directory."""
+    """Return the dialog for the command line of a program."""
     given = program or ProgramCommand(path="")
-    fields = {
-        "command": FormField(
-            "command", shlex.join(given.argv) if given.path else "",
-            "a file or -m package.module, and arguments as in a shell", _read_here, "train.py --epochs 1", patient=True,
-        ),
-        "directory": FormField(
-            "directory", given.directory, "where it runs; empty: where jaxprof was started",
-            lambda text, _: [read_directory(text)],
-        ),
-    }  # fmt: skip
+    field = FormField(
+        "command", shlex.join(given.argv) if given.path else "",
+        "a file or -m package.module, and arguments as in a shell",
+        lambda text: [read_command(text, given.directory)], "train.py --epochs 1",
+    )  # fmt: skip
     options = [f"{name.replace('_', ' ')} {value}" for name in _RECORDED if (value := getattr(given.options, name))]
-    words = " ".join(filter(None, (question, f"It is recorded with {', '.join(options)}." if options else "")))
-    return FormDialog("Profile a script", fields, "Run", "runs it", question=words)
+    place = f"It runs in {_place(given.directory)}." if given.directory else ""
+    words = (question, place, f"It is recorded with {', '.join(options)}." if options else "")
+    return FormDialog("Profile a script", {"command": field}, "Run", "runs it", question=" ".join(filter(None, words)))
 
 
 def ask_for_program(app: Profiler, program: ProgramCommand | None = None, question: str = "") -> None:
     """Ask for a program, by default any, and start it."""
+    given = program or ProgramCommand(path="")
 
     def start(texts: Texts) -> None:
-        options = program.options if program is not None else RecordingOptions()
-        app.start_program(replace(read_command(texts["command"], texts["directory"]), options=options))
+        app.start_program(replace(read_command(texts["command"], given.directory), options=given.options))
 
     script_dialog(program, question).ask(app, start)
 
@@ -125,7 +107,7 @@ def rerun_program(app: Profiler, run: Run, *, capture: bool = False) -> None:
     """Start the program of `run` again; `capture`: with a capture window, if the program had none.
 
     A program that this app itself started runs at once. One that a session file names, or that gets a capture, is shown
-    first: a file from elsewhere must not make anybody run code unseen.
+    first: a file from elsewhere must not make anybody run code unseen. Raises UsageError for one that was fetched.
     """
     live = app.live
     ours = live.program is not None and live.session is not None and live.session.runs.get(run.id) is run
@@ -136,11 +118,7 @@ def rerun_program(app: Profiler, run: Run, *, capture: bool = False) -> None:
 
     started = run.program.started if run.program is not None else None
     if app.session_path is not None and not ours:
-        try:
-            refuse_fetched(app.session_path, started.directory if started is not None else "")
-        except UsageError as error:
-            app.tell(error)
-            return
+        refuse_fetched(app.session_path, started.directory if started is not None else "")
     program = ProgramCommand(path="")
     if started is not None:
         program = recorded_command(started.argv, started.directory, started.options)

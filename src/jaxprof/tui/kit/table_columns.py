@@ -1,6 +1,6 @@
 """Columns as data: the cell of a row, the width, and which column gives way first in a narrow terminal.
 
-Every table of the app uses these columns, whether it scrolls (`TableView`) or stands among other lines. Pure functions.
+Every table of the app uses these columns, whether it scrolls (`RowList`) or stands among other lines. Pure functions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from jaxprof.text import columns, safe
 from jaxprof.tui.kit.drawing import Cut, cell, hang
 
 if TYPE_CHECKING:
-    from jaxprof.facts import Fact
     from jaxprof.report.renderers import Piece, Table
 
 Row = TypeVar("Row")
@@ -191,12 +190,6 @@ def header_line(
             title = f"{arrow} {title}" if right else f"{title} {arrow}"
         titles.append(cell(title, place.width, "bold" if place.column is sorted_by else "", right=right))
     return _joined(titles, layout)
-
-
-def of_column(column: Fact[Row], width: int, *, sorts: bool = False, **layout: Any) -> TableColumn[Row]:
-    """Return a list column for a column of a report, or of a relation's facts."""
-    sort = column.reader() if sorts else None
-    return TableColumn(column.title or "", column.text, width, right=column.is_right, sort=sort, **layout)
 
 
 def table_lines(table: Table[Any], width: int) -> Iterator[Content]:

@@ -16,8 +16,8 @@ from textual.content import Content
 from jaxprof.text import columns
 from jaxprof.tui.kit.drawing import cell, stacked
 from jaxprof.tui.kit.guard import HIDDEN
+from jaxprof.tui.kit.row_list import Heading, TreeView
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
-from jaxprof.tui.kit.table_view import Heading, TreeView
 from jaxprof.units import integer, percent_or_less, seconds
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from jaxprof.tui.kit.drawing import bar, hang, stacked, whole_parts
 from jaxprof.tui.kit.guard import HIDDEN, Guarded, in_thread
 from jaxprof.tui.kit.picture import Lines, Picture
 from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot, seconds_tick, whole_tick
+from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
-from jaxprof.tui.kit.table_view import TableView
 from jaxprof.units import UNKNOWN, bytes_, counted
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ STYLES = {
 OTHER = ("█", "$quiet")
 
 
-class BufferList(TableView["LiveValue"], keys="buffers"):
+class BufferList(RowList["LiveValue"], keys="buffers"):
     """The largest buffers and their source locations."""
 
     EMPTY = "The buffers are unknown."

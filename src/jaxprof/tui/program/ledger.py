@@ -23,8 +23,8 @@ from jaxprof.tui.kit.dialogs import TextDialog
 from jaxprof.tui.kit.drawing import bar, cell, hang
 from jaxprof.tui.kit.format import place_in_full, place_text
 from jaxprof.tui.kit.python_source import SourceLines
+from jaxprof.tui.kit.row_list import TreeView
 from jaxprof.tui.kit.table_columns import Cell, Drawing, TableColumn, either, in_order
-from jaxprof.tui.kit.table_view import TreeView
 from jaxprof.units import integer, percent, seconds
 
 if TYPE_CHECKING:

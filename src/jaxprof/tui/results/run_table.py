@@ -32,8 +32,8 @@ from jaxprof.tui.kit.format import (
 )
 from jaxprof.tui.kit.guard import in_thread
 from jaxprof.tui.kit.program_summary import in_a_line
+from jaxprof.tui.kit.row_list import Heading, RowList, TextRow
 from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn, either
-from jaxprof.tui.kit.table_view import Heading, TableView, TextRow
 from jaxprof.units import WIDEST_HALF, bytes_, percent, scaled, seconds
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _extra(title: str, width: int, priority: int, text: Callable[[RunResult], st
     return TableColumn(title, text, width, right=True, style="$text-muted", priority=priority)
 
 
-class RunTable(TableView[RunResult]):
+class RunTable(RowList[RunResult]):
     """Rows of runs, under the headings of their groups."""
 
     UNSORTED = "as planned"

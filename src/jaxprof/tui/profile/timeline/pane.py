@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 WHEEL_ZOOM = 1.25
 
 
-class TimelineView(RowList, keys="timeline"):
+class TimelineView(RowList[Place], keys="timeline"):
     """Lanes over time, whose rows are the lines of `browse`, the state of the view. The keys call its methods."""
 
     class Moved(Message):
@@ -317,6 +317,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         browse, box = self.view.browse, self.query_one("#lane-box")
         cursor, step = self.query_one("#cursor-facts", Lines), self.query_one("#step-facts", Lines)
         under = browse.under_cursor
+        self.query_one("#timeline-facts").display = under is not None
         if under is None:
             box.styles.height = "1fr"
             box.border_subtitle = Content("")
