@@ -133,10 +133,13 @@ class Camera:
             while not condition():
                 await self.pilot.pause(0.1)
 
-    async def shoot(self, name: str, *keys: str, settle: float = 1.0) -> None:
-        """Presses `keys`, lets the screen settle, and writes its picture."""
+    async def shoot(self, name: str, *keys: str, on: str = "", settle: float = 1.0) -> None:
+        """Presses `keys`, lets the screen settle, and writes its picture. Raises RuntimeError if the screen is of
+        another class than `on`: its keys have changed."""
         await self.pilot.press(*keys)
         await self.pilot.pause(settle)
+        if on and type(self.app.screen).__name__ != on:
+            raise RuntimeError(f"{name}: {' '.join(keys)} leads to {type(self.app.screen).__name__}, not to {on}")
         (HERE / f"{name}{self.suffix}.svg").write_text(picture_of(self.app))
         print(f"{name}{self.suffix}.svg")
 
@@ -145,35 +148,37 @@ async def take_finished(camera: Camera, sweep: Path, program: Path) -> None:
     """Every screen on finished sessions."""
     app = camera.app
     await camera.until(lambda: len(app.session.runs) > 0 and app.devices.asked)
-    await camera.shoot("home", "1", settle=3.0)  # a few readings, so that the sparklines have a shape
+    await camera.shoot("home", "1", on="HomeScreen", settle=3.0)  # a few readings, so that the sparklines have a shape
     app.action_go("results")
-    await camera.shoot("results")
-    await camera.shoot("detail", "down", "down", "enter")
+    await camera.shoot("results", on="ResultsScreen")
+    await camera.shoot("detail", "down", "down", "enter", on="ResultsScreen")
     await camera.pilot.press("escape", "home", "space", "down", "space")
     await camera.shoot("compare", "c", settle=3.0)
     await camera.pilot.press("escape")
     app.action_go("results")
     await camera.pilot.pause()
     await camera.pilot.press("end")  # the step of the example, compiled
-    await camera.shoot("hlo", "m", "h", settle=4.0)
-    await camera.shoot("hlo-text", "enter", settle=2.0)
-    await camera.pilot.press("m", "i")
-    await camera.shoot("roofline", "m", "4", settle=3.0)
-    await camera.shoot("timeline", "5", "m", "t", "down", *["m", "full_stop"] * 12, *["plus"] * 3, settle=3.0)
-    await camera.shoot("compile", "m", "b", settle=2.0)
-    await camera.shoot("memory", "6", settle=2.0)
+    await camera.shoot("hlo", "4", on="HloScreen", settle=4.0)
+    await camera.shoot("hlo-text", "enter", on="HloScreen", settle=2.0)
+    await camera.pilot.press("escape")
+    await camera.shoot("roofline", "m", "4", on="HloScreen", settle=3.0)
+    await camera.shoot(
+        "timeline", "5", "m", "t", "down", *["m", "full_stop"] * 12, *["plus"] * 3, on="ProfileScreen", settle=3.0
+    )
+    await camera.shoot("compile", "m", "b", on="ProfileScreen", settle=2.0)
+    await camera.shoot("memory", "6", on="ProfileScreen", settle=2.0)
     await camera.shoot("help", "question_mark")
     await camera.pilot.press("escape")
     app.open_session(sweep)
     await camera.until(lambda: app.session_path == sweep)
     app.action_go("results")
-    await camera.shoot("sweep", "home", settle=2.0)
+    await camera.shoot("sweep", "home", on="ResultsScreen", settle=2.0)
     app.open_session(program)
     await camera.until(lambda: app.session_path == program)
     app.action_go("program")
-    await camera.shoot("program", "3", "down", settle=2.0)
-    await camera.shoot("findings", "m", "f", settle=2.0)
-    await camera.shoot("flame", "5", "m", "O", settle=2.0)
+    await camera.shoot("program", "3", "down", on="ProgramScreen", settle=2.0)
+    await camera.shoot("findings", "m", "f", on="ProgramScreen", settle=2.0)
+    await camera.shoot("flame", "5", "m", "O", on="ProfileScreen", settle=2.0)
 
 
 async def take_job(camera: Camera, job: Path) -> None:
@@ -185,7 +190,7 @@ async def take_job(camera: Camera, job: Path) -> None:
     await camera.until(
         lambda: bool(app.screen.query(ProcessList)) and app.screen.query_one(ProcessList).grid is not None
     )
-    await camera.shoot("job", *["right"] * 6, settle=2.0)
+    await camera.shoot("job", *["right"] * 6, on="JobScreen", settle=2.0)
 
 
 async def take_running(camera: Camera) -> None:

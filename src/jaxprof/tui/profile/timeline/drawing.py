@@ -40,7 +40,7 @@ _NOTHING = -1
 STYLES: Mapping[str, str] = {
     "matmul, conv": "$phase-compile", "fusion": "$phase-run", "reduction": "$phase-lower", "copies": "$phase-transfer",
     "collective": "$phase-first", "kernel": "$better", "programs": "$baseline", "dispatch": "$phase-trace",
-    "waiting": "$text-disabled", "host": "$quiet", "counters": "$accent", "busy": "$phase-run",
+    "waiting": "$text-disabled", "host": "$quiet", "counters": "$accent", "busy": "$success",
 }  # fmt: skip
 """The colour of each kind."""
 _HIT = "$accent"
