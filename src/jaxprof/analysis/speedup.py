@@ -126,9 +126,8 @@ def _compared(baseline: Run, run: Run) -> TimeComparison:
     pairs = zip(baseline.launches, run.launches, strict=False)
     launches = [launch for theirs, ours in pairs if (launch := _ordered_turns(theirs, ours)) is not None]
     if not launches:
-        return compare_apart(
-            *(middle(side.samples("run")) if side.samples("run") else None for side in (baseline, run))
-        )
+        samples = baseline.samples("run"), run.samples("run")
+        return compare_apart(*(middle(each) if each else None for each in samples))
     return compare(
         launches,
         by_width=run.plan.until_half_width is not None,

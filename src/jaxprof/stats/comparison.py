@@ -53,7 +53,7 @@ class TimeComparison:
     """Number of units from which the interval is computed."""
     unit: Unit
     launches: int
-    """Number of launches with both sides; if measured apart, the fewer of the two sides' launches."""
+    """Number of launches with both sides; 1 if measured apart."""
     between_share: float | None
     """Share (0..1) of the variance of one launch's log ratio that its blocks do not explain: the differences between
     processes. Near 0, longer launches help; near 1, only more of them. None with one launch."""

@@ -44,9 +44,12 @@ def preempted(device, host, waited, delay, unseen=0.0):
     return delayed(made.steady(40, states, lines), delay)
 
 
-def kept_waiting(data, delay):
+def kept_waiting(data, delay, unseen=0.0):
     """A loop that makes its data for so long of each second, and waited for a processor meanwhile."""
-    return delayed(loop(made.line(30, data, "data", "prepare", under=86)), delay)
+    lines = [made.line(30, data, "data", "prepare", under=86), made.line(88, unseen, "host_busy", kind="unseen")]
+    device = made.line(88, 1 - data - unseen, "device_busy", "step")
+    states = {"data": data, "host_busy": unseen, "device_busy": device["seconds"]}
+    return delayed(made.steady(40 if unseen else 10, states, [*lines, device]), delay)
 
 
 def within(inner=0):
@@ -210,6 +213,13 @@ LOOPS = {
     ],
     "unless one part is most of the time however it waited": [*kept_waiting(0.94, 0.6), on("cpu")],
     "what it takes itself may be less than the device": [*kept_waiting(0.8, 0.65), on("cpu")],
+    "nor were there fewer waits because nobody saw what the time went to": [
+        *kept_waiting(0.8, 0.62, unseen=0.15),
+        on("cpu"),
+    ],
+    "waits in calls may have been the device's": [*preempted(0.05, 0.65, 0.3, delay=0.6), on("cpu")],
+    "or a smaller part than what Python takes itself": [*preempted(0.02, 0.83, 0.15, delay=0.6), on("cpu")],
+    "clocks of waits that are nearly all of it leave nothing": [*kept_waiting(0.96, 0.95), on("cpu")],
     "nobody sees what a device of the same processors waited": [*delayed(inline(0.95, 0.05, 1e-3), 0.6), on("cpu")],
     "a device of its own was not": [*preempted(0.2, 0.3, 0.5, delay=0.7), on("gpu")],
     "Python takes longer however it was kept waiting": preempted(0.05, 0.45, 0.5, delay=0.7),

@@ -220,6 +220,8 @@ class HotLoop:
     preempted: float = 0.0
     """Seconds in which the thread waited for a processor, in a call in which it may have waited for the device before;
     they are in none of the parts, nor in `unknown`."""
+    waited: float = 0.0
+    """Seconds for which the thread waited for a processor elsewhere, in the parts and in `unknown`."""
     undelayed: Mapping[str, float] = field(default_factory=dict)
     """`parts` without the time for which the thread waited for a processor."""
     shares_processors: bool = False
@@ -297,7 +299,8 @@ def loop_figures(
     staged = [spot for spot in inside if spot.kind in STAGES]
     waiting = [spot for spot in spots if spot.kind == PREEMPTED and (key is None or spot.site_in(key))]
     preempted = sum(spot.seconds for spot in waiting)
-    delayed = _delayed_share(steady, sum(spot.delay for spot in (*steady, *waiting)) - preempted)
+    waited = max(0.0, sum(spot.delay for spot in (*steady, *waiting)) - preempted)
+    delayed = _delayed_share(steady, waited)
     idle = sum(spot.seconds for spot in spots if spot.kind == IDLE and (key is None or spot.site_in(key)))
     passes = times.passes(sum(spot.seconds for spot in steady) + preempted + idle)
     steady = _called_back(steady, key, passes, rows, empty_call, 1 / (1 - delayed))
@@ -336,6 +339,7 @@ def loop_figures(
         launching=launching,
         brief_call=_least_arguments(called),
         preempted=preempted,
+        waited=waited,
         undelayed=_undelayed(parts, _running_seconds(steady, launching, part), delayed),
         shares_processors=shares_processors,
         calls_python=calls_python,
@@ -343,10 +347,10 @@ def loop_figures(
     )
 
 
-def _delayed_share(spots: Sequence[Spot], delay_seconds: float) -> float:
+def _delayed_share(spots: Sequence[Spot], waited: float) -> float:
     """Return the share of the running time in which the thread waited for a processor."""
     running = sum(spot.seconds for spot in spots if _may_be_delayed(spot))
-    return min(_MOST_DELAYED, max(0.0, delay_seconds) / running) if running else 0.0
+    return min(_MOST_DELAYED, waited / running) if running else 0.0
 
 
 def _undelayed(parts: Mapping[str, float], running: Mapping[str, float], delayed: float) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """The loops of a program: how many steps they took, how long these were, and which lines of theirs were timed.
 
-A step is one iteration of a loop. Its figures come from steps that were counted or timed while the program ran, never
-from samples, which are only a second source for the time spent in the loop.
+A step is one iteration of a loop. The figures come from steps that were counted or timed while the program ran; samples
+are a second source for the time spent in the loop, and time the steps that only a counter of the program tells.
 """
 
 from __future__ import annotations

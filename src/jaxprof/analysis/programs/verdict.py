@@ -125,8 +125,7 @@ def _undelayed_share(name: str, loop: HotLoop) -> float | None:
     parts = loop.undelayed or loop.parts
     known = sum(parts.values())
     if loop.shares_processors:
-        waited = loop.preempted + sum(loop.parts.values()) - known
-        ordered = waited <= loop.seconds / 2
+        ordered = loop.preempted + loop.waited <= loop.seconds / 2
     else:
         ordered = parts[name] > max(seconds for part, seconds in parts.items() if part != name) + loop.unknown
     if ordered:
@@ -136,14 +135,13 @@ def _undelayed_share(name: str, loop: HotLoop) -> float | None:
 
 
 def _least_share(name: str, loop: HotLoop) -> float:
-    """Return the share that a part has at least, with the waits for a processor and without them: what is unknown, and
-    waits in calls, are other parts', and all other waits were in this one. 0 for a device that is made of the same
-    processors, whose own waits nobody sees."""
-    if name == DEVICE and loop.shares_processors:
+    """Return the share that a part has at least without the waits for a processor: what is unknown, and waits in calls,
+    are other parts', and all other waits were in this one. 0 for a device that is made of the same processors, whose
+    own waits nobody sees."""
+    ran = loop.parts[name] - loop.waited
+    if ran <= 0 or (name == DEVICE and loop.shares_processors):
         return 0.0
-    waited = sum(loop.parts.values()) - sum((loop.undelayed or loop.parts).values())
-    ran = max(0.0, loop.parts[name] - waited)
-    return min(loop.parts[name] / loop.seconds, ran / max(loop.own_seconds - waited, ran)) if ran else 0.0
+    return ran / (loop.seconds - loop.waited)
 
 
 def _no_verdict(loop: HotLoop, reason: str, needs_seconds: float | None) -> Verdict:
