@@ -81,6 +81,13 @@ def test_completion_fetches_nothing(monkeypatch):
     assert offered("gs://bucket/run.jaxprof.d", "--") == offered("--")
 
 
+def test_a_completion_ends_well(call, monkeypatch):
+    for variable, value in (("_JAXPROF_COMPLETE", "bash_complete"), ("COMP_WORDS", "jaxprof ex"), ("COMP_CWORD", "1")):
+        monkeypatch.setenv(variable, value)
+    said = call()
+    assert (said.code, said.out) == (0, "plain,explain\nplain,export\n")
+
+
 def test_what_is_offered_belongs_to_what_was_typed(kept):
     words = {line: offered(*shlex.split(line.replace("KEPT", str(kept)))) for line in cases("completion.txt")}
     held_cases("completion.txt", {line: "".join(f"  {word}\n" for word in found) for line, found in words.items()})

@@ -1,9 +1,10 @@
 """The copy of a folder in a store: of stores that work, are slow, break and change."""
 
 import os
+import socket
 import threading
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -193,6 +194,20 @@ def test_a_web_server_that_sends_without_end_or_nothing_is_given_up(liar, place,
     assert what in refused.value.what
     assert not list(fetched_folder().rglob("*.partial"))
     assert not list(fetched_folder().rglob("*.jaxprof"))
+
+
+def test_a_web_server_that_takes_no_connection_is_given_up(monkeypatch):
+    pytest.importorskip("aiohttp")
+    monkeypatch.setattr("jaxprof.remote.mirror._SILENT_SECONDS", 0.5)
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as waiting:
+        for _ in range(4):
+            waiting.enter_context(one := socket.socket())
+            one.setblocking(False)
+            one.connect_ex(full.getsockname())
+        began = time.monotonic()
+        with pytest.raises(FileRefusedError, match="cannot be reached"):
+            Mirror(RemotePlace(f"http://127.0.0.1:{full.getsockname()[1]}/a.jaxprof")).refresh()
+        assert time.monotonic() - began < 20
 
 
 def test_all_of_it_takes_no_longer_than_the_limit(folder, monkeypatch):

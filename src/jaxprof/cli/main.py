@@ -199,7 +199,7 @@ def _run(arguments: list[str] | None, started: Started | None) -> int | None:
             code = cli.main(args=arguments, prog_name="jaxprof", standalone_mode=False)
         return code
     except SystemExit as error:
-        if _is_clicks(error):  # so it ends where the reader of its help is gone
+        if error.code and _is_clicks(error):  # so it ends where the reader of its help is gone; a completion with 0
             raise ReaderGone from error
         raise
     except (JaxprofError, OSError, click.ClickException) as error:

@@ -320,7 +320,7 @@ def _web_options() -> dict[str, Any]:
     """Return options with which no file is too long for a web server, and none that sends nothing is waited for."""
     from aiohttp import ClientTimeout
 
-    return {"client_kwargs": {"timeout": ClientTimeout(total=None, sock_read=_SILENT_SECONDS)}}
+    return {"client_kwargs": {"timeout": ClientTimeout(sock_connect=_SILENT_SECONDS, sock_read=_SILENT_SECONDS)}}
 
 
 def _stored(name: str, path: str, info: Mapping[str, Any]) -> StoredFile:
