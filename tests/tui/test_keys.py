@@ -5,6 +5,7 @@ import importlib
 import inspect
 import os
 import pkgutil
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -224,6 +225,16 @@ def test_the_document_lists_the_keys():
     if os.environ.get("UPDATE_KEYS"):
         DOCUMENT.write_text(head + mark + as_markdown())
     assert DOCUMENT.read_text() == head + mark + as_markdown()
+
+
+def test_what_the_changelog_names_for_former_keys_is_there():
+    text = (DOCUMENT.parents[1] / "CHANGELOG.md").read_text()
+    table = text.partition("| keys of 0.1.0 | now |\n|---|---|\n")[2].partition("\n\n")[0]
+    named = {
+        key.removeprefix("5 ") for row in table.splitlines() for key in re.findall("`([^`]+)`", row.split(" | ")[1])
+    }
+    assert len(named) > 30
+    assert named <= {shown(key) for group in GROUPS.values() for action in group.keys for key in keys_of(action)}
 
 
 def test_keys_are_written_as_people_write_them_and_a_text_names_the_key_that_the_user_has():
