@@ -77,6 +77,11 @@ def test_one_thing_is_not_several():
     assert units.counted(2, "kernel writes", "kernels write") == "2 kernels write"
 
 
+def test_how_many_more_names_follow_is_a_number_like_others():
+    assert units.and_more(["a", "b"], 2) == "a, b"
+    assert units.and_more([*"ab", *range(1234)], 2) == "a, b and 1\u202f234 more"
+
+
 def test_a_missing_file_names_its_neighbours_or_the_folder(tmp_path):
     (tmp_path / "train.py").touch()
     assert missing_file(tmp_path / "trian.py").hint == "Similar names there: train.py."

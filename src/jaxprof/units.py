@@ -200,7 +200,7 @@ def value_text(value: object) -> str:
 def and_more(names: Collection[str], most: int) -> str:
     """Return the first `most` of some names, and how many follow: `a, b and 3 more`."""
     more = len(names) - most
-    return ", ".join(list(names)[:most]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(list(names)[:most]) + (f" and {integer(more)} more" if more > 0 else "")
 
 
 def counted(count: int, one: str, many: str = "") -> str:

@@ -43,11 +43,11 @@ def test_without_a_session_it_says_how_to_make_one(words, call, state_home):
 
 
 def test_the_findings_of_hlo_alone_are_those_of_hlo(call, tmp_path):
-    file = tmp_path / "step.hlo"
+    file = tmp_path / "a step.hlo"
     file.write_text(STEP_HLO)
     said = call("explain", file)
     assert said.code == ExitCode.USAGE
-    assert f"jaxprof hlo {file} --findings" in " ".join(said.err.split())
+    assert f"jaxprof hlo '{file}' --findings" in " ".join(said.err.split())
 
 
 def test_what_to_ask_next_verifies_a_fix_or_fills_what_is_unknown(call, tmp_path):

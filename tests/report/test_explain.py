@@ -173,11 +173,13 @@ def measured(run, variant, how, median, **once):
 )
 def test_the_conclusion_is_about_what_is_deployed_and_op_by_op_has_a_line_of_its_own(first_call, lines):
     op_by_op = measured("r1", "jax", "eager", 8e-3, first_run=first_call)
-    session = made_runs.session(op_by_op, measured("r2", "jit", "jit", 2e-3, compile=0.5, first_run=0.1))
-    found = conclusion(explanation(session, "s"))
+    jitted = [measured("r2", "jit", "jit", 2e-3, compile=0.5, first_run=0.1)]
+    found = conclusion(explanation(made_runs.session(op_by_op, *jitted), "s"))
     assert [line[: len(wanted)] for line, wanted in zip(found.cost.split("\n"), lines, strict=True)] == lines
     shown = [line for line in conclusion_lines(found) if "op by op" in line]
     assert [line.startswith(" " * 13 + "op by op, r1") for line in shown] == [True] * (len(lines) - 1)
+    unknown = conclusion(explanation(made_runs.session(measured("r1", "jax", "eager", 3.0), *jitted), "s"))
+    assert "op by op" not in unknown.cost, "its first call was not timed"
     alone = conclusion(explanation(made_runs.session(op_by_op), "s"))
     assert alone.cost == "r1 f jax cpu:0: 8.00 ms a call", "where nothing is under jit"
 

@@ -181,7 +181,8 @@ def _runs_cost(session: Session) -> tuple[str, str]:
     jitted = [result for result in measured if result.run.plan.how == "jit"]
     run = max(jitted or compiled or measured, key=_start_seconds)
     cost = _first_call_text(run)
-    op_by_op = max((each for each in measured if each.run.plan.how == "eager"), key=_start_seconds, default=run)
+    started = (each for each in measured if each.run.plan.how == "eager" and each.one_time_phases)
+    op_by_op = max(started, key=_start_seconds, default=run)
     if (took := _start_seconds(op_by_op)) > _start_seconds(run):
         cost += f"\nop by op, {_name(op_by_op)}: {seconds(took)} up to the end of the first call"
     return cost, _run_certainty(session, run)

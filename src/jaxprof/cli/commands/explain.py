@@ -60,9 +60,10 @@ def _explain(file: str, most: int) -> Explanation:
     if kind is Kind.JOB:
         return explained_job(path)
     from jaxprof.analysis.explain.derive import explanation
+    from jaxprof.analysis.explain.model import command as shell_line
 
     if kind is Kind.HLO:
-        raise UsageError(f"{file} is HLO, which has no times", f"Its findings: jaxprof hlo {file} --findings")
+        raise UsageError(f"{file} is HLO, which has no times", f"Its findings: {shell_line('hlo', file, '--findings')}")
     if path.suffix == ".py" and path.is_file():
         what = f"{file} is a program that has not been recorded"
         raise UsageError(what, f"jaxprof script {file}, then jaxprof explain.")
