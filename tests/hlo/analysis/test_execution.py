@@ -75,7 +75,10 @@ def test_trip_counts(start, step, limit, direction, known, expected):
     turned = text("limit, i", direction.translate(str.maketrans("LG", "GL"))).replace("add(i, step)", "add(step, i)")
     assert str(_counts(turned)["y"]) == expected
     if not known:
-        assert _counts(turned.replace("add(step, i)", "add(i, i)"))["y"] is None
+        for unknown in ("add(i, i)", "add(step, half)", "add(half, half)", "add(step, i, i)", "add(step)"):
+            damaged = turned.replace("next =", "half = f32[] constant(0.5)\n      next =").replace("add(step, i)", unknown)
+            assert _counts(damaged)["y"] is None
+        assert _counts(turned.replace("limit, i)", "limit, i, i)"))["y"] is None
 
 
 def test_nested_loops_multiply_and_conditions_run_once_more():

@@ -194,7 +194,7 @@ def _from_condition(loop: Instruction) -> int | None:
     body, condition = roots if len(roots) == 2 else (None, None)
     compare = _followed(condition)
     compared = _operands(compare) if compare is not None and compare.opcode == "compare" else []
-    if compare is None or len(compared) < 2:
+    if compare is None or len(compared) != 2:
         return None
     counter, limit = compared
     direction = compare.instruction.string("direction")
@@ -228,10 +228,11 @@ def _step(value: Value | None, member: tuple[int, ...]) -> int | None:
             break
         operands = _operands(value)
         added = [constant for operand in operands if (constant := _constant(operand)) is not None]
-        if len(operands) != 2 or len(added) != 1:
+        others = [operand for operand in operands if _constant(operand) is None]
+        if len(added) != 1 or len(others) != 1:
             return None
         total += added[0]
-        value = next(operand for operand in operands if operand.opcode != "constant")
+        value = others[0]
     return total if value is not None and value.opcode == "parameter" and value.member == member else None
 
 
