@@ -37,6 +37,9 @@ def test_what_a_shape_says():
         # 10 rows of 100 in tiles of 8 by 128: 16 rows of 128
         f32[10,100]{1,0:T(8,128)}       padded_bytes  8192
         f32[10,100]{0,1:T(8,128)}       padded_bytes  53248
+        # an order that is none, as damaged text has it: no tile
+        f32[10,100]{1,3:T(8,128)}       padded_bytes  4000
+        f32[10,100]{1,1:T(8,128)}       padded_bytes  4000
         (f32[10]{0:T(128)}, f32[3])     padded_bytes  524
     """):
         shape = parse_shape(text)

@@ -125,7 +125,7 @@ class Shape:
         if not self.is_array or self.layout is None or not self.layout.tiles:
             return self.bytes
         tile = self.layout.tiles[0]
-        if None in tile or len(self.layout.minor_to_major) != self.rank or UNBOUNDED in self.dimensions:
+        if None in tile or sorted(self.layout.minor_to_major) != [*range(self.rank)] or UNBOUNDED in self.dimensions:
             return self.bytes
         physical = [self.dimensions[number] for number in reversed(self.layout.minor_to_major)]
         physical = [1] * (len(tile) - len(physical)) + physical

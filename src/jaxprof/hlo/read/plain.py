@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 # Sizes of at most 18 digits in all cannot exceed the 64 bits in which XLA counts elements: `shape.py` refuses others.
-_ARRAY: Final = r"[a-z][a-z0-9]*+\[[\d,<=]{0,18}\](?:\{[^{}\n\"]*+\})?"
+_SIZE: Final = r"(?:<=)?\d++"
+_SIZES: Final = rf"(?=[^\]]{{0,18}}\])(?:{_SIZE}(?:,{_SIZE})*+)?"
+_ARRAY: Final = rf"[a-z][a-z0-9]*+\[{_SIZES}\](?:\{{[^{{}}\n\"]*+\}})?"
 _SHAPE: Final = rf"(?:{_ARRAY}|\((?:(?:/\*index=\d++\*/)?{_ARRAY}(?:, )?)*+\))"
 _BEGINNING: Final = r"[ \t]*+(?:ROOT )?%?"
 _NAME: Final = r"[^\s=%,(){}\"/]++"
