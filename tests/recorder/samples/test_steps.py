@@ -289,6 +289,24 @@ def test_lines_of_a_function_that_the_loop_calls_are_timed_beside_it(monkeypatch
     assert [code for code, _ in clock.compiled] == [_books.__code__], "told once"
 
 
+def _descend(depth=1):
+    if depth:
+        _descend(depth - 1)
+    abs(-1)
+
+
+@monitored
+def test_a_call_around_a_call_of_the_same_function_has_no_time():
+    """Only its rest is seen."""
+    clock = monitored_loop.MonitoredLines(threading.get_ident())
+    begun = clock.begin(_inner(_train.__code__), [_descend.__code__])
+    _train(20, _descend)
+    clock.close()
+    times = LineTimes(0)
+    times.take(begun[1][_descend.__code__])
+    assert len(times.intervals) == 10
+
+
 def _books():
     sum(range(10))
     abs(-1)
@@ -435,6 +453,16 @@ def test_short_passes_are_counted_by_their_number():
     numbered = [event for event in events if event.found_by == "number"]
     assert numbered[0].numbered_by == "step"
     assert max(max(event.counts) for event in numbered) > 5000
+
+
+@monitored
+def test_few_short_passes_are_recorded_before_the_next_look():
+    counter = _counter(loops_of(_short.__code__)[0])
+    counter.look()
+    _short(monitored_loop.MOST_MOMENTS)
+    recorded = len(counter.passes._watched.moments)
+    counter.close()
+    assert recorded < monitored_loop.MOST_MOMENTS / 10
 
 
 @monitored

@@ -8,7 +8,8 @@ lines are unknown there.
 
 Both kinds of events share one tool number, since Python leaves only two free. A tool has one set of local events for a
 code object, so the end of a spell leaves the events of the iterations on. One event costs 0.2 to 0.4 µs per iteration:
-2 % of an iteration of 20 µs. So the ends of iterations are reported only as long as few of them come between two looks.
+2 % of an iteration of 20 µs. So the ends of iterations are recorded only as long as the iterations are longer: the first
+ones after each look decide, in the callback, because a loop of microseconds would record thousands until the next look.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ _SITES_AT_MOST: Final = 100
 MOST_MOMENTS: Final = 20_000
 """Limit for the moments that wait for the sampler's thread. A loop that reaches it has iterations too short to record
 each, or is in a process that the program forked, where that thread does not run."""
+SHORTEST_SECONDS: Final = 50e-6
+"""Mean length of iterations whose ends are recorded, at about 0.3 µs each. Measured by bench/passes.py."""
+_FEWEST: Final = 200
+"""Number of iterations since the last look from which their mean decides: a short burst of them costs next to nothing."""
 
 _Callback = Callable[[object, int, int], object]
 
@@ -119,10 +124,26 @@ class WatchedPasses:
     """Values of the counters at some of these moments, always added before the moment."""
     wanted: list[None] = field(default_factory=list)
     """One entry for each of the next iterations at whose end the counters are read."""
+    since: float = field(default_factory=time.monotonic)
+    """When the moments were last taken."""
+    limit: int = _FEWEST
+    """Number of moments at which `is_full` decides next whether more are recorded. It doubles, so that what is recorded
+    before iterations are found too short costs at most twice what those of `SHORTEST_SECONDS` cost."""
+    short: bool = False
+    """Whether iterations are too short to record each; then none is recorded any longer."""
+
+    def is_full(self) -> bool:
+        """Return whether no more moments are recorded until these are taken."""
+        count = len(self.moments)
+        self.short = self.short or time.monotonic() - self.since < SHORTEST_SECONDS * count
+        if not self.short:
+            self.limit = min(2 * count, MOST_MOMENTS)
+        return self.short or count >= MOST_MOMENTS
 
     def take(self) -> tuple[list[float], dict[float, Values]]:
         """Return the moments since the last call, and the counters read at some of them, or right after."""
         moments = [self.moments.popleft() for _ in range(len(self.moments))]
+        self.since, self.limit = time.monotonic(), _FEWEST
         return moments, dict(self.read.popleft() for _ in range(len(self.read)))
 
 
@@ -175,7 +196,7 @@ def _spell_callbacks(
 
     def returned(code: CodeType, offset: int, value: Any) -> object:
         if code in calls:
-            return called_at(code, JUMP)
+            return called_at(code, JUMP, LEFT)  # the function may have called itself
         further = watched[2](code, offset, value) if watched is not None else disable
         if len(moments) >= most:
             return further
@@ -349,11 +370,11 @@ def _watch_callbacks(watched: WatchedPasses, main_thread: int) -> tuple[_Callbac
     code, begins = watched.loop.code, watched.loop.begins
     around = {other.begins for other in loops_of(code) if other.begins < begins and watched.loop.ends <= other.ends}
     disable, clock, current, moments = _monitoring().DISABLE, time.monotonic, _thread.get_ident, watched.moments
-    append, wanted, most = moments.append, watched.wanted, MOST_MOMENTS
+    append, wanted = moments.append, watched.wanted
 
     def jumped(_code: object, _offset: int, destination: int) -> object:
         if destination == begins:
-            if len(moments) >= most:
+            if len(moments) >= watched.limit and watched.is_full():
                 return disable
             if current() == main_thread:
                 at = clock()
@@ -375,7 +396,7 @@ def _watch_callbacks(watched: WatchedPasses, main_thread: int) -> tuple[_Callbac
             watched.read.append((at, [read_counter(frame, counter) for counter in watched.counters]))
 
     def left(_code: object, _offset: int, _value: Any = None) -> None:
-        if current() == main_thread and len(moments) < most:
+        if current() == main_thread and not watched.short and len(moments) < MOST_MOMENTS:
             append(LOOP_LEFT)
             if not wanted:  # the numbers may begin again
                 wanted.append(None)

@@ -4,7 +4,7 @@ The loop is chosen from the stack samples. A spell of watching begins a few time
 lines: a loop of microseconds is measured by a sample of its iterations, one of milliseconds in full.
 
 All of its iterations are followed, by one of two methods. The end of each is recorded if iterations are long enough for
-that to cost less than 1 % of the loop, as their number between two looks shows. Otherwise the loop's counter is read
+that to cost less than 1 % of the loop, as the first ones after each look show. Otherwise the loop's counter is read
 with the stack samples: the counts are exact, the times are those of the samples. A loop without a counter then has no
 iterations. Python 3.11 has no events for iterations, and lets no other thread read a local variable.
 """
@@ -25,6 +25,7 @@ from jaxprof.recorder.samples.loops import Loop
 from jaxprof.recorder.samples.monitored_loop import (
     MOST_EVENTS,
     MOST_MOMENTS,
+    SHORTEST_SECONDS,
     LineTimes,
     Moments,
     MonitoredLines,
@@ -60,10 +61,6 @@ _SUSPENDED: Final = GENERATORS | inspect.CO_COROUTINE
 _LINES_AT_MOST: Final = 40
 _PAUSES_AT_MOST: Final = 20
 
-SHORTEST_SECONDS: Final = 50e-6
-"""Mean length of iterations whose ends are recorded, at about 0.3 µs each. Measured by bench/passes.py."""
-_FEWEST: Final = 50
-"""Number of iterations whose mean decides."""
 _LONG_AGAIN_SECONDS: Final = 2 * SHORTEST_SECONDS
 """Length from which on iterations that were too short to record are tried again."""
 _LOOPS_AT_MOST: Final = 100
@@ -82,7 +79,7 @@ class PassWatch:
 
     def __init__(self, clock: MonitoredLines | None) -> None:
         self._clock = clock
-        self._began = self._looked = time.monotonic()
+        self._began = time.monotonic()
         self._loop: Loop | None = None
         self._watched: WatchedPasses | None = None
         self._moments: MomentLog | None = None
@@ -133,7 +130,6 @@ class PassWatch:
         counters = counters_of(loop)
         self._watched = self._clock.watch(loop, counters)
         if self._watched is not None:
-            self._looked = time.monotonic()
             self._moments = MomentLog(loop, counters, self._seen.get(loop.key, 0))
             self._watched.wanted.extend([None] * (PROOFS + 1))
 
@@ -141,14 +137,14 @@ class PassWatch:
         watched, log = self._watched, self._moments
         if watched is None or log is None:
             return
-        (moments, read), before, self._looked = watched.take(), self._looked, time.monotonic()
+        moments, read = watched.take()
         log.take(moments, read)
         counter = log.search.found
         if counter is not None:
             watched.counters = log.search.counters
-        if len(moments) >= _FEWEST and self._looked - before < SHORTEST_SECONDS * len(moments):
+        if watched.short:
             self._leave()
-            if counter is not None and READS_ANYWHERE:  # they are too short to record, and counted
+            if counter is not None and READS_ANYWHERE:
                 self._counter, self._numbers = counter, NumberLog(watched.loop, counter)
         elif len(moments) >= MOST_MOMENTS:  # none is recorded any longer
             self._leave()
