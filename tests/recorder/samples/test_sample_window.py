@@ -165,11 +165,11 @@ def _calls(seconds):
     return LineTimes(BOOKS - 1, [0.01] * 10, seconds)
 
 
-def _kinds(held, free, *, calls=None, busy=1.0):
+def _kinds(held, free, *, calls=None, busy=1.0, deep=1):
     """Seconds by kind and line: of so many samples that found the interpreter's lock held, and others that found the
-    thread inside a compiled function without it."""
+    thread inside a compiled function without it. `deep`: how often the function stands on the stack."""
     place = UserLine(__file__, WORKS if calls else CALLS, "f", "", "flax.nnx")
-    path = ((_step.__code__, WORKS), (_train.__code__, CALLS)) if calls else ((_train.__code__, CALLS),)
+    path = (*((_step.__code__, WORKS),) * (deep if calls else 0), (_train.__code__, CALLS))
     window = SampleWindow(0.0)
     for number in range(held + free):
         seen = Seen(UNSEEN if number < held else COMPILED, place, (SITE,), path=path)
@@ -198,6 +198,11 @@ def test_in_a_function_that_the_loop_calls_each_line_has_its_time():
     assert len(calls.intervals) == 10
     assert _kinds(90, 10, calls=calls) == {("host", BOOKS): 0.8, ("call", WORKS): 0.1, ("inline", WORKS): 0.1}
     assert _kinds(90, 10, calls=_calls({BOOKS: 0.0002, WORKS: 0.0998}))["call", WORKS] > 0.89
+
+
+def test_a_function_that_calls_itself_at_a_timed_line_is_split_once():
+    calls = _calls({BOOKS: 0.08, WORKS: 0.02})
+    assert _kinds(90, 10, calls=calls, deep=3)["host", BOOKS] == 0.8
 
 
 @pytest.mark.parametrize("held", [True, False])

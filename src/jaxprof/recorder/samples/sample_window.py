@@ -364,14 +364,22 @@ class SampleWindow:
         return timed.loop.code, line
 
     def _leaves(
-        self, here: _Leaf, wanted: float, each_hit: float | None, timed: TimedLoop, keys: Sequence[_Key]
+        self,
+        here: _Leaf,
+        wanted: float,
+        each_hit: float | None,
+        timed: TimedLoop,
+        keys: Sequence[_Key],
+        outer: frozenset[CodeType] = frozenset(),
     ) -> dict[_Leaf, float]:
         """Return the seconds of a line, of which one execution takes `each_hit`, and of the lines of the timed
-        functions that it calls."""
+        functions that it calls. `outer`: functions whose lines these are, which a recursive call enters again."""
+        outer |= {here[0]}
         called: set[CodeType] = set()
         for key in keys:
             path = self.paths.get(key[1:], ())
             called |= {code for (code, _), above in pairwise(path) if above == here and code in timed.calls}
+        called -= outer
         took = {code: timed.calls[code].each for code in called}
         if not each_hit or not sum(took.values()):
             return {here: wanted}
@@ -381,7 +389,7 @@ class SampleWindow:
             lines = timed.calls[code].seconds
             for line, spent in lines.items():
                 share = spent / sum(lines.values())
-                below = self._leaves((code, line), wanted * share * seconds / most, seconds * share, timed, keys)
+                below = self._leaves((code, line), wanted * share * seconds / most, seconds * share, timed, keys, outer)
                 leaves.update(below)
         return leaves
 
