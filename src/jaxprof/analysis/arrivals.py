@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.analysis.opener import module_of
-from jaxprof.analysis.timeline import TEXT_NAME, Timeline, TimelineLane, TimelineOp, read_timeline
+from jaxprof.analysis.timeline import COUNTED_LANES, TEXT_NAME, Timeline, TimelineLane, TimelineOp, read_timeline
 from jaxprof.errors import JaxprofError
 from jaxprof.session import Session
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 _MOST_INSTANCES: Final = 4000
 """Largest number of instances used of a capture: the cost of aligning two captures is the product of their
 instances."""
-_DEVICE_LANES: Final = ("stream", "ops", "thread")
-"""Kinds of lanes with kernels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +110,7 @@ def _other_kernels(timeline: Timeline, device: str, known: Mapping[tuple[str, st
     starts: list[Ints] = []
     ends: list[Ints] = []
     for lane in timeline.lanes:
-        if lane.device != device or lane.kind not in _DEVICE_LANES or not len(lane):
+        if lane.device != device or lane.kind not in COUNTED_LANES or not len(lane):
             continue
         is_kernel = [op is not None and not _is_collective(op, known) for op in _ops(timeline, lane)]
         begun = np.asarray(lane.starts, np.int64)

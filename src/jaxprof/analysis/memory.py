@@ -91,8 +91,6 @@ def buffers_of(session: Session, run_id: str) -> MemoryPicture | None:
 
 def _device_bytes(session: Session, run: Run) -> int | None:
     """Return the memory of the device of a run, or of the absent one that it was only compiled for; None if unknown."""
-    if run.plan.how != "compile":
-        return device_memory(session, run.plan.device)
     from jaxprof.analysis.ceilings import device_elsewhere
 
     target = device_elsewhere(run)
