@@ -7,6 +7,7 @@ from threading import Event, Thread
 
 import pytest
 
+from folding import written
 from hlo_sources import write_kernels
 from jaxprof import events as e
 from jaxprof.cli.commands import open_
@@ -17,6 +18,7 @@ from jaxprof.session.log import Follower, LogWriter
 from jaxprof.session.log.codec import encode_line
 from jaxprof.tui import opened_session
 from jaxprof.tui.opened_session import OpenedSession, ProfileReading
+from tui import session_tapes as sessions
 from tui.fakes import SMALL, Stage, walking
 
 WALL = 1_795_000_000.0
@@ -181,10 +183,33 @@ async def test_what_is_read_is_said_on_every_screen_until_it_is_shown(profile, h
         assert walk.app.reading is None
         assert walk.app.session_path.name == "box.jaxprof"
         assert walk.screen._called == str(profile), "commands name the profile, not the session in a temporary folder"
-        walk.app.open_session(walk.app.session_path, profile=profile)
-        await walk.until(lambda: walk.app.opened.profile == profile, "as a session that was read before the app began")
-        walk.app.open_session(walk.app.session_path)
-        await walk.until(lambda: walk.app.opened.profile is None)
+        for given in (None, profile):  # a session that was read before the app began has its profile, too
+            walk.app.open_session(walk.app.session_path, profile=given)
+            await walk.until(lambda given=given: walk.app.opened.profile == given)
+
+
+async def test_of_two_files_opened_at_once_the_last_is_shown(tmp_path, monkeypatch):
+    tape, begun, go, ended = sessions.finished(), Event(), Event(), []
+    first, other = (written(tmp_path / f"{name}.jaxprof", tape.events, tape.header) for name in ("first", "other"))
+
+    def slow(path, **options):
+        found = opened_session.read(path, **options)
+        if path == first:
+            begun.set()
+            go.wait(30)
+            ended.append(path)
+        return found
+
+    monkeypatch.setattr("jaxprof.tui.profiler.read", slow)
+    async with walking((100, 30)) as walk:
+        walk.app.open_session(first)
+        await walk.until(begun.is_set)
+        walk.app.open_session(other)
+        await walk.until(lambda: walk.app.session_path == other)
+        go.set()
+        await walk.until(lambda: ended)
+        await walk.pause()
+        assert walk.app.session_path == other
 
 
 def test_the_app_learns_of_which_profile_its_session_is_made(profile, monkeypatch):

@@ -156,7 +156,7 @@ PROGRAM_EVENTS: Final = (*_PROGRAM_KEPT, *_PROGRAM_LISTED, e.StageRunning, e.Pro
 """Types of events recorded inside a program."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Run:
     """The state of one run so far."""
 

@@ -128,7 +128,7 @@ class Profiler(Guarded, App[None], keys="app"):
         self.kernel_wanted = ""
         """Kernel that HLO or Profile shows next; cleared when that screen comes into view."""
         self.words_wanted = ""
-        """Filter text for the view that Program opens next; cleared when Program comes into view."""
+        """Filter text for the view that Profile or Program opens next; cleared when that comes into view."""
         self.hlo_wanted: Path | None = None
         """HLO file, or folder of dumps, that HLO opens next; cleared when HLO comes into view."""
         self.hlo_file: Path | None = None

@@ -76,7 +76,9 @@ def test_trip_counts(start, step, limit, direction, known, expected):
     assert str(_counts(turned)["y"]) == expected
     if not known:
         for unknown in ("add(i, i)", "add(step, half)", "add(half, half)", "add(step, i, i)", "add(step)"):
-            damaged = turned.replace("next =", "half = f32[] constant(0.5)\n      next =").replace("add(step, i)", unknown)
+            damaged = turned.replace("next =", "half = f32[] constant(0.5)\n      next =").replace(
+                "add(step, i)", unknown
+            )
             assert _counts(damaged)["y"] is None
         assert _counts(turned.replace("limit, i)", "limit, i, i)"))["y"] is None
 

@@ -61,8 +61,17 @@ def test_a_text_without_an_entry_is_read_as_xla_does_and_that_is_said_unless_it_
 
 @pytest.mark.parametrize(
     "sizes",
-    ["999999999999,999999999999,999999999", "99999999999999999999", ",".join(["999999999999999"] * 40)]
-    + ["8,,2", "8,", ",8", "<=", "=8", "<8"],
+    [
+        "999999999999,999999999999,999999999",
+        "99999999999999999999",
+        ",".join(["999999999999999"] * 40),
+        "8,,2",
+        "8,",
+        ",8",
+        "<=",
+        "=8",
+        "<8",
+    ],
 )
 def test_an_array_that_cannot_exist_is_a_notice_and_no_figure(sizes):
     found = written(parameters(f"f32[{sizes}]") + f"ROOT r = f32[{sizes}] add(p0, p0)")

@@ -1,9 +1,11 @@
 """Home opens on the user's own code: what is listed, what each row does, and that nothing runs unseen."""
 
+import threading
 import time
 
 import pytest
 
+from folding import written
 from jaxprof import events as e
 from jaxprof.runner.program import ProgramCommand
 from jaxprof.session.log import Library, LogWriter
@@ -144,3 +146,28 @@ async def test_the_preview_of_a_recorded_program_says_what_it_costs_as_its_summa
         await walk.press("home enter")
         await walk.on("ProgramScreen")
         await walk.shows(cost)
+
+
+async def test_however_many_programs_the_cursor_passes_one_thread_reads_what_they_cost(shelf, monkeypatch):
+    for name in ("first", "second", "third"):
+        tape = recorded.finished()
+        written(shelf / f"{name}.jaxprof", tape.events, tape.header)
+    read, go = [], threading.Event()
+
+    def cost_of(entry):
+        read.append(entry.name)
+        go.wait(30)
+        return f"what {entry.name} costs"
+
+    monkeypatch.setattr("jaxprof.tui.home.preview.cost_of", cost_of)
+    async with walking() as walk:
+        rows = walk.find(StartList)
+        await walk.until(lambda: read)
+        for _ in range(2):
+            await walk.press("down", rows.keys[0].parent.name)
+            await walk.pause()
+        last = rows.entry.name
+        assert len(read) == 1
+        go.set()
+        await walk.shows(f"what {last} costs")
+        assert read == [read[0], last]

@@ -278,3 +278,28 @@ async def test_a_screen_that_has_left_the_app_may_look_for_it_in_vain():
         in_thread(app, lambda: app.told.append(JaxprofError("the next one runs")), "kernels")
         await until(pilot, lambda: app.told)
     assert [error.what for error in app.told] == ["the next one runs"]
+
+
+async def test_what_a_thread_finds_after_the_next_one_was_asked_is_not_taken():
+    app, go, begun, ended = Listening(), threading.Event(), [], []
+
+    def slow(raises):
+        begun.append(raises)
+        go.wait(30)
+        ended.append(raises)
+        if raises:
+            raise JaxprofError("of the one before")
+        return "the one before"
+
+    found = []
+    async with app.run_test() as pilot:
+        for raises in (False, True):
+            in_thread(app, lambda raises=raises: slow(raises), "explanation", then=found.append)
+            await until(pilot, lambda raises=raises: raises in begun)
+        in_thread(app, lambda: "the last", "explanation", then=found.append)
+        await until(pilot, lambda: found)
+        go.set()
+        await until(pilot, lambda: len(ended) == 2)
+        in_thread(app, lambda: "another", "another", then=found.append)
+        await until(pilot, lambda: len(found) > 1)
+    assert (found, app.told) == (["the last", "another"], [])

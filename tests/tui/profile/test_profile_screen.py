@@ -385,3 +385,13 @@ async def test_hostile_names_are_shown_and_not_obeyed():
                 await walk.press("m *", " matches, median ")
             assert not {"\x1b", "\u202e"} & set(walk.text)
             assert all(len(line) <= 80 for line in walk.text.split("\n"))
+
+
+async def test_the_line_of_checks_is_that_of_the_session_in_view():
+    worst = [{"code": "clock", "verdict": "bad", "message": f"the {name} clock jumped"} for name in ("first", "second")]
+    async with walking() as walk:
+        for row in worst:
+            tape = profiles.captured()
+            tape.add(e.TrustReported, "r2", kind="run", rows=[e.TrustCheck(**row)])
+            await opened(walk, tape)
+            await walk.shows(row["message"])

@@ -1,6 +1,8 @@
 """Results and a run's detail: rows, sorting, sweeps, copying, and that only what changed is drawn."""
 
-from jaxprof.tui.kit.explanation import ExplanationDialog, ExplanationHead
+import threading
+
+from jaxprof.tui.kit.explanation import READING, ExplanationDialog, ExplanationHead
 from jaxprof.tui.kit.screen_bars import KeyBar
 from jaxprof.tui.profiler import Profiler
 from jaxprof.tui.results import run_table
@@ -150,3 +152,42 @@ async def test_what_a_row_of_an_opened_profile_cannot_do_says_why_and_a_wide_int
         for size, shown in ((WIDE, "89 µs to 4.0 ms"), (SMALL, "± >50 %")):
             await walk.pilot.resize_terminal(*size)
             await walk.show(tape, "results", f" {shown}  █")
+
+
+async def test_nothing_stays_of_the_session_before_whose_runs_have_the_same_names(monkeypatch):
+    def failed(error):
+        tape = sessions.planned("jit")
+        tape.numpy_run("r1")
+        tape.finish("r2", "failed", error=error)
+        tape.close()
+        return tape
+
+    async with walking(WIDE) as walk:
+        screen = await walk.show(failed("out of memory"), "results", "one scale for all")
+        screen.query_one(RunTable).move_to_key("r2")
+        await walk.shows("out of memory")
+        await walk.show(failed("no such device"), "results")
+        assert (screen.chosen.id, walk.app.run_in_view) == ("r1", "r1"), "the first, and other screens show it too"
+        screen.query_one(RunTable).move_to_key("r2")
+        await walk.shows("no such device", gone="out of memory")
+
+        def plot():
+            return screen.query_one("#trend").render().plain
+
+        await walk.show(sessions.finished(), "results")
+        await walk.until(lambda: "60 samples" in plot())
+        before = plot()
+        tape = sessions.planned("jit")
+        tape.numpy_run("r1", 8e-3)
+        await walk.show(tape, "results")
+        await walk.until(lambda: plot() != before, "as many samples, and others")
+
+        head = screen.query_one(ExplanationHead)
+        await explained(walk, sessions.finished())
+        go = threading.Event()
+        monkeypatch.setattr("jaxprof.analysis.explain.derive.explanation", lambda session, name: go.wait(30))
+        walk.app.set_session(sessions.troubled().session(), None)
+        await walk.shows(READING)
+        assert "do next" not in head.render().plain
+        monkeypatch.undo()
+        go.set()

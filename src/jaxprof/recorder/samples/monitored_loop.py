@@ -8,8 +8,8 @@ lines are unknown there.
 
 Both kinds of events share one tool number, since Python leaves only two free. A tool has one set of local events for a
 code object, so the end of a spell leaves the events of the iterations on. One event costs 0.2 to 0.4 µs per iteration:
-2 % of an iteration of 20 µs. So the ends of iterations are recorded only as long as the iterations are longer: the first
-ones after each look decide, in the callback, because a loop of microseconds would record thousands until the next look.
+2 % of an iteration of 20 µs. So the ends are recorded only of longer iterations: the first ones after each look decide,
+in the callback, because a loop of microseconds would record thousands until the next look.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ each, or is in a process that the program forked, where that thread does not run
 SHORTEST_SECONDS: Final = 50e-6
 """Mean length of iterations whose ends are recorded, at about 0.3 µs each. Measured by bench/passes.py."""
 _FEWEST: Final = 200
-"""Number of iterations since the last look from which their mean decides: a short burst of them costs next to nothing."""
+"""Number of iterations since the last look from which their mean decides: so few cost next to nothing."""
 
 _Callback = Callable[[object, int, int], object]
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _NAME: Final = 12
 """Columns of the names of the facts."""
 _MOST_FOLDED_BYTES: Final = 16 << 20
-"""Largest session that is folded for a preview: about a second in a thread."""
+"""Largest session that is folded for a preview: about two seconds in a thread."""
 _POINTS: Final = 8
 """Most points of a trend."""
 

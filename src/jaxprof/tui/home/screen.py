@@ -75,7 +75,9 @@ class HomeScreen(SessionScreen, keys="home"):
         self._previewed: Hashable = None
         """Key of the row in the preview."""
         self._costs: dict[tuple[Path, float], str] = {}
-        """What costs most in a recorded program, by session and time of its last change; empty until it is known."""
+        """What costs most in a recorded program, by session and time of its last change; empty if it cannot be read."""
+        self._costing = False
+        """Whether a thread reads one of them."""
 
     def compose_body(self) -> ComposeResult:
         user = self.profiler.user.config
@@ -204,21 +206,22 @@ class HomeScreen(SessionScreen, keys="home"):
             self._read_cost(row.entry)
 
     def _read_cost(self, entry: Entry) -> None:
-        """Read in a thread what costs most in the program of a session, once, and show it then."""
+        """Read in a thread what costs most in the program of a session, once, and show it then; one session at a time,
+        however many rows the cursor passes."""
         from jaxprof.tui.home.preview import cost_of, has_cost
 
         version = entry.path, entry.modified_seconds
-        if version in self._costs or not has_cost(entry):
+        if self._costing or version in self._costs or not has_cost(entry):
             return
-        self._costs[version] = ""
+        self._costing = True
 
         def take(cost: str) -> None:
-            self._costs[version] = cost
+            self._costs[version], self._costing = cost, False
             if self.whole:
                 self._show_row()
 
         # What cannot be read is said in other lines of the preview.
-        in_thread(self, lambda: cost_of(entry), "cost", then=take, failed=lambda error: None, exclusive=False)
+        in_thread(self, lambda: cost_of(entry), "cost", then=take, failed=lambda error: take(""))
 
     def _preview(self, row: StartRow | None, width: int) -> list[Content]:
         """Return what a row is."""

@@ -200,7 +200,7 @@ class TrustLine(Lines):
         if run is None:
             self.clear()
             return
-        key = (run.id, run.shown.status, tuple(len(event.rows) for event in run.trust.values()))
+        key = (run, run.shown.status, tuple(len(event.rows) for event in run.trust.values()))
         self.show(key, lambda width: [_line(run, width).truncate(max(1, width - 1), ellipsis=True)])
 
 

@@ -46,12 +46,16 @@ class ExplanationHead(Lines):
     """The largest costs, with or without a fix, and what to do; the dialog has the rest. Hidden while the session is
     being written."""
 
+    _session: Session | None = None
+    """The session that is explained, or read."""
+
     def show_session(self, session: Session, name: str) -> None:
         """Show what to do about `session`, which commands call `name`, as soon as a thread has found out."""
         if not session.deserted or not session.runs:
             self.clear()
             return
-        if not self.display:
+        if session is not self._session or not self.display:
+            self._session = session
             self.show(READING, lambda width: [Content.styled(READING, "$text-muted"), Content("")])
 
         def derive() -> Conclusion:  # in a thread: reading the HLO of a session can take a second

@@ -23,6 +23,7 @@ from textual.actions import SkipAction
 from textual.css.query import NoMatches
 from textual.message_pump import MessagePump
 from textual.strip import Strip
+from textual.worker import get_current_worker
 
 from jaxprof.errors import JaxprofError, system_words
 from jaxprof.files import private_folder
@@ -248,7 +249,7 @@ def in_thread(
     exclusive: bool = True,
 ) -> None:
     """Run `work` in a worker of `node`; quitting waits for it. `exclusive`: cancel the workers of its `group`, by
-    default its name.
+    default its name: nobody is told any more how those end.
 
     The node then calls `then` with what `work` returned, or `failed` with what it raised, on the drawing thread;
     without `failed`, the app shows the error.
@@ -258,13 +259,15 @@ def in_thread(
     def done() -> None:
         try:
             result = work()
-            if then is not None:
+            if then is not None and not get_current_worker().is_cancelled:
                 node.call_later(then, result)
         except RuntimeError:  # such as Textual's error for a node that has left its app
             if node is app or node.is_attached:
                 raise
 
     def tell(error: JaxprofError) -> None:
+        if get_current_worker().is_cancelled:
+            return
         if failed is not None:
             node.call_later(failed, error)
         elif app.is_running:

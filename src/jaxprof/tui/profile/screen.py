@@ -128,8 +128,8 @@ class ProfileScreen(ViewsScreen, keys="profile"):
     AUTO_FOCUS = "#timeline"
     VIEWS = VIEWS
     _run = ""
-    _overview_of: tuple[str, int] = ("", 0)
-    """The run of the whole profile whose overview is shown, and `id` of its session."""
+    _overview_of: Run | None = None
+    """The run of the whole profile whose overview is shown."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -278,13 +278,12 @@ class ProfileScreen(ViewsScreen, keys="profile"):
         """Read the overview of a profile in a thread, because that reads the HLO of its programs."""
         session = self.profiler.session
         whole = whole_of(session, run)
-        if whole is not None and self._overview_of != (whole.id, id(session)):
-            self._overview_of = wanted = (whole.id, id(session))
+        if whole is not None and whole is not self._overview_of:
+            self._overview_of = whole
             self.query_one(OverviewList).show(None, lambda width: ())
 
             def show(contents: ProfileOverview) -> None:
-                if wanted == self._overview_of:
-                    self.query_one(OverviewList).show(wanted, partial(overview_facts, contents))
+                self.query_one(OverviewList).show(whole, partial(overview_facts, contents))
 
             in_thread(self, lambda: overview(session, whole), "overview", then=show)
 

@@ -106,7 +106,7 @@ class ResultPanel(ScrollPane):
         baseline = session.runs.get(run.plan.baseline)
         theirs = len(baseline.samples("run")) if baseline is not None else 0
         parts = run.check is None, run.memory is None, run.environment is None, len(run.compiles), len(result.warnings)
-        key = (run.id, measured, result.summary, run.shown.status, result.cost, theirs, parts)
+        key = (run, measured, result.summary, run.shown.status, result.cost, theirs, parts)
         live, name = run.shown.status == "running", baseline_name(session, run)
 
         def left(width: int) -> Iterator[Content]:
@@ -140,7 +140,7 @@ class ResultPanel(ScrollPane):
         self.query_one("#samples").display = bool(samples) or comes
         for name, draw in (("distribution", distribution), ("trend", trend)):
             plot = self.query_one(f"#{name}", Picture)
-            key = (run.id, len(samples))
+            key = (run, len(samples))
             plot.show(key, lambda w, h, draw=draw: draw(samples, summary, w, h, modes))  # type: ignore[misc]
 
 

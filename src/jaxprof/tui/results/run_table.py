@@ -102,6 +102,7 @@ class RunTable(RowList[RunResult]):
         if session is not self._session:
             self.marked.clear()
             self.sweeps = {}
+            self.set_keys(())  # runs of another session have the same ids
         if session is not self._session or growing != self._growing:
             self._session, self._growing, self._results, runs = session, growing, {}, frozenset(session.runs)
         for run in session.runs.values():
