@@ -6,14 +6,17 @@ Each round runs a program plainly, under `jaxprof script --plain`, and plainly a
 the mean of the two plain runs around it, both from the start of the process to its end. The fixed start is what the
 `empty` program takes longer (it imports JAX and compiles once); it is taken off before the ratio, and has a limit of
 its own. CPU is that of all processes, so it has jaxprof's own process in it. All run from bytecode, as an installed
-package does, whatever PYTHONDONTWRITEBYTECODE says here. The peers run `--peers` rounds, with their own start inside,
-because they have no other. `--burners`: beside so many processes that burn a core. `--smoke` runs each once, without
-peers. Exits 1 past a limit, unless the plain runs differ among themselves by more than the excess: then it says so.
+package does, whatever PYTHONDONTWRITEBYTECODE says here. What the command does once its program is recorded (it times
+an empty call, if the calls of a loop were brief) is taken off, too, and has a column of its own; its CPU is not taken
+off. The peers run `--peers` rounds, with their own start inside, because they have no other. `--burners`: beside so
+many processes that burn a core. `--smoke` runs each once, without peers. Exits 1 past a limit, unless the plain runs
+differ among themselves by more than the excess: then it says so.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import os
 import statistics
@@ -48,7 +51,10 @@ class Cost:
     """What one run took, of all its processes."""
 
     wall_seconds: float
+    """Without `after_seconds`."""
     cpu_seconds: float
+    after_seconds: float = 0.0
+    """What the command took once its program was recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +102,11 @@ def plain(program: str) -> Cost:
 
 def recorded(program: str) -> Cost:
     with tempfile.TemporaryDirectory() as folder:
-        out = str(Path(folder) / "run.jaxprof")
-        return run([*JAXPROF, "script", "--plain", "--out", out, str(PROGRAMS / f"{program}.py")])
+        out = Path(folder) / "run.jaxprof"
+        cost = run([*JAXPROF, "script", "--plain", "--out", str(out), str(PROGRAMS / f"{program}.py")])
+        ends = {event.get("type"): event for event in map(json.loads, out.read_text().splitlines())}
+        after = ends["session_closed"]["monotonic_seconds"] - ends["run_closed"]["monotonic_seconds"]
+        return Cost(cost.wall_seconds - after, cost.cpu_seconds, after)
 
 
 def c_profiled(program: str) -> Cost:
@@ -109,8 +118,8 @@ def traced(program: str) -> Cost:
     return run([sys.executable, "-c", TRACED, str(PROGRAMS / f"{program}.py")])
 
 
-def pairs(program: str, rounds: int) -> tuple[Paired, Paired]:
-    """Plain, recorded, plain, recorded, ..., plain: wall and CPU seconds."""
+def pairs(program: str, rounds: int) -> tuple[Paired, Paired, float]:
+    """Plain, recorded, plain, recorded, ..., plain: wall and CPU seconds, and the median of what came afterwards."""
     if rounds > 1:
         plain(program)  # what a first start reads is read then
     without, with_it = [plain(program)], list[Cost]()
@@ -120,6 +129,7 @@ def pairs(program: str, rounds: int) -> tuple[Paired, Paired]:
     return (
         Paired([cost.wall_seconds for cost in without], [cost.wall_seconds for cost in with_it]),
         Paired([cost.cpu_seconds for cost in without], [cost.cpu_seconds for cost in with_it]),
+        statistics.median(cost.after_seconds for cost in with_it),
     )
 
 
@@ -144,7 +154,7 @@ def main() -> int:
     began, failed = time.perf_counter(), False
     if not args.smoke:
         recorded("empty")  # writes the bytecode
-    empty, empty_cpu = pairs("empty", args.rounds)
+    empty, empty_cpu, _ = pairs("empty", args.rounds)
     start, start_cpu = (max(0.0, found.extra_seconds) for found in (empty, empty_cpu))
     failed |= start > START_LIMIT_SECONDS
     print(
@@ -154,10 +164,10 @@ def main() -> int:
     )
     print(
         f"{'program':<18}{'plain':>9}{'ratio':>8}{'range':>16}{'limit':>7}{'plain spread':>14}{'CPU ratio':>11}"
-        f"{'range':>16}{'cProfile':>10}{'jax trace':>11}"
+        f"{'range':>16}{'afterwards':>12}{'cProfile':>10}{'jax trace':>11}"
     )
     for program in args.program or LIMITS:
-        found, cpu = pairs(program, args.rounds)
+        found, cpu, after = pairs(program, args.rounds)
         ratios, cpu_ratios = found.ratios(start), cpu.ratios(start_cpu)
         middle, usual = statistics.median(ratios), statistics.median(found.plain)
         peers = [
@@ -175,7 +185,7 @@ def main() -> int:
         print(
             f"{program:<18}{usual:>7.2f} s{middle:>8.3f}{min(ratios):>8.3f}-{max(ratios):.3f}"
             f"{LIMITS[program]:>9.2f}{found.own_spread:>13.1%}{statistics.median(cpu_ratios):>10.3f}"
-            f"{min(cpu_ratios):>10.3f}-{max(cpu_ratios):.3f}{peers[0]:>11}{peers[1]:>11}{verdict}",
+            f"{min(cpu_ratios):>10.3f}-{max(cpu_ratios):.3f}{after:>10.2f} s{peers[0]:>11}{peers[1]:>11}{verdict}",
             flush=True,
         )
     print(f"{args.rounds} pairs a program, {time.perf_counter() - began:.0f} s")
