@@ -234,7 +234,8 @@ class SampleWindow:
             shared[key] += took
             if ran:
                 shared[self._if_preempted(key)] += ran * preempted / over
-                shared[key if on and key[1] == SYNC else self._if_running(key)] += ran * (1 - preempted / over)
+                as_seen = self._as_kind(key, UNSEEN) if on and key[1] == SYNC else self._if_running(key)
+                shared[as_seen] += ran * (1 - preempted / over)
         return {key: seconds for key, seconds in shared.items() if seconds > 0}
 
     def _preempted(self, blocked: float, over: float) -> dict[_Key, tuple[float, float]]:
