@@ -70,10 +70,10 @@ def line(
 ) -> dict[str, Any]:
     """A line of the source in a stretch: in a loop that begins at line `loop` and, where it is in a function that is
     called there, `under` another line of it."""
-    place = asdict(at(under or number))
+    place = {"file": f"{FOLDER}/train.py", "line": under or number, "function": "main"}
     sites = [] if loop is None else [{**place, "call": call, "loop_line": loop, "last_line": 99}]
     told = {"seconds": seconds, "state": state, "call": call, "kind": kind or _KINDS.get(state, state)}
-    return {**asdict(at(number, function)), **told, **more, "at": sites}
+    return {**place, "line": number, "function": function, **told, **more, "at": sites}
 
 
 def sampled(
@@ -94,7 +94,9 @@ def sampled(
 
 def steady(count: int, states: dict[str, float], lines: list[dict[str, Any]] | None = None) -> list[e.Event]:
     """`count` stretches of a second each, all alike."""
-    return [sampled(second, 1.0, states, lines) for second in range(count)]
+    first = sampled(0, 1.0, states, lines)
+    moments = (BEGAN + second for second in range(count))
+    return [replace(first, began_seconds=moment, monotonic_seconds=moment + 1.0) for moment in moments]
 
 
 def loop(*lines: dict[str, Any], count: int = 10) -> list[e.Event]:

@@ -4,11 +4,10 @@ import pytest
 
 import jaxprof
 
-IPython = pytest.importorskip("IPython")
-
 
 @pytest.fixture
 def shell(monkeypatch, tmp_path):
+    pytest.importorskip("IPython")
     from IPython.core.interactiveshell import InteractiveShell
 
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))

@@ -14,11 +14,19 @@ from jaxprof.cli.commands.agent import SKILL
 from report import sessions
 from tables import rows
 
-mcp = pytest.importorskip("mcp")
-answers = pytest.importorskip("jaxprof.cli.agent_server")
+pytestmark = pytest.mark.usefixtures("answers")
 
 READING = {"explain", "explain_code", "show", "query", "query_schema", "compare", "list_sessions", "hlo"}
 DOCS = SOURCE.parent / "docs"
+
+
+@pytest.fixture(scope="module")
+def answers():
+    """What answers. Imported where these tests run, not wherever they are collected: that takes a second."""
+    pytest.importorskip("mcp")
+    from jaxprof.cli import agent_server
+
+    return agent_server
 
 
 @pytest.fixture
@@ -29,6 +37,8 @@ def kept(state_home):
 
 @asynccontextmanager
 async def serving(state_home, *options):
+    import mcp
+
     environment = {"PYTHONPATH": str(SOURCE), "JAXPROF_HOME": str(state_home)}
     words = ["-m", "jaxprof", "agent", "mcp", *options]
     started = mcp.StdioServerParameters(command=sys.executable, args=words, env=environment)
@@ -38,8 +48,10 @@ async def serving(state_home, *options):
 
 def answer_in(result):
     """The answer in a result, whose mark as an error agrees with what it says."""
+    from jaxprof.cli.agent_server import MOST_CHARACTERS
+
     (content,) = result.content
-    assert len(content.text) <= answers.MOST_CHARACTERS
+    assert len(content.text) <= MOST_CHARACTERS
     answer = json.loads(content.text)
     assert result.is_error is (answer["kind"] == "error")
     return answer
@@ -114,7 +126,7 @@ async def test_running_code_and_fetching_urls_are_there_if_they_are_allowed(kept
     assert not (tmp_path / "ran").exists()
 
 
-async def test_a_long_answer_is_cut_and_not_asked_for_again(monkeypatch):
+async def test_a_long_answer_is_cut_and_not_asked_for_again(answers, monkeypatch):
     long = {"name": "x" * 300, "inner": [1.0] * 40}
     whole = {"schema": "3.0", "kind": "query", "data": {"rows": [long] * 500}, "truncated": {"rows": 7}, "next": []}
     asked = []
@@ -132,12 +144,12 @@ async def test_a_long_answer_is_cut_and_not_asked_for_again(monkeypatch):
 
 @pytest.mark.process
 @pytest.mark.parametrize("text", ["a\0b", "x" * (3 << 20)], ids=["null", "long"])
-async def test_what_no_command_line_holds_is_an_answer(text):
+async def test_what_no_command_line_holds_is_an_answer(answers, text):
     assert answer_in(await answers.answer_of_command("query", [], [text]))["error"]["code"] == "usage"
 
 
 @pytest.mark.process
-async def test_a_command_that_writes_without_end_is_killed(monkeypatch):
+async def test_a_command_that_writes_without_end_is_killed(answers, monkeypatch):
     endless = [sys.executable, "-c", "while True: print('x' * 10**6)"]
     monkeypatch.setattr(answers, "python_words", lambda *words: endless)
     monkeypatch.setattr(answers, "_MOST_READ", 1 << 20)

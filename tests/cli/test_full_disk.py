@@ -47,7 +47,7 @@ def can_mount():
     return shutil.which("unshare") is not None and subprocess.run(words, capture_output=True).returncode == 0
 
 
-needs_a_mount = pytest.mark.skipif(not can_mount(), reason="this machine allows no namespace of our own")
+needs_a_mount = pytest.mark.skipif("not can_mount()", reason="this machine allows no namespace of our own")
 
 
 class Disk:

@@ -17,8 +17,14 @@ from jaxprof.hlo.read import files, parse, proto
 
 from .agreement import HERE, assert_agreement, assert_proto_is_the_text, compiled_programs, peer_has_reader
 
-needs_peer = pytest.mark.skipif(not peer_has_reader(), reason="this jaxlib has no reader of HLO text to compare with")
 PROGRAMS_AT_LEAST = 12
+
+
+@pytest.fixture(scope="session")
+def peer():
+    """Asked when a test needs it: each worker would start a process to collect this file."""
+    if not peer_has_reader():
+        pytest.skip("this jaxlib has no reader of HLO text to compare with")
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +33,7 @@ def programs(tmp_path_factory):
 
 
 @pytest.mark.process
-@needs_peer
+@pytest.mark.usefixtures("peer")
 def test_programs_as_lowered_and_as_compiled(programs):
     paths = sorted(programs.glob("*.txt"))
     assert assert_agreement(paths) == len(paths) >= 2 * PROGRAMS_AT_LEAST
@@ -71,13 +77,10 @@ def _environment(vendor):
         return error.what
 
 
-# Asked before a test has a state folder of its own, in which nothing is installed.
-ENVIRONMENTS = {"nvidia": _environment("nvidia"), "tpu": _environment("tpu")}
-
-
 @pytest.fixture(scope="module", params=["nvidia", "tpu"])
 def compiled(request, tmp_path_factory):
-    environment = ENVIRONMENTS[request.param]
+    """Of the whole file: made before a test has a state folder of its own, in which nothing is installed."""
+    environment = _environment(request.param)
     if isinstance(environment, str):
         pytest.skip(environment)
     folder = tmp_path_factory.mktemp(request.param)
@@ -89,7 +92,7 @@ def compiled(request, tmp_path_factory):
 
 
 @pytest.mark.process
-@needs_peer
+@pytest.mark.usefixtures("peer")
 def test_modules_for_devices_that_are_not_here(compiled):
     paths = sorted(compiled.glob("*.txt"))
     assert assert_agreement(paths) == len(paths) == 6

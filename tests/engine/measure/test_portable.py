@@ -22,7 +22,7 @@ from jaxprof.engine.measure.portable import (
 MESH = Mesh(np.array(jax.devices()[:1]), ("data",))
 OVER = NamedSharding(MESH, P("data"))
 X = np.arange(6, dtype=np.float32)
-HELD = jnp.full(6, 2.0)
+HELD = jax.device_put(np.full(6, 2.0, np.float32))
 
 
 @functools.partial(jax.jit, in_shardings=(OVER, None), out_shardings=OVER, donate_argnums=0)
