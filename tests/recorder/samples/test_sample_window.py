@@ -78,12 +78,17 @@ def test_blocked_while_our_own_thread_had_the_lock_is_no_device_time(own, lost):
     assert kinds["compiled"] == pytest.approx(0.6 - lost)
 
 
-def test_what_a_thread_ran_where_samples_saw_it_wait_is_nobodys():
+def test_what_a_thread_ran_where_samples_saw_it_wait_is_nobodys_unless_lines_were_timed():
     """Samples come where the lock is free; 0.6 s of the processor's time were somewhere in the pass."""
-    kinds = {line.kind: round(line.seconds, 9) for line in _window((SYNC, 0.9, False, 0.6), RAN).event(1.0, None).lines}
-    assert kinds == {"sync": 0.3, "unseen": 0.6, "host": 0.1}
-    for waits in ((SYNC, 0.9, False, 0.0), (SYNC, 0.9, True, 0.9)):  # asleep, or with its processor
-        assert {line.kind: round(line.seconds, 9) for line in _window(waits, RAN).event(1.0, None).lines}["sync"] == 0.9
+
+    def kinds(*waits, timed=None):
+        lines = _window(waits, RAN).event(1.0, None, timed=timed).lines
+        return {line.kind: round(line.seconds, 9) for line in lines}
+
+    assert kinds(SYNC, 0.9, False, 0.6) == {"sync": 0.3, "unseen": 0.6, "host": 0.1}
+    assert kinds(SYNC, 0.9, False, 0.0)["sync"] == kinds(SYNC, 0.9, True, 0.9)["sync"] == 0.9, "asleep, or spinning"
+    timed = TimedLoop(LOOP, {}, lambda code, line: (HOST, _line(line)))
+    assert kinds(SYNC, 0.9, False, 0.6, timed=timed)["sync"] == 0.9
 
 
 RAN = (HOST, 0.1, True, 0.1)

@@ -180,7 +180,7 @@ class SampleWindow:
             self.stages = {name: value * total / in_stages for name, value in self.stages.items()}
             in_stages = total
         own = max(0.0, (own_seconds or 0.0) - _OWN_SHARE * length)
-        lines = self._distribute(total - in_stages, least, own)
+        lines = self._distribute(total - in_stages, least, own, UNSEEN if timed is None else SYNC)
         if timed is not None:
             self._locate(lines, timed)
         states: dict[str, float] = defaultdict(float)
@@ -203,11 +203,13 @@ class SampleWindow:
             device_wait_seconds=self._device_wait(total - in_stages),
         )
 
-    def _distribute(self, rest: float, least: str, own: float) -> _Weights:
+    def _distribute(self, rest: float, least: str, own: float, in_wait: str) -> _Weights:
         """Return the time outside the stages by state and line.
 
         Samples are fair to the lines; clocks say how long the thread ran and how long it was blocked. `own`: seconds
-        for which the recorder's thread may have kept the main thread waiting."""
+        for which the recorder's thread may have kept the main thread waiting. `in_wait`: kind of the time in which the
+        thread ran although samples saw it wait for a value. Samples come where the lock is free, so that this may have
+        been anywhere, unless lines are timed."""
         on, off = sum(self.running.values()), sum(self.blocked.values())
         if not on and not off:
             return {(least, "", None, ()): rest}
@@ -234,7 +236,7 @@ class SampleWindow:
             shared[key] += took
             if ran:
                 shared[self._if_preempted(key)] += ran * preempted / over
-                as_seen = self._as_kind(key, UNSEEN) if on and key[1] == SYNC else self._if_running(key)
+                as_seen = self._as_kind(key, in_wait) if on and key[1] == SYNC else self._if_running(key)
                 shared[as_seen] += ran * (1 - preempted / over)
         return {key: seconds for key, seconds in shared.items() if seconds > 0}
 
