@@ -11,13 +11,14 @@ import subprocess
 import sys
 import threading
 import traceback
+from typing import ClassVar
 from unittest.mock import Mock
 
 import pytest
 
 from jaxprof.recorder import launch
 from jaxprof.recorder.compiles import monitoring
-from jaxprof.recorder.guest import start_thread, unseen
+from jaxprof.recorder.guest import CollectorElsewhere, start_thread, unseen
 from jaxprof.recorder.jax_import import JaxFinder
 from jaxprof.recorder.pipe import PATIENCE_SECONDS, ProgramPipe, hidden
 from jaxprof.recorder.places import OWN, file_kind
@@ -115,6 +116,78 @@ def test_a_thread_of_ours_takes_no_signal_and_no_tool_is_told_of_it():
     assert blocked[0] >= {signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGALRM}
     assert signal.SIGUSR1 not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
     assert "run" not in seen
+
+
+@pytest.fixture
+def thresholds():
+    before = gc.get_threshold()
+    gc.set_threshold(50, 10, 10)
+    yield (50, 10, 10)
+    gc.set_threshold(*before)
+
+
+class Finalized:
+    """An object in a cycle, which only the collector frees."""
+
+    threads: ClassVar[list[int]] = []
+
+    def __init__(self):
+        self.itself = self
+
+    def __del__(self):
+        self.threads.append(threading.get_ident())
+
+
+def test_the_collector_runs_in_no_thread_of_ours(thresholds):
+    """A connection of SQLite that a finalizer closes there raises a ProgrammingError."""
+    go, made, end = threading.Lock(), threading.Lock(), threading.Lock()
+    for lock in (go, made, end):
+        lock.acquire()
+    Finalized.threads.clear()
+
+    def run():
+        collector = CollectorElsewhere()
+        collector.asleep(go.acquire)
+        for _ in range(200):
+            [Finalized()]
+        seen.append(list(Finalized.threads))
+        made.release()
+        collector.asleep(end.acquire)
+        collector.close()
+
+    seen = []
+    ours = threading.Thread(target=run, daemon=True)
+    ours.start()
+    go.release()
+    made.acquire()
+    assert gc.get_threshold() == thresholds, "the program is shown its own"
+    assert seen == [[]]
+    assert len([[number] for number in range(200)]) == 200
+    end.release()
+    ours.join()
+    assert gc.get_threshold() == thresholds
+    assert set(Finalized.threads) == {threading.get_ident()}
+
+
+@pytest.mark.parametrize("whose", [(0, 10, 10), (70_000, 5, 5)], ids=["off", "seldom"])
+def test_what_the_program_sets_meanwhile_remains(thresholds, whose):
+    collector = CollectorElsewhere()
+    collector.asleep(int)
+    gc.set_threshold(*whose)
+    collector.close()
+    assert gc.get_threshold() == whose
+
+
+def test_a_forked_child_has_the_collector_of_the_program(thresholds, monkeypatch):
+    forked = Mock()
+    monkeypatch.setattr(os, "register_at_fork", forked)
+    collector = CollectorElsewhere()
+    own = gc.get_threshold.__wrapped__
+    collector.asleep(int)
+    assert own() != thresholds
+    forked.call_args.kwargs["after_in_child"]()
+    assert own() == thresholds
+    collector.close()
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="sys.monitoring came with Python 3.12")

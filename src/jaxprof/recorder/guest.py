@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import _thread
 import functools
+import gc
+import operator
+import os
 import signal
 from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, MethodType, TracebackType
@@ -83,6 +86,56 @@ def start_thread(run: Callable[[], object]) -> None:
         _thread.start_new_thread(unseen(run), ())
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, former)
+
+
+class CollectorElsewhere:
+    """Keeps Python's collector out of a thread of ours: it would run the finalizers of the program's objects there, and
+    a connection of SQLite, say, may only be closed in the thread that made it.
+
+    A collection begins in the thread whose allocation exceeds a threshold, so the thresholds are out of reach while
+    ours is awake. Whether the collector is on is the program's: it may switch it off at any moment.
+    """
+
+    def __init__(self) -> None:
+        self._programs = gc.get_threshold()
+        self._replaced = ReplacedName(gc, "get_threshold", self._hiding)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.end)
+
+    def asleep(self, wait: Callable[[], _R]) -> _R:
+        """Let the collector run until `wait` has returned. Python 3.12 begins a collection that is due in the thread
+        that gets the interpreter's lock next, but not between two calls that no Python code makes."""
+        call: Any = operator.call
+        calls = map(call, (wait, _thresholds, _collect_never))
+        self.end()
+        result: _R
+        result, thresholds, _ = calls
+        if thresholds[0] != _NEVER:  # another recorder's thread is awake
+            self._programs = thresholds
+        return result
+
+    def end(self) -> None:
+        """Let the collector run, also in a process that is forked while it does not."""
+        if _thresholds()[0] == _NEVER:
+            gc.set_threshold(*self._programs)
+
+    def close(self) -> None:
+        """Let the collector run, and restore the name that shows the program its own thresholds."""
+        self.end()
+        self._replaced.restore()
+
+    def _hiding(self, get: Callable[[], tuple[int, int, int]]) -> Callable[[], tuple[int, int, int]]:
+        def get_threshold() -> tuple[int, int, int]:
+            thresholds = get()
+            return self._programs if thresholds[0] == _NEVER else thresholds
+
+        return get_threshold
+
+
+_NEVER: Final = (1 << 31) - 2
+"""A threshold that no program reaches, and none sets."""
+_thresholds: Final = gc.get_threshold
+_collect_never: Final = functools.partial(gc.set_threshold, _NEVER, _NEVER, _NEVER)
 
 
 class ReplacedName:

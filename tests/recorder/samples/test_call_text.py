@@ -8,7 +8,7 @@ import queue
 import sys
 import threading
 import time
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import jax
 import numpy
@@ -69,16 +69,25 @@ def test_the_current_instruction_of_a_frame():
 
 def test_names_are_looked_up_without_running_anything():
     class Trap:
-        def __getattr__(self, name):
+        """A proxy, whose class is an attribute like any other."""
+
+        def __getattribute__(self, name):
             raise AssertionError("an object's attribute was asked for")
+
+    class LazyModule(ModuleType):
+        def __getattribute__(self, name):
+            raise AssertionError("importlib's lazy module is imported at its first attribute")
 
     def function():
         text = 1
         text.bit_count()
 
     code = function.__code__
-    names = {"trap": Trap(), "sys": sys, "step": len}
+    names = {"trap": Trap(), "lazy": LazyModule("lazy"), "sys": sys, "step": len}
     assert look_up(("trap", "x"), code, names) is None
+    assert not is_foreign(("trap", "x"), code, names)
+    assert not is_foreign(("trap",), code, names)
+    assert look_up(("lazy", "x"), code, names) is None
     assert look_up(("sys", "getsizeof"), code, names) is sys.getsizeof
     assert look_up(("step",), code, names) is len
     assert look_up(("float",), code, names) is float

@@ -2,24 +2,29 @@
 that stood still, and all the others whose sampler comes late."""
 
 import ctypes
-import gc
 import os
 import subprocess
 import sys
 import threading
 import time
 from itertools import count, pairwise
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import jax
 import jax.numpy as jnp
 import pytest
 
 from jaxprof import events as e
-from jaxprof.recorder.samples import stack as stack_module
 from jaxprof.recorder.samples import standstill as standstills
 from jaxprof.recorder.samples import steps as steps_module
-from jaxprof.recorder.samples.cpu_clock import CpuClock, judge_wait, own_switches, run_delay_seconds, runnable_threads
+from jaxprof.recorder.samples.cpu_clock import (
+    CpuClock,
+    judge_wait,
+    own_switches,
+    resource_module,
+    run_delay_seconds,
+    runnable_threads,
+)
 from jaxprof.recorder.samples.monitored_loop import JUMP
 from jaxprof.recorder.samples.sampler import (
     COUNTED_EVERY_SECONDS,
@@ -27,8 +32,8 @@ from jaxprof.recorder.samples.sampler import (
     ArrayCounter,
     StackSampler,
     interval,
+    settings_lines,
 )
-from jaxprof.recorder.samples.stack import read_stack, read_thread
 from jaxprof.recorder.samples.standstill import StandstillTest, standstill
 from jaxprof.recorder.samples.states import COMPILED, Seen, Site
 from jaxprof.recorder.samples.steps import without
@@ -132,6 +137,25 @@ def test_stages_are_the_ledgers_own_and_settings_that_are_there_to_find_faults_a
         jax.config.update("jax_debug_nans", False)
     assert states["compile"] == pytest.approx(0.125)
     assert [event.debug_settings for event in events if isinstance(event, e.ProgramSampled)][-1] == ["jax_debug_nans"]
+
+
+def test_the_line_of_a_setting_is_sought_in_the_programs_files_alone(tmp_path, monkeypatch):
+    class Lazy(ModuleType):
+        def __getattribute__(self, name):
+            raise AssertionError("it would be imported now")
+
+    class Proxy:
+        def __getattribute__(self, name):
+            raise AssertionError("it would find its object now")
+
+    file, setting = tmp_path / "own.py", "jax_" + "sought"  # no line of this file names it
+    file.write_text(f'import jax\njax.config.update("{setting}", True)\n')
+    os.utime(file, (1, 1))
+    own = ModuleType("own")
+    own.__file__ = str(file)
+    for name, module in {"own": own, "lazy": Lazy("lazy"), "proxy": Proxy()}.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    assert settings_lines([setting]) == {setting: e.SourceLocation(str(file), 2, "")}
 
 
 def _failures(events):
@@ -252,6 +276,13 @@ def test_a_slow_count_is_followed_by_a_long_pause():
     del kept
 
 
+def test_a_file_of_the_program_is_not_taken_for_pythons_own_module(tmp_path, monkeypatch):
+    (tmp_path / "resource.py").write_text('raise AssertionError("it is the program that imports this")\n')
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "resource", raising=False)
+    assert (resource_module() is not None) == sys.platform.startswith("linux")
+
+
 def test_what_the_system_tells():
     clock = CpuClock(threading.get_ident())
     before, switches, end = clock.seconds(), own_switches(), time.thread_time() + 0.02
@@ -262,24 +293,6 @@ def test_what_the_system_tells():
     assert own_switches() > switches
     assert run_delay_seconds(threading.get_native_id()) >= 0.0
     assert run_delay_seconds(0) is None
-
-
-def test_a_stack_is_read_again_if_the_collector_ran_and_its_setting_is_the_programs(monkeypatch):
-    """Python 3.11 collects in the middle of reading a stack."""
-    reads = []
-
-    def read(frame):
-        reads.append(gc.isenabled())
-        if len(reads) == 1:
-            gc.collect()
-        return read_stack(frame)
-
-    monkeypatch.setattr(stack_module, "_COLLECTS_WHEREVER", True)
-    monkeypatch.setattr(stack_module, "read_stack", read)
-    _, stack = read_thread(threading.get_ident())
-    assert len(reads) in (2, 3)
-    assert all(reads)
-    assert stack.codes
 
 
 def test_calls_that_no_sample_takes_are_not_kept_for_ever():

@@ -66,6 +66,17 @@ def test_loops_are_found_inner_ones_first():
     assert loops_at(_train.__code__, 0) == ()
 
 
+def test_code_that_is_made_again_has_loops_of_its_own():
+    """Two code objects are equal that the same cell made, and Python's events are those of one."""
+    source = "for number in range(3):\n    print(number)\n"
+    first, again = (compile(source, name, "exec") for name in ("first.py", "again.py"))
+    assert first == again
+    assert [(loop.code is code, loop.place.file) for code in (first, again) for loop in loops_of(code)] == [
+        (True, "first.py"),
+        (True, "again.py"),
+    ]
+
+
 def _collecting(rows):
     for row in rows:
         rows = [*rows, row]

@@ -174,10 +174,23 @@ def look_up(callee: tuple[str, ...], code: CodeType, names: dict[str, Any]) -> A
         return None
     value = names.get(callee[0], getattr(builtins, callee[0], None))
     for part in callee[1:]:
-        if not isinstance(value, ModuleType):
+        if not is_a(value, ModuleType):
             return None
-        value = vars(value).get(part)
+        module: Any = value
+        value = names_in(module).get(part)
     return value
+
+
+def is_a(value: object, *kinds: type) -> bool:
+    """Whether a value is of one of these classes. `isinstance` would ask the object, and a proxy runs code then."""
+    return issubclass(type(value), kinds)
+
+
+def names_in(module: ModuleType) -> dict[str, Any]:
+    """Return the names of a module. `vars` would ask the module, and a lazy one (`importlib.util.LazyLoader`) is
+    imported then."""
+    names: dict[str, Any] = object.__getattribute__(module, "__dict__")
+    return names
 
 
 def is_foreign(callee: tuple[str, ...], code: CodeType, names: dict[str, Any]) -> bool:
@@ -185,9 +198,9 @@ def is_foreign(callee: tuple[str, ...], code: CodeType, names: dict[str, Any]) -
     object of NumPy's or of the standard library, such as a queue. False if that is unknown without running code."""
     value = look_up(callee, code, names)
     if value is not None:
-        return isinstance(value, (BuiltinFunctionType, type)) or _belongs_to_library(value)
+        return is_a(value, BuiltinFunctionType, type) or _belongs_to_library(value)
     owner = look_up(callee[:1], code, names) if len(callee) > 1 else None
-    return owner is not None and not isinstance(owner, (ModuleType, type)) and _belongs_to_library(owner)
+    return owner is not None and not is_a(owner, ModuleType, type) and _belongs_to_library(owner)
 
 
 def _belongs_to_library(value: Any) -> bool:

@@ -14,7 +14,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
 from jaxprof.recorder.places import JAX, LIBRARY, STDLIB, USER, package_of
-from jaxprof.recorder.samples.call_text import CallSpot, compiled_by, is_foreign, look_up, spot_of
+from jaxprof.recorder.samples.call_text import CallSpot, compiled_by, is_a, is_foreign, look_up, spot_of
 from jaxprof.recorder.samples.flow import feeds, statement_at
 from jaxprof.recorder.samples.loops import loops_at
 from jaxprof.recorder.samples.stack import Stack
@@ -324,7 +324,7 @@ class _WorkPlaces:
         outermost = loops[-1]
         self._searched[id(code), outermost.begins] = code
         held = [names.get(name) for name in code.co_names]
-        if not any(isinstance(value, ModuleType) or compiled_by(value) == "user" for value in held):
+        if not any(is_a(value, ModuleType) or compiled_by(value) == "user" for value in held):
             return
         for instruction in dis.get_instructions(code):
             at = instruction.offset
@@ -384,7 +384,7 @@ def _is_stepping(code: CodeType, spot: CallSpot) -> bool:
 
 def _is_jax_function(value: Any) -> bool:
     """Whether this is a plain function of JAX, such as `jnp.max`, which compiles what it needs."""
-    module = getattr(value, "__module__", None) if isinstance(value, FunctionType | BuiltinFunctionType) else None
+    module = getattr(value, "__module__", None) if is_a(value, FunctionType, BuiltinFunctionType) else None
     return isinstance(module, str) and module.partition(".")[0] in ("jax", "jaxlib") and not compiled_by(value)
 
 

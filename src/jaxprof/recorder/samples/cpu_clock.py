@@ -16,18 +16,27 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from importlib.machinery import BuiltinImporter, PathFinder
+from importlib.util import module_from_spec
 from types import ModuleType
 from typing import Final
 
 from jaxprof.light_dataclass import dataclass
 
-_resource: ModuleType | None
-try:
-    import resource as _resource
-except ImportError:  # Windows
-    _resource = None
-if _resource is not None and not hasattr(_resource, "RUSAGE_THREAD"):  # macOS
-    _resource = None
+
+def resource_module() -> ModuleType | None:
+    """Return Python's own module `resource`, not a file of this name in the program's folder; None on Windows, and on
+    macOS, where it counts for no thread."""
+    extensions = os.path.join(os.path.dirname(os.__file__), "lib-dynload")
+    spec = BuiltinImporter.find_spec("resource") or PathFinder.find_spec("resource", [extensions])
+    if spec is None or spec.loader is None:
+        return None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module if hasattr(module, "RUSAGE_THREAD") else None
+
+
+_resource: Final = resource_module()
 _TICKS: Final = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 RUNNING_SHARE: Final = 0.3
 """A thread was running if its CPU clock advanced by more than this share of the time between two readings."""

@@ -40,10 +40,15 @@ class Loop:
         return SourceLocation(self.code.co_filename, self.line, self.code.co_name)
 
 
-@lru_cache(maxsize=512)
 def loops_of(code: CodeType) -> tuple[Loop, ...]:
     """Return the loops of a code object, inner ones first. Leaves out those of comprehensions, which from Python 3.12
     on are in the code of the enclosing function, and those that only an exception repeats."""
+    # Python has one event for one code object, and two are equal that the same source made: a cell that is run again.
+    return _loops_of(id(code), code)
+
+
+@lru_cache(maxsize=512)
+def _loops_of(_identity: int, code: CodeType) -> tuple[Loop, ...]:
     if len(code.co_code) > _LARGEST_CODE_BYTES:
         return ()
     ends: dict[int, int] = {}

@@ -15,6 +15,8 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
+from types import ModuleType
 from typing import Any, Final
 
 from jaxprof.events import (
@@ -27,9 +29,9 @@ from jaxprof.events import (
     WarningRaised,
 )
 from jaxprof.recorder.compiles.ledger import Ledger
-from jaxprof.recorder.guest import start_thread
+from jaxprof.recorder.guest import CollectorElsewhere, start_thread
 from jaxprof.recorder.places import USER, file_kind
-from jaxprof.recorder.samples.call_text import source_lines
+from jaxprof.recorder.samples.call_text import is_a, names_in, source_lines
 from jaxprof.recorder.samples.classifier import Classifier
 from jaxprof.recorder.samples.cpu_clock import CpuClock, RunningTest, Wait, judge_wait, own_switches, run_delay_seconds
 from jaxprof.recorder.samples.sample_window import SampleWindow
@@ -98,8 +100,8 @@ def debug_settings() -> list[str]:
 def settings_lines(names: Iterable[str]) -> dict[str, SourceLocation]:
     """Return, by setting, the one line of the user's modules that names it. Leaves out a setting that no line or
     several lines name, or that an environment variable switches on."""
-    files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
-    users = sorted(file for file in files if isinstance(file, str) and file_kind(file) == USER)
+    files = [names_in(module).get("__file__") for module in list(sys.modules.values()) if is_a(module, ModuleType)]
+    users = sorted({file for file in files if isinstance(file, str) and file_kind(file) == USER})
     named_at: dict[str, SourceLocation] = {}
     for name in names:
         if name.upper() in os.environ:
@@ -216,6 +218,7 @@ class StackSampler:
         next_tick = next_mark = now
         turn = 0.0
         stopped = False
+        collector = CollectorElsewhere()
         try:
             while not stopped:
                 turn = (turn + _GOLDEN) % 1.0  # so that samples do not fall into step with the program's own loop
@@ -225,7 +228,7 @@ class StackSampler:
                 due = asleep + pause
                 before = own_switches()
                 pause_test.pausing(pause)
-                stopped = self._stop.acquire(True, pause)
+                stopped = collector.asleep(partial(self._stop.acquire, True, pause))
                 now, after = time.monotonic(), own_switches()
                 switches = None if before is None or after is None else after - before
                 since = None if counted is None or after is None else after - counted
@@ -249,6 +252,7 @@ class StackSampler:
                     pause_test.mark()
         finally:
             self._steps.close()
+            collector.close()
 
     def _did_not_run(self, began: float, seconds: float, found_by: str) -> None:
         """Note that the process was paused, or that others had its processor: that time belongs to no line."""

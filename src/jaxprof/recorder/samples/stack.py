@@ -12,8 +12,6 @@ from jaxprof.recorder.places import JAX, OWN, STDLIB, USER, frame_kind
 
 DEEPEST: Final = 300
 """Number of frames read, from the innermost one, so that deep recursion does not make a sample expensive."""
-_COLLECTS_WHEREVER: Final = sys.version_info < (3, 12)
-_READS_AT_MOST: Final = 3
 _ARRAY_FRAMES: Final = frozenset({"_value", "__array__", "block_until_ready"})
 _LEAVES_ADDED: Final = 64
 _NOT_A_CALLER: Final = (JAX, STDLIB, OWN)
@@ -66,24 +64,10 @@ class Stack:
 
 
 def read_thread(thread: int) -> tuple[FrameType | None, Stack]:
-    """Return the innermost frame of another thread, and its stack.
-
-    Up to Python 3.11 each step up creates an object, which may start a collection, whose callbacks may let the watched
-    thread run on: the frames above are gone then, so the stack is read again. The collector is not switched off
-    meanwhile, because the program may do so itself at that very moment, and would find it on again.
-    """
-    for _ in range(_READS_AT_MOST if _COLLECTS_WHEREVER else 1):
-        collected = _collections()
-        frame = sys._current_frames().get(thread)
-        stack = read_stack(frame)
-        if _collections() == collected:
-            break
-    return frame, stack
-
-
-def _collections() -> int:
-    """Return how often the collector has run."""
-    return sum(generation["collections"] for generation in gc.get_stats()) if _COLLECTS_WHEREVER else 0
+    """Return the innermost frame of another thread, and its stack. No collection may begin here: its callbacks may let
+    that thread run on, and the frames above are gone then."""
+    frame = sys._current_frames().get(thread)
+    return frame, read_stack(frame)
 
 
 def read_stack(frame: FrameType | None) -> Stack:
@@ -147,7 +131,7 @@ def _put_bytes(frame: FrameType) -> int | None:
 
 
 def _bytes_put(value: Any) -> int | None:
-    if isinstance(value, bool | int | float | complex):
+    if issubclass(type(value), (bool, int, float, complex)):  # `isinstance` would ask the object
         return 0
     return _size(value) or None if type(value).__module__.partition(".")[0] in ("numpy", "jax", "jaxlib") else None
 
