@@ -166,7 +166,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("enter", "enter", "choose", "Text", "Go to the kernel's text; on a group, open or close it"),
         *_ORDER,
         Key("group", "m:g", "group", "Group", "Group by kind, line, scope or direction"),
-        Key("open_all", "m:Z", "open_groups", "Open all", "Open or close all groups"),
+        Key("open_all", "m:Z", "open_all", "Open all", "Open or close all groups"),
     )),
     "hlo_findings": KeyGroup("Kernels: findings", (
         Key("enter", "enter", "choose", "Kernel", "Go to the kernel of this finding"),

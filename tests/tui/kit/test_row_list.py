@@ -10,7 +10,7 @@ from textual.app import App
 from jaxprof.facts import column
 from jaxprof.report.renderers import Table
 from jaxprof.tui.kit.claims import Claim, ClaimList
-from jaxprof.tui.kit.row_list import RowList, TextRow
+from jaxprof.tui.kit.row_list import Heading, RowList
 from jaxprof.tui.kit.table_columns import Span, TableColumn, header_line, placed, row_line, table_lines
 from tui import hlo_texts
 from tui.fakes import screen_text, until, walking
@@ -99,7 +99,7 @@ def lines(table):
 
 async def test_rows_are_sorted_filtered_and_narrowed_and_the_cursor_skips_headings():
     async with showing() as (pilot, _, table):
-        table.show_rows({"heading": TextRow("a heading"), **ROWS})
+        table.show_rows({"heading": Heading("a heading"), **ROWS})
         await pilot.press("up")
         assert table.current == "c"
         assert lines(table)[1] == "a heading"

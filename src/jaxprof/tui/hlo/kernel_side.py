@@ -133,10 +133,10 @@ class KernelSide(Guarded, Container):
         """Show the facts, the roofline and the titles of the list in view."""
         self._show_facts()
         if self.tab == "roofline":
-            ranking, numbers, ranked = self.table.ranking, self.table.filtered, self.table.ranked
+            ranked = self.table.ranked
             chosen = ranked.number if ranked is not None else None
-            key = (id(ranking), id(numbers), chosen)  # the drawing holds both: nothing else has their identities
-            self.query_one("#roofline", Picture).show(key, partial(roofline_plot, ranking, numbers, chosen))
+            plot = partial(roofline_plot, self.table.ranking, self.table.filtered, chosen)
+            self.query_one("#roofline", Picture).show(plot)
         self._show_titles()
 
     def _show_titles(self) -> None:
@@ -182,7 +182,7 @@ class KernelSide(Guarded, Container):
         if isinstance(rows, HloFindings):
             return FactTarget("", finding.kernels[0], kernel=True) if finding is not None and finding.kernels else None
         if ranked is None:
-            self.table.action_open_group()
+            self.table.action_open()
         return FactTarget(*ranked.key) if ranked is not None else None
 
     @on(FilterLine.Left)

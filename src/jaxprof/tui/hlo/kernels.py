@@ -6,7 +6,7 @@ them last. A filter, an order or a grouping that needs them waits until then.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from textual.content import Content
@@ -25,7 +25,7 @@ from jaxprof.analysis.ranking import (
 from jaxprof.hlo.analysis.origin import OriginColumns
 from jaxprof.report.kernels import COLUMNS, total_text
 from jaxprof.tui.kit.drawing import bar, cell
-from jaxprof.tui.kit.row_list import RowList
+from jaxprof.tui.kit.row_list import Heading, TreeView
 from jaxprof.tui.kit.table_columns import Cell, TableColumn
 from jaxprof.units import UNKNOWN, counted, integer, seconds
 
@@ -67,7 +67,7 @@ _NAME_AT_MOST = 48
 _BOUNDS = {"memory": "$phase-transfer", "compute": "$phase-compile"}
 
 
-class KernelTable(RowList[Hashable], keys="kernels"):
+class KernelTable(TreeView[Hashable], keys="kernels"):
     """One row per kernel, and one per group if kernels are grouped. A row is its key: a number or a path."""
 
     UNSORTED = "in the order of execution"
@@ -86,16 +86,29 @@ class KernelTable(RowList[Hashable], keys="kernels"):
         self.filtered: Sequence[int] = ()
         """The kernels that the filter leaves, sorted."""
         self._filter = ""
-        self._groups: dict[tuple[str, ...], KernelGroup] = {}
-        self._shut: set[tuple[str, ...]] = set()
-        """Paths of the groups whose kernels are out of view."""
-        self._depths: dict[Hashable, int] = {}
-        """Indentation of each kernel; empty unless they are grouped."""
+        self._groups: dict[Hashable, KernelGroup] = {}
+        """Groups by path; empty unless kernels are grouped."""
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
     def line_of(self, key: Hashable) -> Hashable:
         return key
+
+    def inside(self, key: Hashable, row: Hashable) -> Mapping[Hashable, Hashable]:
+        group = self._groups.get(key)
+        return {} if group is None else {key: key for key in (*(each.path for each in group.groups), *group.members)}
+
+    def can_open(self, key: Hashable | None) -> bool:
+        return key in self._groups
+
+    def left_by_filter(self) -> dict[Hashable, Hashable | Heading]:
+        return {group.path: group.path for group in self._groups.values() if len(group.path) == 1}
+
+    def rearrange(self) -> None:
+        """Show the kernels, which are not copied, or the groups with what is inside the open ones."""
+        self._around = {}
+        shown = list(dict(self._seen(self.left_by_filter())))
+        self.set_keys(shown if self._groups else self.filtered)
 
     def show_kernels(self, ranking: Ranking, empty: str) -> None:
         """Show the kernels of another program, or other figures of the same; `empty` is shown if there are none."""
@@ -116,7 +129,7 @@ class KernelTable(RowList[Hashable], keys="kernels"):
             self._arrange()
 
     def _arrange(self, *, fresh: bool = False) -> None:
-        """Filter, sort and group the rows; `fresh` forgets which groups are open."""
+        """Filter, sort and group the rows; `fresh`: open the groups if there is room, else none."""
         needed = needs_origins(self._filter, self.wanted.sort, self.wanted.grouping)
         self.waits = needed and not self.ranking.knows_origins
         sort, turned, grouping = self.arrangement = Arrangement() if self.waits else self.wanted
@@ -125,23 +138,11 @@ class KernelTable(RowList[Hashable], keys="kernels"):
         outermost = grouped(self.ranking, self.filtered, grouping) if grouping != "none" else []
         self._groups = {group.path: group for group in _walk(outermost)}
         if fresh:
-            self._shut = set(self._groups) if len(self.filtered) > OPEN_UP_TO else set()
-        self._depths = {}
-        keys: list[Hashable] = []
-        for group in outermost:
-            self._add(keys, group)
+            self.opened = set(self._groups) if len(self.filtered) <= OPEN_UP_TO else set()
+            self.opened_at_first = frozenset(self.opened)
         self._make_columns()
-        self.set_keys(keys if grouping != "none" else self.filtered)
+        self.rearrange()
         self.post_message(self.Sorted())
-
-    def _add(self, keys: list[Hashable], group: KernelGroup) -> None:
-        keys.append(group.path)
-        if group.path in self._shut:
-            return
-        for inner in group.groups:
-            self._add(keys, inner)
-        keys.extend(group.members)
-        self._depths |= dict.fromkeys(group.members, len(group.path))
 
     @property
     def empty_text(self) -> str:
@@ -155,7 +156,7 @@ class KernelTable(RowList[Hashable], keys="kernels"):
     @property
     def group(self) -> KernelGroup | None:
         """The group under the cursor; None on a kernel."""
-        return self._groups[self.current] if isinstance(self.current, tuple) else None
+        return self._groups.get(self.current)
 
     @property
     def words(self) -> str:
@@ -206,23 +207,23 @@ class KernelTable(RowList[Hashable], keys="kernels"):
 
     def _share(self, key: Hashable) -> Content:
         """Return a bar with its per cent, eleven columns wide."""
-        share = self._groups[key].share if isinstance(key, tuple) else self.ranking[cast(int, key)].share
+        share = self._groups[key].share if key in self._groups else self.ranking[cast(int, key)].share
         text = UNKNOWN if share is None else "<1%" if 0 < share < 0.01 else f"{share * 100:.0f}%"
         return Content.assemble(bar(share, _BAR), cell(text, 5, "" if share is not None else "$quiet", right=True))
 
     def _cell(self, name: str, key: Hashable) -> Cell:
-        if isinstance(key, tuple):
+        if key in self._groups:
             return self._group_cell(name, self._groups[key])
         text = COLUMNS[name].text(self.ranking[cast(int, key)])
         if name == "name":
-            return "  " * self._depths.get(key, 0) + text
+            around = self._groups.get(self._around.get(key))
+            return "  " * (len(around.path) if around is not None else 0) + text
         return (text, "$quiet") if text == UNKNOWN else (text, _BOUNDS[text]) if text in _BOUNDS else text
 
     def _group_cell(self, name: str, group: KernelGroup) -> Cell:
         if name == "name":
             label = group.path[-1].rpartition("/")[2] if self.arrangement.grouping == "source" else group.path[-1]
-            mark = "▸" if group.path in self._shut else "▾"
-            return f"{'  ' * (len(group.path) - 1)}{mark} {label}"
+            return f"{'  ' * (len(group.path) - 1)}{self.mark_of(group.path)} {label}"
         return counted(group.count, "kernel") if name == "kind" else total_text(name, group), "$text-muted"
 
     # -- keys -------------------------------------------------------------------------------------------------
@@ -243,12 +244,3 @@ class KernelTable(RowList[Hashable], keys="kernels"):
         """Group by `kind`, `source`, `scope`, `direction`, or not at all (`none`)."""
         self.wanted = self.wanted._replace(grouping=grouping)
         self._arrange(fresh=True)
-
-    def action_open_group(self) -> None:
-        if self.group is not None:
-            self._shut ^= {self.group.path}
-            self._arrange()
-
-    def action_open_groups(self) -> None:
-        self._shut = set() if self._shut else set(self._groups)
-        self._arrange()

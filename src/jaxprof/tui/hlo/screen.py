@@ -237,7 +237,7 @@ class HloScreen(SessionScreen, keys="hlo"):
             for notice in sorted(notices, key=lambda notice: not notice.serious)
         ]
         box = self.query_one("#hlo-notices", Lines)
-        box.show(notices, lambda width: [line.truncate(max(1, width - 1), ellipsis=True) for line in lines])
+        box.show(lambda width: [line.truncate(max(1, width - 1), ellipsis=True) for line in lines])
 
     def _rank(self) -> None:
         opened = self._opened

@@ -371,10 +371,7 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
             facts.clear()
             return
         origin, around = document.origin(line), 1 if self.size.height >= 30 else 0
-        facts.show(
-            (id(document), line, around),
-            lambda width: _origin_facts(origin, width, opened.program.recorded_seconds, around),
-        )
+        facts.show(lambda width: _origin_facts(origin, width, opened.program.recorded_seconds, around))
 
     def on_resize(self) -> None:
         self._show_origin()

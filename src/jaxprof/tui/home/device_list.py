@@ -12,7 +12,7 @@ from textual.content import Content
 from jaxprof import units
 from jaxprof.tui.device_monitor import DeviceMonitor, DeviceRow
 from jaxprof.tui.kit.drawing import bar, cell, heat, mark, spark
-from jaxprof.tui.kit.row_list import Heading, RowList, TextRow
+from jaxprof.tui.kit.row_list import Heading, RowList
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
 
 BAR_WIDTH = 8
@@ -49,7 +49,7 @@ class DeviceList(RowList[DeviceRow], keys="devices"):
         for row in self._devices:
             rows[row.device.id] = row
             if _unused(row) and row.device.hint:
-                rows[row.device.id, "hint"] = TextRow(f"            {row.device.hint}", "$accent")
+                rows[row.device.id, "hint"] = Heading(f"            {row.device.hint}", "$accent")
         self.show_rows(rows)
 
 

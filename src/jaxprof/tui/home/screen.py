@@ -196,7 +196,7 @@ class HomeScreen(SessionScreen, keys="home"):
         title = row.title if row is not None else ""
         self.query_one("#detail-box").border_title = Content(safe(title))
         pane = self.query_one("#detail", ScrollPane)
-        pane.query_one(Lines).show(object(), lambda width: self._preview(row, max(24, width)))
+        pane.query_one(Lines).show(lambda width: self._preview(row, max(24, width)))
         if row is not None and self._previewed != row.key:
             self._previewed = row.key
             pane.scroll_home(animate=False)

@@ -21,7 +21,7 @@ from jaxprof.tui.keys import ACTIONS, key_of
 from jaxprof.tui.kit.drawing import cell, mark
 from jaxprof.tui.kit.format import ago
 from jaxprof.tui.kit.guard import HIDDEN, Hidden
-from jaxprof.tui.kit.row_list import Heading, RowList, TextRow
+from jaxprof.tui.kit.row_list import Heading, RowList
 from jaxprof.tui.kit.table_columns import Span, TableColumn, either
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ _OLDER: Final = StartRow("Older sessions…", "", "Lists all kept sessions and j
 _MORE_PROGRAMS: Final = StartRow(
     "More programs here…", "", "Lists all programs of this folder that import jax, and all kept sessions.", "list_all"
 )
-_EXAMPLES: Final = TextRow(" Examples", "bold $primary")
+_EXAMPLES: Final = Heading(" Examples", "bold $primary")
 
 
 def own_rows(

@@ -179,7 +179,7 @@ class JobScreen(ViewsScreen, keys="job"):
             head = cell(f" {whole if len(whole) < width else short}", width, "bold")
             return [head, *([cell(f" costs most  {cost}", width)] if cost else [])]
 
-        self.query_one("#job-head", Lines).show((whole, cost), draw)
+        self.query_one("#job-head", Lines).show(draw)
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.share_room)  # when the screen has the classes of its new size
@@ -221,8 +221,8 @@ class JobScreen(ViewsScreen, keys="job"):
         self._make_steps()
         listed, box, figures = self.processes, self.query_one("#job-body"), self.figures
         facts, count = listed.facts, len(figures.processes) if figures is not None and listed.view == "map" else 0
-        self.query_one("#map-facts", Lines).show(facts, lambda width: Content.styled(facts, "bold").wrap(width)[:2])
-        self.query_one("#map-legend", Lines).show(count, lambda width: [legend(count)] if count else [])
+        self.query_one("#map-facts", Lines).show(lambda width: Content.styled(facts, "bold").wrap(width)[:2])
+        self.query_one("#map-legend", Lines).show(lambda width: [legend(count)] if count else [])
         box.border_title, box.border_subtitle = Content(listed.title), Content(listed.note)
 
     # -- keys -------------------------------------------------------------------------------------------------

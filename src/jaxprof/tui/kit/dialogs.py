@@ -74,12 +74,8 @@ class TextDialog(Dialog[None], keys="reader"):
             yield Lines()
 
     def on_mount(self) -> None:
-        self.show(None)
+        self.query_one(Lines).show(self.lines)
         self.query_one(VerticalScroll).focus()
-
-    def show(self, key: object) -> None:
-        """Draw the lines if `key` has changed."""
-        self.query_one(Lines).show(key, self.lines)
 
     def lines(self, width: int) -> list[Content]:
         """Return the text in `width` columns."""
@@ -115,7 +111,7 @@ class ReportDialog(TextDialog):
 
     def _take(self, draw: Draw) -> None:
         self._draw = draw
-        self.show(draw)
+        self.query_one(Lines).show(self.lines)
 
 
 def comparison_dialog(first: str, second: str, derive: Callable[[], Iterable[Piece]]) -> ReportDialog:

@@ -56,7 +56,7 @@ class ExplanationHead(Lines):
             return
         if session is not self._session or not self.display:
             self._session = session
-            self.show(READING, lambda width: [Content.styled(READING, "$text-muted"), Content("")])
+            self.show(lambda width: [Content.styled(READING, "$text-muted"), Content("")])
 
         def derive() -> Conclusion:  # in a thread: reading the HLO of a session can take a second
             from jaxprof.analysis.explain.derive import explanation
@@ -65,7 +65,7 @@ class ExplanationHead(Lines):
             return conclusion(explanation(session, name))
 
         def show(result: Conclusion) -> None:
-            self.show(result, lambda width: head_lines(result, width, whole=self.screen.size.height >= _TALL))
+            self.show(lambda width: head_lines(result, width, whole=self.screen.size.height >= _TALL))
 
         in_thread(self, derive, "explanation-head", then=show)
 

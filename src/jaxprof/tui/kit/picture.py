@@ -1,8 +1,8 @@
-"""Widgets that show what a pure function draws for their size, and redraw only when the data of the drawing changes."""
+"""Widgets that show what a pure function draws for their size, and send nothing where that is the same as before."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from textual.containers import VerticalScroll
 from textual.content import Content
@@ -11,57 +11,55 @@ from textual.widget import Widget
 
 from jaxprof.tui.kit.guard import Guarded
 
-_NEVER = object()
 
-
-class Drawn(Guarded, Widget):
-    """Base class of both widgets: the key that the drawing depends on."""
-
-    ALLOW_SELECT = False
-    _key: object = _NEVER
-
-
-class Picture(Drawn):
+class Picture(Guarded, Widget):
     """A drawing that fills its area: a plot, a histogram."""
 
+    ALLOW_SELECT = False
     _draw: Callable[[int, int], Content] | None = None
+    _drawn: tuple[Size, Content] = (Size(), Content(""))
 
-    def show(self, key: object, draw: Callable[[int, int], Content]) -> None:
-        """Draw `draw(width, height)` if `key`, which the drawing depends on, has changed."""
-        if key != self._key:
-            self._key, self._draw = key, draw
+    def show(self, draw: Callable[[int, int], Content]) -> None:
+        """Show `draw(width, height)`."""
+        (size, before), self._draw = self._drawn, draw
+        self._drawn = (Size(), Content(""))
+        if size != self.size or not self._at(size).is_same(before):
             self.refresh()
 
+    def _at(self, size: Size) -> Content:
+        if self._drawn[0] != size:
+            self._drawn = (size, self._draw(*size) if self._draw is not None and size.area else Content(""))
+        return self._drawn[1]
+
     def render(self) -> Content:
-        if self._draw is None or self.size.width < 1 or self.size.height < 1:
-            return Content("")
-        return self._draw(self.size.width, self.size.height)
+        return self._at(self.size)
 
 
-class Lines(Drawn):
+class Lines(Guarded, Widget):
     """Lines of text, drawn for the width of the widget, which is as high as the lines."""
 
+    ALLOW_SELECT = False
     DEFAULT_CSS = "Lines { height: auto; }"
-    _draw: Callable[[int], Sequence[Content]] | None = None
+    _draw: Callable[[int], Iterable[Content]] | None = None
     _lines: tuple[int, Sequence[Content]] = (-1, ())
 
     def clear(self) -> None:
         """Show nothing."""
-        self.show(None, lambda width: ())
+        self.show(lambda width: ())
 
-    def show(self, key: object, draw: Callable[[int], Sequence[Content]]) -> None:
-        """Draw `draw(width)` if `key` has changed. Without lines, the widget is not displayed."""
-        if key == self._key:
-            return
-        before = len(self._lines[1])
-        self._key, self._draw, self._lines = key, draw, (-1, ())
-        lines = self._at(self.content_size.width) if self.content_size.width else ()
-        self.display = bool(lines) if self.content_size.width else bool(draw(80))
-        self.refresh(layout=len(lines) != before)
+    def show(self, draw: Callable[[int], Iterable[Content]]) -> None:
+        """Show `draw(width)`. Without lines, the widget is not displayed."""
+        (at, before), width = self._lines, self.content_size.width
+        self._draw, self._lines = draw, (-1, ())
+        lines = self._at(width) if width else ()
+        self.display = bool(lines) if width else any(True for _ in draw(80))
+        as_high = len(lines) == len(before)
+        if at != width or not as_high or not all(map(Content.is_same, lines, before)):
+            self.refresh(layout=not as_high)
 
     def _at(self, width: int) -> Sequence[Content]:
         if self._lines[0] != width:
-            self._lines = (width, self._draw(width) if self._draw is not None else ())
+            self._lines = (width, tuple(self._draw(width)) if self._draw is not None else ())
         return self._lines[1]
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:

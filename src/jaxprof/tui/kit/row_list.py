@@ -35,27 +35,16 @@ from jaxprof.tui.kit.table_columns import (
     text_of,
 )
 
-_ON_ROWS = frozenset(("choose", "mark", "sort", "sort_by_next", "turn", "open_all", "group", "open_groups"))
+_ON_ROWS = frozenset(("choose", "mark", "sort", "sort_by_next", "turn", "open_all", "group", "browse"))
 """Actions of lists that need rows."""
 
 
-class Heading:
-    """A row without cells, such as the title of a group; the cursor skips it."""
-
-    def line(self, width: int) -> Content:
-        """Return the row in `width` columns."""
-        raise NotImplementedError
-
-
 @dataclass(frozen=True, slots=True)
-class TextRow(Heading):
-    """A line of text between the rows."""
+class Heading:
+    """A line of text between the rows, such as the title of a group; the cursor skips it."""
 
     text: str
     style: str = "$text-muted"
-
-    def line(self, width: int) -> Content:
-        return cell(self.text, width, self.style)
 
 
 class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_bindings=False, keys="rows"):
@@ -156,7 +145,7 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
         key = self._keys[index]
         row = self.line_of(key)
         if isinstance(row, Heading):
-            drawn = row.line(width)
+            drawn = cell(row.text, width, row.style)
         else:
             drawn = self.first_line(index, row, width) if row is not None else Content("")
         self._drawn_rows[key] = drawn

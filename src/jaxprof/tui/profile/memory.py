@@ -164,9 +164,7 @@ class MemoryView(Guarded, Container, keys="memory"):
         self._picture = self._key = None
         texts = [(text, style) for text, style in ((answer, "bold"), (words, "$text-muted")) if text]
         head = self.query_one("#memory-head", Lines)
-        head.show(
-            texts, lambda width: [line for text, style in texts for line in hang(Content(""), text, width, style)]
-        )
+        head.show(lambda width: [line for text, style in texts for line in hang(Content(""), text, width, style)])
         self._plot("Live arrays", arrays, None, Axis("time", seconds_tick), "of arrays")
         self.query_one("#buffer-box").display = False
 
@@ -174,8 +172,7 @@ class MemoryView(Guarded, Container, keys="memory"):
         """Show the memory of a program, and what the allocator of its device `measured`."""
         known = [measured] if measured is not None else []
         self.query_one("#memory-head", Lines).show(
-            (picture, measured),
-            lambda width: [*peak_lines(picture, width), *(line.truncate(width, ellipsis=True) for line in known)],
+            lambda width: [*peak_lines(picture, width), *(line.truncate(width, ellipsis=True) for line in known)]
         )
         self.query_one("#buffer-box").display = True
         if picture is not self._picture:
@@ -190,7 +187,7 @@ class MemoryView(Guarded, Container, keys="memory"):
     def _plot(self, title: str, points: Sequence[Size], at: int | None, across: Axis, what: str) -> None:
         plot = self.query_one("#live-plot", Picture)
         plot.display, plot.border_title = bool(points), title
-        plot.show((title, tuple(points), at), lambda width, height: size_plot(points, at, across, what, width, height))
+        plot.show(lambda width, height: size_plot(points, at, across, what, width, height))
 
     # -- the cursor over the schedule -------------------------------------------------------------------------
 

@@ -149,12 +149,9 @@ class TimePane(ScrollPane):
 
     def show(self, result: ProgramResult, words: str) -> None:
         """Show the time of a program. `words` say how to get the timeline of its device, if there is none."""
-        program = result.run.program
-        counted = len(program.arrays) + len(program.transfers) if program is not None else 0
-        key = (id(result.run), len(result.sample_windows), counted, result.ended, round(result.wall_seconds))
         how = self.query_one("#how-to-capture", Lines)
-        how.show(words, lambda width: [*hang(Content(""), words, width, "$text-muted"), Content("")] if words else ())
-        self.query_one("#times", Lines).show(key, lambda width: time_lines(result, width, self._shares_of))
+        how.show(lambda width: [*hang(Content(""), words, width, "$text-muted"), Content("")] if words else ())
+        self.query_one("#times", Lines).show(lambda width: time_lines(result, width, self._shares_of))
 
     def _shares_of(self, result: ProgramResult, count: int) -> Sequence[Mapping[str, float]]:
         """Return the share of each state in `count` columns. Hours have many windows to add up: that is done again each

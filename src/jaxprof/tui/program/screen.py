@@ -154,7 +154,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
         self.query_one(LedgerList).show(result)
         self.query_one(AdviceList).show(claims_of(result))
         costs = Conclusion(*program_cost(result), "")
-        self.query_one("#costs", Lines).show(costs, lambda width: [*cost_lines(costs, width), Content("")])
+        self.query_one("#costs", Lines).show(lambda width: [*cost_lines(costs, width), Content("")])
         self.query_one("#output", LogPane).show(result.run.id, result.run.log)
         self._show_sums()
 
@@ -210,8 +210,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
             silent=opened.silent_since,
             shift_seconds=opened.clock_shift_seconds,
         )
-        head = self.query_one("#program-head", Lines)
-        head.show([(line.plain, line.spans) for line in draw(width=head.content_size.width or 80)], draw)
+        self.query_one("#program-head", Lines).show(draw)
 
     # -- rows -------------------------------------------------------------------------------------------------
 

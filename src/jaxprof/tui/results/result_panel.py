@@ -6,7 +6,7 @@ Lines are made by pure functions from values to `Content`. An unknown value is l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -52,7 +52,7 @@ _HOW = {"numpy": "NumPy on the host", "eager": "op by op", "jit": "compiled as o
 
 
 class ResultPanel(ScrollPane):
-    """All of a row, hidden while there is nothing to show. A part is redrawn only when its data changes."""
+    """All of a row, hidden while there is nothing to show."""
 
     _titles = ("", "")
 
@@ -85,28 +85,22 @@ class ResultPanel(ScrollPane):
         self._show_run(session, result, group)
         self._show_samples(result)
 
-    def _lines(self, name: str, key: Hashable, draw: Callable[[int], Iterable[Content]]) -> None:
-        self.query_one(f"#{name}", Lines).show(key, lambda width: list(draw(width)))
-
     def _show_sweep(self, sweep: SweepGroup | None) -> None:
         """Show where the variants of a sweep cross, and their times over its sizes."""
+        crossovers, table = self.query_one("#crossovers", Lines), self.query_one("#sweep-table", Lines)
         plot = self.query_one("#sweep-plot", Picture)
         plot.display = sweep is not None
-        lines = sweep.lines if sweep is not None else ()
-        key = tuple((line.label, line.sizes, tuple(result.summary for result in line.results)) for line in lines)
-        self._lines("crossovers", key, partial(crossover_lines, sweep) if sweep is not None else lambda width: ())
-        self._lines("sweep-table", key, partial(table_lines, sweep_table(sweep)) if sweep else lambda width: ())
-        if sweep is not None:
-            plot.show(key, partial(sweep_plot, sweep))
+        if sweep is None:
+            crossovers.clear()
+            table.clear()
+            return
+        crossovers.show(partial(crossover_lines, sweep))
+        table.show(partial(table_lines, sweep_table(sweep)))
+        plot.show(partial(sweep_plot, sweep))
 
     def _show_run(self, session: Session, result: RunResult, group: RunGroup) -> None:
         """Show what is known of a run in words and tables."""
         run = result.run
-        measured = tuple((other.run.id, tuple(other.phase_seconds.items())) for other in group.runs)
-        baseline = session.runs.get(run.plan.baseline)
-        theirs = len(baseline.samples("run")) if baseline is not None else 0
-        parts = run.check is None, run.memory is None, run.environment is None, len(run.compiles), len(result.warnings)
-        key = (run, measured, result.summary, run.shown.status, result.cost, theirs, parts)
         live, name = run.shown.status == "running", baseline_name(session, run)
 
         def left(width: int) -> Iterator[Content]:
@@ -123,14 +117,14 @@ class ResultPanel(ScrollPane):
                 yield from (Content(""), *table_lines(compiled_table(result), width))
             yield from _under("environment", environment_lines(result, width))
 
-        self._lines("head", key, lambda width: (*failure_lines(result, width), *_bars(group, result, width)))
-        self._lines("left", key, left)
-        self._lines("right", key, right)
-        self._lines(
-            "each-phase",
-            key,
-            lambda width: [] if live else _under("phase by phase", list(table_lines(phase_table(result), width))),
-        )
+        def phases(width: int) -> list[Content]:
+            return [] if live else _under("phase by phase", list(table_lines(phase_table(result), width)))
+
+        def head(width: int) -> list[Content]:
+            return [*failure_lines(result, width), *_bars(group, result, width)]
+
+        for name, draw in {"head": head, "left": left, "right": right, "each-phase": phases}.items():
+            self.query_one(f"#{name}", Lines).show(draw)
 
     def _show_samples(self, result: RunResult) -> None:
         """Show the samples of a run, as soon as it takes some."""
@@ -140,8 +134,7 @@ class ResultPanel(ScrollPane):
         self.query_one("#samples").display = bool(samples) or comes
         for name, draw in (("distribution", distribution), ("trend", trend)):
             plot = self.query_one(f"#{name}", Picture)
-            key = (run, len(samples))
-            plot.show(key, lambda w, h, draw=draw: draw(samples, summary, w, h, modes))  # type: ignore[misc]
+            plot.show(lambda w, h, draw=draw: draw(samples, summary, w, h, modes))  # type: ignore[misc]
 
 
 def launch_text(run: Run) -> str:

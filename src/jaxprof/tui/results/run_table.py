@@ -32,7 +32,7 @@ from jaxprof.tui.kit.format import (
 )
 from jaxprof.tui.kit.guard import in_thread
 from jaxprof.tui.kit.program_summary import in_a_line
-from jaxprof.tui.kit.row_list import Heading, RowList, TextRow
+from jaxprof.tui.kit.row_list import Heading, RowList
 from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn, either
 from jaxprof.units import WIDEST_HALF, bytes_, percent, scaled, seconds
 
@@ -146,7 +146,7 @@ class RunTable(RowList[RunResult]):
         rows: dict[Hashable, RunResult | Heading] = {}
         for group in self.groups:
             note = parameters_text(group.parameters)
-            heading = TextRow(f" {group.workload}  {note}", "bold $primary")
+            heading = Heading(f" {group.workload}  {note}", "bold $primary")
             rows["group", group.workload, note, group.runs[0].run.id] = heading
             rows |= self.sorted_rows({run_result.run.id: run_result for run_result in group.runs})
         return rows

@@ -182,10 +182,6 @@ class TimelineView(RowList[Place], keys="timeline"):
 
     # -- keys -------------------------------------------------------------------------------------------------
 
-    def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Hide the keys while there are no lanes."""
-        return HIDDEN if action == "browse" and not self.count else super().why_not(action, parameters)
-
     def action_browse(self, method: str, *arguments: int) -> None:
         """Call a method of `browse` by its name, and say why it did nothing: only the jump to an idle time can fail."""
         if getattr(self.browse, method)(*arguments) is False:
@@ -334,10 +330,9 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         self._fit(browse)
         self._show_totals(browse)
         if browse.range is None:
-            device, steps, time = under[0].device, self._steps, browse.cursor
-            key = (id(lanes), browse.places[browse.line], time)
-            cursor.show((*key, window), lambda width: cursor_lines(browse, width))
-            step.show((*key, id(steps)), lambda width: step_lines(steps, time * NS, device, width))
+            device, time = under[0].device, browse.cursor * NS
+            cursor.show(lambda width: cursor_lines(browse, width))
+            step.show(lambda width: step_lines(self._steps, time, device, width))
         self.refresh_bindings()
 
     def _fit(self, browse: Browse) -> None:
@@ -358,7 +353,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         def draw(width: int, height: int) -> Content:
             return range_facts(lanes, span, lane, width, height) if span else Content("")
 
-        self.query_one("#totals", Picture).show((id(lanes), span, lane), draw)
+        self.query_one("#totals", Picture).show(draw)
 
     # -- keys -------------------------------------------------------------------------------------------------
 
