@@ -10,18 +10,21 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import time
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jaxprof.early_start import Started, enlarge, environment
 from jaxprof.engine.protocol import encode_request
 from jaxprof.engine.protocol.recording import CaptureRequest, RecordingOptions
-from jaxprof.errors import WorkerError
-from jaxprof.files import write_all
+from jaxprof.errors import UsageError, WorkerError
+from jaxprof.files import with_home, write_all
 from jaxprof.light_dataclass import dataclass, field
 from jaxprof.operating_system import refuse_to_run
 from jaxprof.runner.child import OUT_OF_MEMORY, ChildProcess, Pipes
@@ -30,6 +33,14 @@ if TYPE_CHECKING:
     from jaxprof.events import Event
 
 STDERR = 2
+_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
+RECORDED_AGAIN: Mapping[str, type | tuple[type, ...]] = {
+    "capture_steps": int,
+    "capture_seconds": (int, float),
+    "capture_after_seconds": (int, float),
+    "function": str,
+}
+"""Options of a recording that a rerun has again, with their types."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +55,22 @@ class ProgramCommand:
     """The working directory; empty for the current one."""
     options: RecordingOptions = field(default_factory=RecordingOptions)
 
+    @classmethod
+    def of(cls, argv: Sequence[str], directory: str = "", options: Mapping[str, Any] | None = None) -> ProgramCommand:
+        """Return the command of words as they stand after `python`, and of a program that was recorded with these
+        `options`, those that it is recorded with again."""
+        given = ((name, (options or {}).get(name), kind) for name, kind in RECORDED_AGAIN.items())
+        again: dict[str, Any] = {name: value for name, value, kind in given if value and isinstance(value, kind)}
+        module = argv[:1] == ["-m"]
+        path, *arguments = argv[module:] or [""]
+        return cls(
+            path=path,
+            module=module,
+            arguments=tuple(arguments),
+            directory=directory,
+            options=RecordingOptions(**again),
+        )
+
     @property
     def name(self) -> str:
         """Name of the program on screens: that of the file or the module."""
@@ -53,6 +80,36 @@ class ProgramCommand:
     def argv(self) -> list[str]:
         """The program and its arguments, as a user would type them after `python`."""
         return (["-m"] if self.module else []) + [self.path, *self.arguments]
+
+
+def working_directory(directory: str) -> Path:
+    """Return where a program runs: in the `directory` where it was recorded if that is here, else in ours."""
+    return (Path(directory) if directory and Path(directory).is_dir() else Path.cwd()).resolve()
+
+
+def read_command(text: str, directory: str) -> ProgramCommand:
+    """Return the program of a command line, as after `python`: `train.py --epochs 1`, `-m package.module`, which runs
+    in the `directory` where it was recorded, if that is here. Raises UsageError."""
+    place = working_directory(directory)
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"the command cannot be split: {error}", "Close every quote, as in a shell.") from None
+    if not words:
+        raise UsageError("no program is given", "Give train.py, or -m package.module.")
+    program = ProgramCommand.of(words, str(place))
+    path = place / with_home(program.path)
+    if program.module and not _MODULE.match(program.path):
+        raise UsageError(f"{program.path!r} is not a module name", "Give -m package.module.")
+    if program.module:
+        return program
+    if path.is_dir() and not (path / "__main__.py").is_file():
+        raise UsageError(f"{path} is a directory", "Give a file in it, or -m package.module.")
+    if not path.exists():
+        raise UsageError(
+            f"there is no file {path}", "A relative path starts at the directory that the program runs in."
+        )
+    return replace(program, path=str(path)) if program.path.startswith("~") else program
 
 
 class ProgramProcess(ChildProcess):

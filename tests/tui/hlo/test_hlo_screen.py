@@ -60,7 +60,7 @@ async def test_a_small_terminal_leads_from_the_heaviest_kernel_to_its_text_and_b
         assert screen.focused is table
         assert table.ranked.kernel.name == "reduce.1", "the kernel that the text was at"
         await walk.press("m 6")
-        assert screen.tab == "jaxpr"
+        assert screen._view == "jaxpr"
         await walk.press("escape / 'tanh enter", f"{FILE}:11 in layer", "3 hidden")
 
         tape = Tape()

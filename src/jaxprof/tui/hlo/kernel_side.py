@@ -185,10 +185,6 @@ class KernelSide(Guarded, Container):
             self.table.action_open()
         return FactTarget(*ranked.key) if ranked is not None else None
 
-    @on(FilterLine.Left)
-    def _filter_left(self) -> None:
-        self.current_list.focus()
-
 
 # -- the roofline ---------------------------------------------------------------------------------------------
 

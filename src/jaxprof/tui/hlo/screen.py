@@ -5,7 +5,7 @@ A thread reads, parses and analyses the program part by part, the kernels first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -43,7 +43,7 @@ from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import HIDDEN, in_thread, on
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
-from jaxprof.tui.kit.screen import SessionScreen
+from jaxprof.tui.kit.screen import ViewsScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 from jaxprof.units import scaled
 
@@ -55,21 +55,6 @@ if TYPE_CHECKING:
     from jaxprof.hlo.open.stages import ModuleStages
     from jaxprof.report.renderers import Piece
     from jaxprof.session import Run
-
-
-def tabs_of(opened: OpenedModule | None) -> list[Tab]:
-    """Return all tabs. A stage that was not recorded is dimmed, except for the HLO before the passes, which is left
-    out."""
-    there = opened.program.stages if opened is not None else {}
-    tabs = []
-    for name, title in LISTS.items():
-        rows = getattr(opened, name, None)
-        tabs.append(Tab(name, title, note=str(len(rows)) if rows is not None else ""))
-    return tabs + [
-        Tab(stage.name, stage.title, stage.short, enabled=stage.name in there, stage=True)
-        for stage in STAGES
-        if stage.name != "hlo_before" or stage.name in there
-    ]
 
 
 MOST_COMPARED = 2_000
@@ -98,11 +83,12 @@ def difference_of(first: ModuleStages, second: ModuleStages) -> ReportDialog:
     return comparison_dialog(*names, derive)
 
 
-class HloScreen(SessionScreen, keys="hlo"):
+class HloScreen(ViewsScreen, keys="hlo"):
     """Lists on the left and texts on the right, or only one of the two on a narrower terminal."""
 
     MODE = "hlo"
     AUTO_FOCUS = "#kernels"
+    VIEWS = LISTS | TITLES
 
     def __init__(self) -> None:
         super().__init__()
@@ -111,8 +97,7 @@ class HloScreen(SessionScreen, keys="hlo"):
         self._of_files: dict[str, ModuleStages] = {}
         """Those of opened files, the last opened last."""
         self._opened: OpenedModule | None = None
-        self.in_text = False
-        """Whether the tab in view is a text."""
+
         self._device: DevicePeaks | None = None
         """The device that the user chose; None for the program's own device."""
 
@@ -126,7 +111,7 @@ class HloScreen(SessionScreen, keys="hlo"):
             yield StageSide(id="hlo-texts")
 
     def on_mount(self) -> None:
-        self.show_tab("kernels", focus=False)
+        self.share_room()
 
     # -- which program ----------------------------------------------------------------------------------------
 
@@ -281,6 +266,8 @@ class HloScreen(SessionScreen, keys="hlo"):
             return self._why_empty()
         if action == "compare":
             return self._why_alone()
+        if action == "tab" and parameters[0] in TITLES and parameters[0] not in self._stages:
+            return f"{TITLES[str(parameters[0])]} was not recorded for this program."
         uncaptured = uncaptured_program(self.profiler.session) if self._opened is None else None
         if action == "capture" and not can_capture(self.profiler, uncaptured):
             return HIDDEN
@@ -302,40 +289,40 @@ class HloScreen(SessionScreen, keys="hlo"):
         return self.query_one(StageSide)
 
     @property
-    def tab(self) -> str:
-        """The tab in view: a list or a stage."""
-        return self.texts.stage if self.in_text else self.lists.tab
+    def in_text(self) -> bool:
+        """Whether the tab in view is a text."""
+        return self._view in TITLES
+
+    @property
+    def _stages(self) -> Mapping[str, object]:
+        """The stages that were recorded of the program, by name."""
+        return self._opened.program.stages if self._opened is not None else {}
+
+    def tabs(self) -> Iterator[Tab]:
+        """Yield all tabs. A stage that was not recorded is dimmed, except for the HLO before the passes, which is left
+        out."""
+        for name, title in LISTS.items():
+            rows = getattr(self._opened, name, None)
+            yield Tab(name, title, note=str(len(rows)) if rows is not None else "")
+        for stage in STAGES:
+            there = stage.name in self._stages
+            if there or stage.name != "hlo_before":
+                yield Tab(stage.name, stage.title, stage.short, enabled=there, stage=True)
 
     def show_tabs(self) -> None:
         """Redraw the tabs with what is known by now; on a very wide terminal, lists and text are side by side."""
-        shown = {self.lists.tab, self.texts.stage} if self.has_class("-very-wide") else {self.tab}
-        self.query_one(StageTabs).show(tabs_of(self._opened), frozenset(shown))
+        self.show_views(*([self.lists.tab, self.texts.stage] if self.has_class("-very-wide") else [self._view]))
 
-    def show_tab(self, name: str, *, focus: bool = True) -> None:
-        """Bring a tab into view."""
-        self.in_text = name in TITLES
+    def share_room(self) -> None:
         self.set_class(self.in_text, "-text")
         if self.in_text:
-            self.texts.show_stage(name)
+            self.texts.show_stage(self._view)
         else:
-            self.lists.show_tab(name)
+            self.lists.show_tab(self._view)
         self.show_tabs()
-        if focus:
-            self.focus_view()
 
     def focus_view(self) -> None:
         (self.texts.view if self.in_text else self.lists.current_list).focus()
-
-    def action_tab(self, name: str) -> None:
-        if any(tab.name == name and tab.enabled for tab in tabs_of(self._opened)):
-            self.show_tab(name)
-        elif name in TITLES:
-            self.say(f"{TITLES[name]} was not recorded for this program.")
-
-    def action_next_tab(self, step: int) -> None:
-        names = [tab.name for tab in tabs_of(self._opened) if tab.enabled]
-        at = names.index(self.tab) if self.tab in names else 0
-        self.show_tab(names[(at + step) % len(names)])
 
     # -- from one side to the other -----------------------------------------------------------------------------
 
@@ -344,18 +331,18 @@ class HloScreen(SessionScreen, keys="hlo"):
         at = self.texts.kernel_at_cursor()
         if at is not None:
             self.lists.select(*at)
-        self.show_tab(self.lists.tab)
+        self.action_tab(self.lists.tab)
 
     def to_text_of(self, target: FactTarget) -> None:
         """Go to the line of an instruction in the optimised HLO."""
         if self.texts.go_to_kernel(target.computation, target.name):
-            self.show_tab("hlo")
+            self.action_tab("hlo")
         else:
             self.say(f"{safe(target.name)} has no line of its own in this text.")
 
     def to_kernel(self, name: str) -> None:
         """Go to a kernel in the list; to the text of an instruction that is none."""
-        self.show_tab("kernels")
+        self.action_tab("kernels")
         module = self._opened.module if self._opened is not None else None
         if self.lists.select("", name):
             return
@@ -401,7 +388,7 @@ class HloScreen(SessionScreen, keys="hlo"):
         if not target.kernel or not self.lists.select(target.computation, target.name):
             self.to_text_of(target)
         elif self.lists.tab not in ("kernels", "roofline"):
-            self.show_tab("kernels")
+            self.action_tab("kernels")
 
     # -- keys -------------------------------------------------------------------------------------------------
 

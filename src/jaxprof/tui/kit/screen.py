@@ -211,7 +211,8 @@ class ViewsScreen(SessionScreen):
 
     def action_next_tab(self, step: int) -> None:
         names = [name for name in self.VIEWS if self.check_action("tab", (name,))]
-        self.action_tab(names[(names.index(self._view) + step) % len(names)])
+        at = names.index(self._view) if self._view in names else 0
+        self.action_tab(names[(at + step) % len(names)])
 
     def action_filter(self) -> None:
         self.query_one(FilterLine).open()
