@@ -16,11 +16,11 @@ from jaxprof.session import Session
 from jaxprof.trace.checks import TRUST
 from jaxprof.tui.kit.plots import Axis, seconds_tick
 from jaxprof.tui.kit.screen_bars import ModeBar
-from jaxprof.tui.kit.time_tree import TimeTree
 from jaxprof.tui.profile import screen
 from jaxprof.tui.profile.memory import BufferList, MemoryView, size_plot
 from jaxprof.tui.profile.overview import OverviewList, overview_facts
 from jaxprof.tui.profile.timeline.pane import TimelineView
+from jaxprof.tui.profile.times import TimeTree
 from jaxprof.tui.profiler import place_of
 from tui import profiles, recorded
 from tui import session_tapes as sessions

@@ -17,9 +17,9 @@ from jaxprof.runner.program import ProgramCommand
 from jaxprof.session import Session
 from jaxprof.tui.kit.program_summary import figures, first_line, share_bar
 from jaxprof.tui.kit.row_list import RowList
-from jaxprof.tui.kit.time_tree import TimeTree
 from jaxprof.tui.live import Live, LiveChanged
 from jaxprof.tui.profile.screen import arrays_of
+from jaxprof.tui.profile.times import TimeTree
 from jaxprof.tui.profiler import Profiler
 from jaxprof.tui.program.ledger import LedgerList
 from jaxprof.tui.program.screen import ProgramScreen
@@ -330,6 +330,7 @@ async def test_no_list_is_drawn_again_in_vain_and_lines_under_their_loops_open_c
         assert drawn == []
 
         await walk.press("5 m O", "▾ loop at line 85", "▾ line 91 float()", "6.00 s   29 %")
+        assert "0 ns" not in walk.text, "what is all inside others has no time of its own"
         tree = walk.find(TimeTree)
         every = len(tree.keys)
         await walk.press("down down down left")

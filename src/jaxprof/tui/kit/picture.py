@@ -13,9 +13,10 @@ from jaxprof.tui.kit.guard import Guarded
 
 
 class Picture(Guarded, Widget):
-    """A drawing that fills its area: a plot, a histogram."""
+    """A drawing that fills its area: a plot, a histogram, a line of keys."""
 
     ALLOW_SELECT = False
+    auto_links = False
     _draw: Callable[[int, int], Content] | None = None
     _drawn: tuple[Size, Content] = (Size(), Content(""))
 

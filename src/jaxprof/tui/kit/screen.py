@@ -124,7 +124,7 @@ class SessionScreen(Guarded, Screen[None]):
     def show_state(self) -> None:
         """Update the mode bar, and the keys that depend on what goes on."""
         for bar in self.query(ModeBar):
-            bar.refresh()
+            bar.show_state()
         self.refresh_bindings()
 
     def take_change(self, runs: frozenset[str], *, replaced: bool) -> None:
@@ -188,7 +188,7 @@ class ViewsScreen(SessionScreen):
         for name in self.VIEWS:
             for pane in self.query(f"#{name}-pane"):
                 pane.display = name in shown
-        self.query_one(StageTabs).show([*self.tabs()], frozenset(shown))
+        self.query_one(StageTabs).show_tabs(self.tabs(), shown)
 
     def tabs(self) -> Iterator[Tab]:
         """Yield the tabs."""

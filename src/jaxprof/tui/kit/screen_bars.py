@@ -6,8 +6,9 @@ two lines of the 24, and cannot divide a line into two parts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, cast
 
 from textual.content import Content
@@ -18,6 +19,7 @@ from textual.widgets import Input
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.keys import ACTIONS, HIDDEN, IN_MENU, LAST_RANK, key_of
 from jaxprof.tui.kit.guard import Guarded
+from jaxprof.tui.kit.picture import Picture
 from jaxprof.tui.profiler import PLACES
 from jaxprof.units import counted, percent
 
@@ -27,28 +29,28 @@ if TYPE_CHECKING:
     from jaxprof.tui.profiler import Profiler
 
 
-class Bar(Guarded, Widget):
-    """One line of the screen, whose links are clicks."""
-
-    ALLOW_SELECT = False
-    auto_links = False
-
-
-class ModeBar(Bar):
+class ModeBar(Picture):
     """The first line: the six screens, the open session, and the current activity. A click on a screen goes there."""
 
-    def render(self) -> Content:
+    def on_mount(self) -> None:
+        self.show_state()
+
+    def show_state(self) -> None:
+        """Show what is open and goes on now."""
+        self.show(self._line)
+
+    def _line(self, width: int, height: int) -> Content:
         state, session = _state(cast("Profiler", self.app))
         tabs = self._tabs()
         left = Content.assemble((" jaxprof ", "bold $primary"), tabs)
-        if left.cell_length + (columns(state) + 2 if state else 0) > self.size.width:
+        if left.cell_length + (columns(state) + 2 if state else 0) > width:
             left = tabs  # drop the name of the app first: the state and the tabs matter more
-        room = self.size.width - left.cell_length - 1
+        room = width - left.cell_length - 1
         state = shorten(state, room) if state and room > 3 else ""
         room -= columns(state) + (2 if state else 0)
         session = shorten(session, room) if session and room >= 6 else ""
         right = Content.assemble((state, "bold $warning"), "  " if state and session else "", (session, "$quiet"))
-        gap = self.size.width - left.cell_length - right.cell_length - 1
+        gap = width - left.cell_length - right.cell_length - 1
         return Content.assemble(left, " " * gap, right) if gap >= 0 else left
 
     def _tabs(self) -> Content:
@@ -96,45 +98,35 @@ class Tab:
     stage: bool = False
 
 
-class StageTabs(Bar):
+class StageTabs(Picture):
     """One line of tabs: lists on the left, the program's stages on the right. A click opens a tab.
 
     Brackets mark the tabs in view, so that they stand out without colours too.
     """
 
-    _tabs: Sequence[Tab] = ()
-    _shown: frozenset[str] = frozenset()
-
-    def show(self, tabs: Sequence[Tab], shown: frozenset[str]) -> None:
+    def show_tabs(self, tabs: Iterable[Tab], shown: Container[str]) -> None:
         """Show these tabs; those named in `shown` are in view."""
-        if (tuple(tabs), shown) != (tuple(self._tabs), self._shown):
-            self._tabs, self._shown = tuple(tabs), shown
-            self.refresh()
+        listed = [*tabs]
 
-    def render(self) -> Content:
-        line = self._line(short=False)
-        return line if line.cell_length <= self.size.width else self._line(short=True)
+        def line(*, short: bool) -> Content:
+            left, right = (
+                [_tab(tab, shown=tab.name in shown, short=short) for tab in listed if tab.stage is stage]
+                for stage in (False, True)
+            )
+            return Content.assemble(*left, ("│" if right else "", "$rule"), *right)
 
-    def _line(self, *, short: bool) -> Content:
-        parts: list[Content | str | tuple[str, str]] = []
-        stages = False
-        for tab in self._tabs:
-            if tab.stage and not stages:
-                parts.append(("│", "$rule"))
-                stages = True
-            parts.append(self._tab(tab, short=short))
-        return Content.assemble(*parts)
+        self.show(lambda width, height: line(short=line(short=False).cell_length > width))
 
-    def _tab(self, tab: Tab, *, short: bool) -> Content:
-        shown = tab.name in self._shown
-        title = (short and tab.short) or tab.title
-        left, right = ("[", "]") if shown else (" ", " ")
-        style = "bold $primary" if shown else "$foreground" if tab.enabled else "$text-disabled"
-        note = f" {tab.note}" if tab.note else ""
-        text = Content.assemble((left, "$primary"), (title, style), (note, "$text-muted"), (right, "$primary"))
-        if not tab.enabled:
-            return text
-        return text.stylize(Style.from_meta({"@click": f"screen.tab({tab.name!r})"}))
+
+def _tab(tab: Tab, *, shown: bool, short: bool) -> Content:
+    title = (short and tab.short) or tab.title
+    left, right = ("[", "]") if shown else (" ", " ")
+    style = "bold $primary" if shown else "$foreground" if tab.enabled else "$text-disabled"
+    note = f" {tab.note}" if tab.note else ""
+    text = Content.assemble((left, "$primary"), (title, style), (note, "$text-muted"), (right, "$primary"))
+    if not tab.enabled:
+        return text
+    return text.stylize(Style.from_meta({"@click": f"screen.tab({tab.name!r})"}))
 
 
 _LAST = ("app.menu", "app.help", "app.quit")
@@ -143,39 +135,13 @@ MOST_KEYS = 6
 """Most keys in the bar; the menu has the others."""
 
 
-@dataclass(frozen=True, slots=True)
-class BarKey:
-    """A key of the key bar."""
-
-    key: str
-    shown: str
-    label: str
-    enabled: bool
-    rank: int
-    """Priority of the key: if not all keys fit, the higher rank stays; keys that do nothing now are dropped first."""
-    place: int
-    """Its place among the keys at the right end, from 1; 0 for the others."""
-
-    @property
-    def text(self) -> Content:
-        """Text of the key in the bar; a click on it presses the key."""
-        content = Content.assemble(
-            (self.shown, "bold $footer-key-foreground" if self.enabled else "$quiet"),
-            " ",
-            (self.label, "$foreground" if self.enabled else "$quiet"),
-            "  ",
-        )
-        return content.stylize(Style.from_meta({"@click": f"app.press({self.key!r})"}))
-
-
-class KeyBar(Bar):
+class KeyBar(Picture):
     """The last line: the keys that work now; a click on one presses it.
 
     It is one widget that draws one line: Textual's footer has a widget per key and recreates all of them at each change
     of focus, which is slow over SSH. If not all keys fit, those that come first in the key table stay; `?` shows all.
     """
 
-    _keys: Sequence[BarKey] = ()
     _changed = False
 
     def on_mount(self) -> None:
@@ -195,7 +161,7 @@ class KeyBar(Bar):
         self._changed, screen = False, self.screen
         if screen is not self.app.screen:  # under a dialog it stays as it is
             return
-        keys: dict[str, BarKey] = {}
+        keys: dict[str, _BarKey] = {}
         for active in screen.active_bindings.values():
             binding = active.binding
             shown = self.app.get_key_display(binding)
@@ -204,20 +170,29 @@ class KeyBar(Bar):
             if listed and binding.show and binding.description and binding.id and binding.action not in keys:
                 place = _LAST.index(binding.id) + 1 if binding.id in _LAST else 0
                 rank = LAST_RANK if place else ACTIONS[binding.id].bar if active.enabled else HIDDEN
-                keys[binding.action] = BarKey(binding.key, shown, binding.description, active.enabled, rank, place)
-        shown_keys = sorted(keys.values(), key=lambda key: key.place)
-        if shown_keys != self._keys:
-            self._keys = shown_keys
-            self.refresh()
+                text = Content.assemble(
+                    (shown, "bold $footer-key-foreground" if active.enabled else "$quiet"),
+                    " ",
+                    (binding.description, "$foreground" if active.enabled else "$quiet"),
+                    "  ",
+                ).stylize(Style.from_meta({"@click": f"app.press({binding.key!r})"}))
+                keys[binding.action] = (place, rank, text)
+        in_order = sorted(keys.values(), key=itemgetter(0))
+        self.show(lambda width, height: _fitting(in_order, width - 1))
 
-    def render(self) -> Content:
-        room = self.size.width - 1
-        fitting: set[int] = set()
-        for at, key in sorted(enumerate(self._keys), key=lambda pair: (-pair[1].rank, pair[0])):
-            if key.text.cell_length <= room and len(fitting) < MOST_KEYS:
-                room -= key.text.cell_length
-                fitting.add(at)
-        return Content(" ").append(Content("").join(key.text for at, key in enumerate(self._keys) if at in fitting))
+
+_BarKey = tuple[int, int, Content]
+"""A key of the bar: its place among those at the right end, from 1, or 0 for the others; its priority, by which the
+higher ones stay if not all fit; and its text, on which a click presses the key."""
+
+
+def _fitting(keys: Sequence[_BarKey], room: int) -> Content:
+    fitting: set[int] = set()
+    for at, (_, _, text) in sorted(enumerate(keys), key=lambda pair: -pair[1][1]):
+        if text.cell_length <= room and len(fitting) < MOST_KEYS:
+            room -= text.cell_length
+            fitting.add(at)
+    return Content(" ").append(Content("").join(text for at, (_, _, text) in enumerate(keys) if at in fitting))
 
 
 class TooSmall(Guarded, Widget):

@@ -42,11 +42,10 @@ from jaxprof.tui.kit.python_source import SourceLines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import ViewsScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
-from jaxprof.tui.kit.time_tree import TimeTree
 from jaxprof.tui.profile.memory import BufferList, MemoryView
 from jaxprof.tui.profile.overview import OverviewList, overview_facts
 from jaxprof.tui.profile.timeline.pane import TimelinePane
-from jaxprof.tui.profile.times import TimePane, by_line, nested, passes
+from jaxprof.tui.profile.times import TimePane, TimeTree, by_line, nested, passes
 from jaxprof.units import UNKNOWN, bytes_, counted, percent
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.profile import ProfileOverview
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.session import Run
-    from jaxprof.tui.kit.time_tree import TimeNode
+    from jaxprof.tui.profile.times import TimeNode
 
 
 def allocator_line(run: Run) -> Content:
