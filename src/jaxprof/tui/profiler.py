@@ -53,18 +53,12 @@ PlanSides = Callable[["Interpreter", "Path"], "list[PlannedRun]"]
 """Plans the sides of a comparison, whose results go into the folder. Raises UsageError; blocks: for threads only."""
 
 
-SCREENS = {
-    "home": "HomeScreen", "results": "ResultsScreen", "program": "ProgramScreen", "job": "JobScreen",
-    "hlo": "HloScreen", "profile": "ProfileScreen",
-}  # fmt: skip
-"""The modes of the app, and the class of the screen of each, in `jaxprof.tui.<mode>.screen`."""
 PLACES_OF = {
     "home": "start", "results": "summary", "program": "summary", "job": "summary", "hlo": "kernels",
     "profile": "timeline",
 }  # fmt: skip
-"""The place (one of `PLACES`) that each mode is a form of."""
-
-
+"""The modes of the app, each with the place (one of `PLACES`) that it is a form of. The screen of the mode `job` is
+`JobScreen` in `jaxprof.tui.job.screen`, and so on."""
 PLACES = ("start", "summary", "compiles", "kernels", "timeline", "memory")
 """The six screens named in the first line. Each shows the mode that fits the session."""
 
@@ -89,7 +83,7 @@ class Profiler(Guarded, App[None], keys="app"):
     TITLE = "jaxprof"
     CSS_PATH = "shell.tcss"
     MODES: ClassVar[dict[str, Any]] = {
-        mode: partial(made, f"{mode}.screen", screen) for mode, screen in SCREENS.items()
+        mode: partial(made, f"{mode}.screen", f"{mode.title()}Screen") for mode in PLACES_OF
     }
     DEFAULT_MODE = "home"
     HORIZONTAL_BREAKPOINTS = WIDTHS
@@ -259,7 +253,9 @@ class Profiler(Guarded, App[None], keys="app"):
 
         kind = kind_of(path)
         if kind is Kind.JOB:
-            self.open_job(path)
+            self.job_folder, self.hlo_file, self.module_in_view = path, None, None
+            self.show_mode("job")
+            self.show_state()
             return
         if kind is Kind.HLO or (kind is None and go == "hlo"):  # its reader says what is wrong
             self.hlo_wanted = path
@@ -557,16 +553,6 @@ class Profiler(Guarded, App[None], keys="app"):
     def show_history(self, workload: str = "") -> None:
         """Show the history of a workload, or of all, over the saved sessions, above the current screen."""
         self.push_screen(made("results.compare_dialog", "of_history", self.library(), workload))
-
-    def compare_sessions(self, first: Path, second: Path) -> None:
-        """Show what differs between two sessions, above the current screen."""
-        self.push_screen(made("results.compare_dialog", "of_sessions", first, second))
-
-    def open_job(self, folder: Path) -> None:
-        """Go to the job whose processes have their sessions in `folder`."""
-        self.job_folder, self.hlo_file, self.module_in_view = folder, None, None
-        self.show_mode("job")
-        self.show_state()
 
     def show_mode(self, mode: str) -> None:
         """Go to a mode that has something new to show, even if it is already in view."""

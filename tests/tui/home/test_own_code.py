@@ -61,7 +61,7 @@ async def test_each_way_has_its_key_and_the_cursor_goes_on_into_the_examples():
 
         for index, way in enumerate(WAYS):
             dialogs = []
-            for keys in (way.key_shown, f"home {'down ' * index} enter"):
+            for keys in (way.verb[0], f"home {'down ' * index} enter"):
                 await walk.press(keys)
                 await walk.until(lambda: walk.screen is not home, way.title)
                 dialogs.append(type(walk.screen))

@@ -102,10 +102,6 @@ class KernelSide(Guarded, Container):
             self._findings.refresh()
         self._show()
 
-    def show_failure(self, words: str) -> None:
-        """Show why there are no kernels."""
-        self.table.show_kernels(Ranking(), safe(words))
-
     def show_tab(self, tab: str) -> None:
         """Show another list."""
         self.tab = tab

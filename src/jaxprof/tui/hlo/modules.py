@@ -86,19 +86,13 @@ class HloDocument(Document):
         computations = (computation for module in self.modules for computation in module.computations.values())
         return sorted((each for each in computations if not each.is_synthetic), key=_begin)
 
-    def computation(self, number: int) -> Computation | None:
-        """Return the computation that line `number` belongs to."""
-        begin, end = self.offset(number), self.offset(number + 1)
-        at = bisect_right(self._computations, max(begin, end - 1), key=_begin) - 1
-        found = self._computations[at] if at >= 0 else None
-        return found if found is not None and begin <= found.span[2] else None
-
     def instruction(self, number: int) -> Instruction | None:
         """Return the instruction that line `number` belongs to; None in a header or an end, and outside of
         computations."""
-        computation = self.computation(number)
         line = self.line(number)
         at = self.offset(number) + len(line) - len(line.lstrip())
+        place = bisect_right(self._computations, at, key=_begin) - 1
+        computation = self._computations[place] if place >= 0 else None
         if computation is None or not line.strip() or not computation.span[1] <= at < computation.span[2]:
             return None
         place = bisect_right(computation.instructions, at, key=_begin) - 1

@@ -208,9 +208,9 @@ class HloScreen(ViewsScreen, keys="hlo"):
         elif part == "origins" and opened.origins is not None:
             lists.table.take_origins(opened.origins)
         elif part == "hlo" and error is not None:
-            lists.show_failure(f"{error.what} {error.hint}".strip())
+            lists.table.show_empty(f"{error.what} {error.hint}".strip())
         elif part == "over" and opened.kernels is None and error is None:
-            lists.show_failure("The optimised HLO of this run was not recorded.")
+            lists.table.show_empty("The optimised HLO of this run was not recorded.")
         self.show_tabs()
 
     def _show_notices(self, notices: Sequence[Notice]) -> None:

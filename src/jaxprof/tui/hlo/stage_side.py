@@ -161,10 +161,6 @@ class CodeView(RowList[int], keys="text"):
 
     # -- names and places -------------------------------------------------------------------------------------
 
-    def remember(self) -> None:
-        """Remember this place in the history."""
-        self.history.append(self.cursor)
-
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         """Dim the way along names in a text without them."""
         if action == "choose" and not isinstance(self.document, HloDocument):
@@ -178,7 +174,7 @@ class CodeView(RowList[int], keys="text"):
         lines = list(targets.values())
 
         def take(number: int) -> None:
-            self.remember()
+            self.history.append(self.cursor)
             self.go(lines[number])
 
         if len(lines) == 1:
@@ -348,7 +344,7 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
         at = hits.offsets[self._hit_index] if self._hit_index is not None else -1
         if at < 0 or document.number(at) != cursor:  # the cursor has left the match
             at = document.offset(cursor) - (step > 0)
-        self.view.remember()
+        self.view.history.append(cursor)
         self._show_hit(hits, following(hits.offsets, at, step))
 
     def _show_count(self, text: str | None = None) -> None:

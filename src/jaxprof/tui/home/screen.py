@@ -29,6 +29,7 @@ from jaxprof.tui.kit.picture import Lines, ScrollPane
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.live import LiveChanged
+from jaxprof.tui.profiler import made
 from jaxprof.workloads import names
 
 if TYPE_CHECKING:
@@ -378,7 +379,7 @@ class HomeScreen(SessionScreen, keys="home"):
         both = self._to_compare
         sessions = [entry.path for entry in reversed(self._entries) if entry.path in both]
         if len(sessions) == 2:
-            self.profiler.compare_sessions(*sessions)
+            self.app.push_screen(made("results.compare_dialog", "of_sessions", *sessions))
         elif len(infos := self._described(both)) == 2:
             self.profiler.start_comparison(self.choices.comparison(infos))
 

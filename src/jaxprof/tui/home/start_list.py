@@ -71,13 +71,9 @@ class StartRow:
     def verb(self) -> tuple[str, str]:
         """What Enter does, or else the key that does the same; and the style."""
         word = "open" if self.entry is not None else "run" if self.program is not None or self.workload else ""
-        return (word, "$text-muted") if word else (self.key_shown, "bold $footer-key-foreground")
-
-    @property
-    def key_shown(self) -> str:
-        """The key that does the same as Enter; empty if there is none."""
         name = self.action if "." in self.action else f"home.{self.action}"
-        return key_of(name) if name in ACTIONS else ""
+        key = key_of(name) if name in ACTIONS else ""
+        return (word, "$text-muted") if word else (key, "bold $footer-key-foreground")
 
 
 WAYS = (

@@ -65,17 +65,16 @@ class Canvas:
         cells = range(column, column + length)
         return not any(self._bits[row][cell] or self._covers[row][cell] for cell in cells)
 
-    def rows(self) -> list[Content]:
-        """Return the canvas line by line, each exactly `width` columns wide."""
-        return [self._row(row) for row in range(self.height)]
-
     def framed(self, labels: Mapping[int, str], gutter: int) -> list[Content]:
-        """Return the canvas to the right of an axis with ticks and labels at some rows; these take `gutter` columns."""
+        """Return the canvas line by line, each exactly `width` columns wide, to the right of an axis with ticks and
+        labels at some rows; these take `gutter` columns."""
         return [
             Content.assemble(
-                (labels.get(row, "").rjust(gutter), "$text-muted"), ("┤" if row in labels else "│", "$rule"), drawn
+                (labels.get(row, "").rjust(gutter), "$text-muted"),
+                ("┤" if row in labels else "│", "$rule"),
+                self._row(row),
             )
-            for row, drawn in enumerate(self.rows())
+            for row in range(self.height)
         ]
 
     def row_of(self, up: float) -> int:

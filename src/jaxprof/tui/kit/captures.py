@@ -20,7 +20,6 @@ from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.picture import Lines
 
 if TYPE_CHECKING:
-    from jaxprof.events import TrustCheck
     from jaxprof.facts.captures import CaptureCheck
     from jaxprof.session import Run, Session
     from jaxprof.tui.profiler import Profiler
@@ -228,17 +227,11 @@ def trust_lines(run: Run, width: int) -> list[Content]:
     for kind, rows in grouped((row.kind, row.check) for row in trust_of(run)).items():
         lines += [Content("")] if lines else []
         lines.append(Content.styled(CAPTURES.get(kind, safe(kind)), "bold $primary"))
-        lines += [line for check in rows for line in check_lines(check, width)]
+        for check in rows:
+            mark, style = MARKS.get(check.verdict, MARKS["unknown"])
+            lines += hang(Content.assemble((f"{mark} ", style)), check.message, width)
+            lines += hang(Content("  "), check.advice, width, "$text-muted") if check.advice else []
     return lines or [Content.styled(safe(why_no_capture(run)), "$text-muted")]
-
-
-def check_lines(row: TrustCheck, width: int) -> list[Content]:
-    """Return a check with its mark, and what to do about it."""
-    mark, style = MARKS.get(row.verdict, MARKS["unknown"])
-    lines = hang(Content.assemble((f"{mark} ", style)), row.message, width)
-    if row.advice:
-        lines += hang(Content("  "), row.advice, width, "$text-muted")
-    return lines
 
 
 def ask_about(app: Profiler, run: Run) -> None:

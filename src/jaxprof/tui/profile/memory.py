@@ -105,7 +105,8 @@ def size_plot(points: Sequence[Size], at: int | None, across: Axis, what: str, w
     if not points:
         return Content("")
     peak = max(range(len(points)), key=lambda number: points[number][1])
-    scale, unit = unit_of(points[peak][1])
+    power = min(4, max(0, points[peak][1].bit_length() - 1) // 10)
+    scale, unit = 1024**power, ("B", "KiB", "MiB", "GiB", "TiB")[power]
     marks = [Mark(points[peak][0], points[peak][1] / scale, f"highest {bytes_(points[peak][1])}")]
     if at is not None and at != peak:
         marks.append(Mark(points[at][0], points[at][1] / scale, bytes_(points[at][1]), "bold $accent", "◆"))
@@ -113,12 +114,6 @@ def size_plot(points: Sequence[Size], at: int | None, across: Axis, what: str, w
     held = ((place, size / scale) for (start, size), end in zip(points, ends, strict=True) for place in (start, end))
     line, up = PlotLine("", tuple(held), "$phase-compile"), Axis(f"{unit} {what}", count_tick, zero=True)
     return line_plot([line], across, up, width, height, marks)
-
-
-def unit_of(size: int) -> tuple[int, str]:
-    """Return the bytes and the name of the binary unit that suits a size."""
-    power = min(4, max(0, size.bit_length() - 1) // 10)
-    return 1024**power, ("B", "KiB", "MiB", "GiB", "TiB")[power]
 
 
 CHANGE = 0.01

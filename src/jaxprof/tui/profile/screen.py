@@ -94,12 +94,6 @@ _NO_PASSES = {
 """Why a run has none, by how it was run."""
 
 
-def why_no_memory(run: Run) -> str:
-    """Return why a run has no memory to show."""
-    over = "No memory was recorded." if run.over else "The program is not compiled yet."
-    return _NO_MEMORY.get(run.plan.how, over)
-
-
 def why_no_passes(run: Run) -> str:
     """Return why a run has no compile passes to show."""
     if run.plan.how in _NO_PASSES:
@@ -249,7 +243,7 @@ class ProfileScreen(ViewsScreen, keys="profile"):
         if before is not of:
             self._trees[self._view] = of
             tree.show(make(), same=before is not None and self._view in OF_PROGRAM)
-        words = (tree.order_in_words, tree.whole_in_words, note) if tree.count else ()
+        words = (tree.order_in_words, note) if tree.count else ()
         self.query_one(f"#{self._view}-pane").border_subtitle = Content(" · ".join(filter(None, words)))
 
     def _words(self, run: Run | None) -> str:
@@ -270,7 +264,8 @@ class ProfileScreen(ViewsScreen, keys="profile"):
             view.show_words(words, *known)
         else:
             compiled = with_hlo(session, run)
-            key, why = (id(session), compiled.id), why_no_memory(compiled)
+            why = "No memory was recorded." if compiled.over else "The program is not compiled yet."
+            why, key = _NO_MEMORY.get(compiled.plan.how, why), (id(session), compiled.id)
             view.read(key, lambda: buffers_of(session, compiled.id), why, allocator_line(compiled))
 
     def _show_overview(self, run: Run) -> None:

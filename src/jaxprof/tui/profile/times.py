@@ -128,12 +128,7 @@ class TimeTree(TreeView[TimeNode], keys="time_tree"):
 
     @property
     def order_in_words(self) -> str:
-        return self._tree_name
-
-    @property
-    def whole_in_words(self) -> str:
-        """The time of all of it; empty without any."""
-        return seconds(self._whole) if self._whole else ""
+        return " · ".join(filter(None, (self._tree_name, seconds(self._whole) if self._whole else "")))
 
     def arranged(self) -> dict[Hashable, TimeNode | Heading]:
         if not self._words:

@@ -10,7 +10,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.ab import sides_beside
+from jaxprof.analysis.session_difference import SessionDifference, session_difference
 from jaxprof.errors import UsageError
+from jaxprof.report.comparison import comparison_pieces
+from jaxprof.report.renderers import Headline, Piece, Prose
+from jaxprof.session import Session
+from jaxprof.session.log import load
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import Draw, ReportDialog, comparison_dialog, plain_lines
 from jaxprof.units import seconds
@@ -18,9 +23,7 @@ from jaxprof.units import seconds
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jaxprof.analysis.session_difference import SessionDifference
-    from jaxprof.report.renderers import Piece
-    from jaxprof.session import Run, Session
+    from jaxprof.session import Run
     from jaxprof.session.log import Library
 
 
@@ -72,8 +75,6 @@ def in_order(session: Session, marked: Sequence[str]) -> tuple[str, str]:
 
 def verdict(difference: SessionDifference) -> Iterator[Piece]:
     """Yield which of two runs of one session is faster, and on what that rests; nothing where the report says it."""
-    from jaxprof.report.renderers import Headline, Prose
-
     (pair,) = difference.runs
     phase = next((phase for phase in pair.phases if phase.code == "run"), None)
     if pair.side is not None or phase is None or phase.times.ratio is None:
@@ -92,9 +93,6 @@ def of_runs(session: Session, first: str, second: str) -> ReportDialog:
     """Return the dialog that compares two runs of a session."""
 
     def derive() -> Iterator[Piece]:
-        from jaxprof.analysis.session_difference import session_difference
-        from jaxprof.report.comparison import comparison_pieces
-
         difference = session_difference(session, session, run_before=first, run_after=second)
         yield from (*verdict(difference), *comparison_pieces(difference))
 
@@ -105,11 +103,6 @@ def of_sessions(first: Path, second: Path) -> ReportDialog:
     """Return the dialog that compares two sessions."""
 
     def derive() -> Iterator[Piece]:
-        from jaxprof.analysis.session_difference import session_difference
-        from jaxprof.report.comparison import comparison_pieces
-        from jaxprof.session import Session
-        from jaxprof.session.log import load
-
         return comparison_pieces(session_difference(load(first, Session), load(second, Session)))
 
     return comparison_dialog(first.stem, second.stem, derive)

@@ -121,7 +121,8 @@ class ResultPanel(ScrollPane):
             return [] if live else _under("phase by phase", list(table_lines(phase_table(result), width)))
 
         def head(width: int) -> list[Content]:
-            return [*failure_lines(result, width), *_bars(group, result, width)]
+            rows = [(group.label(other.run), other.phase_seconds) for other in group.runs if other.phase_seconds]
+            return [*failure_lines(result, width), *(phase_bars(rows, group.label(run), width) if rows else ())]
 
         for name, draw in {"head": head, "left": left, "right": right, "each-phase": phases}.items():
             self.query_one(f"#{name}", Lines).show(draw)
@@ -137,23 +138,14 @@ class ResultPanel(ScrollPane):
             plot.show(lambda w, h, draw=draw: draw(samples, summary, w, h, modes))  # type: ignore[misc]
 
 
-def launch_text(run: Run) -> str:
-    """Return `launch 2 of 3, in turns with 2 more` while a run is in progress; empty with one launch, or in the
-    first."""
-    if run.shown.status != "running":
-        return ""
-    if run.current_phase == "run" and run.note:
-        return shorten(run.note, 48)
-    number = run.launches[-1].number if run.launches else 1
-    return f"launch {number} of {run.plan.launches}" if number > 1 else ""
-
-
 def _state(run: Run) -> str:
-    """Return how a run was measured, or where it is while it is in progress."""
+    """Return how a run was measured, or while it is in progress where it is, such as `launch 2 of 3, in turns`."""
     status = run.shown.status
     if status == "running":
-        pid = f"pid {run.pid}" if run.pid else ""
-        return " · ".join(filter(None, (launch_text(run), status, pid)))
+        number = run.launches[-1].number if run.launches else 1
+        launch = f"launch {number} of {run.plan.launches}" if number > 1 else ""
+        launch = shorten(run.note, 48) if run.current_phase == "run" and run.note else launch
+        return " · ".join(filter(None, (launch, status, f"pid {run.pid}" if run.pid else "")))
     precision = f"precision {run.plan.precision}" if run.plan.precision else ""
     return " · ".join(filter(None, (run.plan.preset, _HOW.get(run.plan.how, run.plan.how), precision, status)))
 
@@ -161,11 +153,6 @@ def _state(run: Run) -> str:
 def _under(name: str, lines: Sequence[Content]) -> list[Content]:
     """Return lines below a blank line and a heading; nothing without lines."""
     return [Content(""), Content.styled(name, "bold $primary"), *lines] if lines else []
-
-
-def _bars(group: RunGroup, result: RunResult, width: int) -> list[Content]:
-    rows = [(group.label(other.run), other.phase_seconds) for other in group.runs if other.phase_seconds]
-    return phase_bars(rows, group.label(result.run), width) if rows else []
 
 
 def crossover_lines(sweep: SweepGroup, width: int) -> Iterator[Content]:

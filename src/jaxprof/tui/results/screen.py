@@ -143,14 +143,11 @@ class ResultsScreen(SessionScreen, keys="results"):
     @property
     def chosen(self) -> Run | None:
         """The run under the cursor."""
-        result = self._result()
+        result = self._rows.current_row
         return result.run if result is not None else None
 
-    def _result(self) -> RunResult | None:
-        return self._rows.current_row
-
     def _show_panel(self) -> None:
-        rows, result = self._rows, self._result()
+        rows, result = self._rows, self._rows.current_row
         run = result.run if result is not None else None
         group = rows.group_by_run.get(run.id) if run is not None else None
         self.set_class(run is not None and bool(run.log), "-wrote")
@@ -258,7 +255,7 @@ class ResultsScreen(SessionScreen, keys="results"):
             run_again(self.profiler, run)
 
     def action_copy(self) -> None:
-        if (result := self._result()) is not None:
+        if (result := self._rows.current_row) is not None:
             self.copy(row_text(result, baseline_name(self.profiler.session, result.run)))
 
 
