@@ -131,13 +131,13 @@ def no_defects(request, monkeypatch):
     """What escapes from our code is shown and logged, and the app goes on: here it fails the test, unless the test is
     marked `defects`."""
     found = []
-    append = guard._append
+    log = guard.log_defect
 
-    def kept(path, text):
+    def kept(text):
         found.append(text)
-        append(path, text)
+        return log(text)
 
-    monkeypatch.setattr(guard, "_append", kept)
+    monkeypatch.setattr(guard, "log_defect", kept)
     yield
     if found and not request.node.get_closest_marker("defects"):
         pytest.fail("".join(found), pytrace=False)

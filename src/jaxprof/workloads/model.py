@@ -62,6 +62,14 @@ class Parameter:
     maximum: float | None = None
     choices: tuple[str, ...] = ()
 
+    @property
+    def bounds(self) -> str:
+        """What can be set, `1..1e+06` or `a | b`; empty without bounds."""
+        if self.kind == "choice":
+            return " | ".join(self.choices)
+        low, high = ("" if bound is None else f"{bound:g}" for bound in (self.minimum, self.maximum))
+        return f"{low}..{high}" if low or high else ""
+
     def read(self, text: str) -> Scalar:
         """Return the value of `text`: `4000`, `1e6`, `4_000`. Raises UsageError with the bounds."""
         if self.kind == "choice":

@@ -260,12 +260,4 @@ def _parameters(info: WorkloadInfo) -> Table[Parameter]:
 
     presets = map(of_preset, info.presets)
     first, last = column("parameter", at("name")), column("", at("description"))
-    return Table((first, *presets, column("bounds", _bounds), last), info.parameters)
-
-
-def _bounds(parameter: Parameter) -> str:
-    if parameter.kind == "choice":
-        return " | ".join(parameter.choices)
-    low = "" if parameter.minimum is None else f"{parameter.minimum:g}"
-    high = "" if parameter.maximum is None else f"{parameter.maximum:g}"
-    return f"{low}..{high}" if low or high else "-"
+    return Table((first, *presets, column("bounds", lambda each: each.bounds or "-"), last), info.parameters)

@@ -97,9 +97,8 @@ class KernelSide(Guarded, Container):
         """Show the findings, once they are known. From a module that was read in part, nothing follows."""
         if opened.findings is not None:
             where = " in what was read" if opened.optimised else " detectable before XLA's passes"
-            self._findings.empty = f"No findings{'' if opened.whole else where}."
+            self._findings.show_empty(f"No findings{'' if opened.whole else where}.")
             self._findings.show(claim_of(finding, finding) for finding in opened.findings)
-            self._findings.refresh()
         self._show()
 
     def show_tab(self, tab: str) -> None:

@@ -42,9 +42,8 @@ class DeviceList(RowList[DeviceRow], keys="devices"):
 
     def show_devices(self) -> None:
         """Show the devices as they are now."""
-        if self._devices.asked and self.empty == self.EMPTY:
-            self.empty = "The devices cannot be read."
-            self.refresh()
+        if self._devices.asked:
+            self.show_empty("The devices cannot be read.")
         rows: dict[Hashable, DeviceRow | Heading] = {}
         for row in self._devices:
             rows[row.device.id] = row

@@ -46,7 +46,7 @@ def ask_parameters(app: App[Any], info: WorkloadInfo, choices: HomeOptions, take
     chosen, usual = choices.of(info.name), _usual(info, choices)
     every = [variant.name for variant in info.variants]
     fields = {
-        name: _number(parameter, chosen.settings.get(parameter.name, usual[name]), _parameter_hint(parameter))
+        name: _number(parameter, chosen.settings.get(parameter.name, usual[name]))
         for name, parameter in _numbered(info).items()
     }
     if fields:
@@ -58,8 +58,8 @@ def ask_parameters(app: App[Any], info: WorkloadInfo, choices: HomeOptions, take
             f"of {', '.join(every)}; the others are left out",
             lambda text: _variants(info, text),
         ),
-        "budget": _number(_BUDGET, f"{choices.budget_seconds:g}", _BUDGET.description),
-        "launches": _number(_LAUNCHES, str(choices.launches), _LAUNCHES.description),
+        "budget": _number(_BUDGET, f"{choices.budget_seconds:g}"),
+        "launches": _number(_LAUNCHES, str(choices.launches)),
     }
     usual |= {"variants": ", ".join(every)} | ({"sweep": ""} if "sweep" in fields else {})
 
@@ -109,19 +109,9 @@ def _variants(info: WorkloadInfo, text: str) -> set[str]:
     return named
 
 
-def _number(parameter: Parameter, value: str, hint: str) -> FormField:
+def _number(parameter: Parameter, value: str) -> FormField:
+    hint = parameter.description + (f" ({parameter.bounds})" if parameter.bounds else "")
     return FormField(parameter.name, value, hint, lambda text: [parameter.read(text)])
-
-
-def _parameter_hint(parameter: Parameter) -> str:
-    bounds = []
-    if parameter.choices:
-        bounds.append(" | ".join(parameter.choices))
-    if parameter.minimum is not None:
-        bounds.append(f"from {parameter.minimum:g}")
-    if parameter.maximum is not None:
-        bounds.append(f"to {parameter.maximum:g}")
-    return parameter.description + (f" ({', '.join(bounds)})" if bounds else "")
 
 
 def _value_text(value: object) -> str:

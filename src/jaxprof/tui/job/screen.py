@@ -172,7 +172,9 @@ class JobScreen(ViewsScreen, keys="job"):
             hosts = {process.host for process in figures.processes}
             words = [f"{counted(figures.count, 'process', 'processes')} on {counted(len(hosts), 'host')}"]
             words += [figures.job] if figures.job else []
-            words.append(_status_counts(figures))
+            states = Counter(process.status for process in figures.processes).most_common()
+            of_each = ", ".join(f"{count} {status}" for status, count in states)
+            words.append(f"all {states[0][0]}" if len(states) == 1 else of_each)
         short, whole = (safe(" · ".join([start, *words])) for start in (name, place or name))
 
         def draw(width: int) -> list[Content]:
@@ -259,11 +261,3 @@ class JobScreen(ViewsScreen, keys="job"):
         for process in self.figures.processes if self.figures is not None else ():
             if process.index == index:
                 self.profiler.open_session(Path(process.path))
-
-
-def _status_counts(figures: JobFigures) -> str:
-    """Return the number of processes by status, such as `3 ok, 1 failed`; one word if all have the same."""
-    states = Counter(process.status for process in figures.processes)
-    if len(states) == 1:
-        return f"all {next(iter(states))}"
-    return ", ".join(f"{count} {status}" for status, count in states.most_common())

@@ -41,14 +41,13 @@ def heading(text: str, note: str = "") -> FactLine:
     return Content.assemble((text, "bold $primary"), (f"  {safe(note)}" if note else "", "$text-muted"))
 
 
-class FactList(RowList[int], keys="facts"):
+class FactList(RowList[FactLine], keys="facts"):
     """Facts with a cursor; Enter follows the fact under it."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._facts: Facts = lambda width: ()
-        self._lines: tuple[int, Sequence[FactLine]] = (0, ())
-        self._about: object = None
+    _facts: Facts = staticmethod(lambda width: ())
+    _about: object = None
+    _width = 0
+    """Columns for which the lines were made."""
 
     def show(self, about: object, facts: Facts) -> None:
         """Show the facts about a subject; the cursor stays if the subject is the same as before."""
@@ -61,21 +60,18 @@ class FactList(RowList[int], keys="facts"):
 
     def rebuild(self) -> None:
         """Make the lines again for the current size."""
-        width = max(16, self.size.width)
-        self._lines = (width, tuple(self._facts(width - 2)))
-        self.set_keys(list(range(len(self._lines[1]))))
+        self._width = max(16, self.size.width)
+        self.show_rows(dict(enumerate(self._facts(self._width - 2))))
 
     def on_resize(self) -> None:
-        if max(16, self.size.width) != self._lines[0]:
+        if max(16, self.size.width) != self._width:
             self.rebuild()
 
     @property
     def target(self) -> FactTarget | None:
         """Target of the line under the cursor; None if it leads nowhere."""
-        line = self._lines[1][self.cursor] if self.cursor < len(self._lines[1]) else None
-        return line.target if isinstance(line, Leads) else None
+        return self.current_row.target if isinstance(self.current_row, Leads) else None
 
-    def draw_row(self, index: int, width: int) -> Content:
-        line = self._lines[1][index] if index < len(self._lines[1]) else Content("")
-        content = line.content if isinstance(line, Leads) else line
+    def first_line(self, index: int, row: FactLine, width: int) -> Content:
+        content = row.content if isinstance(row, Leads) else row
         return Content(" ") + content.truncate(max(1, width - 1), ellipsis=True)

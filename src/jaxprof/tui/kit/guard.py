@@ -31,8 +31,6 @@ from jaxprof.text import safe, safe_lines
 from jaxprof.tui.keys import bindings
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from textual.app import App
     from textual.binding import BindingType
     from textual.dom import DOMNode
@@ -219,20 +217,16 @@ def log_defect(text: str) -> str:
 
     path = state_folder() / "errors.log"
     try:
-        _append(path, text)
+        private_folder(path.parent)
+        too_long = path.exists() and path.stat().st_size > LARGEST_LOG_BYTES
+        with path.open("w" if too_long else "a", encoding="utf-8", errors="backslashreplace") as file:
+            path.chmod(0o600)
+            file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')}\n{text}\n")
     except OSError as problem:
         where = f"The traceback could not be written to {path}: {system_words(problem)}."
     else:
         where = f"The traceback is in {path}."
     return f"This is a defect of jaxprof: please report it. {where}"
-
-
-def _append(path: Path, text: str) -> None:
-    private_folder(path.parent)
-    too_long = path.exists() and path.stat().st_size > LARGEST_LOG_BYTES
-    with path.open("w" if too_long else "a", encoding="utf-8", errors="backslashreplace") as file:
-        path.chmod(0o600)
-        file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')}\n{text}\n")
 
 
 # -- threads --------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -93,11 +93,13 @@ def line_plot(
 ) -> Content:
     """Return the plot in exactly `width` by `height` columns: title and legend, the lines, and the axis below with its
     numbers."""
-    frame = _frame(lines, x_axis, y_axis, width, height)
-    if frame is None:
-        some = any(line.points for line in lines)
-        return nothing("no room for the plot" if some else "no points to plot yet", width, height)
-    x_scale, y_scale, numbers, gutter = frame
+    points = [point for line in lines for point in line.points]
+    if not points or width < 24 or height < 6:
+        return nothing("no room for the plot" if points else "no points to plot yet", width, height)
+    x_scale = spanning([x for x, _ in points], log=x_axis.log, zero=x_axis.zero, margin=0.03)
+    y_scale = spanning([y for _, y in points], log=y_axis.log, zero=y_axis.zero)
+    numbers = {tick: y_axis.text(tick) for tick in y_scale.ticks(max(2, (height - 3) // 2))}
+    gutter = max(map(columns, numbers.values()), default=0)
     canvas = Canvas(width - gutter - 1, height - 3)
     _draw(canvas, lines, x_scale, y_scale)
     for mark in marks:
@@ -106,19 +108,6 @@ def line_plot(
     return Content("\n").join(
         [_head(lines, x_axis, y_axis, width), *body, *axis_lines(x_scale, x_axis.text, gutter, canvas.width)]
     )
-
-
-def _frame(
-    lines: Sequence[PlotLine], x_axis: Axis, y_axis: Axis, width: int, height: int
-) -> tuple[Scale, Scale, dict[float, str], int] | None:
-    """Return both scales, the numbers of the y axis, and the columns that they take; None if nothing can be drawn."""
-    points = [point for line in lines for point in line.points]
-    if not points or width < 24 or height < 6:
-        return None
-    x_scale = spanning([x for x, _ in points], log=x_axis.log, zero=x_axis.zero, margin=0.03)
-    y_scale = spanning([y for _, y in points], log=y_axis.log, zero=y_axis.zero)
-    numbers = {tick: y_axis.text(tick) for tick in y_scale.ticks(max(2, (height - 3) // 2))}
-    return x_scale, y_scale, numbers, max((columns(text) for text in numbers.values()), default=0)
 
 
 def nothing(text: str, width: int, height: int) -> Content:
@@ -220,7 +209,9 @@ def distribution(
     peaks = {column(peak) for peak in ([summary.median] if modes is None else [modes.low, modes.high])}
     slower = f"+{above} slower" if above else ""
     numbers = axis_lines(scale, seconds_tick, -1, width, slower)[1]
-    return Content("\n").join([*modes_lines, *rows, _axis(peaks, within, width), numbers])
+    usual = {True: ("━", "bold $accent"), False: ("─", "$rule")}
+    axis = styled_runs(("┻", "bold $foreground") if at in peaks else usual[at in within] for at in range(width))
+    return Content("\n").join([*modes_lines, *rows, axis, numbers])
 
 
 def _bars(heights: Sequence[int], rows: int, within: range) -> list[Content]:
@@ -235,12 +226,6 @@ def _bars(heights: Sequence[int], rows: int, within: range) -> list[Content]:
         )
         lines.append(styled_runs((text[at], "$accent" if at in within else "$bar") for at in range(len(text))))
     return lines
-
-
-def _axis(peaks: Container[int], within: range, width: int) -> Content:
-    """Return the line below the bars: heavy over the interval of the median, a peak at the median or each mode."""
-    usual = {True: ("━", "bold $accent"), False: ("─", "$rule")}
-    return styled_runs(("┻", "bold $foreground") if at in peaks else usual[at in within] for at in range(width))
 
 
 def trend(

@@ -229,16 +229,13 @@ def figures(session: Session, result: ProgramResult) -> list[Figure]:
     if result.arrays is not None:
         number, size = result.arrays.last
         known.append((f"{counted(number, 'array')}, {bytes_(size)}", ""))
-        known += [(f"{device} {bytes_(used)}", "") for device, used in _memory(result)]
+    program = result.run.program
+    if program is not None and program.arrays:
+        last = sorted(program.arrays[-1].devices.items())
+        known += [(f"{device} {bytes_(used)}", "") for device, used in last[:2]]
     if result.own_seconds is not None and result.wall_seconds:
         known.append((f"profiler overhead {percent(result.of_wall(result.own_seconds))}", "$quiet"))
     python = session.runs[result.run.id].environment
     if python is not None and python.jax:
         known.append((f"jax {python.jax}", "$quiet"))
     return known or [(UNKNOWN, "$quiet")]
-
-
-def _memory(result: ProgramResult) -> list[tuple[str, int]]:
-    """Return the memory in use on each device, from the last report of its allocator."""
-    program = result.run.program
-    return sorted(program.arrays[-1].devices.items())[:2] if program is not None and program.arrays else []

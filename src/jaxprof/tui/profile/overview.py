@@ -113,15 +113,10 @@ def _peak(program: ProfileProgram) -> str:
     return bytes_(peak) + (" est." if memory is not None and memory.is_estimate and peak is not None else "")
 
 
-def _calls(program: ProfileProgram) -> str:
-    event = program.run.measured.get(IMPORTED)
-    return integer(event.calls if event is not None else None)
-
-
 _PROGRAM: Final[tuple[Fact[ProfileProgram], ...]] = (
     column("share", at("share"), percent_or_less, right=True),
     column("self", at("seconds"), seconds, right=True),
-    column("calls", _calls, right=True),
+    column("calls", lambda program: at("calls")(program.run.measured.get(IMPORTED)), integer),
     column("peak memory", _peak, right=True),
     column("program", lambda program: program.run.plan.workload + "  no HLO in the profile" * (not program.has_hlo),
            gives_way=True),

@@ -212,10 +212,6 @@ def _check(row: RunRow) -> str:
     return f"{CHECK.text(row)}  {words}".replace(f"{UNKNOWN}  ", "")
 
 
-def _cost(row: RunRow) -> str:
-    return " ".join(filter(None, (row.result.cost.source, row.result.cost.note)))
-
-
 FIGURES: Final[tuple[Fact[RunRow], ...]] = (
     *pick(RUNS.facts, "side"),
     column("median", _median),
@@ -230,7 +226,7 @@ FIGURES: Final[tuple[Fact[RunRow], ...]] = (
         "pipelined_median_seconds", "first_after_pause_seconds", "flops", "flops_per_second", "accessed_bytes",
         "bytes_per_second",
     ),
-    column("counted from", _cost),
+    column("counted from", lambda row: f"{row.result.cost.source} {row.result.cost.note}".strip()),
     *pick(RUNS.facts, "peak_bytes", "argument_bytes", "output_bytes", "temporary_bytes", "allocator_peak_bytes"),
 )  # fmt: skip
 """Facts of a run that the panel lists, if they are known; the label of the row is the name of its baseline."""

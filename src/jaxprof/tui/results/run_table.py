@@ -60,7 +60,8 @@ class RunTable(RowList[RunResult]):
                 TableColumn("median", self._median, 8, right=True, sort=at("summary.median")),
                 TableColumn("95 %", _interval, 8, most=15, fits=True, right=True, gap=2),
                 TableColumn("from 0", self._bar, 7, weight=1, most=46, gap=2),
-                TableColumn("speed-up", _speedup, SPEEDUP_WIDTH, sort=_slowdown),
+                TableColumn("speed-up", _speedup, SPEEDUP_WIDTH,
+                            sort=lambda row: -(row.versus.speedup.ratio or 0.0) if row.versus is not None else None),
                 TableColumn("break-even", _break_even, 10, most=14, fits=True),
                 TableColumn("", lambda row: f"!{len(row.warnings)}" if row.warnings else "", 3, style="$warning"),
                 _extra("dispatch", 9, 1, lambda row: seconds(row.dispatch_median_seconds)),
@@ -225,10 +226,6 @@ def _interval(run_result: RunResult) -> Cell:
     text = interval_text(run_result)
     short = f"± >{percent(WIDEST_HALF)}" if " to " in text else text
     return either(text, short, style="$text-muted", right=True)
-
-
-def _slowdown(run_result: RunResult) -> float | None:
-    return -(run_result.versus.speedup.ratio or 0.0) if run_result.versus is not None else None
 
 
 def _speedup(run_result: RunResult) -> tuple[str, str]:

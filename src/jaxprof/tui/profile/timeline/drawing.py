@@ -312,9 +312,11 @@ def step_lines(event: StepsMeasured | None, time: float, device: str, width: int
         *(column(title, partial(_part, part), right=True) for part, title in PARTS.items()),
     )
     table = Table(shown, [(name, here), (f"{_step_count(whole)}, mean", mean)])
-    return [
-        line.truncate(width, ellipsis=True) for line in (*table_lines(table, width), _found_by(event, here or mean))
-    ]
+    found = f"steps found by {FOUND_BY.get(event.found_by, event.found_by or UNKNOWN)}"
+    if overlapped := max(0.0, (here or mean).collectives_overlapped_seconds):
+        found += f" · collectives overlapped {seconds(overlapped)}"
+    lines = (*table_lines(table, width), Content.styled(safe(found), "$text-muted"))
+    return [line.truncate(width, ellipsis=True) for line in lines]
 
 
 def _part(part: str, row: tuple[str, StepTimes | None]) -> str:
@@ -330,13 +332,6 @@ def _step_count(steps: Sequence[StepTimes]) -> str:
     if devices > 1 and len(steps) % devices == 0:
         return f"{len(steps) // devices}×{devices} steps"
     return counted(len(steps), "step")
-
-
-def _found_by(event: StepsMeasured, step: StepTimes) -> Content:
-    parts = [f"steps found by {FOUND_BY.get(event.found_by, event.found_by or UNKNOWN)}"]
-    if step.collectives_overlapped_seconds > 0:
-        parts.append(f"collectives overlapped {seconds(step.collectives_overlapped_seconds)}")
-    return Content.styled(safe(" · ".join(parts)), "$text-muted")
 
 
 _GAP = 3
