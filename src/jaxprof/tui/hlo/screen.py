@@ -29,7 +29,6 @@ from jaxprof.tui.hlo.stage_side import TITLES, StageSide
 from jaxprof.tui.keys import in_words, key_of
 from jaxprof.tui.kit.captures import (
     TrustLine,
-    ask_about,
     can_capture,
     capture,
     how_to_capture,
@@ -54,7 +53,6 @@ if TYPE_CHECKING:
     from jaxprof.hlo.analysis.notices import Notice
     from jaxprof.hlo.open.stages import ModuleStages
     from jaxprof.report.renderers import Piece
-    from jaxprof.session import Run
 
 
 MOST_COMPARED = 2_000
@@ -134,9 +132,9 @@ class HloScreen(ViewsScreen, keys="hlo"):
         super().come_into_view()
         program = self._of_session.get(self.profiler.run_in_view)
         if program is not None and self.profiler.module_in_view is None:
-            if program.key != self._key:
+            if program.key != self._run:
                 self._choose(program)
-        elif self._opened is not None and self._key not in self._of_session:
+        elif self._opened is not None and self._run not in self._of_session:
             self._share(self._opened.program)
         path, self.profiler.hlo_wanted = self.profiler.hlo_wanted, None
         if path is not None:
@@ -155,6 +153,7 @@ class HloScreen(ViewsScreen, keys="hlo"):
         if self._opened is not None:
             self._opened.close()
         self._opened = OpenedModule(program) if program is not None else None
+        self._run = program.key if program is not None else ""
         self.query_one(TrustLine).clear()
         self._show_notices(())
         self.lists.show_program(self._opened)
@@ -174,19 +173,9 @@ class HloScreen(ViewsScreen, keys="hlo"):
         else:
             self.profiler.module_in_view = program
 
-    @property
-    def _key(self) -> str:
-        """The key of the open program; empty without one."""
-        return self._opened.program.key if self._opened is not None else ""
-
-    @property
-    def _run(self) -> Run | None:
-        """The run whose program is open; None for a file."""
-        return self.profiler.session.runs.get(self._key)
-
     def _in_session(self, opened: OpenedModule) -> HloProgram:
         """Return the open program with its device, and with its session if it is of a run."""
-        return HloProgram(opened.program, self.profiler.session if self._run is not None else None)
+        return HloProgram(opened.program, self.profiler.session if self.run is not None else None)
 
     def on_unmount(self) -> None:
         if self._opened is not None:
@@ -228,7 +217,7 @@ class HloScreen(ViewsScreen, keys="hlo"):
         opened = self._opened
         if opened is None or opened.kernels is None:
             return
-        session, run = self.profiler.session, self._run
+        session, run = self.profiler.session, self.run
         measured = seconds_per_call(run)
         self.query_one(TrustLine).show_run(source_of(session, run) if run is not None and measured else None)
         machine = machine_of(self._device) if self._device is not None else self._in_session(opened).machine
@@ -408,12 +397,12 @@ class HloScreen(ViewsScreen, keys="hlo"):
             Option(program.title, ", ".join(TITLES[name] for name in TITLES if name in program.stages))
             for program in programs
         ]
-        current = next((at for at, program in enumerate(programs) if program.key == self._key), 0)
+        current = next((at for at, program in enumerate(programs) if program.key == self._run), 0)
         Choose(title, options, current).ask(self.app, lambda number: take(programs[number]))
 
     def action_choose_program(self) -> None:
         def take(program: ModuleStages) -> None:
-            if program.key != self._key:
+            if program.key != self._run:
                 self._choose(program)
 
         if self._programs:
@@ -423,7 +412,7 @@ class HloScreen(ViewsScreen, keys="hlo"):
 
     def action_compare(self) -> None:
         """Compare the module in view with another one; ask with which, if there are several."""
-        others = [program for program in self._compiled if program.key != self._key]
+        others = [program for program in self._compiled if program.key != self._run]
         if len(others) == 1:
             self._compare_with(others[0])
         else:
@@ -431,7 +420,7 @@ class HloScreen(ViewsScreen, keys="hlo"):
 
     def _compare_with(self, other: ModuleStages) -> None:
         """Show what differs from another module; the first in the list is the baseline."""
-        first, second = (program for program in self._compiled if program.key in (self._key, other.key))
+        first, second = (program for program in self._compiled if program.key in (self._run, other.key))
         self.app.push_screen(difference_of(first, second))
 
     def _why_alone(self) -> str | None:
@@ -482,15 +471,10 @@ class HloScreen(ViewsScreen, keys="hlo"):
             self.action_choose_program()
 
     def action_profile(self) -> None:
-        ranked, run = self.lists.table.ranked, self._run
+        ranked, run = self.lists.table.ranked, self.run
         if ranked is None:
             return
         if run is not None and run.measured:
             self.profiler.show_in("profile", run.id, "timeline", kernel=ranked.kernel.name)
         else:
             self.say("No profile of this run was recorded.")
-
-    def action_trust(self) -> None:
-        run = self._run
-        if run is not None and run.measured:
-            ask_about(self.profiler, run)

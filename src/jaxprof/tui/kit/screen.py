@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from textual.timer import Timer
     from textual.types import CSSPathType
 
+    from jaxprof.session import Run
     from jaxprof.tui.kit.explanation import ExplanationHead
     from jaxprof.tui.profiler import Profiler
 
@@ -174,10 +175,17 @@ class ViewsScreen(SessionScreen):
     VIEWS: ClassVar[Mapping[str, str]] = {}
     """Title of each view, by the id of the widget that takes its focus. A view `name` that has more widgets is inside
     one with the id `name-pane`."""
+    _run = ""
+    """Id of the run in view."""
 
     def __init__(self) -> None:
         super().__init__()
         self._view = next(iter(self.VIEWS))
+
+    @property
+    def run(self) -> Run | None:
+        """The run in view; None if there is none."""
+        return self.profiler.session.runs.get(self._run)
 
     def share_room(self) -> None:
         """Display the view, and mark its tab."""
@@ -213,6 +221,12 @@ class ViewsScreen(SessionScreen):
         names = [name for name in self.VIEWS if self.check_action("tab", (name,))]
         at = names.index(self._view) if self._view in names else 0
         self.action_tab(names[(at + step) % len(names)])
+
+    def action_trust(self) -> None:
+        from jaxprof.tui.kit.captures import ask_about
+
+        if self.run is not None:
+            ask_about(self.profiler, self.run)
 
     def action_filter(self) -> None:
         self.query_one(FilterLine).open()

@@ -23,7 +23,6 @@ from jaxprof.session.run import IMPORTED
 from jaxprof.text import shorten
 from jaxprof.tui.kit.captures import (
     TrustLine,
-    ask_about,
     can_capture,
     capture,
     first_with_capture,
@@ -120,7 +119,7 @@ class ProfileScreen(ViewsScreen, keys="profile"):
     MODE = "profile"
     AUTO_FOCUS = "#timeline"
     VIEWS = VIEWS
-    _run = ""
+
     _overview_of: Run | None = None
     """The run of the whole profile whose overview is shown."""
 
@@ -153,13 +152,9 @@ class ProfileScreen(ViewsScreen, keys="profile"):
     # -- which run --------------------------------------------------------------------------------------------
 
     @property
-    def _shown(self) -> Run | None:
-        return self.profiler.session.runs.get(self._run)
-
-    @property
     def _program(self) -> Run | None:
         """The recorded program whose time is shown: the run in view, or the one that the session is of."""
-        run, programs = self._shown, self.profiler.session.programs
+        run, programs = self.run, self.profiler.session.programs
         return run if run is not None and run.is_program else next(reversed(programs), None)
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
@@ -195,7 +190,7 @@ class ProfileScreen(ViewsScreen, keys="profile"):
 
     def _choose(self, run_id: str) -> None:
         self._run = run_id
-        session, run = self.profiler.session, self._shown
+        session, run = self.profiler.session, self.run
         source = source_of(session, run) if run is not None else None
         words = self._words(run)
         if not self.check_action("tab", (self._view,)):
@@ -212,7 +207,7 @@ class ProfileScreen(ViewsScreen, keys="profile"):
     def share_room(self) -> None:
         """Display the view, and show what is derived for this view alone."""
         super().share_room()
-        run, program = self._shown, self._program
+        run, program = self.run, self._program
         captured = not self._words(run) and self._view not in OF_PROGRAM  # else the views say it
         source = source_of(self.profiler.session, run) if run is not None and captured else None
         self.query_one(TrustLine).show_run(source)
@@ -229,7 +224,7 @@ class ProfileScreen(ViewsScreen, keys="profile"):
         """Show where the time of a program went, in the view that is open."""
         grows = not result.ended and self.profiler.session_grows
         if self._view == "time":
-            self.query_one(TimePane).show(result, self._words(self._shown))
+            self.query_one(TimePane).show(result, self._words(self.run))
         else:
             make = partial(nested if self._view == "flame" else by_line, result)
             empty = "No lines sampled yet." if grows else "No line was sampled."
@@ -285,7 +280,7 @@ class ProfileScreen(ViewsScreen, keys="profile"):
 
     def _has(self) -> frozenset[str]:
         """Return the views that have something to show."""
-        run = self._shown
+        run = self.run
         has = views_of(self.profiler.session, run) if run is not None else frozenset()
         return has.union(OF_PROGRAM) if self._program is not None else has
 
@@ -296,7 +291,7 @@ class ProfileScreen(ViewsScreen, keys="profile"):
             if name in has | usual | {self._view}:
                 yield Tab(name, title, enabled=name in has or name == self._view)
         module = self.profiler.module_in_view if self._view == "memory" else None
-        run = program if self._view in OF_PROGRAM else self._shown
+        run = program if self._view in OF_PROGRAM else self.run
         label = module.title if module is not None else run.label if run is not None else ""
         yield Tab("", shorten(label, 60), shorten(label, 24), enabled=False)
 
@@ -315,10 +310,6 @@ class ProfileScreen(ViewsScreen, keys="profile"):
 
     def action_capture(self) -> None:
         capture(self.profiler, uncaptured_program(self.profiler.session))
-
-    def action_trust(self) -> None:
-        if self._shown is not None:
-            ask_about(self.profiler, self._shown)
 
     def action_choose_run(self) -> None:
         session = self.profiler.session

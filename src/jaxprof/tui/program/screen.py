@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.session import Run
 
 CANCELLING = (
     "Interrupted, as by ctrl+c. Press {key} again to terminate the program.",
@@ -76,7 +75,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
     TICK_SECONDS = 0.5
     AUTO_FOCUS = "#findings"
     VIEWS = VIEWS
-    _run = ""
+
     _result: ProgramResult | None = None
     """The figures that are shown."""
     _cancelled = ("", 0)
@@ -102,11 +101,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
                     yield widget
 
     # -- showing ----------------------------------------------------------------------------------------------
-
-    @property
-    def run(self) -> Run | None:
-        """The program in view."""
-        return self.profiler.session.runs.get(self._run)
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
         """Show the program that another screen had in view, else the last of the session, if it has changed."""
