@@ -62,6 +62,9 @@ async def test_a_small_terminal_leads_from_the_heaviest_kernel_to_its_text_and_b
         await walk.press("m 6")
         assert screen._view == "jaxpr"
         await walk.press("escape / 'tanh enter", f"{FILE}:11 in layer", "3 hidden")
+        await walk.press("m 8")
+        await walk.until(lambda: "HLO (unoptimised) was not recorded for this program." in walk.said)
+        assert screen._view == "kernels"
 
         tape = Tape()
         tape.plan("r1", "jit", workload="two-layers")
@@ -114,8 +117,9 @@ async def test_stages_barriers_sources_and_the_order_of_the_kernels(tmp_path):
         await walk.press("m g home enter")
         assert [key[0] for key in table.keys if isinstance(key, tuple)] == ["loop fusion", "GEMM", "reduction"]
         assert len(table.keys) == 3 + 4 - 2
-        await walk.press("m Z")
-        assert len(table.keys) == 3 + 4
+        for keys, count in (("m Z", 3 + 4), ("left", 3 + 4 - 2), ("right", 3 + 4), ("down left left", 3 + 4 - 2)):
+            await walk.press(keys)
+            assert len(table.keys) == count, keys
         await walk.press("m g m g", "by named scope", "▾ attn")
 
 

@@ -95,7 +95,6 @@ class HloScreen(ViewsScreen, keys="hlo"):
         self._of_files: dict[str, ModuleStages] = {}
         """Those of opened files, the last opened last."""
         self._opened: OpenedModule | None = None
-
         self._device: DevicePeaks | None = None
         """The device that the user chose; None for the program's own device."""
 
@@ -311,7 +310,8 @@ class HloScreen(ViewsScreen, keys="hlo"):
         self.show_tabs()
 
     def focus_view(self) -> None:
-        (self.texts.view if self.in_text else self.lists.current_list).focus()
+        listed = self.query_one("#findings" if self._view == "findings" else "#kernels")
+        (self.texts.view if self.in_text else listed).focus()
 
     # -- from one side to the other -----------------------------------------------------------------------------
 

@@ -196,7 +196,7 @@ class TrustLine(Lines):
 
     def show_run(self, run: Run | None) -> None:
         """Show the worst check of a run's captures."""
-        self.show(lambda width: [_line(run, width).truncate(max(1, width - 1), ellipsis=True)] if run else ())
+        self.show(lambda width: [] if run is None else [_line(run, width).truncate(max(1, width - 1), ellipsis=True)])
 
 
 _LEAST_MESSAGE = 24

@@ -1,0 +1,46 @@
+"""What is drawn again: what looks different, whatever it depends on."""
+
+from textual.app import App
+from textual.content import Content
+
+from jaxprof.tui.kit.picture import Lines, Picture
+
+KNOWN: list[str] = []
+"""What is drawn."""
+
+
+class Shown(App[None]):
+    """The last of what is known as a picture, all of it as lines."""
+
+    CSS = "Picture { height: 1; }"
+
+    def compose(self):
+        yield Picture()
+        yield Lines()
+
+    def show(self):
+        self.query_one(Picture).show(lambda width, height: Content(KNOWN[-1]))
+        self.query_one(Lines).show(lambda width: map(Content, KNOWN))
+
+
+async def test_what_looks_the_same_is_not_sent_again_and_what_looks_different_is(monkeypatch):
+    app = Shown()
+    KNOWN[:] = ["a"]
+    async with app.run_test(size=(20, 6)) as pilot:
+        app.show()
+        await pilot.pause()
+        drawn = []
+        for widget in app.query("Picture, Lines"):
+            name = type(widget).__name__
+            monkeypatch.setattr(widget, "refresh", lambda name=name, **layout: drawn.append((name, layout)))
+        for known, again in (
+            ("a", []),
+            ("ab", [("Picture", {}), ("Lines", {"layout": True})]),
+            ("cb", [("Lines", {"layout": False})]),
+        ):
+            drawn.clear()
+            KNOWN[:] = known
+            app.show()
+            assert drawn == again, known
+        app.query_one(Lines).clear()
+        assert not app.query_one(Lines).display
