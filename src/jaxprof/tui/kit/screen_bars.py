@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, cast
 
 from textual.content import Content
 from textual.style import Style
-from textual.widget import Widget
 from textual.widgets import Input
 
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.keys import ACTIONS, HIDDEN, IN_MENU, LAST_RANK, key_of
-from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.picture import Picture
 from jaxprof.tui.profiler import PLACES
 from jaxprof.units import counted, percent
@@ -195,17 +193,16 @@ def _fitting(keys: Sequence[_BarKey], room: int) -> Content:
     return Content(" ").append(Content("").join(text for at, (_, _, text) in enumerate(keys) if at in fitting))
 
 
-class TooSmall(Guarded, Widget):
+class TooSmall(Picture):
     """A note in the middle; below 80×24 the stylesheet shows it and hides everything else."""
 
-    def render(self) -> Content:
-        width, height = self.app.size
-        return Content.assemble(
-            ("jaxprof", "bold $primary"),
-            " needs a terminal of 80×24.\n",
-            (f"This one is {width}×{height}. ", "$text-muted"),
-            (f"Make it larger, or press {key_of('app.quit')} to quit.", "$text-muted"),
-        )
+    def on_mount(self) -> None:
+        def note(width: int, height: int) -> Content:
+            return Content.assemble(
+                ("jaxprof", "bold $primary"),
+                " needs a terminal of 80×24.\n",
+                (f"This one is {width}×{height}. ", "$text-muted"),
+                (f"Make it larger, or press {key_of('app.quit')} to quit.", "$text-muted"),
+            )
 
-    def on_resize(self) -> None:
-        self.refresh()
+        self.show(note)
