@@ -107,7 +107,7 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
     def rearrange(self) -> None:
         """Show the kernels, which are not copied, or the groups with what is inside the open ones."""
         self._around = {}
-        shown = list(dict(self._seen(self.left_by_filter())))
+        shown = [key for key, _ in self._seen(self.left_by_filter())]
         self.set_keys(shown if self._groups else self.filtered)
 
     def show_kernels(self, ranking: Ranking, empty: str) -> None:

@@ -299,7 +299,8 @@ class HloScreen(ViewsScreen, keys="hlo"):
 
     def show_tabs(self) -> None:
         """Redraw the tabs with what is known by now; on a very wide terminal, lists and text are side by side."""
-        self.show_views(*([self.lists.tab, self.texts.stage] if self.has_class("-very-wide") else [self._view]))
+        shown = (self.lists.tab, self.texts.stage) if self.has_class("-very-wide") else (self._view,)
+        self.query_one(StageTabs).show_tabs(self.tabs(), shown)
 
     def share_room(self) -> None:
         self.set_class(self.in_text, "-text")

@@ -116,7 +116,7 @@ def _peak(program: ProfileProgram) -> str:
 _PROGRAM: Final[tuple[Fact[ProfileProgram], ...]] = (
     column("share", at("share"), percent_or_less, right=True),
     column("self", at("seconds"), seconds, right=True),
-    column("calls", lambda program: at("calls")(program.run.measured.get(IMPORTED)), integer),
+    column("calls", lambda program: getattr(program.run.measured.get(IMPORTED), "calls", None), integer),
     column("peak memory", _peak, right=True),
     column("program", lambda program: program.run.plan.workload + "  no HLO in the profile" * (not program.has_hlo),
            gives_way=True),

@@ -298,9 +298,12 @@ class ProfileScreen(ViewsScreen, keys="profile"):
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         """Hide the capture unless one is missing, views that the session does not have, and the filter where there is
         no list of lines."""
-        if action == "capture" and not can_capture(self.profiler, uncaptured_program(self.profiler.session)):
+        session, run = self.profiler.session, self.run
+        if action == "capture" and not can_capture(self.profiler, uncaptured_program(session)):
             return HIDDEN
-        if action == "tab" and parameters[0] in ("overview", *OF_PROGRAM) and parameters[0] not in self._has():
+        if action == "tab" and parameters == ("overview",) and (run is None or whole_of(session, run) is None):
+            return HIDDEN
+        if action == "tab" and parameters[0] in OF_PROGRAM and self._program is None:
             return HIDDEN
         if action == "filter" and self._view not in ("flame", "lines"):
             return HIDDEN
