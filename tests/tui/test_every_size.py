@@ -9,7 +9,7 @@ from textual.widgets import Static
 from jaxprof.session import Session
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
-from jaxprof.tui.kit.screen_bars import Bar
+from jaxprof.tui.kit.screen_bars import KeyBar, ModeBar, StageTabs
 from tui import profiles, recorded
 from tui.fakes import SMALL, WIDE, strips, walking
 
@@ -34,8 +34,10 @@ def drawn_lines(widget):
         return [widget.draw_header(width) or "", *(widget.draw_row(index, width) for index in rows)], width
     if isinstance(widget, Lines):
         return widget._at(width), width
-    if isinstance(widget, Bar) or widget.id == "plan":
-        return [widget.render() if isinstance(widget, Bar) else widget.content], width
+    if isinstance(widget, KeyBar | ModeBar | StageTabs):
+        return [widget.render()], width
+    if widget.id == "plan":
+        return [widget.content], width
     if isinstance(widget, Static):  # its words wrap
         return str(widget.content).split(), width
     return [], width

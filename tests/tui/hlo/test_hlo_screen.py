@@ -152,7 +152,7 @@ async def test_the_roofline_names_the_kernel_under_the_cursor():
             m d | @Choose
             'h200 enter | share of least time (a lower bound) | 4.80 TB/s
         """)
-        table, plot = walk.find(KernelTable), walk.find(Picture)
+        table, plot = walk.find(KernelTable), walk.screen.query_one("#roofline", Picture)
         for keys in ("", "down"):
             await walk.press(keys)
             await walk.until(lambda: table.ranked.kernel.name in plot.render().plain)

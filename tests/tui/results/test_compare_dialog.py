@@ -88,7 +88,7 @@ async def test_marks_and_runs_that_cannot_be_compared(monkeypatch):
         assert "failed: there is nothing to compare" in walk.said
         assert not listed.marked
 
-        monkeypatch.setattr("jaxprof.analysis.session_difference.session_difference", damaged)
+        monkeypatch.setattr("jaxprof.tui.results.compare_dialog.session_difference", damaged)
         await walk.show(sessions.finished(), "results")
         await walk.press("home space space c", "the text of r1 is damaged")
         await walk.press("y escape")

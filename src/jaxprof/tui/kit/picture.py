@@ -21,10 +21,10 @@ class Picture(Guarded, Widget):
     _drawn: tuple[Size, Content] = (Size(), Content(""))
 
     def show(self, draw: Callable[[int, int], Content]) -> None:
-        """Show `draw(width, height)`."""
+        """Show `draw(width, height)`. In another size than before, Textual draws it anyway."""
         (size, before), self._draw = self._drawn, draw
         self._drawn = (Size(), Content(""))
-        if size != self.size or not self._at(size).is_same(before):
+        if size == self.size and not self._at(size).is_same(before):
             self.refresh()
 
     def _at(self, size: Size) -> Content:
@@ -43,6 +43,8 @@ class Lines(Guarded, Widget):
     DEFAULT_CSS = "Lines { height: auto; }"
     _draw: Callable[[int], Iterable[Content]] | None = None
     _lines: tuple[int, Sequence[Content]] = (-1, ())
+    _rendered: tuple[int, Content] = (-1, Content(""))
+    """What Textual got last, and its width: in another one, Textual draws it anyway."""
 
     def clear(self) -> None:
         """Show nothing."""
@@ -50,13 +52,14 @@ class Lines(Guarded, Widget):
 
     def show(self, draw: Callable[[int], Iterable[Content]]) -> None:
         """Show `draw(width)`. Without lines, the widget is not displayed."""
-        (at, before), width = self._lines, self.content_size.width
+        count, width = len(self._lines[1]), self.content_size.width
         self._draw, self._lines = draw, (-1, ())
         lines = self._at(width) if width else ()
         self.display = bool(lines) if width else any(True for _ in draw(80))
-        as_high = len(lines) == len(before)
-        if at != width or not as_high or not all(map(Content.is_same, lines, before)):
-            self.refresh(layout=not as_high)
+        if len(lines) != count:
+            self.refresh(layout=True)
+        elif self._rendered[0] == width and not Content("\n").join(lines).is_same(self._rendered[1]):
+            self.refresh()
 
     def _at(self, width: int) -> Sequence[Content]:
         if self._lines[0] != width:
@@ -67,7 +70,9 @@ class Lines(Guarded, Widget):
         return len(self._at(width))
 
     def render(self) -> Content:
-        return Content("\n").join(self._at(self.content_size.width))
+        width = self.content_size.width
+        self._rendered = (width, Content("\n").join(self._at(width)))
+        return self._rendered[1]
 
 
 class ScrollPane(Guarded, VerticalScroll, keys="scroll"):
