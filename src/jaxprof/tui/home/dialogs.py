@@ -46,7 +46,7 @@ def ask_parameters(app: App[Any], info: WorkloadInfo, choices: HomeOptions, take
     chosen, usual = choices.of(info.name), _usual(info, choices)
     every = [variant.name for variant in info.variants]
     fields = {
-        name: _number(parameter, chosen.settings.get(parameter.name, usual[name]))
+        name: _number(parameter, chosen.settings.get(parameter.name, usual[name]), parameter.bounds)
         for name, parameter in _numbered(info).items()
     }
     if fields:
@@ -109,8 +109,8 @@ def _variants(info: WorkloadInfo, text: str) -> set[str]:
     return named
 
 
-def _number(parameter: Parameter, value: str) -> FormField:
-    hint = parameter.description + (f" ({parameter.bounds})" if parameter.bounds else "")
+def _number(parameter: Parameter, value: str, bounds: str = "") -> FormField:
+    hint = parameter.description + (f" ({bounds})" if bounds else "")
     return FormField(parameter.name, value, hint, lambda text: [parameter.read(text)])
 
 

@@ -124,8 +124,8 @@ class ResultPanel(ScrollPane):
             rows = [(group.label(other.run), other.phase_seconds) for other in group.runs if other.phase_seconds]
             return [*failure_lines(result, width), *(phase_bars(rows, group.label(run), width) if rows else ())]
 
-        for name, draw in {"head": head, "left": left, "right": right, "each-phase": phases}.items():
-            self.query_one(f"#{name}", Lines).show(draw)
+        for part, draw in {"head": head, "left": left, "right": right, "each-phase": phases}.items():
+            self.query_one(f"#{part}", Lines).show(draw)
 
     def _show_samples(self, result: RunResult) -> None:
         """Show the samples of a run, as soon as it takes some."""
