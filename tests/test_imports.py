@@ -22,7 +22,6 @@ from report import sessions
 from tables import rows
 
 pytestmark = pytest.mark.process
-RECORDS_ONE = pytest.mark.process(programs=1)
 
 WATCHED = ("jax", "jaxlib", "scipy", "textual", "numpy", "msgspec", "psutil", "pynvml")
 
@@ -63,8 +62,7 @@ def files(tmp_path_factory):
     written(folder / "x.jaxprof", sessions.events(), sessions.HEADER)
     written(folder / "program.jaxprof", program_events.program(), program_events.HEADER)
     (folder / "m.hlo").write_text(sessions.HLO)
-    (folder / "empty.py").touch()
-    names = {"FILE": "x.jaxprof", "PROGRAM": "program.jaxprof", "HLO": "m.hlo", "EMPTY": "empty.py", "OUT": "s.jaxprof"}
+    names = {"FILE": "x.jaxprof", "PROGRAM": "program.jaxprof", "HLO": "m.hlo"}
     return {word: f"{folder}/{name}" for word, name in names.items()}
 
 
@@ -75,7 +73,6 @@ def files(tmp_path_factory):
         (("sessions", "run", "run --describe selu", "config completion bash", "run --help"), {"msgspec"}),
         (("open PROGRAM --format text",), {"msgspec"}),
         (("hlo HLO --kernels",), set()),
-        pytest.param(("script --plain --out OUT EMPTY",), {"msgspec", "psutil", "pynvml"}, marks=RECORDS_ONE),
     ],
 )
 def test_light_commands_import_no_jax_and_no_numpy(lines, most, files):
@@ -151,7 +148,6 @@ def baits(tmp_path, monkeypatch):
         file = folder / name / "__init__.py" if name in ("jaxprof", "pip") else folder / f"{name}.py"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"open({str(folder / 'imported')!r}, 'a').write({name!r} + chr(10))\n")
-    (tmp_path / "program.py").write_text("print('ran')\n")
     base = compiled(None, workload="selu", target="selu", variant="numpy", how="numpy", parameters={"n": 1000})
     written(tmp_path / "base.jaxprof", base, new_header({}))
     monkeypatch.chdir(folder)
@@ -170,7 +166,6 @@ def imported(folder):
         ("agent", "mcp"),
         ("query", "../base.jaxprof", "SELECT 1"),
         ("run", "--from", "../base.jaxprof", "--budget", "0.01", "--launches", "1", "--yes"),
-        pytest.param(("script", "-n", "1", "--out", "out.jaxprof.d", "../program.py"), marks=RECORDS_ONE),
     ],
     ids=lambda words: " ".join(words[:2]),
 )

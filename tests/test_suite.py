@@ -68,6 +68,10 @@ def test_it_starts_none():
 def test_it_may(child):
     subprocess.run([sys.executable, "-c", ""])
 
+@pytest.mark.process
+def test_it_records_none():
+    subprocess.run([sys.executable, "-c", "", "script", "--python", "/stand-in", "x.py"])
+
 @pytest.mark.process(programs=1)
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_it_may_record_one(processes):
@@ -103,6 +107,6 @@ def test_each_test_that_hangs_is_named_once_and_the_others_go_on(suite):
 def test_only_a_marked_test_may_start_a_process_and_as_many_programs_as_it_says(suite):
     suite.makepyfile(test_it=STARTS)
     ran = suite.runpytest_subprocess("-p", "pytest_timeout", "-p", "suite", timeout=50)
-    ran.assert_outcomes(passed=3, failed=3)
+    ran.assert_outcomes(passed=4, failed=3)
     said = ["*starts a process, and is not marked*"] * 2
     ran.stdout.fnmatch_lines([*said, "*records 2 programs, and is not marked*"])

@@ -16,7 +16,6 @@ import jaxprof
 import kept_histories
 import program_events
 from answer_schemas import hold, problems, schema_of
-from cli.calling import start
 from cli.compiled import compiled
 from folding import fold, written
 from golden import commands
@@ -346,28 +345,3 @@ def test_whether_json_is_requested_is_seen_in_words_that_cannot_be_read():
         script -m package --format=json   no
     """):
         assert wants_json(line.split()) is (wanted == "yes"), line
-
-
-PROGRAM = """
-import sys
-
-import jax
-
-print("hello", *sys.argv[1:])
-print("trouble", file=sys.stderr)
-jax.jit(lambda x: x + 1)(1.0)
-"""
-
-
-@pytest.mark.process(programs=1)
-def test_a_recorded_program_leaves_stdout_to_the_answer(state_home, tmp_path):
-    (tmp_path / "train.py").write_text(PROGRAM)
-    process = start("script", "--format", "json", "--out", "s.jaxprof", "train.py", "--format", "json", cwd=tmp_path)
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == 0, err
-    answer = json.loads(out)
-    assert answer["kind"] == "session"
-    assert answer["data"]["program"]["argv"] == ["train.py", "--format", "json"]
-    assert answer["data"]["session"]["path"] == str(tmp_path / "s.jaxprof")
-    assert "hello --format json" in err
-    assert "trouble" in err

@@ -1,61 +1,82 @@
-"""Real jax programs under `jaxprof script`, from start to end; with further interpreters where they are named. Programs
-that are stopped for a while by a signal, and what is said of that time."""
+"""A real jax program under `jaxprof script`, from start to end; with further interpreters where they are named."""
 
-import shlex
-import shutil
+import json
 import subprocess
 import sys
-import time
 
 import pytest
 
-from jaxprof.analysis.programs.derive import program_result
-from jaxprof.analysis.programs.result import SIGNAL, UNKNOWN
 from pythons import EVERY, FURTHER
-from recorder.running import CLIENT, OUT, client, environment, notes_of, program_in, run_alone, run_recorded, session_in
-from terminal import Terminal
+from recorder.running import CLIENT, OUT, environment, notes_of, program_in, run_alone, run_recorded, session_in
 
 TRAINS = """
 import os, sys, time
 import jax, jax.numpy as jnp, numpy as np
+
+print(__name__, __file__, sys.argv, sys.path, sys.flags, sys.orig_argv[1:], "sitecustomize" in sys.modules)
 
 @jax.jit
 def step(x):
     return jnp.sin(x) * 2
 
 print(step(np.ones(3, "f")), step(np.ones(4, "f")), step(np.ones(5, "f")))
-"""
-CALLED_AT = 9
-LOOPS = """
+until = time.monotonic() + 1.2 * ("PASSES" not in os.environ)
+while time.monotonic() < until:
+    step(np.ones(5, "f"))
+with open("imported", "w") as file:
+    file.write(" ".join(sys.modules))
 x = jnp.ones((500, 500))
 for number in range(int(os.environ.get("PASSES", 400))):
     x = step(x).block_until_ready()
     time.sleep(0.002)
 time.sleep(0.3)
+jax.jit(lambda x: x.nothing)(1.0)
 """
-LOOPS_AT = 12
-RAISES = "jax.jit(lambda x: x.nothing)(1.0)\n"
+
+
+def line_of(text):
+    return TRAINS[: TRAINS.index(text)].count("\n") + 1
 
 
 @pytest.mark.process(programs=1)
 @pytest.mark.parametrize("python", FURTHER or EVERY)
 def test_a_program_that_trains_and_raises_is_the_same_and_all_of_it_is_recorded(python, tmp_path):
-    (tmp_path / "x.py").write_text(TRAINS + LOOPS + RAISES)
-    recorded = run_recorded(tmp_path, "x.py", options=("--python", python))
+    """As a module, with a capture window, and with the answer in JSON, to which stdout is left."""
+    (tmp_path / "x.py").write_text(TRAINS)
+    words = ("-m", "x", "--format", "json")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    options = ("--python", python, "--format", "json", "--capture-seconds", "500ms")
+    recorded = run_recorded(tmp_path, *words, options=options, TMPDIR=str(temporary))
+    assert recorded.code == 1
+    answer = json.loads(recorded.out)
+    assert (answer["kind"], answer["data"]["program"]["argv"]) == ("session", list(words))
+    assert answer["data"]["session"]["path"] == str(tmp_path / OUT)
+    imported = (tmp_path / "imported").read_text().split()
     if python == sys.executable:
-        alone = run_alone(tmp_path, "x.py", PASSES="3")
-        assert (recorded.out, recorded.err, recorded.code) == (alone.out, alone.err, alone.code)
+        alone = run_alone(tmp_path, *words, PASSES="3")
+        assert alone.code == 1
+        assert sorted(recorded.err.splitlines()) == sorted(f"{alone.out}{alone.err}".splitlines())
     run = program_in(tmp_path)
-    assert notes_of(run) == []
+    assert (notes_of(run), run.program.started.argv, run.program.started.how) == ([], list(words), "module")
     assert run.program.ended.error.startswith("AttributeError: ")
-    assert run.program.ended.error_at.line == (TRAINS + LOOPS + RAISES).count("\n")
-    rows = [row for row in run.program.compiled if row.function == "step" and row.called_from.line == CALLED_AT]
-    assert [row.reason_code for row in rows] == ["first", "shape", "shape"]
+    assert run.program.ended.error_at.line == line_of("jax.jit(lambda")
+    rows = [row for row in run.program.compiled if row.function == "step"]
+    called = [row.reason_code for row in rows if row.called_from.line == line_of("print(step")]
+    assert called == ["first", "shape", "shape"]
     assert run.program.jax.seconds > 0
     assert run.environment.jax == run.program.jax.version
     assert run.environment.devices
     assert run.program.sampled
     check_passes(run)
+    assert "jaxprof.engine.measure.environment" in imported
+    assert "jaxprof.engine.measure.run" not in imported, "of the engine there is the reading of the environment alone"
+    assert [window.state for window in run.program.windows] == ["began", "ended"]
+    captured = [other for other in session_in(tmp_path).runs.values() if other.plan.how == "imported"]
+    assert captured[0].plan.workload == "capture window"
+    assert {other.status for other in captured} == {"ok"}
+    assert "jit_step" in {other.plan.workload for other in captured}
+    assert list(temporary.glob("jaxprof-window-*")) == []
 
 
 def check_passes(run):
@@ -66,32 +87,10 @@ def check_passes(run):
         assert {warning.code for warning in run.warnings} <= {"steps_not_counted"}, "if the loop was seen"
         return
     assert run.warnings == []
-    passes = [event for event in passes if event.where.line == LOOPS_AT]
+    passes = [event for event in passes if event.where.line == line_of("for number")]
     assert {event.numbered_by for event in passes} == {"number"}
     assert [event.first for event in passes[1:]] == [event.first + event.count for event in passes[:-1]]
     assert passes[-1].first + passes[-1].count - 1 == 399
-
-
-@pytest.mark.process(programs=1)
-def test_a_capture_window_brings_the_kernels_into_the_session(tmp_path):
-    """And of the engine there is the reading of the environment alone in the program."""
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    (tmp_path / "x.py").write_text(
-        TRAINS + "until = time.monotonic() + 1.2\nwhile time.monotonic() < until:\n    step(np.ones(5))\n"
-        "print([name for name in sys.modules if name.startswith('jaxprof.engine.measure.')])\n"
-    )
-    recorded = run_recorded(tmp_path, "x.py", options=("--capture-seconds", "500ms"), TMPDIR=str(temporary))
-    assert recorded.code == 0
-    assert "jaxprof.engine.measure.environment" in recorded.out
-    assert "jaxprof.engine.measure.run" not in recorded.out
-    windows = program_in(tmp_path).program.windows
-    assert [window.state for window in windows] == ["began", "ended"]
-    imported = [other for other in session_in(tmp_path).runs.values() if other.plan.how == "imported"]
-    assert imported[0].plan.workload == "capture window"
-    assert {other.status for other in imported} == {"ok"}
-    assert "jit_step" in {other.plan.workload for other in imported}
-    assert list(temporary.glob("jaxprof-window-*")) == []
 
 
 @pytest.mark.process
@@ -116,81 +115,3 @@ def test_the_client_imports_little_before_the_program_has_been_started(tmp_path)
         "importlib.metadata",
         "jaxprof.analysis",
     }
-
-
-QUIET = """
-from jaxprof.recorder.samples import standstill
-standstill.pressure_seconds = lambda: None
-standstill.runnable_threads = lambda: 0
-standstill.run_delay_seconds = lambda task: 0.0
-standstill.steal_seconds = lambda: 0.0
-"""
-"""Hides from the recorder that other tests run beside it: on a full machine it says less, as it should."""
-STOPS = """
-import os, signal, subprocess, time
-import jax, jax.numpy as jnp
-step = jax.jit(lambda x: jnp.tanh(x @ x))
-x = jnp.ones((200, 200))
-end = time.monotonic() + 2.2
-stopped = False
-while time.monotonic() < end:
-    x = step(x)
-    x.block_until_ready()
-    if not stopped and time.monotonic() > end - 1.7:
-        stopped = True
-        subprocess.Popen(["sh", "-c", f"sleep 1; kill -CONT {os.getpid()}"])
-        os.kill(os.getpid(), signal.SIGSTOP)
-"""
-WAITS = """
-import sys, threading
-import jax
-threading.Timer(1.2, lambda: print("still there", flush=True)).start()
-print(sys.stdin.readline(), flush=True)
-"""
-needs_counts = pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts what a thread waits for")
-
-
-def result(folder):
-    session = session_in(folder)
-    (run,) = session.runs
-    return program_result(session, run)
-
-
-@pytest.mark.process(programs=1)
-@needs_counts
-def test_a_stop_is_no_lines_time_and_a_finding(tmp_path):
-    (tmp_path / "x.py").write_text(QUIET + STOPS)
-    assert run_recorded(tmp_path, "x.py").code == 0
-    found = result(tmp_path)
-    (stop,) = found.stops
-    assert stop.cause == SIGNAL
-    assert stop.seconds > 0.6
-    assert found.share("stopped").seconds > 0.6
-    assert not [line for line in found.lines if line.call.startswith("os.kill") and line.seconds > 0.3]
-    assert "stopped" in [finding.code for finding in found.findings]
-
-
-@pytest.mark.process(programs=1)
-@needs_counts
-@pytest.mark.skipif(shutil.which("bash") is None, reason="job control needs a shell")
-def test_ctrl_z_stops_it_with_us_and_fg_goes_on(tmp_path):
-    """The recording process is stopped, too, so it sees nothing of that: the program's own sampler does."""
-    (tmp_path / "x.py").write_text(QUIET + WAITS)
-    shell = ["bash", "--norc", "--noprofile", "-i"]
-    with Terminal(shell, tmp_path, environment(PS1="prompt> ")) as terminal:
-        terminal.until("prompt> ")
-        terminal.type(f"{shlex.join(client('x.py'))}\n".encode())
-        terminal.until("still there")
-        terminal.type(b"\x1a")
-        terminal.until("Stopped")
-        terminal.until("prompt> ", after="Stopped")  # what is typed earlier may meet the terminal between two modes
-        time.sleep(1)  # how long it stands
-        terminal.type(b"fg\n")
-        terminal.type(b"typed\n")
-        terminal.until("jaxprof: session")
-        terminal.type(b"exit 5\n")
-        assert terminal.end() == 5
-    assert (tmp_path / OUT).exists()
-    (stop,) = result(tmp_path).stops
-    assert stop.cause == UNKNOWN
-    assert stop.seconds > 0.9
