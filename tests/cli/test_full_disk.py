@@ -19,6 +19,7 @@ from jaxprof.cli.output import ExitCode
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from mutated import originals
+from pythons import stand_in
 
 pytestmark = pytest.mark.process
 
@@ -83,7 +84,7 @@ def disk(tmp_path):
     (made.before / "old.json").write_text("mine")
     (made.work / "s.jaxprof").write_bytes(originals("session")[-1])
     (made.work / "host.xplane.pb").write_bytes(originals("profile")[0])
-    (made.work / "hello.py").write_text("print('hello')\n")
+    (made.work / "hello.py").touch()
     return made
 
 
@@ -100,10 +101,9 @@ def test_a_run_is_printed_and_kept_elsewhere(disk):
     assert [run.status for run in session.runs.values()] == ["ok"]
 
 
-@pytest.mark.process(programs=1)
 @needs_a_mount
 def test_a_program_is_recorded_elsewhere(disk):
-    said = disk.call("full", "script", "--plain", "hello.py")
+    said = disk.call("full", "script", "--plain", "--python", stand_in(disk.work, "echo hello"), "hello.py")
     assert (said.code, said.out) == (ExitCode.OK, "hello\n"), said.err
     assert [session.complete for session in disk.new_sessions()] == [True], said.err
 

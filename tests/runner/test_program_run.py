@@ -10,8 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from jaxprof.errors import WorkerError
-from jaxprof.events import LogLine, ProgramEnded, ProgramStarted, SessionClosed
-from jaxprof.files import file_digest
+from jaxprof.events import LogLine, SessionClosed
 from jaxprof.runner.interpreter import own_interpreter
 from jaxprof.runner.program import ProgramCommand, ProgramProcess
 from jaxprof.runner.program_run import ProgramScheduler, _Pace
@@ -54,17 +53,14 @@ class Told:
 
 
 class Stage:
-    """One program, run on a thread."""
+    """One program, followed on a thread."""
 
-    def __init__(self, folder, text, *arguments):
-        """`text`: of the program, or a `Told`."""
-        told = text if isinstance(text, Told) else None
-        (folder / "x.py").write_text("" if told else text)
+    def __init__(self, process):
+        """`process`: a `Told`, or what `unrecorded` has started."""
         self.events = []
         self._came = threading.Condition()
-        program = ProgramCommand(path="x.py", arguments=arguments, directory=str(folder))
-        writer = LogWriter(new_header(), None)
-        self.scheduler = ProgramScheduler(writer, own_interpreter(), self._listen, program, process=told)
+        writer, program = LogWriter(new_header(), None), ProgramCommand(path="x.py")
+        self.scheduler = ProgramScheduler(writer, own_interpreter(), self._listen, program, process=process)
         self._thread = threading.Thread(target=self.scheduler.run)
 
     @property
@@ -96,13 +92,13 @@ class Stage:
 
 
 @pytest.fixture
-def stage(tmp_path, monkeypatch):
+def stage(monkeypatch):
     for name in ("BATCH_SECONDS", "WATCHED_AFTER_SECONDS"):  # how soon a line comes is not what is tested
         monkeypatch.setattr(f"jaxprof.runner.program_run.{name}", 0.05)
     made = []
 
-    def make(text, *arguments):
-        made.append(Stage(tmp_path, text, *arguments))
+    def make(process):
+        made.append(Stage(process))
         return made[-1]
 
     yield make
@@ -110,30 +106,13 @@ def stage(tmp_path, monkeypatch):
         each.scheduler.close()
 
 
-@pytest.mark.process(programs=1)
-def test_the_output_joins_the_session_and_a_program_that_does_not_listen_is_not_waited_for(
-    stage, monkeypatch, tmp_path
-):
-    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
-    shown = stage(
-        "import os, sys, time\nprint('out', sys.argv[1:], sys.stdin.read(), os.environ.get('PYTHONUNBUFFERED'))\n"
-        "print('\\rhalf\\rwhole', end='')\nsys.stderr.write('err\\n')\ntime.sleep(60)\n",
-        "a",
-    )
-    shown.begin()
-    shown.until(lambda: ("stderr", "err") in shown.lines)
-    assert shown.scheduler.busy, "a line is there before the program ends"
-    for _ in range(2000):  # more than the control pipe holds
-        shown.scheduler.capture(5)
-    shown.scheduler.cancel_all()
-    run = shown.end()
-    assert (run.status, shown.scheduler.exit_code, shown.scheduler.busy) == ("cancelled", 130, False)
-    assert shown.lines.count(("stdout", "out ['a']  None")) == 1
-    assert any("KeyboardInterrupt" in text for _, text in shown.lines)
-    assert [text for stream, text in shown.lines if stream == "stdout"][-1] == "whole"
-    assert run.sources == {str(tmp_path / "x.py"): file_digest(tmp_path / "x.py")}
-    types = [type(event) for event in shown.events]
-    assert types.index(ProgramStarted) < types.index(LogLine) < types.index(ProgramEnded)
+def unrecorded(lines):
+    """A shell that runs `lines`, in place of a program."""
+    pipes = (*os.pipe(), *os.pipe())
+    outputs = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    child = subprocess.Popen(["sh", "-c", lines], pass_fds=pipes[2:3], start_new_session=True, **outputs)
+    started = SimpleNamespace(pipes=pipes, began_seconds=time.monotonic(), process=child)
+    return ProgramProcess("python", ProgramCommand(path="x.py"), inherit=False, started=started)
 
 
 @pytest.mark.parametrize(
@@ -174,35 +153,42 @@ def test_each_time_that_it_is_asked_a_program_is_ended_more_firmly(stage):
     assert told.asked == ["interrupt", "terminate", "kill", "kill"]
 
 
-@pytest.mark.process(programs=1)
-def test_a_program_that_will_not_end_is_killed_with_its_children_when_the_app_is_left(stage, monkeypatch):
+STUBBORN = """
+trap 'echo no' INT
+trap 'echo not so' TERM
+printf '\\rhalf\\rwhole\\n'
+echo ready >&2
+while :; do sleep 0.05; done
+"""
+
+
+@pytest.mark.process
+def test_a_program_that_neither_listens_nor_ends_is_not_waited_for(stage, monkeypatch):
     monkeypatch.setattr("jaxprof.runner.program_run.PATIENCE_SECONDS", 0.2)
-    stubborn = stage(
-        "import os, signal, time\nsignal.signal(signal.SIGINT, lambda *_: print('no'))\n"
-        "signal.signal(signal.SIGTERM, lambda *_: print('not so'))\nif os.fork():\n    print('ready')\n"
-        "while True:\n    time.sleep(0.05)\n"
-    )
+    stubborn = stage(unrecorded(STUBBORN))
     stubborn.begin()
-    for answer in ("ready", "no", "not so"):
+    for line in (("stdout", "whole"), ("stderr", "ready")):
+        stubborn.until(lambda line=line: line in stubborn.lines)
+    assert stubborn.scheduler.busy, "a line is there before the program ends"
+    for _ in range(2000):  # more than the control pipe holds
+        stubborn.scheduler.capture(5)
+    for answer in ("no", "not so"):
+        stubborn.scheduler.cancel_all()
         stubborn.until(lambda answer=answer: ("stdout", answer) in stubborn.lines)
-        if answer != "not so":
-            stubborn.scheduler.cancel_all()
     stubborn.scheduler.close("interrupted")
     run = stubborn.end()
     assert (run.status, run.closed.error) == ("cancelled", "interrupted")
-    assert stubborn.scheduler.exit_code == 137
+    assert (stubborn.scheduler.exit_code, stubborn.scheduler.busy) == (137, False)
     assert isinstance(stubborn.events[-1], SessionClosed)
 
 
 @pytest.mark.process
 @pytest.mark.parametrize("asked", [True, False])
 def test_what_was_asked_to_end_before_it_was_killed_did_not_lack_memory(asked):
-    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # which a child inherits
-    sleeps = subprocess.Popen(["sleep", "60"])
-    signal.signal(signal.SIGTERM, before)
-    started = SimpleNamespace(pipes=(*os.pipe(), *os.pipe()), began_seconds=0.0, process=sleeps)
-    process = ProgramProcess("python", ProgramCommand(path="x.py"), inherit=True, started=started)
+    process = unrecorded("trap '' TERM; echo ready; exec sleep 60")
     try:
+        while not process.read(SECONDS):
+            pass
         if asked:
             process.terminate()
         process.signal(signal.SIGKILL)

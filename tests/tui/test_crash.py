@@ -11,6 +11,7 @@ import pytest
 from jaxprof.cli.output import ExitCode
 from jaxprof.session import Session
 from jaxprof.session.log import Library, load
+from pythons import stand_in
 from terminal import Terminal
 from waiting import processes_with, until
 
@@ -25,20 +26,28 @@ def compose(self):
 
 CommandPalette.compose = compose
 from jaxprof.cli.main import main
+from jaxprof.runner import program_run
+program_run.PATIENCE_SECONDS = 0.2
 sys.argv[0] = "jaxprof"
 main()
 """
-RUNS = "import time\nprint('it runs', flush=True)\nwhile True:\n    time.sleep(0.1)\n"
+RUNS = """
+trap '' INT TERM
+sleep 60 &
+echo it runs
+while :; do sleep 0.1; done
+"""
 
 
-@pytest.mark.process(programs=1)
+@pytest.mark.process
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds what is left in /proc")
 def test_an_error_of_textual_ends_the_app_in_order(state_home, tmp_path):
     (tmp_path / "app.py").write_text(CRASHES)
-    (tmp_path / "train.py").write_text(RUNS)
+    (tmp_path / "train.py").touch()
+    words = ("script", "--python", stand_in(tmp_path, RUNS), "train.py")
     mark = f"JAXPROF_MARK={secrets.token_hex(8)}"
     environment = {**os.environ, "JAXPROF_HOME": str(state_home), "JAXPROF_MARK": mark.partition("=")[2]}
-    with Terminal([sys.executable, "app.py", "script", "train.py"], tmp_path, environment) as terminal:
+    with Terminal([sys.executable, "app.py", *words], tmp_path, environment) as terminal:
         terminal.sees("it runs")
         assert not terminal.echoes()
         terminal.type(PALETTE)

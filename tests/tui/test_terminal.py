@@ -12,6 +12,9 @@ import pytest
 from textual.color import Color
 
 from folding import written
+from jaxprof.files import file_digest
+from jaxprof.session import Session
+from jaxprof.session.log import Library, load
 from jaxprof.tui.theme import DARK, LIGHT
 from pythons import EVERY, command_beside
 from terminal import Terminal
@@ -32,8 +35,9 @@ DIALOGS = {
 """What comes up over Home, and goes with Esc."""
 
 TRAINS = """
-import sys
+import os, sys
 import jax, numpy as np
+print("given", sys.stdin.read(), os.environ.get("PYTHONUNBUFFERED"))
 
 @jax.jit
 def train_step(x):
@@ -41,14 +45,15 @@ def train_step(x):
 
 for size in (3, 4, 5):
     train_step(np.ones(size, np.float32))
-print("trained")
+print("\\rhalf\\rtrained", end="")
+sys.stderr.write("err\\n")
 sys.exit(3)
 """
 
 
 def app(python, folder, *words, **variables):
     """`jaxprof WORDS` as it is installed with `python`, without what pytest has put on the module search."""
-    left_out = ("PYTHONPATH", "COLORFGBG", "NO_COLOR")
+    left_out = ("PYTHONPATH", "PYTHONUNBUFFERED", "COLORFGBG", "NO_COLOR")
     environment = {name: value for name, value in os.environ.items() if name not in left_out}
     return Terminal([command_beside(python), *words], folder, environment | {"COLORTERM": "truecolor"} | variables)
 
@@ -106,8 +111,9 @@ def test_every_screen_and_its_dialogs_come_up(python, tmp_path):
 
 @pytest.mark.process(programs=1)
 @every_python
-def test_a_program_is_recorded_and_its_exit_code_is_the_apps(python, tmp_path):
-    (tmp_path / "train.py").write_text(TRAINS)
+def test_a_program_is_recorded_and_its_exit_code_is_the_apps(python, tmp_path, state_home):
+    program = tmp_path / "train.py"
+    program.write_text(TRAINS)
     with app(python, tmp_path, "script", "train.py") as terminal:
         terminal.sees("costs most")
         for key, text in ((b"3", "▸ train_step"), (ENTER, "▾ train_step")):
@@ -124,6 +130,14 @@ def test_a_program_is_recorded_and_its_exit_code_is_the_apps(python, tmp_path):
             terminal.loses("What can be done here")
             terminal.sees(title)
         quits(terminal, code=3, says=r"session:/.*\.jaxprof")
+    (path,) = Library(state_home / "sessions").paths()
+    run = load(path, Session).runs["r1"]
+    said = [(line.stream, line.text) for line in run.log]
+    assert [text for stream, text in said if stream == "stdout"] == ["given  None", "trained"]
+    assert ("stderr", "err") in said
+    assert run.sources[str(program)] == file_digest(program)
+    log = path.read_text()
+    assert log.index("given  None") < log.index('"compiled"'), "a line is there before the program ends"
 
 
 @pytest.mark.process
