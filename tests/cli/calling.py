@@ -60,7 +60,7 @@ def environment() -> dict[str, str]:
 
 def run(*words: str | Path, cwd: Path | None = None, **more: str) -> Said:
     """How a command of a process of its own ended, with `more` variables in its environment."""
-    given = [sys.executable, "-m", "jaxprof", *map(str, words)]
+    given = [sys.executable, "-P", "-m", "jaxprof", *map(str, words)]
     variables = environment() | more
     done = subprocess.run(given, cwd=cwd, env=variables, stdin=DEVNULL, capture_output=True, text=True, timeout=120)
     return Said(done.returncode, done.stdout, done.stderr)

@@ -4,6 +4,7 @@ there is shown, what is missing is said, and nothing raises."""
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,25 +14,37 @@ from cli.calling import run
 from folding import written
 from golden import held_cases
 from jaxprof.cli.commands.script import note_own_options
+from jaxprof.session import Session
+from jaxprof.session.log import load
 from job_folders import job, loop, process
 from query.conftest import InThisProcess
 
 FAILS = """\
 import os, sys, time, jax, jax.numpy as jnp
 from pathlib import Path
-rank = os.environ["RANK"]
-os.write(1, f"{rank} of {os.environ['WORLD_SIZE']}\\n".encode())
+from jax.experimental.multihost_utils import process_allgather
+jax.distributed.initialize()
+index = jax.process_index()
+together = process_allgather(jnp.array([index + 1])).sum()
+os.write(1, f"{index} of {jax.process_count()}: {together}\\n".encode())
+jax.distributed.shutdown()
+if index == 0:
+    os.execv(sys.executable, [sys.executable, "-c", OTHER])
 step = jax.jit(lambda x: (x @ x).sum())
 x = jnp.ones((300, 300))
-late, at_most = Path("run.jaxprof.d/process-00001.jaxprof"), time.monotonic() + 40
-while rank == "1" and time.monotonic() < at_most and not (late.exists() and '"capture_window"' in late.read_text()):
+log, at_most = Path(__file__).with_name("run.jaxprof.d") / "process-00001.jaxprof", time.monotonic() + 40
+while time.monotonic() < at_most and not (log.exists() and '"capture_window"' in log.read_text()):
     for _ in range(50):
         step(x).block_until_ready()
-if rank == "1":
-    raise SystemExit("the disk of process 1 is gone")
+raise SystemExit("the disk of process 1 is gone")
+"""
+"""The process that captures fails once its window is in its session; the other one becomes another program."""
+OTHER = """
+import os, sys, time
+names = [name for name in os.environ if name == "JAXPROF_PROGRAM" or "recorder/inject" in os.environ[name]]
+os.write(1, f"another: {names}, {'jaxprof' in sys.modules}\\n".encode())
 time.sleep(60)
 """
-"""The process that captures fails once its window is in its session, and the other one waits."""
 
 
 def test_an_option_of_jaxprof_behind_the_program_is_told(capsys):
@@ -48,11 +61,17 @@ def test_an_option_of_jaxprof_behind_the_program_is_told(capsys):
 def test_the_named_process_captures_and_a_failure_ends_the_job_with_its_exit_code_and_its_words(
     call, tmp_path, monkeypatch
 ):
-    (tmp_path / "train.py").write_text(FAILS)
-    words = "script -n 2 --out run --capture-ranks 1 --capture-after 2s --capture-seconds 1 train.py"
-    said = run(*words.split(), cwd=tmp_path)
+    """In a folder of files named as modules that we import, of which none is imported."""
+    here = tmp_path / "here"
+    here.mkdir()
+    for name in ("click", "jaxprof", "jax", "json", "msgspec", "psutil", "sitecustomize", "typing"):
+        (here / f"{name}.py").write_text("1 / 0\n")
+    (tmp_path / "train.py").write_text(f"OTHER = {OTHER!r}\n{FAILS}")
+    words = "script -n 2 --out ../run --capture-ranks 1 --capture-after 2s --capture-seconds 1 ../train.py"
+    said = run(*words.split(), cwd=here)
     assert said.code == 1, said.err
-    assert sorted(said.out.splitlines()) == ["0 of 2", "1 of 2"]
+    words = [line for line in said.out.splitlines() if not line.startswith("[Gloo]")]
+    assert sorted(words) == ["0 of 2: 3", "1 of 2: 3", "another: [], False"]
     assert "process 1 of 2 ended with exit code 1" in said.err
     assert "process 0 of 2" not in said.err, "it was ended by us"
     monkeypatch.chdir(tmp_path)
@@ -62,6 +81,9 @@ def test_the_named_process_captures_and_a_failure_ends_the_job_with_its_exit_cod
     assert data["findings"][0]["process"] == 1
     captured = [path.name for path in Path("run.jaxprof.d").glob("*.jaxprof") if '"capture_window"' in path.read_text()]
     assert captured == ["process-00001.jaxprof"]
+    (ended,) = load(Path("run.jaxprof.d/process-00000.jaxprof"), Session).runs.values()
+    assert (ended.program.ended.exit_code, [note.code for note in ended.program.ended.notes]) == (143, ["not_unwound"])
+    assert "SIGTERM" in ended.error
 
 
 def test_where_one_session_is_needed_a_job_is_not_taken_for_one_nor_passed_over_in_silence(call, state_home):
@@ -105,6 +127,7 @@ def started(tmp_path, monkeypatch):
 
     class Launch:
         def __init__(self, command, count, job, output=None):
+            assert command[:2] == [sys.executable, "-P"]
             assert "--oversubscribe" not in command
             counts.append(count)
 
