@@ -167,19 +167,21 @@ def test_signals_reach_the_program_once_and_a_stop_is_no_lines_time(tmp_path):
         time.sleep(STOPPED_SECONDS)
         os.kill(program, signal.SIGCONT)
         terminal.until("goes on after 3")
+        terminal.type(b"\x03")
+        terminal.until("goes on after 4")  # and not after 5: it is not passed on as well
         terminal.type(b"\x1a")
         terminal.until("Stopped")
         terminal.until("prompt> ", after="Stopped")  # what is typed earlier may meet the terminal between two modes
         time.sleep(STOPPED_SECONDS)
         terminal.type(b"fg\n")
         os.kill(us, signal.SIGHUP)
-        terminal.until("got 4 SIGHUP")
-        terminal.until("goes on after 4")
+        terminal.until("got 5 SIGHUP")
+        terminal.until("goes on after 5")
         terminal.type(b"\x03")
         terminal.until("jaxprof: session")
         terminal.type(b"exit $?\n")
         assert terminal.end() == 130
-    traceback = terminal.plain.partition("^C")[2].partition("jaxprof: ")[0].splitlines()
+    traceback = terminal.plain.rpartition("^C")[2].partition("jaxprof: ")[0].splitlines()
     assert traceback[0] == "Traceback (most recent call last):"
     assert traceback[1].startswith(f'  File "{tmp_path}/x.py", line ')
     assert traceback[-1] == "KeyboardInterrupt"

@@ -14,6 +14,7 @@ import os, sys, time
 import jax, jax.numpy as jnp, numpy as np
 
 print(__name__, __file__, sys.argv, sys.path, sys.flags, sys.orig_argv[1:], "sitecustomize" in sys.modules)
+print([name for name in os.environ if name.startswith(("PYTHON", "JAXPROF_P", "JAXPROF_F"))])
 
 @jax.jit
 def step(x):
