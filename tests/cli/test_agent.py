@@ -11,6 +11,7 @@ import pytest
 from cli.calling import SOURCE, understood
 from folding import written
 from jaxprof.cli.commands.agent import SKILL
+from query.conftest import InThisProcess
 from report import sessions
 from tables import rows
 
@@ -65,7 +66,7 @@ async def asked(client, name, **arguments):
 async def test_the_tools_answer_as_the_commands_do_and_run_no_code(state_home, kept, tmp_path):
     program = tmp_path / "model.py"
     program.write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\ndef step(x): return x\n")
-    url, step = f"file://{kept}", f"{program}:step"
+    step = f"{program}:step"
     async with serving(state_home) as client:
         tools = (await client.list_tools()).tools
         assert {tool.name for tool in tools} == READING
@@ -87,25 +88,45 @@ async def test_the_tools_answer_as_the_commands_do_and_run_no_code(state_home, k
         shown = await asked(client, "show", session=name, view="kernels", run="r2", limit=1)
         assert len(shown["data"]["runs"][0]["kernels"]) == 1
         assert shown["truncated"]["runs.kernels"] == 2
-        for tool, given, code in rows("""
-            show     {"session": "--help"}                     usage
-            show     {"view": "everything", "limit": 0}        usage
-            show     {"file": "last"}                          usage
-            run      {"target": "STEP"}                        usage
-            # stdin is the client's
-            query    {"sql": "-"}                              usage
-            query    {"sql": "FROM read_csv('/etc/passwd')"}   usage
-            hlo      {"target": "STEP"}                        not_allowed
-            hlo      {"target": "json:dumps"}                  not_allowed
-            hlo      {"target": "selu", "diff": "STEP"}        not_allowed
-            compare  {"before": "STEP", "after": "PROGRAM"}    file_refused
-            compare  {"before": "URL", "after": "URL"}         usage
-            query    {"sql": "FROM runs", "sessions": ["URL"]}  usage
-            hlo      {"target": "KEPT", "diff": "URL"}         usage
-        """):
-            for word, place in (("STEP", step), ("PROGRAM", program), ("URL", url), ("KEPT", kept)):
-                given = given.replace(word, str(place))
-            assert (await asked(client, tool, **json.loads(given)))["error"]["code"] == code, (tool, given)
+        for tool, arguments, code in (
+            ("show", {"file": "last"}, "usage"),
+            ("query", {"sql": "-"}, "usage"),  # stdin is the client's
+            ("hlo", {"target": step}, "not_allowed"),
+            ("compare", {"before": step, "after": str(program)}, "file_refused"),
+        ):
+            assert (await asked(client, tool, **arguments))["error"]["code"] == code
+    assert not (tmp_path / "ran").exists()
+    assert not (state_home / "fetched").exists()
+
+
+async def test_what_is_refused_is_an_error_with_its_code(answers, kept, state_home, tmp_path, monkeypatch, call):
+    """Asked of the server in this process, which runs the commands here."""
+    program = tmp_path / "model.py"
+    program.write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\ndef step(x): return x\n")
+
+    async def run(words, seconds):
+        return call(*words).out.strip()
+
+    monkeypatch.setattr("jaxprof.query.asking.SqlProcess", InThisProcess)
+    monkeypatch.setattr(answers, "_run", run)
+    monkeypatch.setenv(answers.URLS, answers.REFUSED)
+    server = answers.make_server("", allow_run=False, allow_urls=False)
+    url, step = f"file://{kept}", f"{program}:step"
+    for tool, given, code in rows("""
+        show     {"session": "--help"}                     usage
+        show     {"view": "everything", "limit": 0}        usage
+        run      {"target": "STEP"}                        usage
+        query    {"sql": "FROM read_csv('/etc/passwd')"}   usage
+        hlo      {"target": "json:dumps"}                  not_allowed
+        hlo      {"target": "selu", "diff": "STEP"}        not_allowed
+        compare  {"before": "URL", "after": "URL"}         usage
+        query    {"sql": "FROM runs", "sessions": ["URL"]}  usage
+        hlo      {"target": "KEPT", "diff": "URL"}         usage
+    """):
+        for word, place in (("STEP", step), ("URL", url), ("KEPT", kept)):
+            given = given.replace(word, str(place))
+        answer = answer_in(await server.call_tool(tool, json.loads(given)))
+        assert answer["error"]["code"] == code, (tool, given)
     assert not (tmp_path / "ran").exists()
     assert not (state_home / "fetched").exists()
 

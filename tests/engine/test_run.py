@@ -103,8 +103,8 @@ SLOW_COMPILE = """
 import jax.numpy as jnp
 
 def slow(x):
-    for step in range(800):
-        x = jnp.sin(x) * step + jnp.roll(x, step % 7)
+    for step in range(200):  # XLA takes tens of milliseconds for each sort
+        x = jnp.sort(jnp.sin(x) + step)
     return x
 """
 

@@ -9,15 +9,18 @@ Run = Callable[..., pytest.RunResult]
 WITHOUT = ("-p", "no:textual-snapshot", "-p", "no:syrupy", "-p", "no:asyncio")
 """Their sessions end with the process's: the outer one would lose its pictures."""
 OWN = ("-p", "no:cacheprovider", "--strict-markers")
+ALONE = ("-p", "pytest_jaxprof", "-p", "xdist.plugin")
+"""What a process of its own loads: other plugins cost it seconds."""
 
 
 @pytest.fixture
-def run_tests(pytester):
+def run_tests(pytester, monkeypatch):
     """Runs pytest over the text of a test file, with these options, as a user would: in a process of its own."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
     def run(text, *options):
         pytester.makepyfile(test_it=text)
-        return pytester.runpytest_subprocess(*OWN, *options, timeout=50)
+        return pytester.runpytest_subprocess(*OWN, *ALONE, *options, timeout=50)
 
     return run
 

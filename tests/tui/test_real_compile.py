@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 
 def slow_to_compile(x):
-    for step in range(600):  # XLA takes tens of milliseconds for each sort, so this one takes half a minute
+    for step in range(250):  # XLA takes tens of milliseconds for each sort, so this one takes ten seconds
         x = jnp.sort(jnp.sin(x) + step)
     return x
 """
