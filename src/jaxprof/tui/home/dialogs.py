@@ -43,11 +43,13 @@ _SWEEP_HINT = "n=1e3..1e7, n=1e3..1e7:12 or n=100,200,400"
 def ask_parameters(app: App[Any], info: WorkloadInfo, choices: HomeOptions, taken: Callable[[], object]) -> None:
     """Ask for the parameters, then the sweep, the variants, the time budget of each run and its launches, a line each;
     put the answers into `choices`, and call `taken`."""
-    chosen, usual = choices.of(info.name), _usual(info, choices)
+    chosen, preset = choices.of(info.name), info.presets.get(choices.preset, {})
     every = [variant.name for variant in info.variants]
+    numbered = {f"p{index}": parameter for index, parameter in enumerate(info.parameters)}
+    usual = {name: _value_text(preset.get(parameter.name, "")) for name, parameter in numbered.items()}
     fields = {
         name: _number(parameter, chosen.settings.get(parameter.name, usual[name]), parameter.bounds)
-        for name, parameter in _numbered(info).items()
+        for name, parameter in numbered.items()
     }
     if fields:
         fields["sweep"] = FormField("sweep", chosen.sweep, _SWEEP_HINT, lambda text: _sweep_sizes(info, text))
@@ -64,8 +66,7 @@ def ask_parameters(app: App[Any], info: WorkloadInfo, choices: HomeOptions, take
     usual |= {"variants": ", ".join(every)} | ({"sweep": ""} if "sweep" in fields else {})
 
     def take(texts: Texts) -> None:
-        numbered = _numbered(info).items()
-        settings = {each.name: texts[name] for name, each in numbered if texts[name] != usual[name]}
+        settings = {each.name: texts[name] for name, each in numbered.items() if texts[name] != usual[name]}
         named = _variants(info, texts["variants"])
         variants = () if named.issuperset(every) else tuple(named)
         choices.change(info.name, settings=settings, sweep=texts.get("sweep", ""), variants=variants)
@@ -74,20 +75,6 @@ def ask_parameters(app: App[Any], info: WorkloadInfo, choices: HomeOptions, take
         taken()
 
     FormDialog(f"Parameters of {info.name}", fields, "Apply", "applies", usual=usual).ask(app, take)
-
-
-def _numbered(info: WorkloadInfo) -> dict[str, Parameter]:
-    """Return the parameters of a workload by the names of their fields."""
-    return {f"p{index}": parameter for index, parameter in enumerate(info.parameters)}
-
-
-def _usual(info: WorkloadInfo, choices: HomeOptions) -> dict[str, str]:
-    """Return the values of the preset as text, by the names of their fields."""
-    preset = info.presets.get(choices.preset, {})
-    return {
-        name: _value_text(preset[parameter.name]) if parameter.name in preset else ""
-        for name, parameter in _numbered(info).items()
-    }
 
 
 def _sweep_sizes(info: WorkloadInfo, text: str) -> str:

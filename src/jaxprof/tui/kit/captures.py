@@ -67,14 +67,16 @@ def last_window(session: Session) -> tuple[str, str]:
 
 
 def first_with_capture(session: Session, wanted: str) -> str:
-    """Return the `wanted` run if it has anything to show, otherwise the first run that has."""
+    """Return the `wanted` run if it has anything to show, otherwise the first run that has, best with a timeline."""
     runs = session.runs
     if wanted in runs and views_of(session, runs[wanted]):
         return wanted
-    captured = [run.id for run in runs.values() if "timeline" in views_of(session, run)]
-    compiled = [run.id for run in runs.values() if run.plan.how == "jit" and run.id in captured]
-    others = [run.id for run in runs.values() if views_of(session, run)]
-    return next(iter([*compiled, *captured, *([wanted] if wanted in runs else []), *others, *runs]), "")
+
+    def rank(run: Run) -> tuple[bool, ...]:
+        views = views_of(session, run)
+        return "timeline" in views and run.plan.how == "jit", "timeline" in views, run.id == wanted, bool(views)
+
+    return max(runs.values(), key=rank).id if runs else ""
 
 
 CAPTURE_SECONDS = 2.0

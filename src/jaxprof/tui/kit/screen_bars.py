@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, cast
 
@@ -168,12 +169,7 @@ class KeyBar(Picture):
             if listed and binding.show and binding.description and binding.id and binding.action not in keys:
                 place = _LAST.index(binding.id) + 1 if binding.id in _LAST else 0
                 rank = LAST_RANK if place else ACTIONS[binding.id].bar if active.enabled else HIDDEN
-                text = Content.assemble(
-                    (shown, "bold $footer-key-foreground" if active.enabled else "$quiet"),
-                    " ",
-                    (binding.description, "$foreground" if active.enabled else "$quiet"),
-                    "  ",
-                ).stylize(Style.from_meta({"@click": f"app.press({binding.key!r})"}))
+                text = _key_text(binding.key, shown, binding.description, enabled=active.enabled)
                 keys[binding.action] = (place, rank, text)
         in_order = sorted(keys.values(), key=itemgetter(0))
         self.show(lambda width, height: _fitting(in_order, width - 1))
@@ -182,6 +178,14 @@ class KeyBar(Picture):
 _BarKey = tuple[int, int, Content]
 """A key of the bar: its place among those at the right end, from 1, or 0 for the others; its priority, by which the
 higher ones stay if not all fit; and its text, on which a click presses the key."""
+
+
+@lru_cache(maxsize=256)
+def _key_text(key: str, shown: str, label: str, *, enabled: bool) -> Content:
+    """Return the text of a key. All texts are made anew whenever a key may have begun or ceased to work."""
+    styles = ("bold $footer-key-foreground", "$foreground") if enabled else ("$quiet", "$quiet")
+    text = Content.assemble((shown, styles[0]), " ", (label, styles[1]), "  ")
+    return text.stylize(Style.from_meta({"@click": f"app.press({key!r})"}))
 
 
 def _fitting(keys: Sequence[_BarKey], room: int) -> Content:

@@ -119,8 +119,9 @@ class TimelineView(RowList[Place], keys="timeline"):
 
     def move_to(self, index: int) -> None:
         super().move_to(index)
-        self.browse.line = self.cursor
-        self.changed()
+        if self.browse.line != self.cursor:
+            self.browse.line = self.cursor
+            self.changed()
 
     # -- drawing ----------------------------------------------------------------------------------------------
 
