@@ -28,17 +28,19 @@ index = jax.process_index()
 together = process_allgather(jnp.array([index + 1])).sum()
 os.write(1, f"{index} of {jax.process_count()}: {together}\\n".encode())
 jax.distributed.shutdown()
-if index == 0:
-    os.execv(sys.executable, [sys.executable, "-c", OTHER])
 step = jax.jit(lambda x: (x @ x).sum())
 x = jnp.ones((300, 300))
 log, at_most = Path(__file__).with_name("run.jaxprof.d") / "process-00001.jaxprof", time.monotonic() + 40
-while time.monotonic() < at_most and not (log.exists() and '"capture_window"' in log.read_text()):
+while time.monotonic() < at_most and not (log.exists() and log.read_text().count('"capture_window"') == 2):
     for _ in range(50):
         step(x).block_until_ready()
+    time.sleep(0.02)
+if index == 0:
+    os.execv(sys.executable, [sys.executable, "-c", OTHER])
+time.sleep(0.5)
 raise SystemExit("the disk of process 1 is gone")
 """
-"""The process that captures fails once its window is in its session; the other one becomes another program."""
+"""Once the window of the one that captures is over, the other becomes another program, and then the first fails."""
 OTHER = """
 import os, sys, time
 names = [name for name in os.environ if name == "JAXPROF_PROGRAM" or "recorder/inject" in os.environ[name]]
@@ -67,7 +69,7 @@ def test_the_named_process_captures_and_a_failure_ends_the_job_with_its_exit_cod
     for name in ("click", "jaxprof", "jax", "json", "msgspec", "psutil", "sitecustomize", "typing"):
         (here / f"{name}.py").write_text("1 / 0\n")
     (tmp_path / "train.py").write_text(f"OTHER = {OTHER!r}\n{FAILS}")
-    words = "script -n 2 --out ../run --capture-ranks 1 --capture-after 2s --capture-seconds 1 ../train.py"
+    words = "script -n 2 --out ../run --capture-ranks 1 --capture-after 2s --capture-seconds 500ms ../train.py"
     said = run(*words.split(), cwd=here)
     assert said.code == 1, said.err
     words = [line for line in said.out.splitlines() if not line.startswith("[Gloo]")]
