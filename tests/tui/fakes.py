@@ -188,6 +188,7 @@ class Stage:
         """Of every program that was started."""
         self.app = Profiler(path, interpreter=PYTHON, make=self._make, devices=devices, **options)
         self.app.folder = Path("/a folder that is not there")
+        self.app.animation_level = "none"  # a list that scrolls to its end is a second on the way
 
     def _make(self, program, interpreter, listen):
         if program is not None:

@@ -245,6 +245,7 @@ async def test_two_modules_are_compared_the_first_in_the_list_as_the_baseline_an
         cut.write_text(SINE[: SINE.rindex("ROOT")])
         screen.open_file(cut)
         await read(walk, cut)
+        walk.app.clear_notifications()  # of the program without HLO, which the list leaves out
         await walk.press("c", "Compare with which program?", gone="traced")
         await walk.press("down enter", "two-layers jit-sine cpu:0 and ", "truncated: the text ends")
 
