@@ -17,7 +17,8 @@ def test_the_transformer_learns():
     example = runpy.run_path(str(EXAMPLE), run_name="example")
     step, rng = example["train_step"], np.random.default_rng(0)
     params, momentum, text = example["train_step_inputs"](rng, batch=2, length=8, width=16, layers=1)
-    compiled = step.lower(params, momentum, text).compile()
+    # That it learns is looked at, not how quickly.
+    compiled = step.lower(params, momentum, text).compile({"xla_backend_optimization_level": 0})
     lost = []
     for _ in range(4):
         params, momentum, value = compiled(params, momentum, text)
