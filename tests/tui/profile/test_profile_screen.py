@@ -189,7 +189,7 @@ async def test_the_timeline_of_a_captured_program_stands_beside_its_lines():
         """)
 
 
-async def test_a_timeline_of_more_lanes_than_lines_follows_the_cursor():
+async def test_a_timeline_of_more_lanes_than_lines_follows_the_cursor(monkeypatch):
     lanes = [profiles.lane("gpu:0", f"Stream #{number}", "stream", [("k", None, 0, 100)]) for number in range(1, 26)]
     tape = profiles.captured()
     tape.add(e.TextRecorded, "r2", name="timeline", text=profiles.text(lanes, []))
@@ -199,6 +199,8 @@ async def test_a_timeline_of_more_lanes_than_lines_follows_the_cursor():
         await walk.press("pagedown " * 25, "gpu:0 #25", gone="gpu:0 #1 ")
         assert view.browse.line == 25
         await walk.press("k " * 24, "gpu:0 #1 ", gone="gpu:0 #25")
+        monkeypatch.setattr(view, "changed", lambda: pytest.fail("a cursor that stays has not moved"))
+        view.move_to(view.cursor)
 
 
 async def test_the_timeline_under_the_mouse():
