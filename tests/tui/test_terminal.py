@@ -129,7 +129,7 @@ def test_a_program_is_recorded_and_its_exit_code_is_the_apps(python, tmp_path, s
             terminal.type(letter)
             terminal.loses("What can be done here")
             terminal.sees(title)
-        quits(terminal, code=3, says=r"session:/.*\.jaxprof")
+        quits(terminal, code=3, says=r"session:/.*\.jaxprofcostsmost.*howsure.*donext.*jaxprofexplain.*")
     (path,) = Library(state_home / "sessions").paths()
     run = load(path, Session).runs["r1"]
     said = [(line.stream, line.text) for line in run.log]

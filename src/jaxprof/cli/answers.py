@@ -8,7 +8,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -112,14 +112,10 @@ def print_session(session: Session, place: str | Path | None) -> None:
 def print_conclusion(session: Session, place: Path | None, write: Callable[[str], None], *, indent: int = 0) -> None:
     """Print the conclusion of a session in the three lines of `report.conclusion`. `place`: where the session is; None
     if it could not be kept. `indent`: columns that `write` puts before each line."""
-    from jaxprof.analysis.explain.derive import explanation
-    from jaxprof.report.conclusion import conclusion, conclusion_lines
+    from jaxprof.report.conclusion import closing_lines
     from jaxprof.report.renderers import WIDTH
-    from jaxprof.session.log import Library
 
-    explained = explanation(session, "last" if place is None else Library().name_of(place))
-    found = conclusion(explained)
-    for line in conclusion_lines(found if place is not None else replace(found, command=""), WIDTH - indent):
+    for line in closing_lines(session, place, WIDTH - indent):
         write(line)
 
 

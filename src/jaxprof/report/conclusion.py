@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.grouping import totals
@@ -18,6 +19,7 @@ from jaxprof.units import counted, parts_of, percent, seconds, whole_percents
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from jaxprof.analysis.ab import AbResult
     from jaxprof.analysis.explain.model import Explanation
@@ -67,6 +69,15 @@ def conclusion_lines(result: Conclusion, width: int = WIDTH) -> Iterator[str]:
             yield from wrap(line, first=indent, width=width)
     if result.command:
         yield f"{indent}{safe(result.command)}"
+
+
+def closing_lines(session: Session, place: Path | None, width: int = WIDTH) -> Iterator[str]:
+    """Yield the conclusion of a session that was just recorded. `place`: where it is; None if it could not be kept."""
+    from jaxprof.analysis.explain.derive import explanation
+    from jaxprof.session.log import Library
+
+    found = conclusion(explanation(session, "last" if place is None else Library().name_of(place)))
+    yield from conclusion_lines(found if place is not None else replace(found, command=""), width)
 
 
 def conclusion(explanation: Explanation) -> Conclusion:

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -92,8 +93,8 @@ def is_light(variable: str) -> bool:
 
 
 def _run(app: Profiler) -> None:
-    """Run the app, close the session and the children, and name the session. An error of Textual's own code, which none
-    of our handlers sees, is reported in one line, with its traceback in `errors.log`."""
+    """Run the app, close the session and the children, and print where the session is, with its conclusion. An error of
+    Textual's own code, which none of our handlers sees, is reported in one line, with its traceback in `errors.log`."""
     from rich.console import Console
 
     crash = io.StringIO()
@@ -103,10 +104,11 @@ def _run(app: Profiler) -> None:
             app.run()
         finally:
             app.live.close()
-            if app.live.kept:
-                sys.stderr.write(f"session: {safe(app.live.kept)}\n")
             if crash.getvalue():
                 sys.stderr.write(_crash_lines(crash.getvalue()))
+            words = app.live.last_words()
+            for line in words if not app.return_code else islice(words, 1):  # a signal, or a defect, ended the app
+                sys.stderr.write(f"{safe(line)}\n")
 
 
 def _crash_lines(text: str) -> str:

@@ -8,7 +8,7 @@ thread. A failure of a child, or of the disk, arrives as a message, and the app 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -164,14 +164,16 @@ class Live:
         if self._scheduler is not None:
             self._scheduler.close(reason if self.busy else "finished")
 
-    @property
-    def kept(self) -> str:
-        """Where the session was kept, and what happened to its file while it was written, known after `close`; empty if
-        there is no session or it could not be written."""
+    def last_words(self) -> Iterator[str]:
+        """Yield where the session was kept, what happened to its file while it was written, and its conclusion, once it
+        is closed; nothing if there is no session or it could not be written."""
         scheduler = self._scheduler
         if scheduler is None or scheduler.storage_failure is not None:
-            return ""
-        return f"{self.path}" + (f" ({scheduler.file_change})" if scheduler.file_change else "")
+            return
+        from jaxprof.report.conclusion import closing_lines
+
+        yield f"session: {self.path}" + (f" ({scheduler.file_change})" if scheduler.file_change else "")
+        yield from closing_lines(scheduler.session, self.path)
 
     def _request(self, request: Callable[[Scheduler | ProgramScheduler], object]) -> None:
         scheduler = self._scheduler
