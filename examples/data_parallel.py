@@ -1,7 +1,7 @@
 """Data-parallel training on several processes, one of which can be made late, to try `jaxprof script -n` on.
 
     jaxprof script -n 4 examples/data_parallel.py --slow 2
-    jaxprof open data_parallel.jaxprof.d --hosts
+    jaxprof explain data_parallel.jaxprof.d
 
 Each process has a shard of the data; gradients are averaged over all of them in each step, so that every process waits
 for the slowest one. `--slow 2` makes process 2 late, by `--how`: its disk is slow (`data`, the default), it writes a

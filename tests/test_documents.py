@@ -24,7 +24,8 @@ _LINK = re.compile(r"\]\(([^)#\s]+)")
 
 
 def commands():
-    found = []
+    examples = "".join(path.read_text() for path in (ROOT / "examples").glob("*.py"))
+    found = re.findall(r"^    (jaxprof .*?)(?:\s+#.*)?$", examples, re.MULTILINE)
     for document in DOCUMENTS:
         for block in _FENCE.findall(document.read_text()):
             for line in block.splitlines():

@@ -7,7 +7,10 @@ import pytest
 
 from folding import fold
 from jaxprof import events as e
+from jaxprof.cli.options import VIEWS
+from jaxprof.facts import columns
 from jaxprof.query.tables import TABLES
+from jaxprof.report.views import view_of
 from query.conftest import TIMELINE, ask, asked, write
 from report import sessions
 
@@ -19,6 +22,17 @@ def test_every_table_has_rows_under_the_columns_that_its_schema_has(path, name):
     of_session, *filled = (set(column) - {None} for column in zip(*answer.rows(), strict=True))
     assert of_session == {"whole"}
     assert any(filled)
+
+
+NAMES_IN_SQL = {"compile": "passes", "timeline": "states"}
+"""By view, its table if that has another name."""
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_rows_of_a_view_are_a_table_with_the_same_columns(view):
+    facts, _ = view_of(view)
+    table = TABLES[NAMES_IN_SQL.get(view, view)]
+    assert {fact.key for fact in columns(facts)} <= {fact.key for fact in table.facts}
 
 
 QUESTIONS = re.findall(

@@ -109,7 +109,7 @@ class MeasuredKernels:
 def measured(session: Session, run_id: str) -> MeasuredKernels | None:
     """Return the measured kernels of a run; None if it has no capture. A capture without ops gives no kernels."""
     run = session.runs[run_id]
-    event = _capture_of(run)
+    event = capture_of(run)
     if event is None:
         return None
     kernels, device = kernels_of(session, run_id), None
@@ -128,7 +128,7 @@ def measured(session: Session, run_id: str) -> MeasuredKernels | None:
 def seconds_per_call(run: Run | None) -> dict[str, float]:
     """Return the self seconds of each HLO op in one call on one device, by name; empty if no capture has them. Reads no
     HLO, and so takes no noticeable time."""
-    event = _capture_of(run) if run is not None else None
+    event = capture_of(run) if run is not None else None
     kernels = _kernels(event) if event is not None else ()
     # Of equal names in several programs, keep the one that took the longest, as `MeasuredKernels.by_name` does.
     return {kernel.name: kernel.per_call_seconds for kernel in reversed(kernels) if kernel.per_call_seconds is not None}
@@ -153,7 +153,7 @@ def kernels_together(session: Session, runs: Iterable[str]) -> list[tuple[str, M
     return sorted(shared, key=lambda pair: -pair[1].self_seconds)
 
 
-def _capture_of(run: Run) -> KernelsMeasured | None:
+def capture_of(run: Run) -> KernelsMeasured | None:
     """Return the capture that a run's kernels come from: the best one that has ops."""
     events = [run.measured[kind] for kind in KINDS if kind in run.measured]
     return next((event for event in events if event.rows), events[0] if events else None)

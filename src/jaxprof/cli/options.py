@@ -275,7 +275,7 @@ def refuse_others(why: str, *known: str, hint: str = "Leave it out.") -> None:
 def refuse_without(needed: str, names: Sequence[str]) -> None:
     """Raises UsageError if the user gave one of `names` without `needed`."""
     if not is_given(needed):
-        refuse(names, f"has no effect without {_option(needed)}", "")
+        refuse(names, f"has no effect without {_option(needed)}", f"Add {_option(needed)}, or leave it out.")
 
 
 VIEWS: Final = {

@@ -151,6 +151,19 @@ def _relation(name: str, meaning: str, facts: tuple[Fact[Any], ...], items: Call
     return Relation(name, meaning, (RUN, *columns(within(at("item"), facts))), rows)
 
 
+def _device_steps(run: Run) -> Iterable[DeviceSteps]:
+    from jaxprof.analysis.profile import device_steps
+
+    return device_steps(run.steps)
+
+
+def _copies(run: Run) -> Iterable[CopyTimes]:
+    from jaxprof.analysis.measured import capture_of
+
+    captured = capture_of(run)
+    return captured.transfers if captured is not None else ()
+
+
 def _intervals(file: SessionFile) -> Iterator[Part]:
     """Yield a part for each lane. A damaged timeline is left out, with a notice."""
     from jaxprof.analysis.timeline import session_timelines
@@ -213,5 +226,8 @@ RELATIONS: Final = (
         PASSES,
         lambda run: pass_rows(run.compile_passes.tree) if run.compile_passes is not None else (),
     ),
+    _relation("device_steps", "The steps of each device in a capture as a whole", DEVICE_STEPS, _device_steps),
+    _relation("copies", "The copies of each capture by direction and device", COPIES, _copies),
+    _relation("trust", "Whether the captures can be trusted, check by check", TRUST, trust_rows),
 )  # fmt: skip
 """Tables of SQL."""

@@ -13,8 +13,8 @@ from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.run_result import result
 from jaxprof.facts import SENTENCE, Fact, Relation, SessionFile, at, within
-from jaxprof.facts.programs import text_of
-from jaxprof.facts.units import BYTES, SECONDS, TEXT, TRUTH
+from jaxprof.facts.programs import OF_FINDING, text_of
+from jaxprof.facts.units import TEXT, TRUTH
 from jaxprof.finding import Finding
 from jaxprof.session import Run, Session
 
@@ -67,20 +67,11 @@ FINDINGS: Final = Relation(
         Fact("source", TEXT, "program, hlo, or measurement (a warning: the figures are less certain than they look)"),
         *within(at("finding"), SENTENCE),
         Fact("place", TEXT, "file:line of a program, kernels of HLO", _place),
-        *within(at("finding"), (
-            Fact("seconds", SECONDS, "What it cost in this run; no second is in two findings of a program"),
-            Fact("saves_seconds", SECONDS, "What changing it would save: an estimate"),
-            Fact("bytes", BYTES, "Traffic of one call that it accounts for; for a program, memory that it holds"),
-        )),
+        *within(at("finding"), OF_FINDING),
         Fact("estimate", TRUTH, "Whether seconds is an estimate",
              lambda row: row.finding.estimate if row.source == "program" else None),
-        *within(at("finding"), (
-            Fact("low_seconds", SECONDS,
-                 "Lower bound of the 95 % interval of seconds; null if exact or of unknown error", at("low")),
-            Fact("high_seconds", SECONDS, "Upper bound of the 95 % interval", at("high")),
-            Fact("verify", TEXT, "The command that shows whether a change helped; null if none can",
-                 lambda finding: finding.verify or None),
-        )),
+        Fact("verify", TEXT, "The command that shows whether a change helped; null if none can",
+             lambda row: row.finding.verify or None),
     ),
     _findings,
 )  # fmt: skip

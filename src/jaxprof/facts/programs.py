@@ -26,6 +26,7 @@ from jaxprof.facts.units import (
     TRUTH,
     Unit,
 )
+from jaxprof.finding import Finding
 from jaxprof.light_dataclass import dataclass
 from jaxprof.session import Run
 
@@ -134,13 +135,21 @@ COMPILES: Final[tuple[ProgramFact, ...]] = (
     _of_item("library", TRUTH, "Whether it is defined in a library"),
     _of_item("count", COUNT, "Compilations in this row; more than 1 in a long ledger"),
 )  # fmt: skip
+OF_FINDING: Final[tuple[Fact[Finding], ...]] = (
+    Fact("seconds", SECONDS, "What it cost in this run; no second is in two findings of a program"),
+    Fact("low_seconds", SECONDS, "Lower bound of the 95 % interval of seconds; null if exact or of unknown error",
+         at("low")),
+    Fact("high_seconds", SECONDS, "Upper bound of the 95 % interval", at("high")),
+    Fact("saves_seconds", SECONDS, "What changing it would save: an estimate, by which findings are ranked"),
+    Fact("bytes", BYTES, "Traffic of one call that it accounts for; for a program, memory that it holds"),
+    Fact("others", LIST, "More lines with the same finding", lambda finding: [other.text for other in finding.others]),
+)  # fmt: skip
+"""Facts of every finding beside its sentence and its place."""
 FINDINGS: Final[tuple[ProgramFact, ...]] = (
     *within(at("item"), SENTENCE),
     _location("place", "file:line to change", "where"),
-    _of_item("seconds", SECONDS, "What it cost; no second is in two findings"),
-    _of_item("saves_seconds", SECONDS, "What changing it would save: an estimate, by which findings are ranked"),
+    *within(at("item"), OF_FINDING),
     _of_item("estimate", TRUTH, "Whether seconds is an estimate"),
-    Fact("others", LIST, "More lines with the same finding", lambda row: [other.text for other in row.item.others]),
 )
 TRANSFERS: Final[tuple[ProgramFact, ...]] = (
     _of_item("direction", TEXT, "host_to_device, device_to_host"),
@@ -180,28 +189,6 @@ def _relation(
     return Relation(name, meaning, (RUN, *columns(facts)), rows)
 
 
-RELATIONS: Final = (
-    _relation(
-        "compiles",
-        "The compile ledger of recorded programs: a row for each compilation, with the reason",
-        COMPILES,
-        at("compiles"),
-    ),
-    _relation(
-        "lines",
-        "The lines of recorded programs at which the main thread spent its time: estimates from samples",
-        LINES,
-        at("lines"),
-    ),
-    _relation(
-        "states",
-        "Where the wall time of recorded programs went: the states of the main thread, which add up to it",
-        TIMELINE,
-        at("timeline"),
-    ),
-    _relation("transfers", "Implicit copies between host and device in recorded programs", TRANSFERS, at("transfers")),
-)
-"""Tables of SQL."""
 VIEWS: Final = {"compiles": COMPILES, "findings": FINDINGS, "transfers": TRANSFERS, "timeline": TIMELINE}
 """Facts of the items of a program that can be printed alone, by the attribute with the items."""
 
@@ -325,3 +312,31 @@ ASKED: Final[tuple[Fact[Any], ...]] = (
     Fact("advice", TEXT, "What to do about that"),
 )
 """Facts of the function of the program that `--function` names."""
+RELATIONS: Final = (
+    _relation(
+        "compiles",
+        "The compile ledger of recorded programs: a row for each compilation, with the reason",
+        COMPILES,
+        at("compiles"),
+    ),
+    _relation(
+        "lines",
+        "The lines of recorded programs at which the main thread spent its time: estimates from samples",
+        LINES,
+        at("lines"),
+    ),
+    _relation(
+        "states",
+        "Where the wall time of recorded programs went: the states of the main thread, which add up to it",
+        TIMELINE,
+        at("timeline"),
+    ),
+    Relation(
+        "programs",
+        "The recorded programs themselves, a row each: how they ended, and what bounds their hot loops",
+        (RUN, *columns(fact for fact in PROGRAM if fact.unit is not ROWS)),
+        lambda file: (program_result(file.session, run.id) for run in file.session.programs),
+    ),
+    _relation("transfers", "Implicit copies between host and device in recorded programs", TRANSFERS, at("transfers")),
+)
+"""Tables of SQL."""
