@@ -1,6 +1,8 @@
 """The figures, warnings and verdict of a measured run; what the sizes of a sweep come to; and the FLOPs and bytes of
 a call, each program beside a count made by hand."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,11 +12,13 @@ from jax import lax
 from analysis.made_runs import STEADY, program_text, run, session
 from golden import figures_text, held_cases
 from jaxprof import events as e
+from jaxprof.analysis import run_result
 from jaxprof.analysis.run_result import COUNTED, result, results, run_cost
 from jaxprof.analysis.speedup import _ordered_turns
 from jaxprof.analysis.sweeps import sweep_groups
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.open.stages import modules
+from jaxprof.report.runs import break_even_text
 from jaxprof.session.run import RunLaunch, Turn
 
 
@@ -63,6 +67,15 @@ def test_speedup_and_break_even():
     assert speedup.basis == "1 launch: holds for these processes"
     calls = other.versus.break_even_calls
     assert 7.0 + 0.3 + (calls - 1) * 0.1 <= calls * 1.0 < 7.0 + 0.3 + (calls - 1) * 0.1 + 1.0
+
+
+def test_the_break_even_does_not_contradict_the_speedup(monkeypatch):
+    found = run_result.compared
+    # The pairs of blocks say so, and the medians do not.
+    monkeypatch.setattr(run_result, "compared", lambda *sides: replace(found(*sides), ratio=0.83))
+    other = result(pair(phase("compile", 4.0), phase("first_run", 0.3), other=0.1), "r2")
+    assert other.versus.break_even_calls is None
+    assert break_even_text(other) == "never"
 
 
 def test_an_unmeasured_phase_makes_the_sum_unknown():

@@ -422,11 +422,10 @@ def _versus(
     speedup = compared(session, baseline, run)
     if speedup.ratio is None:
         return None
-    theirs = _summary(baseline, "run")
     calls = None
-    if theirs is not None and once is not None:
-        first = phases.get("first_run")
-        calls = break_even_calls(theirs.median, once, first if first is not None else median, median)
+    if once is not None:
+        first = phases.get("first_run")  # what a call wins is the speed-up, which the medians may contradict
+        calls = break_even_calls(speedup.ratio * median, once, first if first is not None else median, median)
     return Versus(baseline.id, speedup, calls)
 
 

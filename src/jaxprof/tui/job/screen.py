@@ -18,7 +18,7 @@ from jaxprof.text import safe
 from jaxprof.tui.job.processes import VIEWS, ProcessList, legend
 from jaxprof.tui.job.reading import JobInView, JobReading
 from jaxprof.tui.kit.claims import Claim, ClaimList, claim_of
-from jaxprof.tui.kit.drawing import cell
+from jaxprof.tui.kit.drawing import cell, hang
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import in_thread, on
 from jaxprof.tui.kit.picture import Lines
@@ -179,7 +179,7 @@ class JobScreen(ViewsScreen, keys="job"):
 
         def draw(width: int) -> list[Content]:
             head = cell(f" {whole if len(whole) < width else short}", width, "bold")
-            return [head, *([cell(f" costs most  {cost}", width)] if cost else [])]
+            return [head, *(hang(Content(" costs most  "), cost, width) if cost else [])]
 
         self.query_one("#job-head", Lines).show(draw)
 
@@ -191,7 +191,7 @@ class JobScreen(ViewsScreen, keys="job"):
         if self._reading is not None and self.whole:
             super().share_room()
             box = self.query_one("#job-findings-box")
-            room = self.size.height - 4
+            room = self.size.height - 2 - max(2, self.query_one("#job-head").size.height)
             most = min(room // 2, room - _LEAST_BELOW) - 2
             box.styles.height = self.query_one(JobFindings).lines_wanted(max(24, self.size.width - 3), most) + 2
 

@@ -89,7 +89,7 @@ class TimeTree(TreeView[TimeNode], keys="time_tree"):
                 TableColumn("times", lambda node: integer(node.count) if node.count > 1 else "", 5, right=True,
                        style="$text-muted"),
                 TableColumn("total", lambda node: seconds(node.seconds), 8, right=True),
-                TableColumn("of all", self._share, 6, right=True, style="$text-muted"),
+                TableColumn("of all", self._share, 7, right=True, style="$text-muted"),
                 TableColumn("self", lambda node: seconds(node.self_seconds) if node.self_seconds else "", 8, right=True,
                        style="bold", gap=2),
                 TableColumn("", self._bar, 6, weight=3),
