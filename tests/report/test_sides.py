@@ -94,6 +94,9 @@ def test_how_sides_were_measured_is_said_in_a_sentence():
         apart = replace(versus, times=replace(versus.times, measured=measured))
         said = dict(basis_lines(replace(result, versus=(apart,))))["B"]
         assert f" launches, measured {words}" in said
+    times = replace(versus.times, measured="apart", launches=1, spreads=())
+    said = dict(basis_lines(replace(result, versus=(replace(versus, times=times),))))["B"]
+    assert said.startswith("2.0× without an interval; 1 launch, not in turns"), said
 
 
 def test_the_kept_margin_is_the_one_that_counts():

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from jaxprof.analysis.explain.derive import with_share
 from jaxprof.analysis.explain.model import command, program_verified, run_verified
 from jaxprof.analysis.explain.runs import measured_longer, warned
 from jaxprof.analysis.opener import module_of
@@ -34,7 +33,7 @@ def _findings(file: SessionFile) -> Iterator[_Row]:
             program = program_result(session, run.id)
             verify = program_verified(name, program)
             for finding in program.findings:
-                yield _Row("program", replace(with_share(program, finding), verify=verify, run=run.id))
+                yield _Row("program", replace(finding, verify=verify, run=run.id))
         yield from _hlo_findings(session, run, name)
         again = measured_longer(session, name, run)
         for warning in result(session, run.id).warnings:

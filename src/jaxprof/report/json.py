@@ -317,24 +317,22 @@ _OF_PROGRAM: Final[tuple[Fact[_RunRow], ...]] = (
 )  # fmt: skip
 RUN: Final[tuple[Fact[_RunRow], ...]] = (
     Fact("id", TEXT, "Id of the run: r1", at("run.id")),
-    *pick(RUNS.facts, "workload", "variant", "how", "device"),
+    *pick(RUNS.facts, "workload", "variant", "how", "device", "device_kind"),
     *within(at("run"), (
         optional("side", TEXT, "Which side of a measured comparison it is: A, B...", at("plan.side")),
         Fact("parameters", BY_NAME, "Parameters of the workload", lambda run: dict(run.plan.parameters)),
-        Fact("preset", TEXT, "Name of the sizes", at("plan.preset")),
     )),
-    *pick(RUNS.facts, "status", "error"),
-    Fact("advice", TEXT, "What to do about that", at("outcome.advice")),
+    *pick(RUNS.facts, "preset", "status", "error", "advice", "wall_seconds", "launches"),
     Fact("phases", BY_NAME, "Its phases", _phases, inside=PHASE),
     Fact("samples_seconds", NUMBERS,
          "Time of a call in each sample, in the order taken; of a disturbed run those of it alone",
          lambda row: list(steady_samples(row.run))),
     *(
         replace(fact, when=_is_costed)
-        for fact in pick(RUNS.facts, "flops", "accessed_bytes", "flops_per_second", "bytes_per_second")
+        for fact in pick(
+            RUNS.facts, "flops", "accessed_bytes", "flops_per_second", "bytes_per_second", "cost_source", "cost_note"
+        )
     ),
-    Fact("cost_source", TEXT, "Where FLOPs and bytes come from", at("result.cost.source"), when=_is_costed),
-    Fact("cost_note", TEXT, "Why they are unknown, or an upper bound", at("result.cost.note"), when=_is_costed),
     Fact("memory", OBJECT, "What the executable takes", lambda row: row if row.has_memory else None, inside=_MEMORY,
          when=lambda row: row.is_jit or row.has_memory),
     optional("check", OBJECT, "Whether the result is right", at("run.check"), inside=CHECK),

@@ -18,7 +18,7 @@ from jaxprof.facts.runs import interval_beside
 from jaxprof.facts.units import COUNT, INDEX, LIST, NUMBER, OBJECT, RATIO, ROWS, SHARE, TEXT, TEXT_BY_NAME, TRUTH
 from jaxprof.report.renderers import Piece, Prose
 from jaxprof.stats.comparison import TimeComparison, more_launches
-from jaxprof.units import and_more, percent, seconds
+from jaxprof.units import and_more, counted, percent, seconds
 
 
 def ab_head(result: AbResult) -> Iterator[Piece]:
@@ -99,9 +99,11 @@ def _ratio_text(versus: AbVersus) -> str:
     times = versus.times
     if times.ratio is None:
         return "not measured"
-    launches = "1 launch: holds for these processes" if times.launches == 1 else f"{times.launches} launches"
     measured = f", measured {_HOW.get(times.measured, times.how)}" if times.launches > 1 else ""
-    parts = [f"{times.ratio_text} as fast as A", launches + measured]
+    if times.launches == 1:
+        measured = ": holds for these processes" if times.measured == "in turns" else ", not in turns"
+    ratio = f"{times.ratio_text} {'as fast as A' if times.low is not None else 'without an interval'}"
+    parts = [ratio, counted(times.launches, "launch") + measured]
     if times.between_share is not None:
         parts.append(f"{percent(times.between_share)} of the variance is between launches")
     return "; ".join(parts)

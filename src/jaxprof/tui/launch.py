@@ -104,11 +104,11 @@ def _run(app: Profiler) -> None:
             app.run()
         finally:
             app.live.close()
-            if crash.getvalue():
-                sys.stderr.write(_crash_lines(crash.getvalue()))
             words = app.live.last_words()
             for line in words if not app.return_code else islice(words, 1):  # a signal, or a defect, ended the app
                 sys.stderr.write(f"{safe(line)}\n")
+            if crash.getvalue():
+                sys.stderr.write(_crash_lines(crash.getvalue()))
 
 
 def _crash_lines(text: str) -> str:

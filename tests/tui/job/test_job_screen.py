@@ -14,7 +14,7 @@ from jaxprof.session.log import LogWriter
 from jaxprof.session_names import session_path
 from jaxprof.tui.job.processes import MARKS, ProcessList, cell_words, mark_of
 from jaxprof.tui.job.reading import JobReading
-from jaxprof.tui.job.screen import JobFindings, JobScreen
+from jaxprof.tui.job.screen import JobFindings, JobScreen, fitting
 from tui.fakes import HOSTILE, SMALL, walking
 
 pytestmark = pytest.mark.usefixtures("small_catalogue", "one_moment")
@@ -249,3 +249,14 @@ def test_a_process_that_nothing_is_compared_with_is_not_called_the_only_one():
         grid = StepGrid(tuple(range(len(rows))), *given, "time", "own")
         assert cell_words(grid, 0, 0).endswith(says)
         assert mark_of(int(grid.levels[0, 0]), float(grid.ratio[0, 0])) == " ", "nor drawn as if it was like the others"
+
+
+def test_costs_that_are_too_wide_lose_a_part_and_no_figure():
+    cost = "useful 58 s (47 %), waiting 29 s (24 %), the rest 35 s (29 %) of 122 s (4 of 4 processes together)"
+    whole = "useful 58 s (47 %), waiting 29 s (24 %), the rest 35 s (29 %) of 122 s"
+    assert [fitting(cost, width) for width in (120, 80, 67)] == [
+        cost,
+        whole,
+        "useful 58 s (47 %), waiting 29 s (24 %) of 122 s",
+    ]
+    assert fitting("unknown: no process was seen in a loop", 20) == "unknown: no process was seen in a loop"

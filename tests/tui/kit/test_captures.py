@@ -1,5 +1,6 @@
 """An empty screen says what fills it, and its key does that: HLO and Profile of a program without a capture."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -7,7 +8,8 @@ import pytest
 import job_folders
 from jaxprof import events as e
 from jaxprof.analysis.timeline import TEXT_NAME
-from jaxprof.tui.kit.captures import can_capture, how_to_capture, uncaptured_program, why_no_capture
+from jaxprof.tui.kit.captures import OF_A_SIDE, can_capture, how_to_capture, uncaptured_program, why_no_capture
+from jaxprof.tui.profile.screen import why_no_passes
 from tui import recorded
 from tui.fakes import SMALL, walking
 from tui.hlo_texts import HLO, program_session
@@ -29,7 +31,12 @@ def test_what_counts_as_missing_and_why():
     assert missing == [None, None, None], "a window was read; no program; nothing"
     program = uncaptured_program(recorded.finished().session())
     assert why_no_capture(program) == "Nothing of this program was captured."
-    assert "--no-capture" in why_no_capture(finished().session().runs["r2"])
+    run = finished().session().runs["r2"]
+    assert "--no-capture" in why_no_capture(run)
+    run.plan = replace(run.plan, side="A")
+    assert why_no_capture(run) == OF_A_SIDE
+    run.plan = replace(run.plan, how="jit")
+    assert why_no_passes(run) == OF_A_SIDE
 
 
 def test_a_program_that_nobody_writes_any_more_is_captured_by_running_it_again():

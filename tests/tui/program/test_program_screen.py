@@ -329,7 +329,7 @@ async def test_no_list_is_drawn_again_in_vain_and_lines_under_their_loops_open_c
             screen.show_session(frozenset({"r1"}), replaced=False)
         assert drawn == []
 
-        await walk.press("5 m O", "▾ loop at line 85", "▾ line 91 float()", "6.00 s   29 %")
+        await walk.press("5 m O", "▾ loop at line 85", "▾ line 91 float()", "6.00 s    29 %")
         assert "0 ns" not in walk.text, "what is all inside others has no time of its own"
         tree = walk.find(TimeTree)
         every = len(tree.keys)

@@ -23,6 +23,7 @@ from jaxprof.analysis.explain.model import (
     program_verified,
     record_again,
 )
+from jaxprof.analysis.programs.derive import with_share
 from jaxprof.errors import FileRefusedError
 from jaxprof.finding import Finding
 from jaxprof.light_dataclass import dataclass
@@ -146,7 +147,7 @@ def program_findings(session: Session, program: ProgramResult, name: str) -> Ite
     for finding in program.findings:
         rows = [row for function in program.functions for row in function.rows if row.function == finding.function]
         yield replace(
-            with_share(program, finding),
+            finding,
             verify=(record_again(program) or verify) if finding.code == "program_failed" else verify,
             run=program.run.id,
             directory=program.directory,
@@ -168,26 +169,6 @@ def _compilations_to_keep(program: ProgramResult, verify: str) -> Iterator[Findi
         if remark.code == "cache_off" and seconds >= _CACHE_SHARE * program.work_seconds:
             unclaimed = replace(remark, seconds=seconds, saves_seconds=seconds)
             yield replace(with_share(program, unclaimed), verify=verify, run=program.run.id)
-
-
-def with_share(program: ProgramResult, finding: Finding) -> Finding:
-    """Return a finding with its share of the wall time, and with its interval if it rests on samples."""
-    low, high = _interval(program, finding) if finding.estimate else (None, None)
-    share = program.of_wall(finding.seconds)
-    return replace(finding, low=low, high=high, share=share, held=finding.bytes is not None)
-
-
-def _interval(program: ProgramResult, finding: Finding) -> tuple[float | None, float | None]:
-    """Return Wilson's interval of the sampled share in seconds, plus the time that JAX reported. The exact times of
-    lines would narrow it further."""
-    from jaxprof.analysis.programs.verdict import interval
-
-    whole, samples = program.active_seconds, program.samples_of_work
-    sampled = (finding.seconds or 0.0) - finding.announced_seconds
-    if not 0 < sampled <= whole or samples <= 0:
-        return None, None
-    low, high = (finding.announced_seconds + whole * end for end in interval(sampled / whole, samples))
-    return low, high
 
 
 def undecided(program: ProgramResult) -> tuple[str, str]:

@@ -328,7 +328,8 @@ def capture_abstentions(run: Run, name: str) -> Iterator[Abstention]:
     if rows:
         row = min(rows, key=lambda row: (row.verdict != "bad", _DOUBTED_CHECKS.index(row.code)))
         more = f" ({counted(len(doubts) - 1, 'more doubt')})" if len(doubts) > 1 else ""
-        yield Abstention(row.code, f"{run.id}: {row.message}{more}", command("open", name, "--run", run.id, "--trust"))
+        reason = f"whether the capture of {run.id} can be trusted: {row.message}{more}"
+        yield Abstention(row.code, reason, command("open", name, "--run", run.id, "--trust"))
 
 
 def _of_profiles(session: Session, program: ProgramResult | None, name: str) -> _Items:

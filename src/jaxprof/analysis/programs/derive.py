@@ -5,7 +5,7 @@ They are derived when shown, and kept until the next event arrives. Times are in
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.programs.result import ProgramResult, ProgramSums
@@ -59,7 +59,27 @@ def _size(part: object) -> object:
 def _find(program: ProgramResult) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
     from jaxprof.analysis.programs.findings import findings, remarks
 
-    return findings(program), remarks(program)
+    return tuple(with_share(program, finding) for finding in findings(program)), remarks(program)
+
+
+def with_share(program: ProgramResult, finding: Finding) -> Finding:
+    """Return a finding with its share of the wall time, and with its interval if it rests on samples."""
+    low, high = _interval(program, finding) if finding.estimate else (None, None)
+    share = program.of_wall(finding.seconds)
+    return replace(finding, low=low, high=high, share=share, held=finding.bytes is not None)
+
+
+def _interval(program: ProgramResult, finding: Finding) -> tuple[float | None, float | None]:
+    """Return Wilson's interval of the sampled share in seconds, plus the time that JAX reported. The exact times of
+    lines would narrow it further."""
+    from jaxprof.analysis.programs.verdict import interval
+
+    whole, samples = program.active_seconds, program.samples_of_work
+    sampled = (finding.seconds or 0.0) - finding.announced_seconds
+    if not 0 < sampled <= whole or samples <= 0:
+        return None, None
+    low, high = (finding.announced_seconds + whole * end for end in interval(sampled / whole, samples))
+    return low, high
 
 
 def _began(run: Run, program: RecordedProgram, last: float) -> float:

@@ -14,11 +14,11 @@ from textual.content import Content
 
 from jaxprof.errors import JaxprofError
 from jaxprof.session.log.state import url_of
-from jaxprof.text import safe
+from jaxprof.text import columns, safe
 from jaxprof.tui.job.processes import VIEWS, ProcessList, legend
 from jaxprof.tui.job.reading import JobInView, JobReading
 from jaxprof.tui.kit.claims import Claim, ClaimList, claim_of
-from jaxprof.tui.kit.drawing import cell, hang
+from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import in_thread, on
 from jaxprof.tui.kit.picture import Lines
@@ -49,6 +49,15 @@ class JobFindings(ClaimList, keys="job_findings"):
     """The findings of a job; Enter opens the process that one is about."""
 
     EMPTY = "Reading the job…"
+
+
+def fitting(cost: str, width: int) -> str:
+    """Return the costs of a job without the number of its processes, or also without the rest of the time, if they are
+    wider than `width`: no figure is cut."""
+    costs = cost.rpartition(" (")[0] or cost
+    named, _, rest = costs.partition(", the rest ")
+    forms = cost, costs, f"{named} of {rest.rpartition(' of ')[2]}" if rest else costs
+    return next((form for form in forms if columns(form) <= width), forms[-1])
 
 
 _LEAST_BELOW = 9
@@ -179,7 +188,7 @@ class JobScreen(ViewsScreen, keys="job"):
 
         def draw(width: int) -> list[Content]:
             head = cell(f" {whole if len(whole) < width else short}", width, "bold")
-            return [head, *(hang(Content(" costs most  "), cost, width) if cost else [])]
+            return [head, *([cell(f" costs most  {fitting(cost, width - 13)}", width)] if cost else [])]
 
         self.query_one("#job-head", Lines).show(draw)
 
@@ -191,7 +200,7 @@ class JobScreen(ViewsScreen, keys="job"):
         if self._reading is not None and self.whole:
             super().share_room()
             box = self.query_one("#job-findings-box")
-            room = self.size.height - 2 - max(2, self.query_one("#job-head").size.height)
+            room = self.size.height - 4
             most = min(room // 2, room - _LEAST_BELOW) - 2
             box.styles.height = self.query_one(JobFindings).lines_wanted(max(24, self.size.width - 3), most) + 2
 

@@ -174,6 +174,10 @@ def trust_of(run: Run) -> list[CaptureCheck]:
     return sorted(trust_rows(run), key=lambda row: order.get(row.check.verdict, order["unknown"]))
 
 
+OF_A_SIDE = "Sides of a comparison are captured only with jaxprof compare --capture."
+"""Why one of them has no capture."""
+
+
 def why_no_capture(run: Run) -> str:
     """Return why a run has no profile, as far as that is known."""
     if run.plan.how == "numpy":
@@ -190,6 +194,8 @@ def why_no_capture(run: Run) -> str:
         return "This module has no capture of its own; see the whole profile."
     if run.is_program:
         return "Nothing of this program was captured."
+    if run.plan.side:
+        return OF_A_SIDE
     return "No capture was recorded (--no-capture, or a session of an older version)."
 
 

@@ -22,6 +22,7 @@ from jaxprof.report.memory import fit_words
 from jaxprof.session.run import IMPORTED
 from jaxprof.text import shorten
 from jaxprof.tui.kit.captures import (
+    OF_A_SIDE,
     TrustLine,
     can_capture,
     capture,
@@ -102,6 +103,8 @@ def why_no_passes(run: Run) -> str:
     untaken = [row.message for row in run.trust["compile"].rows] if "compile" in run.trust else []
     if untaken and "compile" not in run.captures:
         return f"The compile was not captured: {untaken[0]}."
+    if run.plan.side:
+        return OF_A_SIDE
     return "The compile was not captured (--no-capture, or a session of an older version)."
 
 
