@@ -29,7 +29,7 @@ class Finding:
     message: str
     """Sentence with the figures."""
     places: tuple[SourceLocation | None, ...] = ()
-    """Lines that the finding is about, the one to change first; unknown ones are None."""
+    """Lines that the finding is about, the one to change first; unknown ones are None, or `NOWHERE`."""
     _: KW_ONLY
     own_fix: str | None = None
     """What to change in this case; None until `catalogue.with_fix` has added what holds for every case."""
@@ -99,9 +99,9 @@ class Finding:
     @property
     def where(self) -> SourceLocation | None:
         """The line to change; None if there is no such line."""
-        return next((place for place in self.places if place is not None), None)
+        return next(filter(None, self.places), None)
 
     @property
     def others(self) -> tuple[SourceLocation, ...]:
         """Further lines that the finding is about."""
-        return tuple(dict.fromkeys(place for place in self.places if place is not None))[1:]
+        return tuple(dict.fromkeys(filter(None, self.places)))[1:]

@@ -16,12 +16,13 @@ from unittest.mock import Mock
 
 import pytest
 
+from jaxprof.events import SourceLocation
 from jaxprof.recorder import launch
 from jaxprof.recorder.compiles import monitoring
 from jaxprof.recorder.guest import CollectorElsewhere, start_thread, unseen
 from jaxprof.recorder.jax_import import JaxFinder
 from jaxprof.recorder.pipe import PATIENCE_SECONDS, ProgramPipe, hidden
-from jaxprof.recorder.places import OWN, file_kind
+from jaxprof.recorder.places import OWN, file_kind, raised_at
 from jaxprof.recorder.samples.monitored_loop import MonitoredLines
 from recorder.running import SOURCE
 
@@ -425,3 +426,12 @@ def test_a_forked_child_is_silent(reader):
     os.waitpid(child, 0)
     reader.pipe.send(b"parent")
     assert reader.lines() == [b"parent", b""]
+
+
+def test_a_syntax_error_is_at_its_own_line(tmp_path):
+    file = tmp_path / "broken.py"
+    with pytest.raises(SyntaxError) as raised:
+        compile("import jax\ndef f(x:\n", str(file), "exec")
+    assert raised_at(raised.value).file != str(file), "of no file, as of `eval`"
+    file.touch()
+    assert raised_at(raised.value) == SourceLocation(str(file), 2)

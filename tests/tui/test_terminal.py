@@ -6,6 +6,7 @@ that only a terminal gets.
 
 import os
 import re
+import signal
 import sys
 
 import pytest
@@ -146,3 +147,17 @@ def test_the_theme_follows_the_terminal(tmp_path):
         terminal.sees("╭─ Your code")
         assert shows_background(terminal, LIGHT.background)
         quits(terminal)
+
+
+@pytest.mark.process
+def test_an_app_that_was_suspended_is_drawn_again(tmp_path):
+    with app(sys.executable, tmp_path) as terminal:
+        terminal.sees("Examples")
+        terminal.type(b"\x1a")
+        terminal.loses("Examples")
+        _, status = os.waitpid(terminal.process.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+        terminal.process.send_signal(signal.SIGCONT)
+        terminal.sees("Examples")
+        terminal.type(b"q")
+        assert terminal.end() == 0

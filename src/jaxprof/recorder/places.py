@@ -97,8 +97,10 @@ def called_from(frame: FrameType | None) -> SourceLocation:
 
 
 def raised_at(error: BaseException) -> SourceLocation:
-    """Return the user's innermost line that an exception went through, otherwise the innermost line of all; `NOWHERE`
-    if it has no traceback."""
+    """Return the line of a syntax error; of another exception the user's innermost line that it went through, otherwise
+    the innermost line of all; `NOWHERE` if it has no traceback."""
+    if isinstance(error, SyntaxError) and error.filename and os.path.isfile(error.filename):
+        return SourceLocation(os.path.abspath(error.filename), error.lineno)
     users, innermost, step = NOWHERE, NOWHERE, error.__traceback__
     while step is not None:
         innermost = _location(step.tb_frame, step.tb_lineno)

@@ -160,6 +160,7 @@ class Profiler(Guarded, App[None], keys="app"):
     def on_mount(self) -> None:
         path, program, follow, profile = self._first
         self.set_interval(FOLLOW_SECONDS, self.follow_session)
+        self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh(layout=True))  # `fg` finds it empty
         self.user.start()
         self.call_after_refresh(self.devices.start)
         if path is not None:

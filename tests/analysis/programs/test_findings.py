@@ -11,6 +11,7 @@ from jaxprof import events as e
 from jaxprof.analysis.explain.catalogue import entries
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.findings import CODES, REMARKS
+from jaxprof.finding import Finding
 from program_events import inline, loop
 
 WORKS = {"compile": 0.5, "device_busy": 0.5}
@@ -483,6 +484,13 @@ def test_where_all_are_single_operations_they_are_called_all():
 def test_a_short_clean_program_has_no_finding():
     inside = [made.compiled(), *made.steady(10, {"device_busy": 0.9, "host_busy": 0.1}), made.steps(500, 0.02)]
     assert codes(*inside, *made.arrays([50] * 10)) == []
+
+
+def test_a_place_that_is_nowhere_is_none():
+    finding = Finding("program_failed", "it ended", (e.NOWHERE, made.at(88), made.at(91)))
+    assert finding.where == made.at(88)
+    assert finding.others == (made.at(91),)
+    assert Finding("program_failed", "it ended", (e.NOWHERE,)).where is None
 
 
 def test_after_a_signal_the_line_of_the_last_samples_is_named():
