@@ -2,8 +2,10 @@
 that count them: which they may be, and their values in a running frame."""
 
 import gc
+import signal
 import sys
 import weakref
+from types import SimpleNamespace
 
 import pytest
 
@@ -44,6 +46,12 @@ def _numbered(moments, first):
 
 def _told(events):
     return [(event.numbered_by, event.first, event.count) for event in events]
+
+
+def test_a_local_that_is_not_bound_costs_no_look_at_the_handlers(monkeypatch):
+    """That takes 0.1 ms, and a function that is called often has many such locals where its loop begins."""
+    monkeypatch.setattr(signal, "getsignal", None)
+    assert read_counter(SimpleNamespace(), STEP) is None
 
 
 FIVE = _ends(*[0.5] * 5)

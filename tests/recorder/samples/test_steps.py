@@ -66,6 +66,24 @@ def test_loops_are_found_inner_ones_first():
     assert loops_at(_train.__code__, 0) == ()
 
 
+def _continuing(count):
+    while count > 0:
+        count -= 1
+        if count % 2:
+            continue
+        for _ in range(count):
+            abs(count)
+
+
+def test_a_while_with_a_continue_is_one_loop():
+    """Its iterations begin at two instructions; the loop inside it remains another one."""
+    inner, outer = loops_of(_continuing.__code__)
+    first = _continuing.__code__.co_firstlineno
+    assert [(loop.line - first, loop.last_line - first) for loop in (inner, outer)] == [(5, 6), (1, 6)]
+    assert (len(inner.targets), len(outer.targets)) == (1, 2)
+    assert min(outer.targets) == outer.begins
+
+
 def test_code_that_is_made_again_has_loops_of_its_own():
     """Two code objects are equal that the same cell made, and Python's events are those of one."""
     source = "for number in range(3):\n    print(number)\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import sys
+from collections.abc import Sequence
 from functools import lru_cache
 from types import CodeType
 from typing import Final
@@ -20,7 +21,7 @@ _LARGEST_CODE_BYTES: Final = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """One loop of a code object: its instructions from `begins` (the target of its backward jumps) to `ends`."""
+    """One loop of a code object: its instructions from `begins` (the first target of its backward jumps) to `ends`."""
 
     code: CodeType
     begins: int
@@ -28,6 +29,8 @@ class Loop:
     line: int
     last_line: int
     """First line and last line of the loop's head and body, as far as they have instructions."""
+    targets: frozenset[int]
+    """Where its iterations begin. In a `while`, those after a `continue` begin at another instruction than the rest."""
 
     @property
     def key(self) -> tuple[int, int]:
@@ -68,13 +71,24 @@ def _loops_of(_identity: int, code: CodeType) -> tuple[Loop, ...]:
             if target < instruction.offset and _is_loop(instruction.opname) and not handlers.left_by(target):
                 ends[target] = max(ends.get(target, 0), instruction.offset)
     loops = []
-    for begins, end in ends.items():
+    for targets, end in _joined(sorted(ends.items())):
+        begins = min(targets)
         # the condition of a `while` comes after the body in the bytecode, and before it in the source
         inside = [number for offset, number in lines.items() if begins <= offset <= end]
-        loops.append(Loop(code, begins, end, min(inside), max(inside)))
+        loops.append(Loop(code, begins, end, min(inside), max(inside), frozenset(targets)))
     loops.sort(key=lambda loop: loop.ends - loop.begins)
     expressions = [next((loop for loop in loops if loop.begins <= at <= loop.ends), None) for at in collecting]
     return tuple(loop for loop in loops if loop not in expressions)
+
+
+def _joined(ranges: Sequence[tuple[int, int]]) -> list[tuple[list[int], int]]:
+    """Return ranges from the target of jumps to their last one, in order of the targets, as loops: several targets and
+    an end. Two that overlap, without one of them being inside the other, are of the same loop."""
+    loops: list[tuple[list[int], int]] = []
+    for target, end in ranges:
+        same = next((at for at, (_, ended) in enumerate(loops) if target <= ended < end), None)
+        loops.append(([*(loops.pop(same)[0] if same is not None else ()), target], end))
+    return loops
 
 
 class _Handlers:

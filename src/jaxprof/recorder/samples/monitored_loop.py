@@ -158,13 +158,13 @@ def _spell_callbacks(
 
     They fill `moments` and `calls`; `watched`: what else is called for this code. They are closures, because a closure
     variable costs half as much as an attribute."""
-    begins, first, last = loop.begins, loop.line, loop.last_line
+    targets, first, last = loop.targets, loop.line, loop.last_line
     disable, clock, current = _monitoring().DISABLE, time.perf_counter, _thread.get_ident
     most = MOST_EVENTS
 
     def jumped(code: object, offset: int, destination: int) -> object:
         further = watched[1](code, offset, destination) if watched is not None else disable
-        if destination != begins or len(moments) >= most:
+        if destination not in targets or len(moments) >= most:
             return further
         if current() == main_thread:
             moments.append((JUMP, clock()))
@@ -367,13 +367,14 @@ class MonitoredLines:
 def _watch_callbacks(watched: WatchedPasses, main_thread: int) -> tuple[_Callback, _Callback]:
     """Return what Python calls at each jump of the loop's code, and where the function begins or returns. An exception
     here would be raised in the program."""
-    code, begins = watched.loop.code, watched.loop.begins
-    around = {other.begins for other in loops_of(code) if other.begins < begins and watched.loop.ends <= other.ends}
+    code, begins, targets = watched.loop.code, watched.loop.begins, watched.loop.targets
+    outer = (other for other in loops_of(code) if other.begins < begins and watched.loop.ends <= other.ends)
+    around = {target for other in outer for target in other.targets}
     disable, clock, current, moments = _monitoring().DISABLE, time.monotonic, _thread.get_ident, watched.moments
     append, wanted = moments.append, watched.wanted
 
     def jumped(_code: object, _offset: int, destination: int) -> object:
-        if destination == begins:
+        if destination in targets:
             if len(moments) >= watched.limit and watched.is_full():
                 return disable
             if current() == main_thread:

@@ -138,7 +138,7 @@ READS_ANYWHERE: Final = sys.version_info >= (3, 12) and bool(getattr(sys, "_is_g
 def _reader() -> _Reads | None:
     """Return the function that reads a function's local variable in this Python, or None if there is none."""
     if sys.version_info >= (3, 13):
-        return lambda frame, name: frame.f_locals[name]
+        return lambda frame, name: frame.f_locals.get(name)
     try:
         import ctypes
 

@@ -140,8 +140,8 @@ class PassWatch:
         moments, read = watched.take()
         log.take(moments, read)
         counter = log.search.found
-        if counter is not None:
-            watched.counters = log.search.counters
+        if log.search.over:
+            watched.counters = log.search.counters if counter is not None else ()
         if watched.short:
             self._leave()
             if counter is not None and READS_ANYWHERE:
