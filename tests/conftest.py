@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from hypothesis.internal.conjecture import providers
 
 pytest_plugins = ["pytester", "suite"]
 _MOST_PROCESSES = 4
@@ -33,10 +32,6 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile("short", deadline=None, max_examples=20, derandomize=True, suppress_health_check=checks)
     settings.register_profile("long", deadline=None, max_examples=1_000, suppress_health_check=checks)
     settings.load_profile("long" if os.environ.get("JAXPROF_LONG") else "short")
-    if not os.environ.get("JAXPROF_LONG"):
-        # Numbers and texts in our sources are tried as examples: of all files that some test has imported by then, so
-        # the examples were not the same in each run, and each process read all files for them.
-        providers.is_local_module_file = lambda path: False
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
