@@ -23,6 +23,7 @@ from jaxprof.recorder.guest import CollectorElsewhere, start_thread, unseen
 from jaxprof.recorder.jax_import import JaxFinder
 from jaxprof.recorder.pipe import PATIENCE_SECONDS, ProgramPipe, hidden
 from jaxprof.recorder.places import OWN, file_kind, raised_at
+from jaxprof.recorder.recorder import failure
 from jaxprof.recorder.samples.monitored_loop import MonitoredLines
 from recorder.running import SOURCE
 
@@ -117,6 +118,18 @@ def test_a_thread_of_ours_takes_no_signal_and_no_tool_is_told_of_it():
     assert blocked[0] >= {signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGALRM}
     assert signal.SIGUSR1 not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
     assert "run" not in seen
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("calling back: Traceback (most recent call last):\n  File x\nKeyError: 3\n", "calling back: KeyError: 3"),
+        ("no memory\nTraceback (most recent call last):\nelsewhere", "no memory"),
+    ],
+    ids=["of a callback", "of something else"],
+)
+def test_an_error_of_a_callback_is_named(message, said):
+    assert failure(ValueError(message), 1.0)["error"] == f"ValueError: {said}"
 
 
 @pytest.fixture

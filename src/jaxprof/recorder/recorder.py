@@ -33,6 +33,7 @@ from jaxprof.recorder.places import raised_at
 
 _MESSAGE_KEPT: Final = 300
 """Limit for the characters of an exception's message."""
+_TRACEBACK: Final = "Traceback (most recent call last):"
 _MODULES_NEEDED_AT_END: Final = ("jaxprof.engine.measure.environment", "jaxprof.engine.measure.jax_devices")
 
 
@@ -277,7 +278,10 @@ def failure(error: BaseException | None, seconds: float) -> dict[str, Any]:
         kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
     )
     try:
-        message = str(error).strip().partition("\n")[0][:_MESSAGE_KEPT]
+        first, _, others = str(error).strip().partition("\n")
+        if first.endswith(_TRACEBACK):  # of a callback: its last line is the error
+            first = first.removesuffix(_TRACEBACK) + others.rpartition("\n")[2].strip()
+        message = first[:_MESSAGE_KEPT]
     except Exception:  # noqa: BLE001 - the program's own method
         message = ""
     text = f"{name}: {message}" if message else name

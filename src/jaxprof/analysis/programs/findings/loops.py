@@ -76,7 +76,8 @@ _BOUND_LIBRARY: Final = "flax.nnx"
 """Library whose compiled function a finding names, because the advice is about that function."""
 _LIBRARIES: Final = {
     _BOUND_LIBRARY: "nnx.jit takes the modules apart and puts them together again in each call: bind them once with "
-    "nnx.cached_partial(step, model, optimizer), or nnx.split them once, and jax.jit a function of the state.",
+    "nnx.cached_partial(step, model, optimizer), or, where they are, nnx.split them once, and jax.jit a function of "
+    "the state.",
     "equinox": "eqx.filter_jit sorts the leaves of its arguments in each call: eqx.partition the model once, and "
     "jax.jit a function of its arrays that combines them (eqx.combine), or put many iterations into one call.",
 }
