@@ -96,3 +96,14 @@ def test_a_reader_that_went_away_is_no_traceback(kept):
         words = [sys.executable, "-m", "jaxprof", "open", str(kept), "--format", "json"]
         done = subprocess.run(words, stdout=gone, stderr=subprocess.PIPE, env=environment(), timeout=60)
     assert (done.returncode, done.stderr) == (ExitCode.BROKEN_PIPE, b"")
+
+
+def test_every_help_fits_into_80_columns():
+    def commands(command, name):
+        yield command, name
+        for word in command.list_commands(click.Context(command)) if isinstance(command, click.Group) else ():
+            yield from commands(command.get_command(click.Context(command), word), f"{name} {word}")
+
+    for command, name in commands(cli, "jaxprof"):
+        context = click.Context(command, info_name=name, terminal_width=80)
+        assert [line for line in command.get_help(context).splitlines() if len(line) > 80] == [], name

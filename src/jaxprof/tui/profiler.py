@@ -598,7 +598,7 @@ class Profiler(Guarded, App[None], keys="app"):
         from jaxprof.tui.kit.dialogs import Confirm
 
         question = "A run is in progress. The session keeps what it has measured so far."
-        Confirm("Quit jaxprof?", question, "Cancel it and quit").ask(self, lambda yes: self._quit())
+        Confirm("Quit jaxprof?", question, "End it and quit").ask(self, lambda yes: self._quit())
 
     def _quit(self) -> None:
         """End the children and close the log in a thread, then end the app."""

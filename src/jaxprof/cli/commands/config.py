@@ -82,9 +82,11 @@ def completion(shell: str) -> None:
     """Print the completion script of SHELL.
 
     \b
-    bash:  jaxprof config completion bash > ~/.local/share/bash-completion/completions/jaxprof
+    bash:  jaxprof config completion bash \\
+               > ~/.local/share/bash-completion/completions/jaxprof
     zsh:   jaxprof config completion zsh > "${fpath[1]}/_jaxprof"
-    fish:  jaxprof config completion fish > ~/.config/fish/completions/jaxprof.fish
+    fish:  jaxprof config completion fish \\
+               > ~/.config/fish/completions/jaxprof.fish
     """
     from click.shell_completion import get_completion_class
 

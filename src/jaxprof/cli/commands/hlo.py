@@ -40,7 +40,12 @@ SORTS = (
     }
 )
 @click.option("--top", type=click.IntRange(1), metavar="N", help="The first N kernels by --sort, or the N largest.")
-@click.option("--sort", type=click.Choice(SORTS), help="Sort the kernels: largest first, names from A to Z.")
+@click.option(
+    "--sort",
+    type=click.Choice(SORTS),
+    metavar="BY",
+    help=f"Sort the kernels, largest first, names from A to Z: {', '.join(SORTS)}.",
+)
 @click.option(
     "--diff",
     "other",
