@@ -368,6 +368,19 @@ class TestJax:
             assert [site.at.call for site in seen.sites] == ["stepped"]
             assert [code.co_name for code, _ in seen.path] == ["note", here.co_name]
 
+    def test_a_copy_for_a_callback_is_part_of_it(self):
+        """JAX puts what it passes and returns on the host or the device, outside the function that is called."""
+
+        def seen(around):
+            codes = [compile("", "j.py", "exec").replace(co_name=name) for name in ("device_put", around)]
+            user = compile("x", "u.py", "exec")
+            return Classifier().classify(Stack([*codes, user], [0, 0, 0], [JAX, JAX, USER], [{}, {}, {}]))
+
+        assert [(each.kind, each.implicit) for each in map(seen, ("_wrapped_callback", "_device_put"))] == [
+            (CALLBACK, ""),
+            (TRANSFER, ""),
+        ]
+
     def test_a_copy_over_the_host_that_device_put_makes_was_asked_for(self):
         """From one sharding to another on a CPU, the shards are read and put together again."""
 

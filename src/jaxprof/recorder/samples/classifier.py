@@ -59,8 +59,8 @@ _BACKEND_START: Final = "_init_backend"
 """JAX's function that starts a backend. A first operation calls it, which on a GPU takes 0.5 to 2 s."""
 _IMPORT_FILES: Final = ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
 
-_CALLBACKS: Final = frozenset({"pure_callback_impl", "io_callback_impl", "debug_callback_impl"})
-"""JAX's functions in which a compiled function has called back into Python."""
+_CALLBACKS: Final = frozenset({"_wrapped_callback", "pure_callback_impl", "io_callback_impl", "debug_callback_impl"})
+"""JAX's functions in which a compiled function has called back into Python; the first one is around the others."""
 _SYNC_CALLS: Final = {
     # JAX's outermost function → what the user wrote there; "" if the line itself shows it better
     "__float__": "float()",
