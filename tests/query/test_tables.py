@@ -65,3 +65,10 @@ def test_what_no_column_can_hold_is_null(tmp_path):
     (row,) = arrow_table(TABLES["runs"], SessionFile(tmp_path, fold(sessions.HEADER, [run, memory]))).to_pylist()
     assert (row["workload"], row["variant"]) == ("a\\ud800b", None)
     assert (row["peak_bytes"], row["temporary_bytes"]) == (None, 5)
+
+
+def test_the_time_of_reading_a_profile_is_no_time_of_its_run(tmp_path):
+    plan = e.RunPlanned(run="r1", spec=e.RunSpec(workload="a", variant="profile", how="imported", device="cpu:0"))
+    closed = e.RunClosed(run="r1", workload="a", variant="profile", device="cpu:0", status="ok", wall_seconds=0.5)
+    answer = ask("SELECT wall_seconds FROM runs", [asked(write(tmp_path / "p.jaxprof", [plan, closed]))])
+    assert answer.first(1)[0] == [[None]]

@@ -28,6 +28,7 @@ from jaxprof.facts.units import (
     TRUTH,
 )
 from jaxprof.session import Run, RunEnd, Session
+from jaxprof.session.run import IMPORTED
 from jaxprof.text import json_text
 from jaxprof.units import UNKNOWN, spread
 
@@ -93,6 +94,13 @@ def _transfer_rate(row: RunRow) -> float | None:
 def _warnings(row: RunRow) -> str:
     of_program: Iterable[str] = (finding.code for finding in row.program.findings) if row.program is not None else ()
     return " ".join([*(warning.code for warning in row.result.warnings), *of_program])
+
+
+def _wall_seconds(row: RunRow) -> float | None:
+    if row.program is not None:
+        return row.program.wall_seconds
+    closed = row.run.closed if row.run.plan.how != IMPORTED else None  # that of a profile is of reading it
+    return closed.wall_seconds if closed is not None else None
 
 
 _ALL: Final = "; of a program all its compilations together"
@@ -173,8 +181,7 @@ RUNS: Final = Relation(
         Fact("break_even_calls", COUNT, "Calls after which the one-time cost is won back; null: never, or unknown",
              at("result.versus.break_even_calls")),
         Fact("warnings", TEXT, "Codes of its warnings and findings, with spaces between them", _warnings),
-        Fact("wall_seconds", SECONDS, "From the start of the run to its end",
-             lambda row: at("program.wall_seconds" if row.program else "run.closed.wall_seconds")(row)),
+        Fact("wall_seconds", SECONDS, "From the start of the run to its end; null of a profile", _wall_seconds),
         Fact("side", TEXT, "Which side of a measured comparison it is: A, B...", at("run.plan.side")),
         Fact("commit", TEXT, "Git commit of the measured file, abbreviated", at("run.revision.commit")),
         Fact("dirty", TRUTH, "Whether there were changes that were not committed", at("run.revision.dirty")),
