@@ -15,7 +15,7 @@ import jaxprof
 from flaky_store import FlakyFileSystem as Flaky
 from golden import cases, held_cases
 from jaxprof.errors import FileRefusedError, UsageError
-from jaxprof.remote.mirror import Mirror, forget_old
+from jaxprof.remote.mirror import Mirror, failure_of, forget_old
 from jaxprof.remote.place import RemotePlace, is_url, path_here
 from jaxprof.session import Session
 from jaxprof.session.log.reader import is_live, load
@@ -117,6 +117,21 @@ def test_each_refusal_has_its_words(folder, error, word, hint, monkeypatch):
         mirror_of(folder).refresh()
     assert word in refused.value.what
     assert hint in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        ("Connection timeout to host http://login.example:40301/runs/anonymous.jaxprof", False),
+        ("Cannot connect to host login.example:40301 ssl:default", False),
+        ("runs/anonymous.jaxprof is no file", False),
+        ("403, message='Forbidden', url='http://login.example:40301/runs/anonymous.jaxprof'", True),
+        ("host login.example:40301 wants a login", True),
+    ],
+)
+def test_a_url_that_looks_like_a_refusal_is_none(words, refused):
+    place = RemotePlace("http://login.example:40301/runs/anonymous.jaxprof")
+    assert ("refuses access" in str(failure_of(place, RuntimeError(words)))) == refused
 
 
 def test_a_name_that_leads_out_of_the_folder_is_left_out(folder, monkeypatch):

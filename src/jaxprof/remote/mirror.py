@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from jaxprof.errors import FileRefusedError, MissingFileError, StorageError, UsageError, system_words
 from jaxprof.files import PARTIAL, open_regular, private_folder
@@ -270,10 +271,12 @@ def _failures(place: RemotePlace) -> Iterator[None]:
     except (FileRefusedError, UsageError):
         raise
     except Exception as error:
-        raise _failure(place, error) from error
+        raise failure_of(place, error) from error
 
 
-def _failure(place: RemotePlace, error: Exception) -> FileRefusedError:
+def failure_of(place: RemotePlace, error: Exception) -> FileRefusedError:
+    """Return what an error of a library says of a store: that nothing is there, or that it refuses access or cannot be
+    reached."""
     cause = error.__cause__ or error.__context__
     if isinstance(error, FileNotFoundError) and isinstance(cause, OSError) and not error.strerror:
         error = cause  # fsspec raises FileNotFoundError for every problem with a web server
@@ -283,9 +286,17 @@ def _failure(place: RemotePlace, error: Exception) -> FileRefusedError:
     message = " ".join(place.clean(text).split())[:300]
     if isinstance(error, FileNotFoundError) or "NoSuchBucket" in kind:
         return _nothing(place)
-    about = f"{kind} {message}".lower()
+    about = f"{kind} {_without(place, message)}".lower()
     refused = isinstance(error, PermissionError) or any(word in about for word in _REFUSALS)
     return StoreFailure(place, message or kind, refused=refused)
+
+
+def _without(place: RemotePlace, message: str) -> str:
+    """Return the message of a library without the parts of the URL, which may look like a refusal: port 40301."""
+    parts = urlsplit(place.shown)
+    for part in filter(None, (place.shown, parts.netloc, parts.path, parts.path.strip("/"))):
+        message = message.replace(part, " ")
+    return message
 
 
 def _nothing(place: RemotePlace) -> MissingFileError:
