@@ -293,8 +293,8 @@ def failure_of(place: RemotePlace, error: Exception) -> FileRefusedError:
 
 def _without(place: RemotePlace, message: str) -> str:
     """Return the message of a library without the parts of the URL, which may look like a refusal: port 40301."""
-    parts = urlsplit(place.shown)
-    for part in filter(None, (place.shown, parts.netloc, parts.path, parts.path.strip("/"))):
+    parts = urlsplit(place.url)
+    for part in filter(None, (place.shown, parts.netloc.rpartition("@")[2], parts.path, parts.path.strip("/"))):
         message = message.replace(part, " ")
     return message
 
