@@ -18,6 +18,7 @@ from jaxprof.session.log import Follower, LogWriter
 from jaxprof.session.log.codec import encode_line
 from jaxprof.tui import opened_session
 from jaxprof.tui.opened_session import OpenedSession, ProfileReading
+from tui import recorded
 from tui import session_tapes as sessions
 from tui.fakes import SMALL, Stage, walking
 
@@ -186,6 +187,30 @@ async def test_what_is_read_is_said_on_every_screen_until_it_is_shown(profile, h
         for given in (None, profile):  # a session that was read before the app began has its profile, too
             walk.app.open_session(walk.app.session_path, profile=given)
             await walk.until(lambda given=given: walk.app.opened.profile == given)
+
+
+async def test_the_place_chosen_while_a_session_is_read_is_the_one_that_is_shown(tmp_path, monkeypatch):
+    tape, begun, go = recorded.finished(), Event(), Event()
+    path = written(tmp_path / "train.jaxprof", tape.events, tape.header)
+
+    def slow(path, **options):
+        begun.set()
+        go.wait(30)
+        return opened_session.read(path, **options)
+
+    monkeypatch.setattr("jaxprof.tui.profiler.read", slow)
+    async with walking((100, 30)) as walk:
+        for keys, place in (("3", "compiles"), ("5", "timeline"), ("", "summary"), ("2", "summary")):
+            begun.clear()
+            go.clear()
+            walk.app.open_session(path)
+            await walk.until(begun.is_set)
+            before = walk.app.session
+            if keys:
+                await walk.press(keys)
+            go.set()
+            await walk.until(lambda before=before: walk.app.session is not before)
+            await walk.until(lambda place=place: walk.screen.place == place)
 
 
 async def test_of_two_files_opened_at_once_the_last_is_shown(tmp_path, monkeypatch):

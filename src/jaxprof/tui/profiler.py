@@ -148,6 +148,8 @@ class Profiler(Guarded, App[None], keys="app"):
         """Mode of the summary last shown for the session in view."""
         self._mode_wanted = ""
         """Mode requested by a key press and not reached yet; empty once it is in view."""
+        self._place_meanwhile: str | None = None
+        """Place that the user chose while a session is read, empty if none; None while no session is read."""
         for theme in (DARK, LIGHT):
             self.register_theme(theme)
         # Set before the stylesheet is read: changing the theme later would read it again.
@@ -273,12 +275,14 @@ class Profiler(Guarded, App[None], keys="app"):
             self.reading = ProfileReading(path, lambda reading: self.call_later(self._reading_changed, reading))
             self.show_state()
         work = partial(read, path, follow=follow, reading=self.reading)
+        self._place_meanwhile = None if kind is Kind.PROFILE else ""
         profile = path if kind is Kind.PROFILE else profile
         in_thread(self, work, "open", then=partial(self._show_opened, go, profile))
 
     def _show_opened(self, go: str, profile: Path | None, opened: tuple[Follower[Session], Path, bool] | None) -> None:
         """Show the session that a thread has read, which may be made from a `profile`, and its notices; None if the
-        reading was stopped."""
+        reading was stopped. The place is the one that the user has chosen since, if any."""
+        place, self._place_meanwhile = self._place_meanwhile, None
         if opened is None:
             return
         follower, path, written = opened
@@ -286,7 +290,10 @@ class Profiler(Guarded, App[None], keys="app"):
         self.opened.profile = profile
         for notice in follower.session.notices:
             self.say(notice, path.name, severity="warning")
-        self._go_to(go or place_of(follower.session))
+        if place and place != "summary":
+            self.action_place(place)
+        else:
+            self._go_to(go or place_of(follower.session))
 
     def _go_to(self, mode: str) -> None:
         """Go to a mode; an opened profile starts at its overview, a program at its findings."""
@@ -441,6 +448,8 @@ class Profiler(Guarded, App[None], keys="app"):
 
     def action_place(self, name: str) -> None:
         """Go to one of the six places; the key of the place in view leads to its next form."""
+        if self._place_meanwhile is not None:
+            self._place_meanwhile = name
         forms = self._forms(name)
         here = self._mode_wanted or self.current_mode
         in_view = bool(self._mode_wanted) or any(screen.place == name for screen in self.screens_in_view())
