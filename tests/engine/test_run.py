@@ -47,7 +47,8 @@ def check_compiled_run(lines):
         "check",
     ]
     assert all(line["run"] == "r1" for line in lines if line["type"] != "heartbeat")
-    stamps = [line["monotonic_seconds"] for line in lines]
+    # Heartbeats come from a thread of their own, which may be overtaken between its clock and the pipe.
+    stamps = [line["monotonic_seconds"] for line in lines if line["type"] != "heartbeat"]
     assert stamps == sorted(stamps)
     assert stamps[0] > 0
     texts = {line["name"] for line in of_type(lines, "text_recorded")}
