@@ -45,7 +45,8 @@ ANSWERS = (
 )
 """The question, the keys from Start, and what is written."""
 MOST_KEYS = 3
-SECOND_SCREEN = b"Runs|Program|costs most"
+SECOND_SCREEN = b"Ledger"
+"""What Summary has of a program, and the preview on Start has not."""
 
 
 def frame(code: str, written: bytes, home: str) -> float:
