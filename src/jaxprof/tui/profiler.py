@@ -148,8 +148,8 @@ class Profiler(Guarded, App[None], keys="app"):
         """Mode of the summary last shown for the session in view."""
         self._mode_wanted = ""
         """Mode requested by a key press and not reached yet; empty once it is in view."""
-        self._place_meanwhile: str | None = None
-        """Place that the user chose while a session is read, empty if none; None while no session is read."""
+        self._place_meanwhile = ""
+        """Place that the user chose after a file was opened; empty if none."""
         for theme in (DARK, LIGHT):
             self.register_theme(theme)
         # Set before the stylesheet is read: changing the theme later would read it again.
@@ -275,14 +275,14 @@ class Profiler(Guarded, App[None], keys="app"):
             self.reading = ProfileReading(path, lambda reading: self.call_later(self._reading_changed, reading))
             self.show_state()
         work = partial(read, path, follow=follow, reading=self.reading)
-        self._place_meanwhile = None if kind is Kind.PROFILE else ""
+        self._place_meanwhile = ""
         profile = path if kind is Kind.PROFILE else profile
         in_thread(self, work, "open", then=partial(self._show_opened, go, profile))
 
     def _show_opened(self, go: str, profile: Path | None, opened: tuple[Follower[Session], Path, bool] | None) -> None:
         """Show the session that a thread has read, which may be made from a `profile`, and its notices; None if the
-        reading was stopped. The place is the one that the user has chosen since, if any."""
-        place, self._place_meanwhile = self._place_meanwhile, None
+        reading was stopped. The place is the one that the user has chosen since, unless that took as long as a profile
+        takes."""
         if opened is None:
             return
         follower, path, written = opened
@@ -290,8 +290,8 @@ class Profiler(Guarded, App[None], keys="app"):
         self.opened.profile = profile
         for notice in follower.session.notices:
             self.say(notice, path.name, severity="warning")
-        if place and place != "summary":
-            self.action_place(place)
+        if self._place_meanwhile not in ("", "summary") and profile is None:
+            self.action_place(self._place_meanwhile)
         else:
             self._go_to(go or place_of(follower.session))
 
@@ -448,8 +448,7 @@ class Profiler(Guarded, App[None], keys="app"):
 
     def action_place(self, name: str) -> None:
         """Go to one of the six places; the key of the place in view leads to its next form."""
-        if self._place_meanwhile is not None:
-            self._place_meanwhile = name
+        self._place_meanwhile = name
         forms = self._forms(name)
         here = self._mode_wanted or self.current_mode
         in_view = bool(self._mode_wanted) or any(screen.place == name for screen in self.screens_in_view())

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import itemgetter
-from typing import TYPE_CHECKING, cast
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from textual.content import Content
 from textual.style import Style
@@ -107,14 +107,18 @@ class StageTabs(Picture):
         """Show these tabs; those named in `shown` are in view."""
         listed = [*tabs]
 
-        def line(*, short: bool) -> Content:
+        def parts(*, short: bool) -> Content:
             left, right = (
                 [_tab(tab, shown=tab.name in shown, short=short) for tab in listed if tab.stage is stage]
                 for stage in (False, True)
             )
             return Content.assemble(*left, ("│" if right else "", "$rule"), *right)
 
-        self.show(lambda width, height: line(short=line(short=False).cell_length > width))
+        def line(width: int, height: int) -> Content:
+            whole = parts(short=False)
+            return whole if whole.cell_length <= width else parts(short=True)
+
+        self.show(line)
 
 
 def _tab(tab: Tab, *, shown: bool, short: bool) -> Content:
@@ -160,7 +164,7 @@ class KeyBar(Picture):
         self._changed, screen = False, self.screen
         if screen is not self.app.screen:  # under a dialog it stays as it is
             return
-        keys: dict[str, _BarKey] = {}
+        keys: dict[str, BarKey] = {}
         for active in screen.active_bindings.values():
             binding = active.binding
             shown = self.app.get_key_display(binding)
@@ -170,14 +174,20 @@ class KeyBar(Picture):
                 place = _LAST.index(binding.id) + 1 if binding.id in _LAST else 0
                 rank = LAST_RANK if place else ACTIONS[binding.id].bar if active.enabled else HIDDEN
                 text = _key_text(binding.key, shown, binding.description, enabled=active.enabled)
-                keys[binding.action] = (place, rank, text)
-        in_order = sorted(keys.values(), key=itemgetter(0))
+                keys[binding.action] = BarKey(text, rank, place)
+        in_order = sorted(keys.values(), key=attrgetter("place"))
         self.show(lambda width, height: _fitting(in_order, width - 1))
 
 
-_BarKey = tuple[int, int, Content]
-"""A key of the bar: its place among those at the right end, from 1, or 0 for the others; its priority, by which the
-higher ones stay if not all fit; and its text, on which a click presses the key."""
+class BarKey(NamedTuple):
+    """A key of the key bar."""
+
+    text: Content
+    """A click on it presses the key."""
+    rank: int
+    """Priority of the key: if not all keys fit, the higher rank stays; keys that do nothing now are dropped first."""
+    place: int
+    """Its place among the keys at the right end, from 1; 0 for the others."""
 
 
 @lru_cache(maxsize=256)
@@ -188,13 +198,13 @@ def _key_text(key: str, shown: str, label: str, *, enabled: bool) -> Content:
     return text.stylize(Style.from_meta({"@click": f"app.press({key!r})"}))
 
 
-def _fitting(keys: Sequence[_BarKey], room: int) -> Content:
+def _fitting(keys: Sequence[BarKey], room: int) -> Content:
     fitting: set[int] = set()
-    for at, (_, _, text) in sorted(enumerate(keys), key=lambda pair: -pair[1][1]):
-        if text.cell_length <= room and len(fitting) < MOST_KEYS:
-            room -= text.cell_length
+    for at, key in sorted(enumerate(keys), key=lambda pair: -pair[1].rank):
+        if key.text.cell_length <= room and len(fitting) < MOST_KEYS:
+            room -= key.text.cell_length
             fitting.add(at)
-    return Content(" ").append(Content("").join(text for at, (_, _, text) in enumerate(keys) if at in fitting))
+    return Content(" ").append(Content("").join(key.text for at, key in enumerate(keys) if at in fitting))
 
 
 class TooSmall(Picture):

@@ -122,7 +122,6 @@ class ProfileScreen(ViewsScreen, keys="profile"):
     MODE = "profile"
     AUTO_FOCUS = "#timeline"
     VIEWS = VIEWS
-
     _overview_of: Run | None = None
     """The run of the whole profile whose overview is shown."""
 

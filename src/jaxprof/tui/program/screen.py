@@ -75,7 +75,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
     TICK_SECONDS = 0.5
     AUTO_FOCUS = "#findings"
     VIEWS = VIEWS
-
     _result: ProgramResult | None = None
     """The figures that are shown."""
     _cancelled = ("", 0)
