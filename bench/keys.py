@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import contextmanager
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,9 +46,12 @@ SIZES = ((80, 24), (120, 40))
 SMOKE = {"2": "Summary", "3": "Compiles"}
 QUIET_SECONDS = 0.4
 PATIENCE_SECONDS = 4.0
+DOWN, UP = b"\x1b[B", b"\x1b[A"
+"""In turns, so that each burst has somewhere to go."""
 SCREEN_BYTES = 1_000
 """A screen is more than this; the readings of the devices on Start are less."""
-SWITCH_LIMIT_BYTES = 12_000
+SWITCH_LIMIT_BYTES = 80_000
+"""All cells of 120x40 with their colours are about 70 000."""
 FIRST_LIMIT = 2.0
 """The first answer to a burst, beside the bare list's."""
 
@@ -78,7 +82,6 @@ def opened(home: str, session: Path, size: tuple[int, int], wanted: bytes) -> It
 
 def burst(terminal: Terminal, keys: bytes) -> tuple[float, float]:
     """Seconds from the keys, sent at once, to the first bytes that answer them, and to the last; 0 if nothing does."""
-    terminal.send(b"\x1b[H")
     terminal.drain(QUIET_SECONDS, most=5.0)
     terminal.send(keys)
     began = time.perf_counter()
@@ -124,10 +127,11 @@ def bursts(home: str, session: Path, keys: int, rounds: int, screens: dict[str, 
         with opened(home, session, (120, 40), b"Runs|Program") as terminal:
             for key, name in [*screens.items(), ("1", "all screens in turn")]:
                 written_by(terminal, key)
-                pressed = (
-                    b"\x1b[B" * keys if name in SCREENS.values() else "".join(SCREENS).encode() * (keys // 6) + b"2"
-                )
-                pairs = [(burst(terminal, pressed), burst(peer, b"\x1b[B" * keys)) for _ in range(rounds)]
+                turns = "".join(SCREENS).encode() * (keys // 6) + b"2"
+                pairs = [
+                    (burst(terminal, arrow * keys if name in SCREENS.values() else turns), burst(peer, arrow * keys))
+                    for _, arrow in zip(range(rounds), cycle((DOWN, UP)), strict=False)
+                ]
                 first, final = (statistics.median(ours[at] for ours, _ in pairs) for at in (0, 1))
                 bare, bare_final = (statistics.median(theirs[at] for _, theirs in pairs) for at in (0, 1))
                 if first == 0:
