@@ -26,9 +26,13 @@ from jaxprof.recorder.samples.cpu_clock import (
     runnable_threads,
 )
 from jaxprof.recorder.samples.monitored_loop import JUMP
+from jaxprof.recorder.samples.sample_window import SampleWindow
 from jaxprof.recorder.samples.sampler import (
+    CLOSE_SHARE,
     COUNTED_EVERY_SECONDS,
     COUNTING_SHARE,
+    FIRST_SHARE,
+    OWN_SHARE,
     ArrayCounter,
     StackSampler,
     interval,
@@ -220,21 +224,35 @@ def test_what_lateness_says(late, switches, held, forced):
 
 
 @pytest.mark.parametrize(
-    ("awake", "ran", "closely", "expected"),
+    ("awake", "ran", "share", "expected"),
     [
-        (0.006, 0.005, True, 0.005),  # 60 us each
-        (0.012, 0.012, True, 0.008),
-        (0.050, 0.045, True, 0.010),  # a slow machine: short programs need their samples
-        (0.050, 0.020, True, 0.033),  # it lost its processor, perhaps with the lock
-        (0.500, 0.020, True, 0.040),
-        (0.002, 0.002, False, 0.010),
-        (0.012, 0.012, False, 0.034),
-        (0.050, 0.020, False, 0.100),
-        (0.010, 0.012, False, 0.034),  # the two clocks differ: the larger one
+        (0.006, 0.005, FIRST_SHARE, 0.005),  # 60 us each
+        (0.028, 0.028, FIRST_SHARE, 0.0093),  # a slow machine
+        (0.090, 0.028, FIRST_SHARE, 0.030),  # it lost its processor, perhaps with the lock
+        (0.004, 0.004, CLOSE_SHARE, 0.005),
+        (0.012, 0.012, CLOSE_SHARE, 0.012),
+        (0.028, 0.028, CLOSE_SHARE, 0.028),
+        (0.500, 0.020, CLOSE_SHARE, 0.040),
+        (0.002, 0.002, OWN_SHARE, 0.010),
+        (0.012, 0.012, OWN_SHARE, 0.034),
+        (0.050, 0.020, OWN_SHARE, 0.100),
+        (0.010, 0.012, OWN_SHARE, 0.034),  # the two clocks differ: the larger one
     ],
 )
-def test_the_interval_follows_from_what_samples_cost(awake, ran, closely, expected):
-    assert interval(100, awake, ran, closely=closely) == pytest.approx(expected, rel=0.05)
+def test_the_interval_follows_from_what_samples_cost(awake, ran, share, expected):
+    assert interval(100, awake, ran, share) == pytest.approx(expected, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("first", "close_seconds", "expected"), [(1, 1.0, 0.0093), (0, 1.0, 0.028), (0, -0.1, 0.080), (1, -0.1, 0.080)]
+)
+def test_the_first_samples_are_the_closest(first, close_seconds, expected):
+    sampler = beside(print)
+    sampler._window = SampleWindow(0.0)
+    sampler._window.samples, sampler._awake, sampler._own_began = 100, 0.028, 0.0
+    sampler._first_left, sampler._close_left = first, close_seconds
+    sampler._set_pace(0.020)
+    assert sampler._interval == pytest.approx(expected, rel=0.05)
 
 
 def test_that_steps_cannot_be_counted_is_said_once(monkeypatch):

@@ -45,9 +45,8 @@ CLOSE_SECONDS: Final = 4.0
 """A program is sampled closely for this long, not counting the stages of compilations, so that the findings do not
 depend on how long it runs. The limit bounds the cost."""
 SHORTEST_INTERVAL: Final = 0.010
-CROWDED_INTERVAL: Final = 0.040
-"""Longest interval while a program is sampled closely on a machine with more to run than processors. The sampler may
-lose its processor there while it holds the interpreter's lock, and the program waits for both."""
+LONGEST_CLOSE_INTERVAL: Final = 0.040
+"""Longest interval while a program is sampled closely."""
 LONGEST_INTERVAL: Final = 0.100
 STAGE_INTERVAL: Final = 0.025
 """Least interval while something is compiled: the ledger has the exact time of stages, and samples only the lines that
@@ -55,10 +54,11 @@ it came from."""
 OWN_SHARE: Final = 0.0035
 """Share of the time for which the sampler may be awake; the interval follows from how long it is awake for a sample. On
 a machine with more to run than processors, that is longer than it runs: the program may wait for the lock meanwhile."""
-CLOSE_SHARE: Final = 0.015
+CLOSE_SHARE: Final = 0.010
 """The same share while the sampler samples closely."""
-CROWDED_RATIO: Final = 2.0
-"""Seconds for which the sampler is awake, over those for which it runs, from which the machine is such a one."""
+FIRST_SHARE: Final = 0.030
+"""The same share for the first `FIRST_SAMPLES` of what is not compiled: short programs need their samples."""
+FIRST_SAMPLES: Final = 100
 _SAMPLES_FOR_PACE: Final = 10
 _STACKS_OF_A_LINE: Final = 16
 """Number of compilations from one line whose stacks are read."""
@@ -118,14 +118,13 @@ def settings_lines(names: Iterable[str]) -> dict[str, SourceLocation]:
     return named_at
 
 
-def interval(samples: int, awake_seconds: float, own_seconds: float, *, closely: bool) -> float:
+def interval(samples: int, awake_seconds: float, own_seconds: float, share: float) -> float:
     """Return the seconds between two samples, from what so many of them have cost: for how long the sampler was awake,
-    and how much CPU time it took."""
+    and how much CPU time it took. `share`: of the time, for which it may be awake."""
     each = max(awake_seconds, own_seconds) / samples
-    if not closely:
-        return min(LONGEST_INTERVAL, max(SHORTEST_INTERVAL, each / OWN_SHARE))
-    longest = CROWDED_INTERVAL if awake_seconds > CROWDED_RATIO * own_seconds else SHORTEST_INTERVAL
-    return min(longest, max(CLOSE_INTERVAL, each / CLOSE_SHARE))
+    if share == OWN_SHARE:
+        return min(LONGEST_INTERVAL, max(SHORTEST_INTERVAL, each / share))
+    return min(LONGEST_CLOSE_INTERVAL, max(CLOSE_INTERVAL, each / share))
 
 
 class StackSampler:
@@ -150,6 +149,7 @@ class StackSampler:
         self._awake = 0.0
         self._interval = CLOSE_INTERVAL
         self._close_left = CLOSE_SECONDS
+        self._first_left = FIRST_SAMPLES
         self._in_stage = False
         self._steps_missed = False
         self._inline: bool | None = None
@@ -287,6 +287,7 @@ class StackSampler:
         if any(passed.values()):
             stage = next((item.stage for item in self._ledger.running() if not item.thread), "")
         self._in_stage = bool(stage)
+        self._first_left -= not stage
         seen = self._interpret(stack, stage, wait)
         share = ran / seconds if ran is not None and seconds > 0 else None
         running = running or bool(wait.held) or (share is not None and share > seen.running_above)
@@ -362,7 +363,10 @@ class StackSampler:
         thread."""
         if self._window.samples >= _SAMPLES_FOR_PACE:
             ran = own - self._own_began
-            self._interval = interval(self._window.samples, self._awake, ran, closely=self._close_left > 0)
+            closely = FIRST_SHARE if self._first_left > 0 else CLOSE_SHARE
+            self._interval = interval(
+                self._window.samples, self._awake, ran, closely if self._close_left > 0 else OWN_SHARE
+            )
 
     def _tick(self, now: float) -> None:
         self._steps.look()
