@@ -64,19 +64,18 @@ class ProgramDifference:
 
     @property
     def sums(self) -> tuple[FigureDifference, ...]:
-        """Figures of the whole programs, by name. Steps are those of each program's hottest loop; None if no loop was
-        found, or if the timed steps do not represent all steps."""
+        """Figures of the whole programs, by name. Steps are those of the hottest loop; None if it is not the same loop
+        of both, or if the timed steps do not represent all steps."""
         ours, theirs = self.before, self.after
-
-        def steps(side: ProgramResult) -> float | None:
-            return side.steps.per_second if side.steps is not None else None
 
         def arrays(side: ProgramResult) -> float | None:
             return side.arrays.peak_bytes if side.arrays is not None else None
 
         return (
             FigureDifference("wall time", ours.wall_seconds, theirs.wall_seconds, "second"),
-            FigureDifference("steps a second", steps(ours), steps(theirs), "rate"),
+            FigureDifference(
+                "steps a second", ours.steps_per_second_of(theirs), theirs.steps_per_second_of(ours), "rate"
+            ),
             FigureDifference("compilations", ours.compile_count, theirs.compile_count),
             FigureDifference("compile time", ours.compile_seconds, theirs.compile_seconds, "second"),
             FigureDifference("most live arrays", arrays(ours), arrays(theirs), "byte"),

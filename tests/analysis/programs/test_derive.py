@@ -90,6 +90,21 @@ def test_a_loop_has_its_rate_and_its_jitter():
     assert made.result(made.steps(3, 0.01)).steps.jitter is None
 
 
+def test_rates_are_compared_of_the_same_loop_alone():
+    """Its lines may have moved. An inner loop that has the number which the outer one had is another loop."""
+
+    def hottest(head, around=(), function="main"):
+        lines = [made.line(head + 1, 0.5, "host_busy", loop=each) for each in (head, *around)]
+        return made.result(*made.steady(3, {"host_busy": 0.5}, lines), made.steps(500, 0.01, head, function))
+
+    outer, inner = hottest(80), hottest(85, around=(80,))
+    assert inner.steps_per_second_of(hottest(87, around=(84,))) == pytest.approx(100.0)
+    assert inner.steps_per_second_of(made.result()) == pytest.approx(100.0)
+    assert outer.steps_per_second_of(hottest(85)) == pytest.approx(100.0)
+    assert outer.steps_per_second_of(inner) is inner.steps_per_second_of(outer) is None
+    assert outer.steps_per_second_of(hottest(80, function="evaluate")) is None
+
+
 def test_copies_are_added_up_by_direction_and_line():
     """In files of 0.1.0 the transfer guard has counted some, without their lines: they are no samples."""
     seen = {"seconds": 0.1, **asdict(made.at(88))}

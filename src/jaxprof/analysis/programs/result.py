@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from jaxprof.analysis.programs.functions import Definition, FunctionCompiles, by_function
-from jaxprof.analysis.programs.steps import PassSeries, StepFigures, loops, pass_series
+from jaxprof.analysis.programs.steps import PassSeries, StepFigures, loops, loops_around, pass_series
 from jaxprof.events import (
     NOWHERE,
     PROGRAM_STATES,
@@ -476,6 +476,19 @@ class ProgramResult:
     def steps(self) -> StepFigures | None:
         """The hottest loop; None if no loop was found."""
         return self.loops[0] if self.loops else None
+
+    def steps_per_second_of(self, other: ProgramResult) -> float | None:
+        """Return the steps per second of the hottest loop; None if that of the `other` program is another loop: of a
+        function of another name, or within another number of loops of it. Lines may have moved."""
+        if self.steps is None:
+            return None
+        same = other.steps is None or self._hottest == other._hottest
+        return self.steps.per_second if same else None
+
+    @cached_property
+    def _hottest(self) -> tuple[str, int]:
+        where = self.loops[0].where
+        return where.function, loops_around(where, self._program.sampled)
 
     def passes_of(self, steps: StepFigures) -> PassSeries | None:
         """Return the timed iterations of one of the `loops`; None if they were not timed by themselves."""

@@ -108,6 +108,17 @@ def loops(
     return tuple(sorted(figures, key=lambda loop: -loop.seconds))
 
 
+def loops_around(where: SourceLocation, sampled: Sequence[ProgramSampled]) -> int:
+    """Return how many loops of its function samples saw around the loop at `where`."""
+    inside = {(site.loop_line, site.last_line) for window in sampled for site in window.sites if _is_in(site, where)}
+    last = max((last for first, last in inside if first == where.line), default=0)
+    return sum(first < (where.line or 0) and last <= end for first, end in inside)
+
+
+def _is_in(site: LoopSite, where: SourceLocation) -> bool:
+    return (site.file, site.function) == (where.file, where.function)
+
+
 def _sampled_seconds(sampled: Sequence[ProgramSampled], taken: Sequence[StepsTaken]) -> dict[SourceLocation, float]:
     """Return how long samples saw the program in each loop, from its first reported step on."""
     first: dict[SourceLocation, float] = {}
