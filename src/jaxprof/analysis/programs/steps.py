@@ -11,7 +11,7 @@ from dataclasses import replace
 from statistics import median
 from typing import Final
 
-from jaxprof.events import ProgramSampled, SourceLocation, StepsCounted, StepsTaken
+from jaxprof.events import LoopSite, ProgramSampled, SourceLocation, StepsCounted, StepsTaken
 from jaxprof.grouping import grouped
 from jaxprof.light_dataclass import dataclass, field
 
