@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import pytest
 
-from jaxprof.light_dataclass import dataclass, field
+from jaxprof.light_dataclass import dataclass, field, frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Point:
     kind: ClassVar[str] = "point"
     x: int
@@ -24,12 +24,12 @@ class Point:
         object.__setattr__(self, "digest", self.x * 10)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Named:
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Placed(Named):
     at: Point = Point(0)
 

@@ -11,12 +11,13 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from jaxprof.errors import FileRefusedError, UsageError, unknown_name
 from jaxprof.files import read_whole, taking_place
+from jaxprof.frozen import frozen
 
 FILE_VARIABLE: Final = "JAXPROF_CONFIG"
 PRESETS: Final = ("quick", "published")
@@ -27,7 +28,7 @@ Value = str | float | tuple[str, ...]
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Setting:
     """One thing that can be set."""
 
@@ -105,7 +106,7 @@ _OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
 """Command → parameter → the setting that is its default. Devices are chosen where it is known which there are."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Config:
     """The settings in force; `values` has only what is set."""
 

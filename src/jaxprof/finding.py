@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY
 from typing import Literal, TypeAlias
 
 from jaxprof.events import SourceLocation
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 
 Scope: TypeAlias = Literal["program", "call", "compile", "profile", "steps", "module"]
 """What a cost is a part of: the wall time of a program, one call of a measured function, one compilation, the devices'
@@ -19,7 +19,7 @@ _NEARLY_ALL = 0.9
 """Share of a cost from which the saving is not clearly less."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """A finding about a program, a job, a measured run, a capture or a compiled module. An unknown cost is None, and
     not 0."""

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Generic, Literal, TypeAlias, TypeVar
+
+from jaxprof.frozen import frozen
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Value = TypeVar("_Value")
@@ -52,7 +53,7 @@ Existence: TypeAlias = Literal["same", "changed", "new", "gone"]
 Paired = TypeVar("Paired")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pair(Generic[Paired]):
     """Things of two sides that belong together; if only one side has one, the other is None."""
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, MutableMapping
-from dataclasses import dataclass
 from typing import Final
+
+from jaxprof.frozen import frozen
 
 INDEX: Final = "JAXPROF_JOB_INDEX"
 COUNT: Final = "JAXPROF_JOB_COUNT"
@@ -22,7 +23,7 @@ OWN_JOBS: Final = "jaxprof-"
 """Prefix of the id of a job that `jaxprof script -n` has started."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JobProcess:
     """One process of a job."""
 
@@ -33,7 +34,7 @@ class JobProcess:
     """The launcher and its id of the job, `slurm-1234.0`; empty if it reports none."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Launcher:
     name: str
     index: str

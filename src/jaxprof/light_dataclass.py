@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import MISSING, FrozenInstanceError
 from dataclasses import field as field
 from operator import attrgetter
-from typing import Any, NoReturn, TypeVar, dataclass_transform
+from typing import Any, NoReturn, TypeVar, dataclass_transform, overload
 
 Class = TypeVar("Class", bound=type[Any])
 _Setter = Callable[[Any, Any], None]
@@ -46,6 +46,18 @@ def dataclass(*, slots: bool, frozen: bool = False, kw_only: bool = False, eq: b
         return finished
 
     return make
+
+
+@overload
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def frozen(cls: Class, /) -> Class: ...
+@overload
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def frozen(*, kw_only: bool = False, eq: bool = True) -> Callable[[Class], Class]: ...
+def frozen(cls: Any = None, /, *, kw_only: bool = False, eq: bool = True) -> Any:
+    """Make a class like `jaxprof.frozen.frozen`, but with methods that all the classes share."""
+    make: Any = dataclass(frozen=True, slots=True, kw_only=kw_only, eq=eq)
+    return make if cls is None else make(cls)
 
 
 def _layout(kind: type) -> tuple[tuple[tuple[str, _Setter, Any, Any], ...], tuple[str, ...], bool]:

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Final
 
 from jaxprof.errors import UsageError
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 from jaxprof.units import bytes_, integer
 
 VARIABLE: Final = "JAXPROF_LIMITS"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limit:
     """The most that is read of one kind of input."""
 

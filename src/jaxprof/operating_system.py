@@ -24,7 +24,7 @@ from types import FrameType
 from typing import Any
 
 from jaxprof.errors import UsageError
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 
 
 def can_run() -> bool:
@@ -139,7 +139,7 @@ _NO_LIMIT = 1 << 60
 """Limits from here on mean none: cgroup v1 writes "no limit" as the largest multiple of a page; 2**60 is an EiB."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryGroup:
     """The group with the least memory limit, and the files that report its use."""
 
@@ -159,7 +159,7 @@ class MemoryGroup:
         return None if used is None else max(0, self.limit_bytes - used)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """The limits of this process's control groups; None if they set none."""
 

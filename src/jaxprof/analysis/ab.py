@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.analysis.run_result import RunResult, result
 from jaxprof.analysis.speedup import AbVersus, compared
 from jaxprof.events import ComparisonPlanned, ResultsCompared, SideSpec, WarningRaised, finite
+from jaxprof.frozen import frozen
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS
 from jaxprof.stats.comparison import MARGIN
@@ -126,7 +126,7 @@ def _load(path: Path) -> list[tuple[KeptLeaf, numpy.ndarray[Any, Any]]] | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AbResult:
     """A whole comparison."""
 

@@ -10,13 +10,13 @@ captures are aligned; the residue of the alignment is the uncertainty of the off
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.timeline import COUNTED_LANES, TEXT_NAME, Timeline, TimelineLane, TimelineOp, read_timeline
 from jaxprof.errors import JaxprofError
+from jaxprof.frozen import frozen
 from jaxprof.session import Session
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _MOST_INSTANCES: Final = 4000
 instances."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Exchanged:
     """What one execution of a collective exchanges, from the HLO of its program."""
 
@@ -43,7 +43,7 @@ class Exchanged:
     """Number of devices that exchange with each other; None for a permute, and if the HLO does not say."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CollectiveEvents:
     """Executions of one collective in the capture of one process. Times are in order, in seconds of Unix time by the
     clock of the process's host."""
@@ -171,7 +171,7 @@ _RESOLUTION: Final = 1e-6
 """Resolution of the clocks in seconds; better fits are considered equal."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arrival:
     """How one process arrives at the instances of a collective."""
 
@@ -196,7 +196,7 @@ class Arrival:
         return fmean(self.by_stretch)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arrivals:
     """Instances of one collective that several processes captured."""
 

@@ -22,7 +22,6 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -30,6 +29,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from jaxprof.errors import JaxprofError
 from jaxprof.files import private_folder, taking_place
+from jaxprof.frozen import frozen
 from jaxprof.session import Run, Session
 from jaxprof.session.log.state import state_folder
 from jaxprof.units import bytes_
@@ -49,7 +49,7 @@ _DISTURBED = frozenset({"busy_machine", "disturbed"})
 """Warnings of runs that reached less than the device can."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MeasuredRate:
     """A rate that a device reached, and the conditions of the measurement."""
 
@@ -212,7 +212,7 @@ def _kept(folder: Path | None) -> dict[str, Rates]:
         return {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Utilisation:
     """What one call or step reaches of one device."""
 

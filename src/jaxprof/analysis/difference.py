@@ -7,15 +7,16 @@ sides are paired by `pairs`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Generic, Literal, TypeAlias, TypeVar
+
+from jaxprof.frozen import frozen
 
 Value = TypeVar("Value")
 Unit: TypeAlias = Literal["", "flop", "byte", "second", "rate"]
 """Unit of a figure; empty for a count, `rate` for a number per second."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compared:
     """Description of a compared figure. Figures in seconds are measured; all others are exact and have no noise."""
 
@@ -55,7 +56,7 @@ TIMES: Final[dict[str, Compared]] = {
 """Phases of a call, by code."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Difference(Generic[Value]):
     """One property of both sides, such as an entry of the environment or the dtype of a kernel; None if a side does not
     have it."""
@@ -71,7 +72,7 @@ class Difference(Generic[Value]):
         return self.before != self.after
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FigureDifference(Difference[float]):
     """One figure of both sides; None is unknown. Its code is an exact fact (`flops`), a phase of a call, a stage of a
     compilation, or a state of a program."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jaxprof.analysis.measured import kernels_of, measured
+from jaxprof.frozen import frozen
 from jaxprof.grouping import totals
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class StackFrame(NamedTuple):
     line: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WeightedStack:
     """A stack and the time spent in its innermost frame."""
 
@@ -168,7 +169,7 @@ BASES: Final = {
 """Quantities that amounts can be, each with its text."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FlameGraph:
     """All frames, and the meaning of their amounts."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from jaxprof.analysis.difference import FACTS, TIMES, Compared, FigureDifference
@@ -24,6 +24,7 @@ from jaxprof.analysis.session_difference import (
     run_difference,
 )
 from jaxprof.errors import UsageError, unknown_name
+from jaxprof.frozen import frozen
 from jaxprof.grouping import paired
 from jaxprof.stats.comparison import LimitState, TimeComparison
 from jaxprof.units import counted
@@ -37,7 +38,7 @@ Program: TypeAlias = "tuple[Session, Run]"
 _LIMIT: Final = re.compile(r"\s*(?P<fact>[a-z_]+)\s*(?::\s*(?P<growth>\d+(?:\.\d+)?)\s*%\s*)?")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GateLimit:
     """Limit on the growth of a fact or a time."""
 
@@ -62,7 +63,7 @@ class GateLimit:
         return f"{self.fact}:{100 * self.growth:g}%" if self.growth else self.fact
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GateBase:
     """What a program is compared with, and how its name was interpreted."""
 
@@ -77,7 +78,7 @@ class GateBase:
     """Whether the working tree has uncommitted changes, for a revision."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GateRow:
     """One limit, applied to one program."""
 
@@ -102,7 +103,7 @@ class GateRow:
         return self.figure.growth
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GateResult:
     """Results of all limits."""
 

@@ -11,7 +11,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +21,7 @@ from jaxprof.analysis.run_result import summaries_over_launches
 from jaxprof.analysis.session_difference import environment_facts, measurement
 from jaxprof.errors import FileRefusedError, unknown_name
 from jaxprof.events import RunSpec
+from jaxprof.frozen import frozen
 from jaxprof.session import Run, Session
 from jaxprof.session.log.reader import OUTLINE, read_outline
 from jaxprof.session_names import EXTENSION
@@ -31,7 +32,7 @@ _LAST_DATE: Final = 253_402_300_799.0
 """Unix time at which the year 9999 ends; a damaged file may hold any number."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HistoryPoint:
     """Result of one run of one session."""
 
@@ -60,7 +61,7 @@ class HistoryPoint:
         return self.path.name.removesuffix(EXTENSION)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MeasurementHistory:
     """History of one measurement: one workload, variant, device kind, parameters, arguments and precision on one
     hardware."""
@@ -74,7 +75,7 @@ class MeasurementHistory:
     """Points in order of time, at least one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LibraryHistory:
     """Histories of a folder."""
 

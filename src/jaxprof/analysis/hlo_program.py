@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from jaxprof.analysis.opener import HOW_TO_COMPILE, modules_of
 from jaxprof.errors import JaxprofError, UsageError, unknown_name
+from jaxprof.frozen import frozen
 
 if TYPE_CHECKING:
     from jaxprof.analysis.memory import MemoryPicture
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _LOAD_AUTOTUNED = "--xla_gpu_load_autotune_results_from"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CompileOptions:
     """The options that apply when jaxprof compiles, as given on the command line, by the names of their parameters."""
 

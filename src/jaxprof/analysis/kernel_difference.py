@@ -14,12 +14,13 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Final, Literal, TypeAlias
 
 from jaxprof.analysis.difference import Difference
 from jaxprof.analysis.measured import MeasuredKernel
+from jaxprof.frozen import frozen
 from jaxprof.grouping import paired
 from jaxprof.hlo.analysis.fingerprint import NUMBERS, Fingerprints, settings_of
 from jaxprof.hlo.analysis.flow import Passage, flow_of
@@ -49,7 +50,7 @@ KernelChange: TypeAlias = Difference[str | float]
 collective or the dimensions of a reduction), or `inside` (the same operations with other constants or connections)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelDifference:
     """A kernel of one module, or a pair of both modules. Seconds are self time in a call, on one device."""
 
@@ -116,7 +117,7 @@ class KernelDifference:
         return "faster" if after.maximum_seconds < before.minimum_seconds else ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelDifferences:
     """Matched kernels of two programs."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import itemgetter
 
 import numpy as np
@@ -31,6 +31,7 @@ from jaxprof.analysis.timeline import (
     kind_of,
 )
 from jaxprof.errors import FileRefusedError
+from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
 from jaxprof.trace.intervals import Coverage, joined
 
@@ -44,7 +45,7 @@ LONGEST_NS = 1 << 56
 _NUMBER = re.compile(r"[-/#_ ]*-?\d+$")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Busy:
     """Total length of some intervals up to any time, whether or not they overlap."""
 
@@ -79,7 +80,7 @@ def _prefix(values: Ints) -> Ints:
     return sums
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaneRow:
     """Intervals in order of their start, in nanoseconds since the start of the timeline."""
 
@@ -125,7 +126,7 @@ class LaneRow:
         return index if index >= 0 else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaneGroup:
     """One stream, or the threads of one pool."""
 
@@ -161,7 +162,7 @@ class LaneGroup:
         return self.labels[int(row.label[index])][0]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lanes:
     """A whole timeline, host lanes first."""
 
@@ -350,7 +351,7 @@ def _summary(title: str, rows: list[LaneRow], kinds: Ints) -> LaneRow:
     return _row(title, 0, kinds, *(column[order] for column in columns), capacity=len(outermost))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NameTotal:
     """The intervals of one name in a range."""
 
@@ -360,7 +361,7 @@ class NameTotal:
     """Nanoseconds within the range, without intervals nested inside."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaneTotals:
     """Totals of a lane in a range."""
 
@@ -461,7 +462,7 @@ def longest_idle(row: LaneRow, before: Stretch | None = None) -> Stretch | None:
     return int(begins[at]), int(ends[at])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class End:
     """An interval in a row of a lane: a match of a search, or one end of a link."""
 
@@ -470,7 +471,7 @@ class End:
     index: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Matches:
     """All intervals that match by their own name or that of their op, in order of their start."""
 

@@ -8,11 +8,12 @@ one device. Shares use self time, so that a loop does not count the kernels insi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.opener import module_of
 from jaxprof.events import CopyTimes, KernelLaunch, KernelsMeasured, KernelTimes, PassTimes
+from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped, totals
 from jaxprof.session import Run, Session
 
@@ -32,7 +33,7 @@ def unnamed_seconds(transfers: Sequence[CopyTimes], unattributed_seconds: Mappin
     return sum(max(0.0, took - copies.get(device, 0.0)) for device, took in unattributed_seconds.items())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MeasuredKernel:
     """One HLO op as measured. Times are in seconds."""
 
@@ -81,7 +82,7 @@ class MeasuredKernel:
         return self.self_seconds / self.calls / len(self.devices) if self.calls else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MeasuredKernels:
     """Kernels of a run according to its capture."""
 
@@ -226,7 +227,7 @@ def _share(reached: float | None, ceiling: float | None) -> float | None:
     return None if reached is None or not ceiling else reached / ceiling
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StageTime:
     """One of XLA's stages, over all threads: stages on parallel threads add up to more than the wall time."""
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.opener import module_of
 from jaxprof.events import BuffersReported, HeldBuffer, MemoryReported
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 from jaxprof.session import Run, Session
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ REQUEST: Final = "request"
 KINDS: Final = ("argument", "output", "temporary", "constant")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryPicture:
     """Memory of one program."""
 

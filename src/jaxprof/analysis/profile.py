@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from statistics import mean, median, quantiles
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.measured import MeasuredKernel, kernels_together, measured
 from jaxprof.errors import JaxprofError
 from jaxprof.events import IdleCause, StepParts, StepsDevice, StepsMeasured, StepTimes
+from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped, totals
 from jaxprof.session import Run, Session
 from jaxprof.session.run import IMPORTED
@@ -44,7 +45,7 @@ _CAUSE_WORTH: Final = 0.05
 """Share of the idle time below which a cause is not named."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeviceSteps:
     """Steps on one device. Times are in seconds; None is unknown."""
 
@@ -135,7 +136,7 @@ _MEMORY_OF: Final = 8
 """Number of programs whose memory is derived, which requires reading their HLO."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProfileProgram:
     """A program that ran during the profile."""
 
@@ -153,7 +154,7 @@ class ProfileProgram:
         return "hlo" in self.run.texts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProfileOverview:
     """Overview of a profile."""
 

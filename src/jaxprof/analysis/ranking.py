@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.kernels import Kernel
 from jaxprof.hlo.analysis.origin import op_path
 
@@ -459,7 +460,7 @@ def _without_common_scope(paths: list[tuple[str, ...]]) -> list[tuple[str, ...]]
     return [shorter[path] for path in paths]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RooflinePoint:
     """One point of the roofline plot, and the kernels that lie on it."""
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -29,6 +29,7 @@ from jaxprof.analysis.speedup import (
 )
 from jaxprof.errors import JaxprofError
 from jaxprof.events import COUNTED_BY_XLA, PHASES, STARTUP_PHASES, CheckReported, DeviceReading, WarningRaised
+from jaxprof.frozen import frozen
 from jaxprof.session import Run, Session
 from jaxprof.stats.comparison import TimeComparison
 from jaxprof.stats.launches import summarise_launches, summarise_run
@@ -47,7 +48,7 @@ COUNTED: Final = "HLO, loops by their trip counts"
 _MOST_NAMED: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunCost:
     """Cost of one call on one device; None means unknown."""
 
@@ -295,7 +296,7 @@ ONCE_PHASES = ("trace", "lower", "compile")
 """Phases that a compiled program pays for once, before its first call."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Versus:
     """A run compared with its baseline."""
 
@@ -307,7 +308,7 @@ class Versus:
     """Number of calls after which the one-time cost is recovered; None if never or unknown."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunResult:
     """Figures of one run. Times are seconds per call; None means unknown or not applicable."""
 

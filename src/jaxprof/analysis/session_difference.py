@@ -10,7 +10,7 @@ only runs of one session, which took turns, can have another.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -20,6 +20,7 @@ from jaxprof.analysis.memory import ASSIGNMENT, KINDS, SCHEDULE, MemoryPicture, 
 from jaxprof.analysis.opener import read_module
 from jaxprof.analysis.run_result import RunCost, module_cost, result, run_cost
 from jaxprof.analysis.speedup import AbVersus, compared, side_versus
+from jaxprof.frozen import frozen
 from jaxprof.grouping import Pair, paired, pairs
 from jaxprof.session import Run, Session
 from jaxprof.stats.comparison import TimeComparison, compare, compare_apart, corrected, refuse
@@ -40,7 +41,7 @@ _MOMENTARY = ("load_average_before", "load_average_after", "other_busy_cores")
 """Settings that describe the moment, not the environment: they always differ."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class PhaseDifference(FigureDifference):
     """A phase of both runs: seconds per call, or per launch for a phase that happens once."""
 
@@ -48,7 +49,7 @@ class PhaseDifference(FigureDifference):
     """What the samples of both prove, the first being the baseline."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProgramDifference:
     """Comparison of two programs. They were timed at different times, and their times prove nothing alone."""
 
@@ -82,7 +83,7 @@ class ProgramDifference:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CollectiveDifference:
     """Collectives of one kind, over groups of one size, in one call."""
 
@@ -104,7 +105,7 @@ class CollectiveDifference:
         return (self.before_count, self.before_bytes) != (self.after_count, self.after_bytes)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModuleDifference:
     """Comparison of two HLO modules. If a side has no readable HLO, everything is None or empty."""
 
@@ -114,7 +115,7 @@ class ModuleDifference:
     facts: tuple[FigureDifference, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunDifference(ModuleDifference):
     """Comparison of two runs; None means unknown on a side. The kernels are those of the modules, or of two captures;
     the facts are all of `FACTS` that at least one side knows."""
@@ -149,7 +150,7 @@ class RunDifference(ModuleDifference):
         return True if True in answers else None if None in answers else False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionDifference:
     """Comparison of two sessions."""
 

@@ -8,10 +8,11 @@ verdict rests on the turns.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Generic, TypeVar
 
 from jaxprof.events import DeviceReading
+from jaxprof.frozen import frozen
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS, RunLaunch
 from jaxprof.stats.comparison import TimeComparison, compare, compare_apart, refuse
@@ -45,7 +46,7 @@ _disturbed: Memo[Disturbed | None] = Memo()
 _times_of: Memo[TimeComparison] = Memo()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Disturbed:
     """A run whose time changes in turns with the other runs of its group."""
 
@@ -101,7 +102,7 @@ def compared(session: Session, baseline: Run, run: Run) -> TimeComparison:
     return _refused(session, replace(times, family=max(1, session.family[baseline.id])), baseline, run)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AbVersus:
     """One side compared with A."""
 

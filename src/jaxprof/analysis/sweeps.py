@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import pairwise
 
 from jaxprof.analysis.run_result import RunResult, result
+from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
 from jaxprof.session import Session
 from jaxprof.stats.comparison import Verdict
 from jaxprof.units import integer
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SweepLine:
     """One variant on one device over ascending sizes; only the points that have a figure."""
 
@@ -28,7 +28,7 @@ class SweepLine:
         return f"{self.variant} {self.device}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Crossover:
     """Where a variant overtakes the baseline or falls behind it: between two sizes at which the order is certain."""
 
@@ -61,7 +61,7 @@ class Crossover:
         return f"{self.label} is {self.verdict} from {parameter} ≈ {integer(rounded)} {between}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SweepGroup:
     """One workload swept over one parameter."""
 

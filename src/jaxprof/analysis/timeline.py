@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.errors import FileRefusedError, JaxprofError
+from jaxprof.frozen import frozen
 from jaxprof.limits import EVENTS
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ TEXT_NAME = "timeline"
 VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TimelineOp:
     """An HLO op that intervals belong to."""
 
@@ -33,7 +34,7 @@ class TimelineOp:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TimelineLane:
     """One row: intervals by start in nanoseconds, and longer intervals first if they begin together."""
 
@@ -64,7 +65,7 @@ class TimelineLane:
         return len(self.starts)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TimelineCounter:
     """A quantity over time: each value holds from its time on. Times ascend, in nanoseconds."""
 
@@ -76,7 +77,7 @@ class TimelineCounter:
     values: list[float]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Timeline:
     """All lanes of a profile on one clock. Its zero is where the profile's own clocks begin: no event comes earlier."""
 

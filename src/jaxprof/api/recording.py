@@ -31,7 +31,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -52,6 +52,7 @@ from jaxprof.events import (
     WarningRaised,
     WorkerStarted,
 )
+from jaxprof.frozen import frozen
 from jaxprof.job_process import JobProcess
 from jaxprof.job_process import job_process as job_process_of_launcher
 from jaxprof.operating_system import refuse_to_run
@@ -205,7 +206,7 @@ def record_cell(path: Path | None, title: str = "cell", name_of: Callable[[str],
     return _start_recording(path, "cell", RecordingOptions(), job_process(), replace_existing=False, cell=cell)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cell:
     """A notebook cell that is being recorded."""
 

@@ -27,7 +27,7 @@ from jaxprof.cli.output import (
     rows_wanted,
     with_urls,
 )
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 
 if TYPE_CHECKING:
     from jaxprof.analysis.explain.model import Explanation
@@ -119,7 +119,7 @@ def print_conclusion(session: Session, place: Path | None, write: Callable[[str]
         write(line)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """What became of a plan."""
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 
 HIDDEN = "nvidia"
 """Platform in the id of an NVIDIA GPU that has no number in JAX."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Device:
     """One device. A field is None if it is unknown, or does not apply."""
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, Final
 
-from jaxprof.light_dataclass import dataclass, field
+from jaxprof.light_dataclass import field, frozen
 
 SCHEMA_MAJOR = 1
 SCHEMA_MINOR = 10
@@ -57,7 +57,7 @@ FLAT: Mapping[str, bool] = {"flat": True}
 """Metadata of a field whose own fields replace it in JSON."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Event:
     """The fields that every event has."""
 
@@ -75,7 +75,7 @@ _PARTS_KEPT = 2
 """Number of last parts shown of a path outside the program's folder: the folder and the file, `flax/linear.py`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SourceLocation:
     """A line of source. Without a file, the location is unknown and false."""
 
@@ -107,7 +107,7 @@ NOWHERE = SourceLocation()
 """An unknown location."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class EnvironmentRead(Event):
     """Versions, devices and settings that the engine's process found. An allow-list, never `os.environ`."""
 
@@ -123,7 +123,7 @@ class EnvironmentRead(Event):
     """Settings that change a measurement: x64, matmul precision, XLA_FLAGS, BLAS and its threads, preallocation."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SourceFile:
     """A source file at the time when it ran."""
 
@@ -133,7 +133,7 @@ class SourceFile:
     """SHA-256 of the contents, in hex."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SourcesRead(Event):
     """The source files of a run, identified by their contents, because a checkout changes the time of a file that it
     does not change."""
@@ -143,7 +143,7 @@ class SourcesRead(Event):
     files: list[SourceFile] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class WarningRaised(Event):
     """A reason, with a hint, why the numbers mean less than they seem to, or something else."""
 
@@ -154,7 +154,7 @@ class WarningRaised(Event):
     advice: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class LogLine(Event):
     """A line that the engine's process wrote to its stdout or stderr."""
 
@@ -164,7 +164,7 @@ class LogLine(Event):
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Heartbeat(Event):
     """The engine's process is alive, even during a long compile. Not written to the log.
 
@@ -179,7 +179,7 @@ last event of a run it would lose the run's end. Texts that must be complete go 
 _CHUNK: Final = "text_chunk"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Header:
     """The first line of a session file."""
 

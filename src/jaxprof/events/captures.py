@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from jaxprof.events.base import Event
-from jaxprof.light_dataclass import dataclass, field
+from jaxprof.light_dataclass import field, frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class KernelLaunch:
     """How a GPU launched a kernel; None for what the profile does not report."""
 
@@ -23,7 +23,7 @@ class KernelLaunch:
     """Occupancy, from 0 to 1."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class KernelTimes:
     """Times of one HLO op on one device, over all its executions."""
 
@@ -45,7 +45,7 @@ class KernelTimes:
     """Launch of the longest kernel; None if the profile does not report it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CopyTimes:
     """The copies in one direction on one device."""
 
@@ -58,7 +58,7 @@ class CopyTimes:
     """Bytes of all copies together; None if one of them does not report its size."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class StepParts:
     """Seconds of a step by kind of activity; they add up to the step."""
 
@@ -69,7 +69,7 @@ class StepParts:
     idle: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class StepTimes:
     """Times of one step on one device."""
 
@@ -86,7 +86,7 @@ class StepTimes:
     is shorter than the others and cannot be compared with them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class IdleCause:
     """What the host did while a device was idle."""
 
@@ -98,7 +98,7 @@ class IdleCause:
     """For the cause `host`, the annotation or Python function that took most of the time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class StepsDevice:
     """Totals of one device over the whole profile."""
 
@@ -114,7 +114,7 @@ class StepsDevice:
     """Causes of the idle time within steps, longest first; empty if unknown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class PassTimes:
     """A phase or pass of the compiler, with the passes inside it."""
 
@@ -127,7 +127,7 @@ class PassTimes:
     children: tuple[PassTimes, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TrustCheck:
     """One checked aspect of a capture."""
 
@@ -138,7 +138,7 @@ class TrustCheck:
     advice: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class HeldBuffer:
     """A slot in the program's memory, described by one of the values that occupy it."""
 
@@ -154,7 +154,7 @@ class HeldBuffer:
     """How many other values occupy the same slot at other times."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CaptureTaken(Event):
     """A profile was recorded, or an existing one was read."""
 
@@ -176,7 +176,7 @@ class CaptureTaken(Event):
     """Path of the raw file; empty if it was not kept."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class KernelsMeasured(Event):
     """Times of HLO ops in a profile, one row for each op on each device."""
 
@@ -192,7 +192,7 @@ class KernelsMeasured(Event):
     """Seconds on each device that belong to no HLO op."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class StepsMeasured(Event):
     """Where the time of each step went; the parts of a step add up to the step."""
 
@@ -206,7 +206,7 @@ class StepsMeasured(Event):
     """Totals by device; empty in sessions of older versions."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CompilePasses(Event):
     """Where the time of a compile went: XLA's phases and passes."""
 
@@ -215,7 +215,7 @@ class CompilePasses(Event):
     tree: PassTimes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TrustReported(Event):
     """Whether a capture can be trusted: one row for each checked aspect."""
 
@@ -225,7 +225,7 @@ class TrustReported(Event):
     rows: list[TrustCheck] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class BuffersReported(Event):
     """The parts of the program's peak memory."""
 

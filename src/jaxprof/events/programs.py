@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from jaxprof.events.base import NOWHERE, Event, SourceLocation
-from jaxprof.light_dataclass import dataclass, field
+from jaxprof.light_dataclass import field, frozen
 
 STAGES = ("trace", "lower", "compile")
 """The stages of a compilation."""
@@ -58,7 +58,7 @@ STOP_WITNESSES = ("state", "standstill", "clock", "pressure")
 """Ways to detect a pause of the process; the values of `ProgramStopped.found_by`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ProgramStarted(Event):
     """The program has started, or its recording has."""
 
@@ -73,7 +73,7 @@ class ProgramStarted(Event):
     """Other options of the recording: the capture window, the function to measure."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class JaxImported(Event):
     """JAX has been imported, and is watched from here on."""
 
@@ -84,7 +84,7 @@ class JaxImported(Event):
     version: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ProcessIdentified(Event):
     """Which process of a multi-process job this is. Sent once JAX knows, which is after the session's header."""
 
@@ -94,7 +94,7 @@ class ProcessIdentified(Event):
     count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class StageRunning(Event):
     """A stage of a compilation has been running for a while. Sent once; screens let the stage's clock tick from then
     on."""
@@ -110,7 +110,7 @@ class StageRunning(Event):
     thread: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SignatureLeaf:
     """One leaf of the arguments of a compiled function, or one static argument."""
 
@@ -134,7 +134,7 @@ class SignatureLeaf:
         return self.bytes is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ProgramArray:
     """An array of a compiled program: a constant, or a donated argument."""
 
@@ -145,7 +145,7 @@ class ProgramArray:
     bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ClosureChange:
     """A closure variable whose value differs from that at the earlier compilation."""
 
@@ -155,7 +155,7 @@ class ClosureChange:
     now: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Compiled(Event):
     """One row of the ledger: one compilation, or `count` similar ones merged into a row."""
 
@@ -218,7 +218,7 @@ class Compiled(Event):
     """Number of compilations in this row."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SampledLine:
     """Time of one user line in a sample window, in one state and kind."""
 
@@ -252,7 +252,7 @@ class SampledLine:
         return SourceLocation(self.file, self.line, self.function)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class LoopSite:
     """A loop around a line, with the line that is executed in the loop's function."""
 
@@ -280,7 +280,7 @@ class LoopSite:
         return SourceLocation(self.file, self.line, self.function)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TimedLine:
     """Exact time of one line of a loop."""
 
@@ -291,7 +291,7 @@ class TimedLine:
     """How many times the line began."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ProgramSampled(Event):
     """Where the main thread was in one sample window, from stack samples and from the compilation stages that JAX
     announces."""
@@ -321,7 +321,7 @@ class ProgramSampled(Event):
     """By option, the user's source line that names it, if there is exactly one such line."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class StepsCounted(Event):
     """Iterations of the program's hottest loop in one sample window."""
 
@@ -345,7 +345,7 @@ PASSES_FOUND_BY = ("monitoring", "number")
 samples."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class StepsTaken(Event):
     """Consecutive iterations of the program's hot loop, without a gap. Those after a gap are another event."""
 
@@ -380,7 +380,7 @@ class StepsTaken(Event):
         return self.began_seconds + sum(self.seconds)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ProgramStopped(Event):
     """The process was paused for a while, and has gone on or ended. A pause that is detected in two ways is reported
     twice."""
@@ -398,7 +398,7 @@ class ProgramStopped(Event):
     processor; others may have had the processor, so this is no pause."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ArraysCounted(Event):
     """The live arrays of the process, and the memory of its devices."""
 
@@ -410,7 +410,7 @@ class ArraysCounted(Event):
     """Bytes in use by each device's allocator; without devices that do not report them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CopiesSeen:
     """Copies of one kind since the last event, so that the rows of a kind add up over the events."""
 
@@ -431,7 +431,7 @@ class CopiesSeen:
         return SourceLocation(self.file, self.line, self.function) if self.file else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TransfersSeen(Event):
     """Copies between host and device that the program did not request explicitly."""
 
@@ -440,7 +440,7 @@ class TransfersSeen(Event):
     rows: list[CopiesSeen] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class EmptyCallTimed(Event):
     """How long a call of a compiled function that computes next to nothing takes with the program's Python and JAX, on
     this machine."""
@@ -455,7 +455,7 @@ class EmptyCallTimed(Event):
     """Python's numbers among them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CaptureWindow(Event):
     """The profiler was switched on or off in the running program, or the capture failed."""
 
@@ -468,7 +468,7 @@ class CaptureWindow(Event):
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Note:
     """Something that was not recorded, and why."""
 
@@ -478,7 +478,7 @@ class Note:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ProgramEnded(Event):
     """The program is over."""
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from jaxprof.events.base import FLAT, Event, Scalar
-from jaxprof.light_dataclass import dataclass, field
+from jaxprof.light_dataclass import field, frozen
 
 if TYPE_CHECKING:
     from jaxprof.errors import JaxprofError
@@ -19,7 +19,7 @@ DEFAULT_LAUNCHES = 3
 """Fresh processes for each run."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RunSpec:
     """Which variant of which workload is run, where, and how it is measured."""
 
@@ -71,7 +71,7 @@ class RunSpec:
         return DEFAULT_BUDGET_SECONDS if self.budget_seconds is None else self.budget_seconds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RunPlanned(Event):
     """A run joined the queue. In the log, the fields of `spec` are fields of the event."""
 
@@ -83,7 +83,7 @@ class RunPlanned(Event):
     and in sessions of schema 1.6 and before."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class WorkerStarted(Event):
     """The engine's process for this run has started."""
 
@@ -96,7 +96,7 @@ class WorkerStarted(Event):
     """Number of the launch, from 1: a run of several launches has a fresh process for each."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RevisionRead(Event):
     """The git revision of the user's file that a run measures, read when the run began."""
 
@@ -110,7 +110,7 @@ class RevisionRead(Event):
     """Whether tracked files had changes that were not committed; None if git took too long to answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class PhaseStarted(Event):
     """A phase began; screens let its clock tick from here."""
 
@@ -121,7 +121,7 @@ class PhaseStarted(Event):
     `dispatch`)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class PhaseEnded(Event):
     """A phase ended. For a sampled phase (`run`, transfers), `seconds` is the duration of the whole sampling."""
 
@@ -136,7 +136,7 @@ class PhaseEnded(Event):
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SamplesTaken(Event):
     """Raw samples in seconds a call: each is the time of `calls_per_sample` calls, divided by their number."""
 
@@ -154,7 +154,7 @@ class SamplesTaken(Event):
     after they have settled."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TurnAwaited(Event):
     """The engine is warm and waits for its turn. Not written to the log."""
 
@@ -164,7 +164,7 @@ class TurnAwaited(Event):
     """Duration of one sample in seconds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ProgressMade(Event):
     """Progress of the current run; `fraction` is the used share of its time budget, from 0 to 1."""
 
@@ -175,7 +175,7 @@ class ProgressMade(Event):
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TextRecorded(Event):
     """A text of the run: `jaxpr`, `stablehlo`, `hlo`, `timeline`... A long text is stored once, by content hash."""
 
@@ -189,7 +189,7 @@ class TextRecorded(Event):
     """Length of the whole text in UTF-8 bytes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TextChunk(Event):
     """One piece of a long text: zlib-compressed, base64, at most 256 KiB. Decoded only when the text is shown."""
 
@@ -201,7 +201,7 @@ class TextChunk(Event):
     data: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CostReported(Event):
     """The cost of one call from a source other than the client: the estimate of a workload that is not compiled as a
     whole. Older versions wrote XLA's cost analysis here, which counts the body of a loop once; readers ignore it."""
@@ -214,7 +214,7 @@ class CostReported(Event):
     source: str = COUNTED_BY_XLA
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class MemoryReported(Event):
     """Memory of the compiled program (`memory_analysis`), and of the allocator (accelerators only)."""
 
@@ -232,7 +232,7 @@ class MemoryReported(Event):
     allocator_limit_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CheckReported(Event):
     """Whether the result of a run is correct."""
 
@@ -261,7 +261,7 @@ class CheckReported(Event):
     worst_expected: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CompileObserved(Event):
     """One stage of one compilation that JAX announced; op-by-op variants have many."""
 
@@ -273,7 +273,7 @@ class CompileObserved(Event):
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class DeviceReading(Event):
     """One live reading of one device; None for values that the device does not report."""
 
@@ -297,7 +297,7 @@ class DeviceReading(Event):
     """Processes that use the device: pid, name, user, memory_bytes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RunFinished(Event):
     """The engine's final event of a run."""
 
@@ -318,7 +318,7 @@ class RunFinished(Event):
         return cls(run=run, status=status, error=why.what, advice=why.hint)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RunClosed(Event):
     """Closes a run in the log with its summary, so that listing sessions does not require folding them."""
 
@@ -350,7 +350,7 @@ class RunClosed(Event):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SessionClosed(Event):
     """The writer ended normally; a session without this event was interrupted, or is still being written."""
 
@@ -360,7 +360,7 @@ class SessionClosed(Event):
     """`finished`, `interrupted`, or the name of the signal."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SideSpec:
     """What distinguishes one side of a comparison, in addition to its run's own spec."""
 
@@ -384,7 +384,7 @@ class SideSpec:
     """With `--git`, whether the side's files differ from `commit`; otherwise None."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ComparisonPlanned(Event):
     """A comparison was planned. `run` is the run of the first side, A; the other sides' runs have it as baseline."""
 
@@ -404,7 +404,7 @@ class ComparisonPlanned(Event):
     """Differences between the sides, in words."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ResultsCompared(Event):
     """How far the result of a side is from its baseline's, array by array."""
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from jaxprof.facts.units import OBJECT, TEXT, Unit, plain
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,7 +49,7 @@ _paths: Final[WeakKeyDictionary[Callable[[Any], Any], str]] = WeakKeyDictionary(
 """Path that a function from `at` reads."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fact(Generic[Row]):
     """One figure, name or text that can be known of a row, and its column in every table."""
 
@@ -180,14 +180,14 @@ class SessionFile:
         return Library().name_of(self.path)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Repeated:
     """A column that has the same value in each row of a part."""
 
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Encoded:
     """A column with few different texts: `texts[index]` for each index."""
 
@@ -199,7 +199,7 @@ Part = Mapping[str, "Sequence[Any] | np.ndarray[Any, Any] | Repeated | Encoded"]
 """Rows of a relation, column by column. In a list of values None is NULL."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Relation:
     """A table of rows that a session has, all with the same facts."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.facts import RUN, Encoded, Fact, Part, Relation, Repeated, SessionFile, at, columns, within
 from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, NUMBERS, SECONDS, SHARE, TEXT, TRUTH
+from jaxprof.frozen import frozen
 from jaxprof.units import UNKNOWN, seconds
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ COPIES: Final[tuple[Fact[CopyTimes], ...]] = (
 """Facts of the copies of a capture."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CaptureCheck:
     """A check of a capture, with the kind of the capture."""
 
@@ -95,7 +95,7 @@ TRUST: Final[tuple[Fact[CaptureCheck], ...]] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PassRow:
     """A node in the tree of a compile."""
 
@@ -134,7 +134,7 @@ PASSES: Final[tuple[Fact[PassRow], ...]] = (
 """Facts of the phases and passes of a compile."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _RunItem:
     """One of several items of a run, such as a step or a pass."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from jaxprof.analysis.explain.model import command, program_verified, run_verified
@@ -15,10 +15,11 @@ from jaxprof.facts import SENTENCE, Fact, Relation, SessionFile, at, within
 from jaxprof.facts.programs import OF_FINDING, text_of
 from jaxprof.facts.units import TEXT, TRUTH
 from jaxprof.finding import Finding
+from jaxprof.frozen import frozen
 from jaxprof.session import Run, Session
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Row:
     """A finding with its source: `program`, `hlo` or `measurement`."""
 

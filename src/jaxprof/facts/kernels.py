@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.facts import RUN, Fact, Relation, at, columns, within
@@ -23,6 +22,7 @@ from jaxprof.facts.units import (
     TEXT,
     TRUTH,
 )
+from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
 from jaxprof.units import UNKNOWN, percent
 
@@ -120,7 +120,7 @@ MEASURED: Final[tuple[Fact[MeasuredKernel], ...]] = (
 """Facts of a kernel in a capture, except its name."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelRow:
     """A kernel of a run, from its HLO, from a capture, or from both."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.facts import RUN, Fact, Relation, SessionFile, at, column, columns, within
 from jaxprof.facts.units import BYTES, COUNT, INDEX, NUMBER_BY_NAME, NUMBERS, OBJECT, ROWS, TEXT, TRUTH
+from jaxprof.frozen import frozen
 from jaxprof.grouping import thinned
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ MEMORY: Final[tuple[Fact[MemoryPicture], ...]] = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _BufferRow:
     run: Run
     picture: MemoryPicture

@@ -27,7 +27,7 @@ from jaxprof.facts.units import (
     Unit,
 )
 from jaxprof.finding import Finding
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 from jaxprof.session import Run
 
 LINES_KEPT: Final = 100
@@ -36,7 +36,7 @@ COUNTS_KEPT: Final = 200
 """Most counts of the live arrays in the JSON; of more, evenly spaced ones."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProgramRow:
     """One of several items of a program: a compilation, a finding, a copy, a state or a line."""
 

@@ -6,7 +6,6 @@ The phases of a program are the sums over all its compilations, and its warnings
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.memory import peak_memory
@@ -27,6 +26,7 @@ from jaxprof.facts.units import (
     TEXT,
     TRUTH,
 )
+from jaxprof.frozen import frozen
 from jaxprof.session import Run, RunEnd, Session
 from jaxprof.session.run import IMPORTED
 from jaxprof.text import json_text
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunRow:
     """A run with its results and its outcome."""
 

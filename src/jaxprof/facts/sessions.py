@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
@@ -11,6 +10,7 @@ from jaxprof.events import DeviceReading, EnvironmentRead
 from jaxprof.events.base import session_state, with_failures
 from jaxprof.facts import RUN, Fact, Part, Relation, Repeated, SessionFile, at, within
 from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, MOMENT, NUMBER, OBJECT, SECONDS, SHARE, TEXT, TRUTH
+from jaxprof.frozen import frozen
 from jaxprof.session import Phase, Run, Session
 
 
@@ -69,7 +69,7 @@ SESSIONS: Final = Relation(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _PhaseRow:
     run: Run
     launch: int | None
@@ -143,7 +143,7 @@ SAMPLES: Final = Relation(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _ReadingRow:
     at_seconds: float
     reading: DeviceReading

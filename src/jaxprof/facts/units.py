@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, Literal
 
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 from jaxprof.units import UNKNOWN, bytes_, integer, percent, ratio, scaled, seconds
 
 SqlType = Literal["VARCHAR", "DOUBLE", "BIGINT", "BOOLEAN", "TIMESTAMP"]
@@ -21,7 +21,7 @@ def plain(cell: Any) -> str:
     return str(cell)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unit:
     """The unit of a value, with its types and its format."""
 

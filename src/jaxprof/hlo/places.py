@@ -8,13 +8,13 @@ comments. They are removed from the text of the latter two, which is then shorte
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.origin import HloSourceLocation
 from jaxprof.hlo.read.syntax import unquote
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LineOrigin:
     """What a line says about where it came from."""
 

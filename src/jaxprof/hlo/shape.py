@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from typing import Final
 
+from jaxprof.frozen import frozen
 from jaxprof.hlo.read.syntax import COMMENT
 from jaxprof.text import whole_number
 
@@ -38,7 +38,7 @@ DTYPE_BITS: Final[dict[str, int]] = {
 """Significant bits of one element, by XLA's lower-case primitive type name (`xla_data.proto`, `PrimitiveType`)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """Order of an array in memory: the part of a shape in braces."""
 
@@ -54,7 +54,7 @@ class Layout:
     """The layout as written, without the braces."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shape:
     """Type of a value. Equal shapes with different layouts are different.
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Final, NamedTuple
 
+from jaxprof.frozen import frozen
 from jaxprof.hlo.read.syntax import STRING, unquote
 
 _BLOCK: Final = 1 << 16
@@ -76,7 +76,7 @@ class Source:
         return lines
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """A place that could not be read, and what was expected there. The rest of the module is still read."""
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.facts import Relation, SessionFile
+from jaxprof.frozen import frozen
 from jaxprof.limits import QUERY_MEMORY, QUERY_TIME, unbound
 from jaxprof.operating_system import python_words
 from jaxprof.query.columnar import arrow_schema, arrow_table, clean_text
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from jaxprof.session import Session
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AskedSession:
     """A session that a query reads. The column `session` has the name of its file, or its path if two have one name."""
 

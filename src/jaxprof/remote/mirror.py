@@ -14,13 +14,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from jaxprof.errors import FileRefusedError, MissingFileError, StorageError, UsageError, system_words
 from jaxprof.files import PARTIAL, open_regular, private_folder
+from jaxprof.frozen import frozen
 from jaxprof.limits import FETCH_TIME, FETCHED, FETCHED_FILES
 from jaxprof.remote.place import REFUSED, URLS, RemotePlace
 from jaxprof.session.log.state import FETCHED_FROM, fetched_folder
@@ -62,7 +62,7 @@ class StoreFailure(FileRefusedError):
         self.words = words
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredFile:
     """A file in a listing of the store."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from jaxprof.errors import UsageError
 from jaxprof.files import with_home
+from jaxprof.frozen import frozen
 from jaxprof.redaction import REDACTED, url_secrets, without_url_secrets
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?:::[^\s:]+)*://\S")
@@ -35,7 +35,7 @@ def path_here(path: str | Path, instead: str) -> Path:
     return with_home(path)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RemotePlace:
     """A file or a folder in a store."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.analysis.ab import AbResult, ab_results
@@ -38,6 +38,7 @@ from jaxprof.facts.units import (
     TRUTH,
     Unit,
 )
+from jaxprof.frozen import frozen
 from jaxprof.grouping import Pair
 from jaxprof.report.program_words import words
 from jaxprof.report.renderers import WIDE, Headline, Piece, Prose, Table, report_lines
@@ -542,7 +543,7 @@ def _all_differences(result: AbResult, versus: AbVersus) -> Iterator[Piece]:
     yield from _apart(named(table, "A", versus.label) for table in (environment_table(difference), *exact, *times))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Compared:
     """A side compared with A, with everything that differs between the two."""
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.grouping import totals
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 from jaxprof.report.renderers import WIDTH, wrap
 from jaxprof.text import safe
 from jaxprof.units import counted, parts_of, percent, seconds, whole_percents
@@ -47,7 +47,7 @@ _STATES: Final = {
 """Words for states and phases in a sentence. Those that are not listed go by their own names."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Conclusion:
     """What costs most, how sure that is, and what to do."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +12,7 @@ from jaxprof.events import DeviceReading, Scalar
 from jaxprof.facts import Fact, at, column, within
 from jaxprof.facts.sessions import READING
 from jaxprof.facts.units import BYTES, COUNT, INDEX, NUMBER, NUMBERS, OBJECT, ROWS, TEXT, TRUTH
+from jaxprof.frozen import frozen
 from jaxprof.report.renderers import WIDTH, Table, text_lines, wrap
 from jaxprof.text import safe
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jaxprof.devices.targets.machine import Chip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListedDevice:
     """A device with its current reading."""
 

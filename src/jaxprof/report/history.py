@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -11,6 +11,7 @@ from jaxprof.analysis.difference import Difference
 from jaxprof.analysis.history import HistoryPoint, LibraryHistory, MeasurementHistory
 from jaxprof.facts import Fact, at, column, pick, within
 from jaxprof.facts.units import BY_NAME, COUNT, LIST, NUMBER, NUMBER_BY_NAME, ROWS, TEXT, TRUTH
+from jaxprof.frozen import frozen
 from jaxprof.report.comparison import ENVIRONMENT
 from jaxprof.report.renderers import WIDTH, Headline, Prose, Table, report_lines, text_lines, to_csv_text, wrap
 from jaxprof.report.runs import parameters_text
@@ -74,7 +75,7 @@ def outcome(series: MeasurementHistory) -> str:
     return f"{counted(len(series.points) - wrong, 'point')}{aside}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PointRow:
     """A point of a measurement, as a row of a table."""
 

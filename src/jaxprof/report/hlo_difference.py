@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final
 
 from jaxprof.analysis.session_difference import ModuleDifference, module_difference
 from jaxprof.facts import Fact, at, recorder, within
 from jaxprof.facts.units import LIST, ROWS, TEXT, TRUTH
+from jaxprof.frozen import frozen
 from jaxprof.grouping import Pair
 from jaxprof.hlo.analysis.text_difference import ComputationLines, TextDifference, text_difference
 from jaxprof.hlo.model import Instruction, Module
@@ -112,7 +112,7 @@ _SIDES: Final[tuple[Fact[Any], ...]] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Difference:
     before: Module
     after: Module

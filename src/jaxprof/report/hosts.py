@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from jaxprof.analysis.arrivals import Arrival, Arrivals
@@ -14,6 +13,7 @@ from jaxprof.facts import SENTENCE, Fact, at
 from jaxprof.facts.processes import FIGURES, PART_SECONDS
 from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, SHARE, TEXT
 from jaxprof.finding import Finding
+from jaxprof.frozen import frozen
 from jaxprof.report.renderers import Headline, Piece, Prose, Table, report_lines
 from jaxprof.text import safe
 from jaxprof.units import counted, percent, scaled, seconds
@@ -84,7 +84,7 @@ def _report(job: JobFigures) -> Iterator[Piece]:
         yield from ("", *_arrivals(job.arrivals), "", *_collectives(job.collectives))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Cause:
     """One cause, with its part of the wall time."""
 

@@ -9,7 +9,7 @@ wait for the last kernel.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +17,7 @@ from jaxprof.analysis.ranking import KernelCeilings, KernelGroup, Ranked, Rankin
 from jaxprof.facts import Fact, at, column, within
 from jaxprof.facts.kernels import NAME, RANKED, places_text
 from jaxprof.facts.units import SECONDS, SHARE, plain
+from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.kernels import kernels, stream
 from jaxprof.hlo.analysis.notices import NOT_OPTIMISED, notices, outline
 from jaxprof.report.renderers import Table, joined, text_lines
@@ -100,7 +101,7 @@ SHOWN: Final = ("name", "kind", "inside", "times", "flops", "bytes", "least", "b
 """Columns of the list as text, by their names in `COLUMNS`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelOptions:
     """Which kernels are listed, and in which order."""
 

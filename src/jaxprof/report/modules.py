@@ -6,13 +6,13 @@ Least times come from the ceilings and links of a device and are called lower bo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.facts import SENTENCE, Fact, at, column, optional, pick, within
 from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, TEXT, TRUTH
+from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.barriers import barriers
 from jaxprof.hlo.analysis.collectives import collectives
 from jaxprof.hlo.analysis.findings import findings
@@ -228,7 +228,7 @@ _ON_A_GPU = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CollectiveRow:
     """A collective with its exchange over the links."""
 

@@ -15,7 +15,7 @@ from jaxprof.analysis.programs.functions import FunctionCompiles
 from jaxprof.analysis.programs.result import NOT_SEEN, ProgramResult, states_by_column
 from jaxprof.facts import Fact, at, column, pick
 from jaxprof.facts.programs import COMPILES, LINES, ProgramFact, ProgramRow, rows_of, share
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 from jaxprof.report.program_words import (
     ARGV_WIDTH,
     cache,
@@ -132,7 +132,7 @@ FUNCTIONS: Final[tuple[ProgramFact, ...]] = (
 """Columns of the compile ledger by function; the reasons are below each."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TimeLineRow:
     """A state of the main thread in the time line, or the wall time below all states."""
 

@@ -18,7 +18,7 @@ from typing import Any, Final, Generic
 
 from jaxprof.facts import Fact, Row, columns, within
 from jaxprof.facts.units import TEXT, plain
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 from jaxprof.text import columns as terminal_columns
 from jaxprof.text import json_text, safe, safe_lines, shorten
 from jaxprof.units import UNKNOWN
@@ -241,7 +241,7 @@ def remembering(show: Callable[[Any], str]) -> Callable[[Any], str]:
     return shown
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table(Generic[Row]):
     """Rows under columns. Rows from an iterator are printed as they come, and can be read once."""
 
@@ -297,7 +297,7 @@ def joined(key: str, facts: Iterable[Fact[Row]], parts: Iterable[tuple[str, Iter
     return Table([of_part, *within(itemgetter(1), facts)], rows)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prose:
     """A paragraph of a report."""
 
@@ -308,7 +308,7 @@ class Prose:
     """How much further its other lines are indented in text."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Headline:
     """A heading inside a report."""
 

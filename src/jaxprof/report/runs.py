@@ -6,7 +6,7 @@ Reports show a selection of the facts of a run, CSV all of them.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Final
 
@@ -16,6 +16,7 @@ from jaxprof.errors import UsageError
 from jaxprof.events import Scalar, WarningRaised
 from jaxprof.facts import Fact, at, column, pick
 from jaxprof.facts.runs import RUNS, RunRow, interval_text, run_rows
+from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped as grouped_by_key
 from jaxprof.report.renderers import Headline, Piece, Prose, Table, to_csv_text
 from jaxprof.session import Run, Session
@@ -25,7 +26,7 @@ from jaxprof.workloads import built_in
 from jaxprof.workloads.model import Published
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunGroup:
     """Runs that can be compared with each other: those of one workload with one set of parameters, or the sides of one
     measured comparison."""

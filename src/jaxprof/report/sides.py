@@ -6,7 +6,6 @@ Everything that shows a session with a measured comparison uses these: `compare`
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from jaxprof.analysis.ab import AbResult
@@ -16,6 +15,7 @@ from jaxprof.events import ResultsCompared, SideSpec
 from jaxprof.facts import Fact, at
 from jaxprof.facts.runs import interval_beside
 from jaxprof.facts.units import COUNT, INDEX, LIST, NUMBER, OBJECT, RATIO, ROWS, SHARE, TEXT, TEXT_BY_NAME, TRUTH
+from jaxprof.frozen import frozen
 from jaxprof.report.renderers import Piece, Prose
 from jaxprof.stats.comparison import TimeComparison, more_launches
 from jaxprof.units import and_more, counted, percent, seconds
@@ -155,7 +155,7 @@ VERSUS: Final[tuple[Fact[AbVersus], ...]] = (
 """A side compared with A."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SideRow:
     """A side with its result, and its description in the session."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -18,6 +17,7 @@ import pyarrow.parquet as parquet
 from jaxprof.errors import FileRefusedError, JaxprofError, system_words
 from jaxprof.facts.processes import ProcessFile
 from jaxprof.files import taking_place
+from jaxprof.frozen import frozen
 from jaxprof.operating_system import processors, safe_path_of_children
 from jaxprof.query.columnar import arrow_table
 from jaxprof.rollup import ENDING, FOLDER
@@ -30,7 +30,7 @@ from jaxprof.session_names import process_number
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RollUpReport:
     """Result of making the roll-up of one session."""
 

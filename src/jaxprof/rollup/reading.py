@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -26,6 +26,7 @@ from jaxprof.analysis.jobs.figures import Array, LoopWindows, ProcessFigures
 from jaxprof.errors import system_words
 from jaxprof.facts.processes import PROCESSES
 from jaxprof.files import taking_place
+from jaxprof.frozen import frozen
 from jaxprof.limits import PROCESSES as PROCESSES_READ
 from jaxprof.limits import QUERY_TIME, bounded_memory
 from jaxprof.query.connection import connect
@@ -43,7 +44,7 @@ WINDOWS_OF_MANY: Final = 40
 """Most sample windows of a process after windows are merged."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RolledUp:
     """The roll-up of one process: columns of the table `processes`."""
 
@@ -106,7 +107,7 @@ def files_of(folder: Path, table: str) -> list[Path]:
     return []
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RollUps:
     """The roll-ups of a job. Files that cannot be read, or do not hold their table, are left out with a notice."""
 

@@ -15,11 +15,11 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from jaxprof.errors import UsageError, WorkerError, system_words
+from jaxprof.frozen import frozen
 from jaxprof.operating_system import python_words
 from jaxprof.runner.interpreter import Interpreter
 
@@ -31,7 +31,7 @@ _EXAMPLE: Final = "jaxprof open --seconds 2 localhost:9999, if it called jax.pro
 _LISTENS_ELSEWHERE: Final = "Is the program still running, and did it call jax.profiler.start_server with this port?"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Address:
     """Address of a profiler server."""
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from jaxprof.errors import WorkerError, system_words
 from jaxprof.files import LineBuffer
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 from jaxprof.limits import LINE, unbound
 from jaxprof.operating_system import MOUNT, numbers_at
 from jaxprof.text import last_words
@@ -81,7 +81,7 @@ _BYTES_SHOWN = 200
 """Number of bytes shown in the log of a line that is not an event."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pipes:
     """The two pipes between us and a child, each with its reading and its writing end."""
 

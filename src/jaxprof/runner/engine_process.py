@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -35,6 +35,7 @@ from jaxprof.engine.protocol.request import (
     Request,
 )
 from jaxprof.errors import UsageError, WorkerError
+from jaxprof.frozen import frozen
 from jaxprof.operating_system import python_words, refuse_to_run
 from jaxprof.reaper import REAPER
 from jaxprof.runner.child import ChildProcess, Pipes
@@ -197,7 +198,7 @@ def _answer(line: bytes) -> EngineAnswer:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Devices:
     """The data of the answer to a `DevicesRequest`."""
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from jaxprof.errors import UsageError
 from jaxprof.files import with_home
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 
 OLDEST_PYTHON = (3, 11)
 _PROBE = """
@@ -31,7 +31,7 @@ print(json.dumps({"python": list(sys.version_info[:3]), "jax": version("jax")}))
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Interpreter:
     """A Python that can run the engine."""
 

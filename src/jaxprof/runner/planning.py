@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from jaxprof.devices.targets.machine import Target
 from jaxprof.engine.protocol.request import OpenTraceRequest
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.events import DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES, ComparisonPlanned, RunSpec, Scalar
+from jaxprof.frozen import frozen
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.workloads.model import Parameter, VariantInfo, WorkloadInfo, worth_running
 from jaxprof.workloads.specs import split_shard
@@ -19,7 +20,7 @@ SWEEP_POINTS = 9
 SWEEP_LIMIT = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class PlannedRun:
     """One run to be made. Plans with equal fields are different runs: identity distinguishes them."""
 
@@ -52,7 +53,7 @@ class PlannedRun:
     and no block after it; None: as long as its launches take."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class PlanOptions:
     """Options that apply to all runs of a plan."""
 

@@ -25,7 +25,7 @@ from jaxprof.engine.protocol import encode_request
 from jaxprof.engine.protocol.recording import CaptureRequest, RecordingOptions
 from jaxprof.errors import UsageError, WorkerError
 from jaxprof.files import with_home, write_all
-from jaxprof.light_dataclass import dataclass, field
+from jaxprof.light_dataclass import field, frozen
 from jaxprof.operating_system import refuse_to_run
 from jaxprof.runner.child import OUT_OF_MEMORY, ChildProcess, Pipes
 
@@ -43,7 +43,7 @@ RECORDED_AGAIN: Mapping[str, type | tuple[type, ...]] = {
 """Options of a recording that a rerun has again, with their types."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ProgramCommand:
     """The program to run, as a user would type it after `python`."""
 

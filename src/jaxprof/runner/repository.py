@@ -7,13 +7,13 @@ import os
 import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jaxprof.errors import UsageError
 from jaxprof.events import RevisionRead
 from jaxprof.files import with_home
+from jaxprof.frozen import frozen
 from jaxprof.reaper import TemporaryFolder
 
 PATIENCE_SECONDS = 2.0
@@ -34,7 +34,7 @@ _RUNS_NOTHING = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=fal
 """Options that disable the programs a repository's own configuration could name, whatever git is asked."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Repository:
     """The repository that holds a target."""
 
@@ -111,7 +111,7 @@ def is_file(place: str) -> bool:
     return place.endswith(".py") or "/" in place
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """The result of a git command."""
 
@@ -148,7 +148,7 @@ def git(folder: Path, *words: str, seconds: float | None = None) -> Answer:
     return Answer(None, lines[0].removeprefix("fatal: "), " ".join(lines[1:]))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Revision:
     """A revision of the repository that holds a target."""
 

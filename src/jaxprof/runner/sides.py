@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from jaxprof.analysis.ab import difference
 from jaxprof.engine.protocol.request import KeptLeaf
 from jaxprof.errors import UsageError, WorkerError
 from jaxprof.events import ComparisonPlanned, RunSpec, SideSpec
+from jaxprof.frozen import frozen
 from jaxprof.private import kept_value
 from jaxprof.runner.engine_process import describe_inputs
 from jaxprof.runner.interpreter import Interpreter, find_interpreter
@@ -34,7 +35,7 @@ LAUNCH_SECONDS = 1.5
 beside a neighbour that works in bursts, a launch had nine pairs of blocks and was known to 5 to 20 %."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ComparedSide:
     """One side of a comparison: a target with everything that it is run with."""
 
@@ -71,7 +72,7 @@ class ComparedSide:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SideOptions:
     """Options that all sides have in common."""
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from jaxprof import events as e
 from jaxprof.events.base import unfinished
-from jaxprof.light_dataclass import dataclass, field
+from jaxprof.light_dataclass import dataclass, field, frozen
 
 IMPORTED: Final = "imported"
 """Value of `how` for the runs of an imported profile."""
@@ -44,7 +44,7 @@ class Series:
     calls_per_sample: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Turn:
     """The samples of one turn of the steady run, in seconds a call."""
 
@@ -70,7 +70,7 @@ class RunLaunch:
     """Seconds of each call measured alone, before the first turn."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunEnd:
     """The end of a run. `status` is one of `events.STATUSES`, or `interrupted`; `queued` and `running` only in one
     that is still being written."""

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from jaxprof.frozen import frozen
 from jaxprof.stats.location import Location, Spread, bounded_exp, launch_mean, location
 from jaxprof.stats.turns import Block, LaunchBlocks, middle, not_times
 from jaxprof.units import UNKNOWN, counted, ratio_interval
@@ -41,7 +42,7 @@ Measured = Literal["in turns", "launches in turns", "apart"]
 times."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TimeComparison:
     """Ratio of the times of the baseline and of `other`, with its interval and its verdict."""
 

@@ -14,10 +14,11 @@ observations in an autocorrelated time series", 1946), which serves for few. Too
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from jaxprof.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +33,7 @@ FEWEST_VALUES = 5
 """With fewer independent values the error is not known."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spread:
     """The error of an estimate from one source: its standard error and its degrees of freedom."""
 
@@ -45,7 +46,7 @@ class Spread:
         return self.standard_error * t_quantile((1 + confidence) / 2, self.degrees)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Location:
     """A trimmed mean, in the values' unit."""
 
@@ -54,7 +55,7 @@ class Location:
     """Error of the value; None if the values amount to fewer than `FEWEST_VALUES` independent ones."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaunchMean:
     """The mean of the values of several launches, in the values' unit."""
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from jaxprof.frozen import frozen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +34,7 @@ _DEEPEST_SHARE = 0.25
 """A valley holds at most this share of what the lesser mode holds: shallower ones are shoulders."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Modes:
     """Two clusters of samples, in seconds."""
 

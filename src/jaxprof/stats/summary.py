@@ -9,8 +9,9 @@ each draw, whatever n is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from jaxprof.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,7 @@ _NORMAL_CONSISTENCY = 1.4826
 """MAD × this estimates the standard deviation of normal noise (Rousseeuw & Croux, 1993)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class MedianTime:
     """The median call, in seconds. `low` and `high` bound it with 95 % confidence; None if there is too little."""
 
@@ -55,7 +56,7 @@ class MedianTime:
         return None if self.low is None or self.high is None else (self.low, self.high)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Summary(MedianTime):
     """A summary of samples in seconds."""
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from jaxprof.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -47,7 +48,7 @@ MOST_SAMPLES = 10_000
 """Largest number of samples of a side over all launches."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """Successive calls of one side, made while no other side ran."""
 
@@ -69,7 +70,7 @@ class Block:
         return middle(self.seconds)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaunchBlocks:
     """The blocks of one launch (a fresh process for each side), in the order measured."""
 
@@ -156,7 +157,7 @@ def balanced_order(sides: int, blocks: int, seed: int = 0) -> tuple[int, ...]:
     return tuple(order[: sides * blocks])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnPlan:
     """The turns of one launch."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +22,7 @@ from jaxprof.events import (
     SessionClosed,
     WarningRaised,
 )
+from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
 from jaxprof.recorder.compiles.ledger import Ledger
 from jaxprof.recorder.compiles.signature import FunctionKey
@@ -132,7 +133,7 @@ class CalledFunction:
         return candidates[-1][1] if candidates else None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class MadeCall:
     """One call of a function by a test."""
 

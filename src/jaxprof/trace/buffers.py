@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from jaxprof.errors import HloError, JaxprofError
 from jaxprof.events import BuffersReported, HeldBuffer
+from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped, totals
 from jaxprof.hlo.model import Instruction, Module
 from jaxprof.hlo.read.parse import module as read_module
@@ -148,7 +148,7 @@ def _buffer(value: Assigned, kind: str, shared_with: int, module: Module) -> Hel
 _LOCAL: Final = (1 << 32) - 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assigned:
     """A value in an allocation."""
 
@@ -160,7 +160,7 @@ class Assigned:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Allocation:
     """A block of memory that the program holds while it runs."""
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxprof.frozen import frozen
 from jaxprof.hlo.read.wire import DELIMITED, VARINT, Blob, fields, signed, varint
 from jaxprof.trace.intervals import distinct
 from jaxprof.trace.model import (
@@ -47,7 +47,7 @@ _MOST_STATS = 64
 """Most statistics that are read of one event: more than any profiler writes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StatColumn:
     """One statistic of every event of a line: absent, a number, or a reference into the plane's names."""
 

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
 from jaxprof.trace.intervals import Coverage, Spans, distinct, extents_by_group, joined, outermost, places_of
 from jaxprof.trace.launch import launches_on
@@ -33,7 +33,7 @@ CALL: Final = re.compile(r"Executable(_|::)Execute|ExecuteHelper|ExecuteOnLocalD
 _NOWHERE: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Executions(Spans):
     """Executions of one program on one device, in order of start."""
 
@@ -150,7 +150,7 @@ _JIT_CALL: Final = re.compile(r"PjitFunction\((.*)\)$", re.DOTALL)
 _NOT_IN_MODULE_NAMES: Final = re.compile(r"[^\w.-]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Windows(Spans):
     """Steps on one device, and their names."""
 
@@ -159,7 +159,7 @@ class Windows(Spans):
     """Whether the last step ends with its own work, and each other step where the next one begins."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Annotations(Spans):
     """Outermost step annotations of the host, in order of start."""
 
@@ -183,7 +183,7 @@ class Annotations(Spans):
         return annotation_of
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Work(Spans):
     """Intervals of a device, each with its annotation, `_OUTSIDE` or `_UNKNOWN`."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ from jaxprof.events import (
     TextRecorded,
     WarningRaised,
 )
+from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
 from jaxprof.hlo.read.proto import text as hlo_text
 from jaxprof.trace.buffers import buffers_in
@@ -48,7 +49,7 @@ PROGRAMS_KEPT: Final = 64
 """Most programs that get a run of their own, the longest first; a session of eager ops can have thousands."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Program:
     """A program that ran, with its own rows of the op table."""
 

@@ -5,18 +5,18 @@ how much a set of intervals covers of many windows.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxprof.frozen import frozen
 from jaxprof.trace.model import Ints, Lane
 
 _MOST = 1 << 62
 """Limit for sums of times; beyond it their order is used."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spans:
     """Intervals as two columns of one length, in picoseconds."""
 

@@ -13,6 +13,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxprof.frozen import frozen
 from jaxprof.units import counted
 
 Ints = NDArray[np.int64]
@@ -40,7 +41,7 @@ def program_of(name: str) -> Program:
     return (match["name"], int(match["id"]) & PROGRAM_MASK) if match else (name, None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Op:
     """An HLO instruction as a profile names it."""
 
@@ -54,7 +55,7 @@ OpNumbers = dict[Op, int]
 """Numbers of ops, in the order of their first occurrence."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextColumn:
     """A text for each interval of a lane; equal texts are kept once."""
 
@@ -135,7 +136,7 @@ _COLUMNS: Final = (
 """Fields of a lane that have a value for each interval."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Counter:
     """A quantity over time: each value holds from its time on."""
 
@@ -148,7 +149,7 @@ class Counter:
     values: NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProgramProto:
     """An HLO module that a profile contains."""
 

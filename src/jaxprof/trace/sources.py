@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from jaxprof.errors import FileRefusedError, UsageError, missing_file, system_words
 from jaxprof.files import open_regular, unpacked
+from jaxprof.frozen import frozen
 from jaxprof.limits import FILE
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _PROFILES: Final = "plugins/profile"
 XPLANE_ENDINGS: Final = (".xplane.pb", ".xplane.pb.gz")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProfileRun:
     """One recording: the profile of each of its hosts, by the host's name."""
 
@@ -69,7 +69,7 @@ def _host(path: Path) -> str:
     return path.name.removesuffix(".gz").removesuffix(".xplane.pb")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChosenProfile:
     """The profile of one host, and the recording that it belongs to."""
 

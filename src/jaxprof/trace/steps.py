@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from jaxprof.errors import HloError
 from jaxprof.events import StepParts, StepsDevice, StepTimes
+from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.opcodes import COLLECTIVES, PRODUCTS
 from jaxprof.hlo.read.proto import module_message
 from jaxprof.hlo.read.wire import Message
@@ -102,7 +103,7 @@ _CLEARLY: Final = 0.9
 _COPY_OP = re.compile(r"(copy|slice|dynamic-update-slice)-(start|done)\b|async-copy|(in|out)feed\b")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Steps:
     """All steps of a profile, and how they were found."""
 
@@ -121,7 +122,7 @@ class Steps:
     """Number of step annotations on each device whose work cannot be linked to them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Activity:
     """Activity of a device."""
 

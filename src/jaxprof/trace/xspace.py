@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxprof.errors import FileRefusedError, HloError
+from jaxprof.frozen import frozen
 from jaxprof.hlo.read.wire import DELIMITED, LONGEST_VARINT, Blob, Message, TruncatedError, fields, varint
 from jaxprof.limits import LINES, NAMES, PLANES, Limit
 
@@ -36,7 +37,7 @@ _WHAT = {
 STAT_ID, STAT_DOUBLE, STAT_UINT64, STAT_INT64, STAT_STRING, STAT_BYTES, STAT_REFERENCE = 1, 2, 3, 4, 5, 6, 7
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EventMetadata:
     """Facts that events of one name share. On TPU and GPU, `stats` holds facts of the HLO."""
 

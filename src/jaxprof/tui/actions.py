@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,6 +13,7 @@ from textual.actions import parse
 from textual.command import CommandPalette, Hits, Provider, SimpleCommand, SimpleProvider
 from textual.content import Content
 
+from jaxprof.frozen import frozen
 from jaxprof.text import safe
 from jaxprof.tui.keys import ACTIONS, IN_MENU, letter_of
 from jaxprof.tui.kit.dialogs import Choose, Option, TextDialog
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from jaxprof.tui.profiler import Profiler
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Action:
     """One action of a screen or of the widget with the focus."""
 

@@ -10,8 +10,9 @@ a user's keys.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from jaxprof.frozen import frozen
 
 if TYPE_CHECKING:
     from textual.binding import BindingType
@@ -21,7 +22,7 @@ HIDDEN, SHOWN, FIRST, LAST_RANK = range(4)
 `LAST_RANK` are at its right end and never dropped."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Key:
     """One action of a group."""
 
@@ -37,7 +38,7 @@ class Key:
     """Whether its keys take precedence over those of the focused widget."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeyGroup:
     """The keys of a screen, a list or a dialog."""
 
@@ -403,7 +404,7 @@ def checked(keys: Mapping[str, str]) -> dict[str, str]:
     return by_action
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Clash:
     """A key that the user gives to two actions of one place, so that one of them is never reached."""
 

@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.events import CheckReported
+from jaxprof.frozen import frozen
 from jaxprof.units import counted
 from jaxprof.workloads.callables import is_key, leaves
 
@@ -140,7 +141,7 @@ def _compare_leaf(path: str, output: Any, expected: Any, tolerance: float, *, el
     return report, excess
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Scales:
     """What the errors in one array are compared with."""
 

@@ -12,12 +12,13 @@ so that a decorated program starts as fast as before.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_overloads, overload
 
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.events import Scalar
+from jaxprof.frozen import frozen
 from jaxprof.workloads.callables import arguments_by_name, layers
 from jaxprof.workloads.model import Estimate, Parameter, Published, Variant
 from jaxprof.workloads.specs import Spec, parse
@@ -40,7 +41,7 @@ Default = int | float | tuple[str, ...] | Parameter
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Declaration:
     """The options of `workload`, which documents each."""
 

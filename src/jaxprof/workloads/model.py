@@ -7,13 +7,14 @@ The engine runs them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from jaxprof import units
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.events import Scalar
+from jaxprof.frozen import frozen
 from jaxprof.workloads.callables import bound, call_by_name, op_by_op, source_of, written_function
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def load_modules(function: Callable[..., Any], *, with_jax: bool) -> None:
             names[name] = import_module(value.module_name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Parameter:
     """One number (or word) that a user can set, within bounds that are checked before anything is run.
 
@@ -97,7 +98,7 @@ class Parameter:
         return above and (self.maximum is None or value <= self.maximum)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Variant:
     """One way to compute the workload's result."""
 
@@ -142,7 +143,7 @@ class Variant:
         return source_of(written_function(self.function)) if self.function is not None else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Published:
     """A published figure, with everything needed to decide whether it can be compared."""
 
@@ -216,7 +217,7 @@ def published_value(source: str, parameters: dict[str, Scalar], text: str) -> Pu
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Estimate:
     """What one call needs, derived from the parameters alone, before anything runs. None if unknown."""
 
@@ -228,7 +229,7 @@ class Estimate:
     """The least traffic: each input read once, each output written once."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class VariantInfo:
     """A variant as data: what a process that cannot import the user's code knows about it."""
 
@@ -243,7 +244,7 @@ class VariantInfo:
 V = TypeVar("V", Variant, VariantInfo)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class DeclaredWorkload(Generic[V]):
     """What the engine and its clients know of a workload."""
 
@@ -292,7 +293,7 @@ class DeclaredWorkload(Generic[V]):
         return values
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Workload(DeclaredWorkload[Variant]):
     """A workload with its functions, which get the parameters as a mapping, and NumPy arrays as inputs."""
 
@@ -313,7 +314,7 @@ class Workload(DeclaredWorkload[Variant]):
     may take the mesh)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class WorkloadInfo(DeclaredWorkload[VariantInfo]):
     """A workload as data (JSON in, JSON out). Screens and the command line know workloads only in this form."""
 

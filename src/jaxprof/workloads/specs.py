@@ -11,12 +11,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from math import prod
 from typing import TYPE_CHECKING, Final, Literal
 
 from jaxprof.errors import UsageError
+from jaxprof.frozen import frozen
 
 if TYPE_CHECKING:
     from jaxprof.workloads.model import Parameters
@@ -53,7 +54,7 @@ _LABEL: Final = re.compile(r"-?\d{1,18}|[A-Za-z_]\w*")
 _NAMED: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Spec:
     """The spec of one argument."""
 

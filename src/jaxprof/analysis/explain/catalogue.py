@@ -13,7 +13,7 @@ from typing import Final
 
 from jaxprof.errors import unknown_name
 from jaxprof.finding import Finding
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 
 SOURCES: Final[dict[str, str]] = {
     "program": "recorded programs",
@@ -27,7 +27,7 @@ SOURCES: Final[dict[str, str]] = {
 """Sources of findings, each with its text."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CatalogueEntry:
     """The description of a finding that holds for all of its cases; the figures of a case are in its own finding."""
 

@@ -26,7 +26,7 @@ from jaxprof.analysis.explain.model import (
 from jaxprof.analysis.programs.derive import with_share
 from jaxprof.errors import FileRefusedError
 from jaxprof.finding import Finding
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 from jaxprof.session.run import IMPORTED
 from jaxprof.session_names import JOB_EXTENSION
 
@@ -212,7 +212,7 @@ _EXACT: Final = ("recompiles-alone", "recompiles", "process-stopped")
 """Findings whose seconds were reported, not estimated from samples."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JobStart:
     """How `jaxprof script -n` starts the same job again."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from jaxprof.events import SourceLocation
 from jaxprof.files import is_as_recorded
-from jaxprof.light_dataclass import dataclass, field
+from jaxprof.light_dataclass import field, frozen
 from jaxprof.redaction import REDACTED
 from jaxprof.session.log.state import with_urls
 
@@ -108,7 +108,7 @@ MOST_MODULES: Final = 16
 """Largest number of programs of one session whose HLO is read: the first ones."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Abstention:
     """Something that remains unknown, with the reason."""
 
@@ -125,7 +125,7 @@ def _is_measured(run: Run) -> bool:
     return bool(run.program or run.samples("run") or run.captures or (run.texts and run.plan.how == "compile"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Explanation:
     """The answer: what to change, most expensive first, and what remains unknown."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
@@ -13,6 +13,7 @@ from jaxprof.analysis.ranking import ranking_on
 from jaxprof.analysis.run_result import result
 from jaxprof.events import SourceLocation
 from jaxprof.finding import Finding, Scope
+from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.finding_codes import HLO_FINDINGS
 from jaxprof.hlo.analysis.findings import findings
 from jaxprof.hlo.analysis.kernels import kernels
@@ -27,7 +28,7 @@ _WORTH: Final = 0.02
 _KERNELS_NAMED: Final = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class KernelWeights:
     """Time of a module's kernels: their shares of `seconds`, by name."""
 

@@ -11,7 +11,7 @@ import signal
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from itertools import accumulate
 from statistics import median
 from typing import Any, Final, TypeAlias
@@ -36,6 +36,7 @@ from jaxprof.analysis.programs.loop_time import (
 from jaxprof.analysis.programs.result import Pause, ProgramResult
 from jaxprof.analysis.programs.verdict import LEAST_SAMPLES
 from jaxprof.events import STAGES, Compiled, DeviceReading, SourceLocation, StepsTaken
+from jaxprof.frozen import frozen
 from jaxprof.grouping import totals
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import JobMember
@@ -44,7 +45,7 @@ from jaxprof.units import and_more, counted
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class LoopWindows:
     """The hot loop in W sample windows, in order of time, by column."""
 
@@ -90,7 +91,7 @@ BUSY: Final = 0.2
 """Utilisation from which the clock is that of a device at work; an idle device saves power."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeviceClock:
     """Clock of one device while it was busy."""
 
@@ -173,7 +174,7 @@ _ERROR_SIZE: Final = 300
 _NO_END: Final = "its session has no end: the process or its host was killed, or the file is not whole"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoopLine:
     """The line of the loop that takes most time of one part."""
 
@@ -182,7 +183,7 @@ class LoopLine:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoopFigures:
     """Figures of the hot loop of one process; of the whole program if it has no loop."""
 
@@ -201,7 +202,7 @@ class LoopFigures:
         return next((line.where for line in self.lines if line.part == part), self.where)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompiledAgain:
     """A function of the user that was compiled more than once."""
 
@@ -217,7 +218,7 @@ class CompiledAgain:
     """Line that called most of the recompilations for that reason."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProcessFigures:
     """Figures of one process of a job."""
 

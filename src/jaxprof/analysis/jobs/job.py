@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
@@ -52,6 +51,7 @@ from jaxprof.analysis.programs.functions import COSTLY_COUNT, COSTLY_SECONDS, WO
 from jaxprof.analysis.programs.loop_time import COMPILE, DEVICE, PARTS
 from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, pause_times
 from jaxprof.finding import Finding
+from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
 from jaxprof.session.log.state import with_urls
 from jaxprof.stats.location import t_quantile
@@ -61,7 +61,7 @@ _LEAST_WAITING: Final = 0.05
 """Share of the loop by which device parts differ by chance; a smaller difference does not count as waiting."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Goodput:
     """Wall time of the processes of a job by cause, over the processes whose time is known."""
 
@@ -401,7 +401,7 @@ def _collective_text(collective: Arrivals) -> str:
     return f"{collective.name}, {exchanged.opcode} of {bytes_(exchanged.bytes)}{among}, {times}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JobFigures:
     """Figures of a job."""
 

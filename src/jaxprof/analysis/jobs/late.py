@@ -23,7 +23,7 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
 from typing import Final
 
@@ -39,6 +39,7 @@ from jaxprof.analysis.jobs.figures import (
 )
 from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DISPATCH, HOST, PARTS
 from jaxprof.finding import Finding
+from jaxprof.frozen import frozen
 from jaxprof.stats.location import t_quantile
 from jaxprof.units import and_more, percent_or_less, seconds
 
@@ -68,7 +69,7 @@ _MOST_ALIKE: Final = 0.9
 """Upper bound of the autocorrelation of successive blocks."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoopBlocks:
     """The loop of one process, or a period of it, in at least `LEAST_BLOCKS` blocks of successive sample windows."""
 
@@ -135,7 +136,7 @@ def _median_of_others(values: Array) -> Array:
     return median
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Excess:
     """A process's share of one kind of work, compared with the other processes."""
 
@@ -281,7 +282,7 @@ _WORTH_A_TEST: Final = 3.0
 _ROUNDING: Final = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LatePeriod:
     """A period of a loop, in seconds since the loop began."""
 

@@ -28,6 +28,7 @@ from jaxprof.analysis.jobs.figures import Array, LoopWindows, ProcessFigures, pr
 from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DISPATCH, HOST, PARTS
 from jaxprof.analysis.programs.steps import pass_series
 from jaxprof.events import SourceLocation, StepsCounted, StepsTaken
+from jaxprof.frozen import frozen
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import JobMember
 
@@ -36,7 +37,7 @@ _CONTIGUOUS = 2.0
 extends to the next."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Intervals:
     """Non-overlapping intervals on the axis of a trace, in order."""
 
@@ -44,7 +45,7 @@ class Intervals:
     ends: Array
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoopTrace:
     """The hot loop of one process."""
 
@@ -243,7 +244,7 @@ class StepGrid:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ColumnSums:
     """Sums over the timed iterations and the sample windows in each column of each process, R x C."""
 

@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.programs.result import ProgramResult, ProgramSums
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 from jaxprof.session import RecordedProgram, Run, Session
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _began(run: Run, program: RecordedProgram, last: float) -> float:
 _WARNINGS: Final = ("function_not_called", "function_not_kept", "function_not_measured")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AskedFunction:
     """A function of the program that `--function` named."""
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from jaxprof.events import STAGES, Compiled, SignatureLeaf, SourceLocation
 from jaxprof.grouping import grouped, totals
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 from jaxprof.text import safe
 
 _TYPE = re.compile(r"([A-Za-z][\w<>:]*)\[([\d,]*)\]")
@@ -32,7 +32,7 @@ WORTH_EXACT: Final = 0.01
 """Share of the program's own time (without imports) that any fix must save; sufficient if JAX reported the seconds."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArrayType:
     """Type of an array, such as `f32[4,128]`."""
 
@@ -40,7 +40,7 @@ class ArrayType:
     shape: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Variation:
     """An argument that differed between compilations."""
 
@@ -68,7 +68,7 @@ class Variation:
         return f"{dtypes}[{','.join(map(_extent, zip(*(array.shape for array in arrays), strict=True)))}]"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Padding:
     """Number of compilations that would remain if the varying sizes were padded."""
 
@@ -191,7 +191,7 @@ def changed_arguments(code: str, texts: Iterable[str]) -> tuple[Variation, ...]:
     return tuple(Variation(name, tuple(types), static=False) for name, types in seen.items())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReasonCount:
     """Compilations of one function for one kind of reason."""
 
@@ -208,7 +208,7 @@ class ReasonCount:
     """Arrays whose shape or dtype was the reason."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StageSpread:
     """Spread of one stage over several compilations, in seconds. Rows that stand for many compilations are left out."""
 
@@ -218,7 +218,7 @@ class StageSpread:
     maximum: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FunctionCompiles:
     """All compilations of one function."""
 

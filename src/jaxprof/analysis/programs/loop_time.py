@@ -26,7 +26,7 @@ from jaxprof.events import (
 )
 from jaxprof.grouping import grouped, totals
 from jaxprof.hot_loop import hot_loop
-from jaxprof.light_dataclass import dataclass, field
+from jaxprof.light_dataclass import field, frozen
 
 WORKS: Final = frozenset({"compiled", "inline", "fed", "callback", "dispatch", "transfer", "sync", *STAGES})
 """Kinds of work that JAX does."""
@@ -36,7 +36,7 @@ LoopKey = tuple[str, str, int]
 """File, function and first line of a loop."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spot:
     """Time that one line of the user's source took in one kind of work, estimated from samples."""
 
@@ -190,7 +190,7 @@ def part_key(part: str) -> str:
     return "recompile" if part == COMPILE else part
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HotLoop:
     """Figures of the hot loop; findings about the loop use the same ones."""
 

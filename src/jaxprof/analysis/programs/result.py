@@ -27,7 +27,7 @@ from jaxprof.events import (
     StageRunning,
 )
 from jaxprof.grouping import grouped, totals
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 from jaxprof.text import raised_at, safe
 from jaxprof.units import seconds
 
@@ -46,7 +46,7 @@ EXACT_STATES: Final = frozenset(STAGES)
 """States whose begin and end JAX reports; all others are estimated from stack samples."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Share:
     """The part of the program's wall time that one state took."""
 
@@ -57,7 +57,7 @@ class Share:
     """Whether JAX reported the time; False for an estimate from samples."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LineTime:
     """Time that one line of the user's source took in one state, estimated from samples."""
 
@@ -68,7 +68,7 @@ class LineTime:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArrayFigures:
     """Live arrays of the process over time."""
 
@@ -106,7 +106,7 @@ _UNSURE_SECONDS: Final = 0.1
 """Uncertainty of the begin and end of a pause."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pause:
     """A pause in which the program could not run."""
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from jaxprof.events import LoopSite, ProgramSampled, SourceLocation, StepsCounted, StepsTaken
 from jaxprof.grouping import grouped
-from jaxprof.light_dataclass import dataclass, field
+from jaxprof.light_dataclass import field, frozen
 
 _FEW_STEPS: Final = 5
 """Number of single steps below which no jitter is given."""
@@ -34,7 +34,7 @@ SPELL_SECONDS: Final = 0.03
 seconds."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StepFigures:
     """Figures of one loop of the program, some of whose steps and lines were timed while it ran."""
 
@@ -177,7 +177,7 @@ def _uneven_share(iterations: Sequence[float]) -> float:
     return sum(took - bound for took in kept if took > bound) / whole
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PassSeries:
     """Timed iterations of one loop, in order of time, with numbers that never decrease: if a counter begins again, or
     the recorder returns from another loop, they continue from the last one."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from jaxprof.analysis.programs.loop_time import COMPILE, DEVICE, DISPATCH, IDLE, WORKS, HotLoop
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 from jaxprof.units import counted, percent_or_less, seconds
 
 LEAST_SAMPLES: Final = 12
@@ -24,7 +24,7 @@ IDLE_SHARE: Final = 0.5
 """Share of a program's working time from which the verdict is that it waits for something to do."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdict:
     """What bounds the hot loop, and how certain that is."""
 

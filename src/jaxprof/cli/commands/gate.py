@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +33,7 @@ from jaxprof.cli.output import ExitCode, format_option, print_lines, print_repor
 from jaxprof.cli.target import existing, is_compiled_now, is_ready, session_at
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.files import with_home
+from jaxprof.frozen import frozen
 from jaxprof.operating_system import unwound_by_signals
 from jaxprof.reaper import TemporaryFolder
 from jaxprof.report import gate as report
@@ -140,7 +140,7 @@ def _compared(
     return GateResult(found.about, tuple(rows), tuple(notes), compared), measured
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundBase:
     """The base of a target, with what is needed to compile it."""
 

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from jaxprof.devices import HIDDEN, Device
 from jaxprof.devices.inventory.placement import VARIABLE, hides_all, visible_gpus
 from jaxprof.devices.live.nvidia import NvidiaListing, normal_pci_bus_id
-from jaxprof.light_dataclass import dataclass, field
+from jaxprof.light_dataclass import field, frozen
 
 NVIDIA, AMD, GOOGLE = 0x10DE, 0x1002, 0x1AE0
 
@@ -37,7 +37,7 @@ _CANDIDATES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PciDevice:
     """One entry of `/sys/bus/pci/devices`."""
 
@@ -58,7 +58,7 @@ class PciDevice:
         return self.class_code >> 16 in (0x03, 0x12)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class MachineHardware:
     """The hardware, as far as files describe it."""
 
@@ -74,7 +74,7 @@ class MachineHardware:
     PCI number."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TargetInterpreter:
     """The interpreter that runs the engine, and what is installed for it."""
 

@@ -37,14 +37,14 @@ from jaxprof.devices.live.host import CpuFacts, read_cpu
 from jaxprof.devices.live.nvidia import NvidiaListing, Nvml, normal_pci_bus_id
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.events import Scalar
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 from jaxprof.private import safe_variables
 
 _GPU_PLATFORMS = ("cuda", "rocm")
 _DEVICE = re.compile(r"([a-z][a-z_]*)(?::(\d{1,9}))?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Facts:
     """Everything from which the list is made; collected by `gather`, invented in tests."""
 

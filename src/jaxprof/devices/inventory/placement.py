@@ -19,13 +19,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from jaxprof import units
 from jaxprof.devices import Device
 from jaxprof.errors import UsageError, unknown_name
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 ORDER_VARIABLE = "CUDA_DEVICE_ORDER"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Visible:
     """GPUs and MIG instances in CUDA's order."""
 
@@ -99,7 +99,7 @@ OF_A_DEVICE = frozenset({"JAX_PLATFORMS", VARIABLE, ORDER_VARIABLE})
 """Variables that leave a worker its one device."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class WorkerEnvironment:
     """Environment of one worker: variables laid over ours, the device as JAX names it there, and notes about it."""
 

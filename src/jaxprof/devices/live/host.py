@@ -18,7 +18,7 @@ import psutil
 from jaxprof.devices import Device
 from jaxprof.devices.live.nvidia import Nvml
 from jaxprof.events import DeviceReading
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 from jaxprof.operating_system import Limits, cpu_model, read_limits
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ _FREQUENCY_SHARE = 0.005
 each on some machines."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CpuFacts:
     """Facts about the CPU that do not change while the process runs."""
 

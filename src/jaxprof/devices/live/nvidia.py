@@ -23,7 +23,7 @@ import psutil
 
 from jaxprof.devices import HIDDEN, Device
 from jaxprof.events import DeviceReading, Scalar
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 
 _LIBRARY = "libnvidia-ml.so.1"
 _CLOCK_SM = 1
@@ -46,7 +46,7 @@ THROTTLE_REASONS = (
 """Bits of nvmlClocksEventReasons. Bit 0x001, idle, is left out: an idle GPU is not held back."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class NvidiaListing:
     """The GPUs and versions that NVML reports."""
 

@@ -23,9 +23,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
 from jaxprof.hlo.analysis.collectives import FINISHES, STARTS, Collective, collectives
 from jaxprof.hlo.analysis.cost.peaks import Roofline, roofline
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from jaxprof.hlo.model import Computation, Instruction, Module
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Exchange:
     """The least time of a collective on a machine, in seconds; None if the links or the groups are unknown."""
 
@@ -186,7 +186,7 @@ Key = tuple[str, str]
 """Computation and name of a kernel."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StepTime:
     """The least time of one run of a program, in seconds; None if a loop's trip count is unknown."""
 

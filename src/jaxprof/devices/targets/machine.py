@@ -19,16 +19,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal
 
 from jaxprof.errors import UsageError, unknown_name
+from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.cost.peaks import DEVICES, ROWS, DevicePeaks, device, device_name
 
 Vendor = Literal["nvidia", "tpu"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Chip:
     """One accelerator as the compiler sees it."""
 
@@ -113,7 +114,7 @@ _SPEC = re.compile(r"(?:(?P<hosts>\d{1,9})x)?(?P<name>[A-Za-z][\w-]*?)(?::(?P<co
 _MOST_DEVICES = 16_384
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Target:
     """A number of devices of one kind."""
 
@@ -201,7 +202,7 @@ def parse_mesh(text: str) -> dict[str, int]:
     return axes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Level:
     """One kind of link between devices."""
 
@@ -216,7 +217,7 @@ class Level:
     document: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Machine:
     """Devices of one kind, and how they are connected."""
 

@@ -17,13 +17,13 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jaxprof.devices.targets.machine import Vendor
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.files import private_folder
+from jaxprof.frozen import frozen
 from jaxprof.operating_system import python_words
 from jaxprof.session.log.state import state_folder
 
@@ -47,7 +47,7 @@ _PINS = Path(__file__).with_name("pins.txt")
 _INSTALL_TIMEOUT_SECONDS = 1800
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kit:
     """Packages needed to compile for one vendor's devices."""
 

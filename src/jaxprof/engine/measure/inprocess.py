@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from jaxprof.engine.measure.control import Emit, Reporter, RunControl
@@ -26,6 +26,7 @@ from jaxprof.events import (
     RunSpec,
     SamplesTaken,
 )
+from jaxprof.frozen import frozen
 from jaxprof.session.texts import in_pieces
 from jaxprof.stats.launches import summarise_run
 from jaxprof.workloads.callables import arguments_by_name, in_order, last_by_name, signature_of
@@ -34,7 +35,7 @@ from jaxprof.workloads.function import workload_of
 from jaxprof.workloads.model import Variant, Workload
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlacedCall:
     """A call with all arguments by position, as it is timed."""
 

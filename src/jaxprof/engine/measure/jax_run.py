@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial, reduce
 from itertools import repeat
 from operator import getitem
@@ -32,6 +32,7 @@ from jaxprof.engine.measure.stages import StagedProgram, as_jitted, compile_ledg
 from jaxprof.engine.measure.transfer import Arguments, address, moved_nothing, output_bytes, transfer_in, transfer_out
 from jaxprof.errors import DoesNotFitError
 from jaxprof.events import BuffersReported, CompileObserved, MemoryReported
+from jaxprof.frozen import frozen
 from jaxprof.units import bytes_
 from jaxprof.workloads.model import Variant
 
@@ -153,7 +154,7 @@ _PIPELINE_MEMORY_SHARE = 0.1
 """Share of the free memory that the results of unfinished calls may take together."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Calls:
     """A function with its arguments, ready to be called repeatedly."""
 
@@ -174,7 +175,7 @@ class Calls:
         jax.block_until_ready(self.function(*arguments))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunOutput:
     """What a run passes to its check."""
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -22,6 +21,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, Sharding
 
 from jaxprof.engine.measure.stages import as_jitted, updated
+from jaxprof.frozen import frozen
 
 _JITS = ("jit", "pjit")
 """Primitive of a nested `jit`: its current name, and its name up to jax 0.7."""
@@ -30,7 +30,7 @@ _INPUT = re.compile(r'(?P<before>op_name="|loc\(")args\[(?P<number>\d+)\]')
 _CUSTOM_CALL = re.compile(r"custom_call @\"?([\w.$]+)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Traced:
     """The program of a function for given arguments."""
 
@@ -157,7 +157,7 @@ def _meshes(value: Any) -> Iterator[Mesh]:
             yield from _meshes(part)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Program:
     """A traced program as a separate function, with one argument for each leaf that it takes."""
 
@@ -213,7 +213,7 @@ def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return function
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Devices:
     """The target's devices, by the number of this host's device that stands for each of them."""
 

@@ -11,13 +11,14 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from statistics import median
 from typing import Any, Protocol, TypeVar
 
 from jaxprof.engine.measure.control import Reporter
 from jaxprof.events import SamplesTaken, TurnAwaited
+from jaxprof.frozen import frozen
 
 Clock = Callable[[], float]
 Result = TypeVar("Result")
@@ -72,7 +73,7 @@ _CALIBRATION_ROUNDS = 10
 _WARM_SLICE_SECONDS = 0.02
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trial:
     """One kind of call. `prepare(calls)` prepares, untimed, what `make` is then timed with."""
 
@@ -80,7 +81,7 @@ class Trial:
     make: Callable[[Any], Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Plan:
     """How much of a series is sampled, and how."""
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -24,6 +23,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
 
 from jaxprof.errors import UsageError, unknown_name
+from jaxprof.frozen import frozen
 from jaxprof.workloads.specs import split_shard
 
 DEFAULT_AXIS = "data"
@@ -31,7 +31,7 @@ _NOTHING = ("-", "", "None", "none", "*")
 _WRITTEN = re.compile(r"^(?:P|PartitionSpec)\((.*)\)$", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ShardedLeaf:
     """One array of the arguments (or a Python number, which has no dimensions)."""
 

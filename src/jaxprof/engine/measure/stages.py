@@ -30,6 +30,7 @@ from jax.experimental.compilation_cache import compilation_cache
 
 from jaxprof.engine.measure.control import Reporter
 from jaxprof.events import BuffersReported, MemoryReported, TextRecorded, finite
+from jaxprof.frozen import frozen
 from jaxprof.hlo.dumped import DUMP_ENDING, DUMP_PASS, with_reasons
 from jaxprof.trace.buffers import LARGEST_MODULE_BYTES
 from jaxprof.trace.buffers import buffers_of as read_buffers
@@ -162,7 +163,7 @@ _STAGES = {
 _CACHE_HIT = "/jax/compilation_cache/cache_hits"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StagedProgram:
     """A compiled program, and what its stages reported."""
 
@@ -359,7 +360,7 @@ def _stablehlo(lowered: Any, keep_constants: bool) -> str:
     return str(operation.get_asm(enable_debug_info=True, large_elements_limit=limit))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StageSpan:
     """One stage of one compilation, on the clock of `time.perf_counter`."""
 

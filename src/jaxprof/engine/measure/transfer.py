@@ -8,7 +8,7 @@ comparison of addresses identifies such a transfer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -17,13 +17,14 @@ import numpy as np
 
 from jaxprof.engine.measure.control import PhaseReport, Reporter
 from jaxprof.engine.measure.sampling import CallSampler, Plan, Trial
+from jaxprof.frozen import frozen
 
 BUDGET_SHARE = 0.25
 """Share of the run's budget for each direction, at most `BUDGET_SECONDS`."""
 BUDGET_SECONDS = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arguments:
     """A call's arguments as a flat list, and which of them are NumPy arrays that go to the device."""
 

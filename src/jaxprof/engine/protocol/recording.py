@@ -6,10 +6,10 @@ Separate from the engine's requests, because it is imported while the user's pro
 
 from __future__ import annotations
 
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RecordingOptions:
     """What is recorded in addition to the ledger and the timeline."""
 
@@ -32,7 +32,7 @@ class RecordingOptions:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CaptureRequest:
     """Switch JAX's profiler on for so many seconds."""
 

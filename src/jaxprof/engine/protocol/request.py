@@ -11,14 +11,14 @@ from typing import Any, get_args
 
 from jaxprof.engine.protocol import read_request
 from jaxprof.events import RunSpec
-from jaxprof.light_dataclass import dataclass, field
+from jaxprof.light_dataclass import field, frozen
 
 SCRATCH = "JAXPROF_SCRATCH"
 """Environment variable with the folder in which an engine keeps profiles while it reads them. The client makes and
 removes the folder, because an engine may be killed at any moment."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RunRequest:
     """Run one variant of one workload in this process, and report everything about it as events."""
 
@@ -42,7 +42,7 @@ class RunRequest:
         return self.spec.timing_seconds / max(1, self.spec.launches)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TurnRequest:
     """Take one block of samples of the steady run now."""
 
@@ -59,12 +59,12 @@ class TurnRequest:
     warm-in must be."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TurnsOverRequest:
     """Go on with the rest of the run: the steady run has all its blocks."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CompileRequest:
     """Lower and compile one variant without running it: for this process's device, or for devices that are not here."""
 
@@ -89,7 +89,7 @@ class CompileRequest:
     """How inputs are split over the mesh, as `ARGUMENT=SPEC`; overrides the code."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class OpenTraceRequest:
     """Read a profile that was recorded elsewhere, and report its contents as the events of several runs."""
 
@@ -105,7 +105,7 @@ class OpenTraceRequest:
     """Parts to read, of `trace.summary.VIEWS`; empty for all."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class DescribeRequest:
     """Describe the workloads at the given targets, without running anything."""
 
@@ -115,19 +115,19 @@ class DescribeRequest:
     """Target whose inputs are used by targets that declare none; empty if there is none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class InputsRequest:
     """Make the inputs of a run, and describe them (`measure.kept_arrays.describe`); calls nothing."""
 
     spec: RunSpec
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class DevicesRequest:
     """List the devices that JAX sees in this process."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class EmptyCallRequest:
     """Time a call of a compiled function that computes next to nothing, with so many arrays and Python numbers as
     arguments; the answer is its CPU seconds."""
@@ -136,7 +136,7 @@ class EmptyCallRequest:
     numbers: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CancelRequest:
     """Stop the current run at the next opportunity; the run then finishes as `cancelled`."""
 
@@ -171,7 +171,7 @@ def _spec(data: Any) -> RunSpec:
         raise ValueError(f"not a request: {error}") from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class EngineAnswer:
     """The engine's reply to a request for data, on the event pipe as `{"type": "answer", ...}`; never in a log."""
 
@@ -184,7 +184,7 @@ LEAVES = "leaves"
 """Name of the array in the file that describes the other arrays."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeptLeaf:
     """Description of one array of a tree."""
 

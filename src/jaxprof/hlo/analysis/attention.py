@@ -15,10 +15,10 @@ axes, the operations decide.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Final
 
+from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.cost import library
 from jaxprof.hlo.analysis.cost.linear import dimension_labels, is_product, is_spread_reduction, windows
 from jaxprof.hlo.analysis.dataflow import (
@@ -34,7 +34,7 @@ from jaxprof.hlo.analysis.opcodes import ELEMENTWISE, SAME_PLACE
 from jaxprof.hlo.model import Instruction
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperandAxes:
     """Dimensions of one operand of a product."""
 
@@ -162,7 +162,7 @@ def _weighs(value: Value, operand: Value) -> bool:
     return value.opcode in _WEIGHING and value.elements == operand.elements
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Scores:
     """Product from whose rows the maximum is subtracted."""
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final, Literal, TypeVar, cast
 
+from jaxprof.frozen import frozen
 from jaxprof.hlo import not_collecting
 from jaxprof.hlo.analysis.cost.linear import is_spread_reduction
 from jaxprof.hlo.analysis.dataflow import MOST_STEPS, Value, resolved, same_elements, upstream
@@ -44,7 +44,7 @@ _FUSED_ON_CPU: Final = ELEMENTWISE | {
 _MOVING_KINDS: Final = frozenset({"copy", "transpose", "transpose fusion"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Barrier:
     """Two kernels connected by one array, and the reason why they are not fused."""
 

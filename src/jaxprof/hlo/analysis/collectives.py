@@ -11,17 +11,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Final
 
+from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.kernels import Kernel, analysis_of
 from jaxprof.hlo.analysis.kinds import fused, is_collective
 from jaxprof.hlo.analysis.opcodes import COLLECTIVES, base_opcode
 from jaxprof.hlo.model import Instruction, Module
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Collective:
     """One collective kernel."""
 

@@ -9,9 +9,9 @@ iteration.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Set
-from dataclasses import dataclass
 from typing import Final
 
+from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.opcodes import ELEMENTWISE, FINISHING, NAMING
 from jaxprof.hlo.model import Instruction
 from jaxprof.hlo.shape import Shape
@@ -26,7 +26,7 @@ MOST_STEPS: Final = 512
 """Most values that one search visits: a chain of fusions is shorter, and a search must not read a whole module."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Value:
     """One array that an instruction gives."""
 

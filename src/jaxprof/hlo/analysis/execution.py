@@ -13,9 +13,9 @@ loop's state with a constant, the body adds a constant to that element, and it b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
 from jaxprof.hlo.analysis.cost.library import ANNOTATIONS
 from jaxprof.hlo.analysis.dataflow import Value, made_through, resolved, sources
@@ -28,7 +28,7 @@ _MOST_RUNS: Final = (1 << 63) - 1
 """Most executions; nobody waits for more, so loops nested that deep have wrong trip counts."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallEdge:
     """A call of a computation by a loop, branch or call."""
 

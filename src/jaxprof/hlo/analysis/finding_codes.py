@@ -6,11 +6,12 @@ them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
 
+from jaxprof.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class HloFindingKind:
     """What holds for all findings of one code."""
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, TypeAlias
 
+from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.cost.library import ANNOTATIONS
 from jaxprof.hlo.analysis.dataflow import renamed
 from jaxprof.hlo.analysis.kernels import Kernel, analysis_of
@@ -24,7 +24,7 @@ ArrayKey: TypeAlias = Hashable
 """An instruction, with the indices of a member if it gives a tuple."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArrayValue:
     """An array that an instruction makes: its value, or one member of the tuple that it gives."""
 
@@ -35,7 +35,7 @@ class ArrayValue:
     """Whether a border of control flow lies between the array and its reader."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Passage:
     """An array that one kernel writes and another reads."""
 

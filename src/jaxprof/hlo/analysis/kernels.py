@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from threading import Lock
 from typing import Final, Generic, TypeVar
 
+from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
 from jaxprof.hlo import not_collecting
 from jaxprof.hlo.analysis.cost import NOTHING, Cost
@@ -34,7 +35,7 @@ MATRIX_KINDS: Final = frozenset({"GEMM", "convolution", "attention"})
 """Kinds whose FLOPs run on matrix units where the device has them."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class KernelTraits:
     """Properties that kernels of the same form share; `Kernel` documents the fields. Not equal to those of another form
     with the same figures."""

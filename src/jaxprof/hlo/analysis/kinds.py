@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.attention import scores_before
 from jaxprof.hlo.analysis.cost import library
 from jaxprof.hlo.analysis.cost.linear import is_matmul, is_product
@@ -21,7 +21,7 @@ from jaxprof.hlo.model import Instruction, Module, once_per_module
 from jaxprof.hlo.shape import HOST_MEMORY
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelKind:
     """A kernel's kind, and the library or generator that makes it."""
 

@@ -18,7 +18,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from jaxprof import light_dataclass
 from jaxprof.events import HeldBuffer
+from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped, peaks
 from jaxprof.hlo.analysis.cost.traffic import updates_in_place
 from jaxprof.hlo.analysis.execution import Execution
@@ -26,7 +28,6 @@ from jaxprof.hlo.analysis.kinds import platform_of
 from jaxprof.hlo.analysis.opcodes import ARITHMETIC, NAMING, TRANSCENDENTAL
 from jaxprof.hlo.model import Computation, Instruction, Module
 from jaxprof.hlo.shape import HOST_MEMORY, MAIN_MEMORY, Shape
-from jaxprof.light_dataclass import dataclass as light_dataclass
 
 _IN_PLACE: Final = frozenset({"while", "dynamic-update-slice", "scatter", "async-update", "set-dimension-size"})
 """Opcodes whose result stays in the memory of the first operand."""
@@ -251,7 +252,7 @@ MOST_VALUES: Final = 512
 """Most values that are listed, largest first."""
 
 
-@light_dataclass(frozen=True, slots=True, kw_only=True)
+@light_dataclass.frozen(kw_only=True)
 class LiveValue(HeldBuffer):
     """A value that takes memory, and where it came from; `op_name` of an argument is its name. If several values use
     one place in turn, it is the value that names the place."""
@@ -267,7 +268,7 @@ class LiveValue(HeldBuffer):
         return any(first <= position <= last for first, last in self.spans)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SchedulePoint:
     """An instruction of the entry, and the bytes alive while it runs."""
 
@@ -280,7 +281,7 @@ class SchedulePoint:
     line: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Liveness:
     """Memory of a module over its schedule."""
 

@@ -7,9 +7,9 @@ be read, or XLA's passes have not run. The others name what was assumed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from jaxprof.frozen import frozen
 from jaxprof.hlo.model import Computation, Instruction, Module, once_per_module
 from jaxprof.hlo.read.plain import shapes_if_whole
 from jaxprof.hlo.shape import parse_shape
@@ -67,7 +67,7 @@ _NAMED: Final = 3
 _TRUNCATED: Final = "The file is incomplete: copy or dump it again."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Notice:
     """One thing that is missing or could not be read."""
 

@@ -15,12 +15,12 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jaxprof.files import open_regular
+from jaxprof.frozen import frozen
 from jaxprof.hlo import not_collecting
 from jaxprof.hlo.read.plain import plain_instructions
 from jaxprof.hlo.read.record import Metadata, read_metadata
@@ -43,7 +43,7 @@ _BRANCH = re.compile(r"branch_\d+_fun$|true_fun$|false_fun$")
 _REMAT: Final = frozenset({"rematted_computation"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpPath:
     """The parts of an `op_name`."""
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass
 from operator import eq
 from typing import Final, TypeAlias
 
+from jaxprof.frozen import frozen
 from jaxprof.grouping import Existence, Pair, paired
 from jaxprof.hlo.analysis.fingerprint import NUMBERS, Fingerprints, diff, settings_of, split_code
 from jaxprof.hlo.analysis.opcodes import FREE, base_opcode
@@ -23,7 +23,7 @@ from jaxprof.hlo.model import Computation, Instruction, Module
 _HEADER_LEFT_OUT: Final = frozenset({"is_scheduled", "frontend_attributes", "alias_passthrough_params"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ComputationLines:
     """Two matching computations, or one that is new or gone, line by line."""
 
@@ -32,7 +32,7 @@ class ComputationLines:
     """All lines in the order of the second computation; lines that are gone keep their place in the first."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SettingDifference:
     """A changed attribute of the module (`input_output_alias`, `num_partitions`), or a changed setting of one kernel's
     code generator (`fusion_backend_config...num_warps`)."""
@@ -45,7 +45,7 @@ class SettingDifference:
     """Value in the second module; as for `before`, empty if it is absent."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextDifference:
     """Differences between two modules; empty if they differ only in names, numbers or places."""
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakValueDictionary
+
+from jaxprof.frozen import frozen
 
 if TYPE_CHECKING:
     from jaxprof.hlo.model import Module
@@ -38,7 +40,7 @@ STAGES: Final = (
 HLO_STAGES: Final = frozenset({"hlo", "hlo_before"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModuleStages:
     """One module in its stages."""
 

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 from jaxprof.workloads.callables import in_order, is_key, layers, written_function
 from jaxprof.workloads.find import dotted_name
 from jaxprof.workloads.function import make
@@ -27,7 +27,7 @@ _LONGEST: Final = 1 << 18
 """Limit for the characters of a call's specs; a longer call is not written down."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class KeptArray:
     """What is kept of an array."""
 
@@ -47,7 +47,7 @@ class KeptArray:
         return len(self.sharding.device_set) if self.sharding is not None else 1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class KeptArguments:
     """The arguments of one call. Each leaf is a `KeptArray` or something that is not an array."""
 
@@ -142,7 +142,7 @@ def _made(array: KeptArray, random: Any, *, spread: bool) -> Any:
     return jax.device_put(value, array.sharding) if array.devices > 1 else jax.numpy.asarray(value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class WrittenCall:
     """The fields of `RunPlanned` that describe a call."""
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from types import FunctionType, MethodType
 from typing import Any, Final
 
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 from jaxprof.recorder.compiles.functions import Identities
 from jaxprof.recorder.compiles.signature import Leaf
 from jaxprof.recorder.compiles.values import dtype_name, is_narrowed, sharding_text, static_text
@@ -132,7 +132,7 @@ def hash_of(value: Any) -> int:
         return id(value)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tree:
     """The leaves, paths and static contents of an argument."""
 

@@ -19,7 +19,7 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any, Final
 
 from jaxprof.events import NOWHERE, SourceLocation
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 from jaxprof.recorder.compiles.functions import closure_of, unwrapped
 from jaxprof.recorder.compiles.values import static_text
 from jaxprof.recorder.places import USER, frame_kind, outwards
@@ -30,7 +30,7 @@ _LOCALS: Final = ".<locals>."
 _VALUES_KEPT: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Made:
     """How a function was made. Holds text only, none of the user's objects."""
 
@@ -92,7 +92,7 @@ def _calls(code: CodeType, name: str) -> tuple[int, ...]:
     return tuple(line for line in sorted(lines) if line <= len(written) and called.search(written[line - 1]))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Site:
     """A call in the source."""
 

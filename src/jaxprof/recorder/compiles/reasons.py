@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from jaxprof.events import NOWHERE, ClosureChange, SourceLocation
-from jaxprof.light_dataclass import dataclass, field
+from jaxprof.light_dataclass import field, frozen
 from jaxprof.recorder.compiles.call_source import Made
 from jaxprof.recorder.compiles.signature import Leaf, Signature
 from jaxprof.recorder.places import short
@@ -49,7 +49,7 @@ _LEAVES_COMPARED = 20_000
 one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reason:
     """The reason for a compilation: a code of `events.REASONS`, its text, and other fields as in `events.Compiled`."""
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from jaxprof.events import NOWHERE, ProgramArray, SignatureLeaf, SourceLocation
-from jaxprof.light_dataclass import dataclass, field
+from jaxprof.light_dataclass import dataclass, field, frozen
 from jaxprof.recorder.compiles.call_source import Made
 from jaxprof.recorder.compiles.values import array_bytes, array_type
 
@@ -21,7 +21,7 @@ LEAVES_A_FUNCTION: Final = 50_000
 FUNCTIONS: Final = 2_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Leaf:
     """One leaf of the arguments, or one static argument."""
 
@@ -146,7 +146,7 @@ class Signature:
         return self.function is not None or bool(self.leaves)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FunctionKey:
     """Functions with the same key are compared with each other: the same definition, wrapped in the same way."""
 

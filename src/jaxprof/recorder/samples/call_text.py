@@ -19,7 +19,7 @@ from functools import lru_cache
 from types import BuiltinFunctionType, CodeType, ModuleType
 from typing import Any, Final
 
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 
 LONGEST_TEXT: Final = 48
 _FILES_KEPT: Final = 64
@@ -31,7 +31,7 @@ _process_began = time.time()
 _parsing = threading.RLock()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallSpot:
     """One instruction of a code object."""
 

@@ -21,7 +21,7 @@ from importlib.util import module_from_spec
 from types import ModuleType
 from typing import Final
 
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 
 
 def resource_module() -> ModuleType | None:
@@ -144,7 +144,7 @@ def _read(path: str, figure: Callable[[bytes], float]) -> float | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wait:
     """How a sample got the interpreter's lock."""
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import Final
 
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 from jaxprof.recorder.samples.call_text import describe, parsed
 
 _COMPOUND: Final = (ast.For, ast.AsyncFor, ast.While, ast.If, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
@@ -26,7 +26,7 @@ Span = tuple[int, int, int, int]
 """First line, last line, first column and last column (bytes of UTF-8), as in the bytecode."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Statement:
     """One statement; for a compound statement, its head.
 

@@ -10,7 +10,7 @@ from types import CodeType
 from typing import Final
 
 from jaxprof.events import SourceLocation
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 
 _COLLECTS: Final = ("LIST_APPEND", "SET_ADD", "MAP_ADD")
 """Opcodes by which a comprehension adds an item; with the argument 1 they build a display such as `[*rows, row]`."""
@@ -19,7 +19,7 @@ _LARGEST_CODE_BYTES: Final = 60_000
 """Analysing a larger function would hold the interpreter's lock for too long."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loop:
     """One loop of a code object: its instructions from `begins` (the first target of its backward jumps) to `ends`."""
 

@@ -26,7 +26,7 @@ from types import FrameType
 from typing import Any, Final
 
 from jaxprof.events import StepsTaken
-from jaxprof.light_dataclass import dataclass, field
+from jaxprof.light_dataclass import dataclass, field, frozen
 from jaxprof.recorder.guest import raised_by_program
 from jaxprof.recorder.samples.loops import Loop, loops_of
 
@@ -57,7 +57,7 @@ _BETWEEN: Final = ("UNPACK_SEQUENCE", "UNPACK_EX", "EXTENDED_ARG", "NOP", "CACHE
 _LARGEST: Final = 1 << 52
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoopCounter:
     """A variable that the body of a loop stores."""
 

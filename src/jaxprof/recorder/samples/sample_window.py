@@ -15,7 +15,7 @@ from types import CodeType
 from typing import Final
 
 from jaxprof.events import STAGES, CopiesSeen, LoopSite, ProgramSampled, SampledLine, TransfersSeen
-from jaxprof.light_dataclass import dataclass, field
+from jaxprof.light_dataclass import dataclass, field, frozen
 from jaxprof.recorder.samples.loops import Loop
 from jaxprof.recorder.samples.monitored_loop import LineTimes
 from jaxprof.recorder.samples.states import (
@@ -58,7 +58,7 @@ _OWN_SHARE: Final = 0.05
 the interpreter's lock while the recorder held it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TimedLoop:
     """A loop whose lines were timed."""
 

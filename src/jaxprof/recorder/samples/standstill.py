@@ -28,7 +28,7 @@ import sys
 import time
 from typing import Final
 
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 from jaxprof.recorder.samples.cpu_clock import (
     own_faults,
     pressure_seconds,
@@ -53,7 +53,7 @@ _BUSY: Final = 0.1
 """Share of the delay for which the process may have used a processor, beyond its own use before the pause."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Counts:
     faults: int
     delay: float

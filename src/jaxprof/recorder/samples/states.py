@@ -10,7 +10,7 @@ from types import CodeType
 from typing import Final
 
 from jaxprof.events import LoopSite
-from jaxprof.light_dataclass import dataclass, field
+from jaxprof.light_dataclass import field, frozen
 from jaxprof.recorder.places import JAX, LIBRARY, USER
 from jaxprof.recorder.samples.call_text import spot_of
 from jaxprof.recorder.samples.flow import under_a_condition
@@ -61,7 +61,7 @@ WORK: Final = frozenset({COMPILED, INLINE, FED, CALLBACK, DISPATCH, TRANSFER})
 """Kinds that are a loop's work with JAX; waiting for a value is not."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UserLine:
     """A line of the user's code, with the call in it."""
 
@@ -74,7 +74,7 @@ class UserLine:
     the user's function that is called back."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Site:
     """A place in one of the user's loops, or of a library's: the line in that loop's function, with the call in it."""
 
@@ -82,7 +82,7 @@ class Site:
     loop: Loop | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Seen:
     """The interpretation of one stack."""
 

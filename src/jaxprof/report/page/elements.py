@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
 
 from jaxprof.facts import column
+from jaxprof.frozen import frozen
 from jaxprof.report.renderers import Headline, Piece, Prose, Table
 from jaxprof.text import safe, safe_lines
 from jaxprof.units import UNKNOWN, integer
@@ -20,7 +20,7 @@ FOLDED_KEPT: Final = 256 << 10
 """Most characters of a folded text."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Drawing:
     """A chart, which a script draws. `html_assets/page.js` lists the kinds."""
 
@@ -33,7 +33,7 @@ Element = str | Drawing
 """A piece of HTML, or a drawing that takes its place."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Section:
     """A part of the page with a heading and a link in the navigation."""
 

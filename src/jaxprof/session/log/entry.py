@@ -17,7 +17,7 @@ from jaxprof.errors import FileRefusedError, system_words
 from jaxprof.events import Event, Header, RunClosed, RunPlanned, SessionClosed
 from jaxprof.events.base import session_state, unfinished
 from jaxprof.files import open_regular
-from jaxprof.light_dataclass import dataclass
+from jaxprof.light_dataclass import frozen
 from jaxprof.session.log.reader import events_of, is_live, read_header
 from jaxprof.session_names import EXTENSION, attempts_in, process_number
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _SUMMARY = ("run_closed", "run_planned", "session_closed", "process_identified")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JobOutline:
     """The processes of a job, as a listing shows them."""
 
@@ -53,7 +53,7 @@ class JobOutline:
         return dict(Counter(process.status for process in self.processes).most_common())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """A kept session, or the folder of a job, as a listing shows it, read from its header and the summaries that close
     its runs."""

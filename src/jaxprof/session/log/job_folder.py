@@ -11,11 +11,11 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from jaxprof.errors import FileRefusedError, system_words
+from jaxprof.frozen import frozen
 from jaxprof.limits import PROCESSES
 from jaxprof.session.fold import Session
 from jaxprof.session.log.reader import Follower, is_live
@@ -54,7 +54,7 @@ def no_session_in(folder: Path | str) -> FileRefusedError:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JobMember(Generic[S]):
     """One process of a job, with its session."""
 
@@ -74,7 +74,7 @@ def check_job(folder: Path) -> None:
         raise no_session_in(folder)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProcessReport:
     """What one process reports of its job."""
 

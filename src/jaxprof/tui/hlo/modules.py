@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jaxprof.errors import JaxprofError
+from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
 from jaxprof.hlo.analysis.origin import HloSourceLocation
 from jaxprof.hlo.model import Computation
@@ -126,7 +127,7 @@ MOST = 1_000_000
 """Most matches kept; a search with more of them is marked as incomplete."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hits:
     """The matches of a search."""
 

@@ -8,7 +8,6 @@ starts without its dialog: a file that happens to lie in the folder is shown bef
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +15,7 @@ from textual.content import Content
 from textual.message import Message
 
 from jaxprof.events.base import with_failures
+from jaxprof.frozen import frozen
 from jaxprof.text import safe
 from jaxprof.tui.keys import ACTIONS, key_of
 from jaxprof.tui.kit.drawing import cell, mark
@@ -39,7 +39,7 @@ _NAME = 19
 """Columns of the name of a workload, before its title."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StartRow:
     """A line: a session or job, a program, a workload, or a way to measure something else."""
 

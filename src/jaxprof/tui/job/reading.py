@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from jaxprof.frozen import frozen
 
 if TYPE_CHECKING:
     from jaxprof.analysis.jobs.job import JobFigures
@@ -30,7 +32,7 @@ _PAUSE_FACTOR: Final = 10.0
 """The pause between two readings of the roll-ups of a running job is this many times the duration of a reading."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JobInView:
     """The result of a reading of the folder."""
 

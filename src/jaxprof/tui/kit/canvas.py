@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 from textual.content import Content
 
+from jaxprof.frozen import frozen
 from jaxprof.text import columns
 from jaxprof.tui.kit.drawing import styled_runs
 
@@ -89,7 +89,7 @@ class Canvas:
 _NICE = (1.0, 2.0, 5.0, 10.0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scale:
     """The values from `low` to `high`, spaced linearly or logarithmically."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from textual.content import Content
 
+from jaxprof.frozen import frozen
 from jaxprof.text import safe
 from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.format import place_text
@@ -23,7 +23,7 @@ _INDENT = _COST + 4
 _STYLES = {"!": "$warning", "✗": "bold $error", "✓": "$better"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Claim:
     """One claim about a program or a job."""
 

@@ -4,7 +4,6 @@ value, or None after Escape."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -16,6 +15,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, Static
 
 from jaxprof.errors import JaxprofError
+from jaxprof.frozen import frozen
 from jaxprof.text import safe, safe_lines
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import hang
@@ -136,7 +136,7 @@ FILTER_FROM = 8
 """Least number of lines for which there is a filter."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Option:
     """A choice with its label and a note."""
 
@@ -238,7 +238,7 @@ Texts = Mapping[str, str]
 """The texts of a form, by the names of its fields."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FormField:
     """One line of a form."""
 

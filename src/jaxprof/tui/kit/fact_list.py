@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from textual.content import Content
 
+from jaxprof.frozen import frozen
 from jaxprof.text import safe
 from jaxprof.tui.kit.row_list import RowList
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FactTarget:
     """Where a fact leads: an instruction of the optimised HLO."""
 
@@ -23,7 +23,7 @@ class FactTarget:
     """Id of the run that has the HLO; empty for the run in view."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Leads:
     """A line that may lead to an instruction."""
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from textual.content import Content
 
 from jaxprof.analysis.run_result import modes_text
+from jaxprof.frozen import frozen
 from jaxprof.text import columns, shorten
 from jaxprof.tui.kit.canvas import Canvas, Scale, axis_lines, spanning
 from jaxprof.tui.kit.drawing import SPARKS, styled_runs
@@ -32,7 +32,7 @@ STYLES = ("$baseline", "$primary", "$phase-compile", "$phase-transfer", "$phase-
 MARKERS = "●▲◆■○◇□"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlotLine:
     """Points, joined by straight lines unless they stand alone, in the units of the axes."""
 
@@ -46,7 +46,7 @@ class PlotLine:
     joined: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Axis:
     """One axis: its title, the format of its numbers, and whether it is logarithmic."""
 
@@ -57,7 +57,7 @@ class Axis:
     """Whether a linear axis begins at 0."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mark:
     """A labelled point of interest."""
 

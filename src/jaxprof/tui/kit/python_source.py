@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from textual.containers import VerticalScroll
 from textual.content import Content
 
+from jaxprof.frozen import frozen
 from jaxprof.text import columns, safe, safe_lines
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import TextDialog
@@ -34,7 +35,7 @@ LARGEST_BYTES = 8 << 20
 """Largest file, in bytes, that is opened: a larger one is not source code."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Excerpt:
     """Lines around a source location."""
 

@@ -21,6 +21,7 @@ from textual.strip import Strip
 from textual.style import Style
 from textual.visual import Visual
 
+from jaxprof.frozen import frozen
 from jaxprof.text import safe
 from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.guard import HIDDEN, Guarded
@@ -39,7 +40,7 @@ _ON_ROWS = frozenset(("choose", "mark", "sort", "sort_by_next", "turn", "open_al
 """Actions of lists that need rows."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Heading:
     """A line of text between the rows, such as the title of a group; the cursor skips it."""
 

@@ -7,7 +7,6 @@ two lines of the 24, and cannot divide a line into two parts.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -16,6 +15,7 @@ from textual.content import Content
 from textual.style import Style
 from textual.widgets import Input
 
+from jaxprof.frozen import frozen
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.keys import ACTIONS, HIDDEN, IN_MENU, LAST_RANK, key_of
 from jaxprof.tui.kit.picture import Picture
@@ -83,7 +83,7 @@ def _state(app: Profiler) -> tuple[str, str]:
     return state, name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tab:
     """One tab of `StageTabs`."""
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from textual.content import Content
 
+from jaxprof.frozen import frozen
 from jaxprof.text import columns, safe
 from jaxprof.tui.kit.drawing import Cut, cell, hang
 
@@ -26,7 +27,7 @@ _MEASURED = 500
 """Number of rows measured for a column that fits its text."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Span:
     """A cell that also covers all columns to its right."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textual.content import Content
@@ -19,6 +19,7 @@ from jaxprof.analysis.flame import PICOSECONDS, StackFrame, line_stacks, program
 from jaxprof.analysis.measured import passes_in, stage_times
 from jaxprof.analysis.programs.result import states_by_column
 from jaxprof.events import SourceLocation
+from jaxprof.frozen import frozen
 from jaxprof.report.program import TIME_LINE, parts_beside, time_line_rows
 from jaxprof.report.renderers import Table
 from jaxprof.text import columns
@@ -46,7 +47,7 @@ OPEN_FROM = 0.1
 DEEPEST = 200
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TimeNode:
     """One node with all inside it."""
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from jaxprof.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Cost:
     """Cost of an instruction, a computation, or one run of a module. Bytes are those of whole kernels
     (`jaxprof.hlo.analysis.cost.traffic`): an instruction inside one has none."""

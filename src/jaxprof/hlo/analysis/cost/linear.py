@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import gcd, isqrt, prod
 from typing import Final
 
+from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.cost import NotShownError
 from jaxprof.hlo.analysis.opcodes import PRODUCTS
 from jaxprof.hlo.model import Instruction
@@ -65,7 +65,7 @@ def is_product(instruction: Instruction) -> bool:
     return instruction.opcode in PRODUCTS and (instruction.opcode != "convolution" or is_matmul(instruction))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConvolutionWindow:
     """A window over one spatial dimension, as `window={size=3 stride=2 pad=1_1 lhs_dilate=1 rhs_dilate=1}` says."""
 

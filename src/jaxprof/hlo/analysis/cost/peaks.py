@@ -20,11 +20,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.errors import unknown_name
+from jaxprof.frozen import frozen
 
 if TYPE_CHECKING:
     from jaxprof.hlo.analysis.kernels import Kernel
@@ -34,7 +35,7 @@ _GIB: Final = 1 << 30
 _T: Final = 1e12
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DevicePeaks:
     """One accelerator, as JAX sees it."""
 
@@ -147,7 +148,7 @@ def device_of_kind(kind: str) -> DevicePeaks | None:
     return next((DEVICES[name] for name in named), None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Roofline:
     """One execution of a kernel under a device's ceilings."""
 

@@ -6,10 +6,10 @@ The state is without widgets (it has only the number of columns and lines) and w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.lanes import End, Stretch, idle_around, longest_idle, other_end
+from jaxprof.frozen import frozen
 
 if TYPE_CHECKING:
     from jaxprof.analysis.lanes import LaneGroup, LaneRow, Lanes
@@ -25,7 +25,7 @@ Place = tuple[int, int]
 """A line of the view: the number of a lane, and that of a row of the lane, or -1 for its summary."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AxisWindow:
     """The part of the time axis in view, in nanoseconds; the end is exclusive."""
 

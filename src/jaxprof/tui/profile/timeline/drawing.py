@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 from itertools import zip_longest
 from operator import itemgetter
@@ -21,6 +21,7 @@ from jaxprof.analysis.profile import FOUND_BY, mean_step
 from jaxprof.analysis.timeline import BUSY, COUNTER, KINDS
 from jaxprof.events import StepParts, StepTimes
 from jaxprof.facts import Fact, at, column
+from jaxprof.frozen import frozen
 from jaxprof.report.renderers import Table
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.keys import key_of
@@ -47,7 +48,7 @@ _HIT = "$accent"
 """The colour of a match of the search."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Columns:
     """A row in a window, column by column."""
 
