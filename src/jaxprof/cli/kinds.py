@@ -14,38 +14,36 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.cli.options import VIEWS
-from jaxprof.facts import Fact, json_schema
+from jaxprof.facts import Fact, Facts, json_schema
 from jaxprof.facts.units import ANY, BYTES, LIST, ROWS, TEXT, TRUTH
 
 if TYPE_CHECKING:
     from jaxprof.config import Config
 
-Facts = tuple[Fact[Any], ...]
 
-
-def _facts(module: str, name: str) -> Facts:
-    facts: Facts = getattr(import_module(f"jaxprof.{module}"), name)
+def _facts(module: str, name: str) -> Facts[Any]:
+    facts: Facts[Any] = getattr(import_module(f"jaxprof.{module}"), name)
     return facts
 
 
-def _list(key: str, meaning: str, module: str, name: str, *more: Fact[Any]) -> Callable[[], Facts]:
+def _list(key: str, meaning: str, module: str, name: str, *more: Fact[Any]) -> Callable[[], Facts[Any]]:
     """Return the facts of an answer that is a list with the facts `name` of a module, after `more`, when called."""
     return lambda: (*more, Fact(key, ROWS, meaning, inside=_facts(module, name)))
 
 
-def _view(view: str) -> Facts:
+def _view(view: str) -> Facts[Any]:
     from jaxprof.report.views import facts_of_view
 
     return facts_of_view(view)
 
 
-def _hlo(view: str | None = None) -> Facts:
+def _hlo(view: str | None = None) -> Facts[Any]:
     from jaxprof.report.modules import facts_of_program
 
     return (Fact("programs", ROWS, "The programs of the target", inside=facts_of_program(view)),)
 
 
-def _session_facts() -> Facts:
+def _session_facts() -> Facts[Any]:
     path: Fact[Any] = Fact("path", TEXT, "Where it is; null if it could not be kept")
     return tuple(
         replace(fact, inside=(*fact.inside, path)) if fact.key == "session" else fact
@@ -53,7 +51,7 @@ def _session_facts() -> Facts:
     )
 
 
-def _config_facts() -> Facts:
+def _config_facts() -> Facts[Any]:
     """Return the facts of the settings in force, of a `Config`."""
     from jaxprof.config import KEYS, SETTINGS, config_path
     from jaxprof.tui.keys import checked, clashes
@@ -88,7 +86,7 @@ def _config_facts() -> Facts:
 
 _FOLDER: Final[Fact[Any]] = Fact("folder", TEXT, "Where they are")
 _UNREADABLE: Final[Fact[Any]] = Fact("notices", LIST, "What could not be read")
-KINDS: Final[Mapping[str, Callable[[], Facts]]] = {
+KINDS: Final[Mapping[str, Callable[[], Facts[Any]]]] = {
     "ab": lambda: (Fact("session", TEXT, "Where the comparison is kept"), *_facts("report.comparison", "AB")),
     "catalogue": lambda: (Fact("findings", ROWS, "Every code", inside=_facts("report.explain", "ENTRY")[:3]),),
     "comparison": _list("comparisons", "One for each session after the first", "report.comparison", "DIFFERENCE"),
@@ -114,7 +112,7 @@ KINDS: Final[Mapping[str, Callable[[], Facts]]] = {
     **dict.fromkeys(("workload", "workloads"), _list("workloads", "What can be run", "facts.listed", "WORKLOAD")),
 }  # fmt: skip
 """Kind of answer → function that imports and returns the facts of its `data`."""
-_ERROR: Final[Facts] = (
+_ERROR: Final[Facts[Any]] = (
     Fact("code", TEXT, "usage, missing_file, file_refused, not_hlo, storage, worker, does_not_fit, interrupted, ..."),
     Fact("message", TEXT, "Why there is no answer"),
     Fact("hint", TEXT, "What to do"),

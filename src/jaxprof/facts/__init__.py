@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from jaxprof.facts.units import OBJECT, TEXT, Unit, plain
@@ -62,7 +62,7 @@ class Fact(Generic[Row]):
     """Reads the value of a row; by default the attribute `key`."""
     title: str | None = None
     """Heading in tables for people; None if these leave the fact out."""
-    inside: tuple[Fact[Any], ...] = ()
+    inside: Facts[Any] = ()
     """Facts of an object, or of each row of a list."""
     when: Callable[[Row], Any] | None = None
     """Returns whether the JSON of a row has the key; None if the JSON of every row has it."""
@@ -113,6 +113,10 @@ class Fact(Generic[Row]):
         return read
 
 
+Facts: TypeAlias = tuple[Fact[Row], ...]
+"""Facts of one sort of row."""
+
+
 def _recorded(record: Callable[[Any], dict[str, Any]], rows: Iterable[Any] | None) -> Any:
     if rows is None:
         return None
@@ -133,7 +137,7 @@ def column(
 
 
 def optional(
-    key: str, unit: Unit, meaning: str, read: Callable[[Any], Any] | None = None, *, inside: tuple[Fact[Any], ...] = ()
+    key: str, unit: Unit, meaning: str, read: Callable[[Any], Any] | None = None, *, inside: Facts[Any] = ()
 ) -> Fact[Any]:
     """Return a fact whose key is left out of the JSON of a row for which it is false, empty or unknown."""
     return Fact(key, unit, meaning, read, inside=inside, when=read or at(key))
@@ -157,7 +161,7 @@ def columns(facts: Iterable[Fact[Row]]) -> Iterator[Fact[Row]]:
             yield dataclasses.replace(fact, read=fact.json_reader()) if fact.inside else fact
 
 
-def pick(facts: Iterable[Fact[Row]], *keys: str) -> tuple[Fact[Row], ...]:
+def pick(facts: Iterable[Fact[Row]], *keys: str) -> Facts[Row]:
     """Return the facts with these keys, in this order; a fact without a key goes by its title."""
     by_key = {fact.key or fact.title: fact for fact in facts}
     return tuple(by_key[key] for key in keys)
@@ -205,7 +209,7 @@ class Relation:
 
     name: str
     meaning: str
-    facts: tuple[Fact[Any], ...]
+    facts: Facts[Any]
     rows: Callable[[SessionFile], Iterable[Any]] | None = None
     """Derives the rows of a session."""
     arrays: Callable[[Any], Iterable[Part]] | None = None
@@ -261,7 +265,7 @@ def _schema_of(fact: Fact[Any]) -> dict[str, Any]:
     return schema | {"description": fact.meaning}
 
 
-SENTENCE: Final[tuple[Fact[Any], ...]] = (
+SENTENCE: Final[Facts[Any]] = (
     Fact("code", TEXT, "What kind it is, as the documents list them"),
     Fact("message", TEXT, "The sentence, with its figures"),
     Fact("advice", TEXT, "What to do about it"),

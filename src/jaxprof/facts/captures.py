@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.facts import RUN, Encoded, Fact, Part, Relation, Repeated, SessionFile, at, columns, within
+from jaxprof.facts import RUN, Encoded, Fact, Facts, Part, Relation, Repeated, SessionFile, at, columns, within
 from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, NUMBERS, SECONDS, SHARE, TEXT, TRUTH
 from jaxprof.frozen import frozen
 from jaxprof.units import UNKNOWN, seconds
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jaxprof.events import CopyTimes, PassTimes, StepTimes, TrustCheck
     from jaxprof.session import Run
 
-STEPS: Final[tuple[Fact[StepTimes], ...]] = (
+STEPS: Final[Facts[StepTimes]] = (
     Fact("name", TEXT, "Name of the step", title="step"),
     Fact("device", TEXT, "gpu:0, cpu:0", title="device"),
     Fact("start_seconds", SECONDS, "When it began, on the profile's clock"),
@@ -39,7 +39,7 @@ def _quartiles_text(quartiles: tuple[float, float] | None) -> str:
     return UNKNOWN if quartiles is None else f"{seconds(quartiles[0])} - {seconds(quartiles[1])}"
 
 
-DEVICE_STEPS: Final[tuple[Fact[DeviceSteps], ...]] = (
+DEVICE_STEPS: Final[Facts[DeviceSteps]] = (
     Fact("device", TEXT, "gpu:0, cpu:0", title="device"),
     Fact("found_by", TEXT, "annotation, modules or whole"),
     Fact("count", COUNT, "Steps"),
@@ -56,7 +56,7 @@ DEVICE_STEPS: Final[tuple[Fact[DeviceSteps], ...]] = (
     Fact("idle_share", SHARE, "Idle share of it", title="idle"),
 )
 """Facts of all steps of a device: how they were found, their spread, and how idle the device was."""
-COPIES: Final[tuple[Fact[CopyTimes], ...]] = (
+COPIES: Final[Facts[CopyTimes]] = (
     Fact("direction", TEXT, "host to device, device to host, device to device, peer to peer, fill, ..."),
     Fact("device", TEXT, "gpu:0, cpu:0"),
     Fact("count", COUNT, "How many copies"),
@@ -81,7 +81,7 @@ def trust_rows(run: Run) -> list[CaptureCheck]:
     return [CaptureCheck(kind, check) for kind, event in run.trust.items() for check in event.rows]
 
 
-TRUST: Final[tuple[Fact[CaptureCheck], ...]] = (
+TRUST: Final[Facts[CaptureCheck]] = (
     Fact("kind", TEXT, "Kind of the capture"),
     *within(
         at("check"),
@@ -118,7 +118,7 @@ def pass_rows(tree: PassTimes) -> Iterator[PassRow]:
     return walk(tree, tree.name, 0)
 
 
-PASSES: Final[tuple[Fact[PassRow], ...]] = (
+PASSES: Final[Facts[PassRow]] = (
     Fact("path", TEXT, "The names on the way to it, with / between them"),
     Fact("depth", INDEX, "0 for the whole compilation"),
     *within(at("node"), (
@@ -142,7 +142,7 @@ class _RunItem:
     item: Any
 
 
-def _relation(name: str, meaning: str, facts: tuple[Fact[Any], ...], items: Callable[[Run], Iterable[Any]]) -> Relation:
+def _relation(name: str, meaning: str, facts: Facts[Any], items: Callable[[Run], Iterable[Any]]) -> Relation:
     """Return a relation with a row for each of the `items` of each run."""
 
     def rows(file: SessionFile) -> Iterator[_RunItem]:

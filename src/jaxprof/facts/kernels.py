@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.facts import RUN, Fact, Relation, at, columns, within
+from jaxprof.facts import RUN, Fact, Facts, Relation, at, columns, within
 from jaxprof.facts.units import (
     BYTES,
     COUNT,
@@ -52,7 +52,7 @@ def places_text(places: Sequence[HloSourceLocation]) -> str:
 
 
 NAME: Final[Fact[Any]] = Fact("name", TEXT, "Name of the HLO instruction")
-KERNEL: Final[tuple[Fact[Kernel], ...]] = (
+KERNEL: Final[Facts[Kernel]] = (
     Fact("kind", TEXT, "loop fusion, GEMM, all-reduce, ..."),
     Fact("opcode", TEXT, "The HLO operation"),
     Fact("instructions", COUNT, "Instructions inside"),
@@ -74,14 +74,14 @@ KERNEL: Final[tuple[Fact[Kernel], ...]] = (
     Fact("computation", TEXT, "Its computation: the entry, a loop's body, a branch"),
 )  # fmt: skip
 """Facts of a kernel from HLO, except its name."""
-RANKED: Final[tuple[Fact[Ranked], ...]] = (
+RANKED: Final[Facts[Ranked]] = (
     *within(at("kernel"), KERNEL),
     Fact("bound", TEXT, "What limits it on its device: memory, compute, links"),
     Fact("least_seconds", SECONDS, "Least time of one execution by the device's ceilings: a lower bound",
          at("least_once")),
 )  # fmt: skip
 """Facts of a kernel from HLO on a device, except its name."""
-_LAUNCH: Final[tuple[Fact[Any], ...]] = (
+_LAUNCH: Final[Facts[Any]] = (
     Fact("grid", NUMBERS, "Blocks of the launch, x, y, z"),
     Fact("block", NUMBERS, "Threads of a block, x, y, z"),
     Fact("registers", COUNT, "Registers of a thread"),
@@ -91,7 +91,7 @@ _LAUNCH: Final[tuple[Fact[Any], ...]] = (
     Fact("group_bytes", BYTES, "Group memory (AMD)"),
     Fact("occupancy", SHARE, "Share of the threads that can be resident, in 0..1"),
 )
-MEASURED: Final[tuple[Fact[MeasuredKernel], ...]] = (
+MEASURED: Final[Facts[MeasuredKernel]] = (
     Fact("module", TEXT, "Name of the module in the capture"),
     Fact("devices", LIST, "The devices that ran it"),
     Fact("executions", COUNT, "Executions in the capture, on all devices", at("count"), "times"),
@@ -161,11 +161,11 @@ def _hlo_kernels(session: Session, run: Run) -> Iterable[Ranked]:
     return (ceilings.row(number, kernel) for number, kernel in enumerate(kernels))
 
 
-_OF_HLO: Final[tuple[Fact[KernelRow], ...]] = (
+_OF_HLO: Final[Facts[KernelRow]] = (
     NAME,
     *within(at("static"), (Fact("number", INDEX, "Its place in the order of execution, from 0"), *RANKED)),
 )
-KERNEL_OF_RUN: Final[tuple[Fact[KernelRow], ...]] = (
+KERNEL_OF_RUN: Final[Facts[KernelRow]] = (
     *_OF_HLO,
     Fact("measured", OBJECT, "What a capture measured of it; null if it was not seen", inside=MEASURED),
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from jaxprof.analysis.jobs.figures import LoopFigures, ProcessFigures, process_figures
 from jaxprof.analysis.jobs.step_grid import LoopTrace, loop_trace
 from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST, part_key
-from jaxprof.facts import Fact, Relation, SessionFile, at, within
+from jaxprof.facts import Fact, Facts, Relation, SessionFile, at, within
 from jaxprof.facts.units import COUNT, INDEX, NUMBER, RATE, SECONDS, SHARE, TEXT, TRUTH, UNIX_TIME
 from jaxprof.session.log.job_folder import JobMember
 from jaxprof.session.log.state import with_urls
@@ -91,7 +91,7 @@ def _step_total(file: ProcessFile, attribute: str) -> Any:
     return getattr(trace, attribute).sum().item() if trace is not None and len(trace.counts) else None
 
 
-FIGURES: Final[tuple[Fact[ProcessFigures], ...]] = (
+FIGURES: Final[Facts[ProcessFigures]] = (
     Fact("process", INDEX, "Index of the process in its job", at("index"), "process"),
     Fact("host", TEXT, "Name of its machine", title="host"),
     Fact(
@@ -133,7 +133,7 @@ FIGURES: Final[tuple[Fact[ProcessFigures], ...]] = (
 )  # fmt: skip
 """Facts of a process in the text, JSON and CSV of a job."""
 
-_RECORDED: Final[tuple[Fact[ProcessFile], ...]] = (
+_RECORDED: Final[Facts[ProcessFile]] = (
     Fact("session_id", TEXT, "Identity of the session", at("session.header.session")),
     Fact("job", TEXT, "Id of the job, from its launcher", at("session.header.job")),
     Fact("process_count", COUNT, "Processes of the job, as its launcher reports it",

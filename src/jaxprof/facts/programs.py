@@ -8,7 +8,7 @@ from typing import Any, Final
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.events import SourceLocation
-from jaxprof.facts import RUN, SENTENCE, Fact, Relation, SessionFile, at, columns, optional, within
+from jaxprof.facts import RUN, SENTENCE, Fact, Facts, Relation, SessionFile, at, columns, optional, within
 from jaxprof.facts.units import (
     BY_NAME,
     BYTES,
@@ -86,11 +86,11 @@ def share(row: ProgramRow) -> float | None:
     return row.program.of_wall(row.item.seconds)
 
 
-_ARRAY: Final[tuple[Fact[Any], ...]] = (
+_ARRAY: Final[Facts[Any]] = (
     Fact("type", TEXT, "Its dtype and shape, f32[4]"),
     Fact("bytes", BYTES, "Its size"),
 )
-_ARGUMENT: Final[tuple[Fact[Any], ...]] = (
+_ARGUMENT: Final[Facts[Any]] = (
     Fact("name", TEXT, "Its name"),
     Fact("type", TEXT, "Its dtype and shape, or a static value"),
     optional("static", TRUTH, "It is a static argument"),
@@ -135,7 +135,7 @@ COMPILES: Final[tuple[ProgramFact, ...]] = (
     _of_item("library", TRUTH, "Whether it is defined in a library"),
     _of_item("count", COUNT, "Compilations in this row; more than 1 in a long ledger"),
 )  # fmt: skip
-OF_FINDING: Final[tuple[Fact[Finding], ...]] = (
+OF_FINDING: Final[Facts[Finding]] = (
     Fact("seconds", SECONDS, "What it cost in this run; no second is in two findings of a program"),
     Fact("low_seconds", SECONDS, "Lower bound of the 95 % interval of seconds; null if exact or of unknown error",
          at("low")),
@@ -199,7 +199,7 @@ def _rows(key: str, meaning: str, facts: tuple[ProgramFact, ...], most: int | No
 
 
 _WHERE: Final[Fact[Any]] = Fact("place", TEXT, "file:line of its first line", lambda loop: text_of(loop.where))
-_LOOP: Final[tuple[Fact[Any], ...]] = (
+_LOOP: Final[Facts[Any]] = (
     _WHERE,
     Fact("count", COUNT, "Steps"),
     Fact("seconds", SECONDS, "Time in the loop"),
@@ -207,13 +207,13 @@ _LOOP: Final[tuple[Fact[Any], ...]] = (
     Fact("median_seconds", SECONDS, "Median step"),
     Fact("jitter", NUMBER, "Median absolute deviation over the median of the steps"),
 )
-_STAGE: Final[tuple[Fact[Any], ...]] = (
+_STAGE: Final[Facts[Any]] = (
     Fact("count", COUNT, "How often it happened"),
     Fact("minimum_seconds", SECONDS, "The shortest", at("minimum")),
     Fact("median_seconds", SECONDS, "The median", at("median")),
     Fact("maximum_seconds", SECONDS, "The longest", at("maximum")),
 )
-_FUNCTION: Final[tuple[Fact[Any], ...]] = (
+_FUNCTION: Final[Facts[Any]] = (
     Fact("function", TEXT, "JAX's name of the compiled function"),
     Fact("called_from", TEXT, "file:line of the call that compiled it", lambda function: text_of(function.called_from)),
     Fact("defined_at", TEXT, "file:line of its definition", lambda function: text_of(function.defined_at)),
@@ -230,7 +230,7 @@ _FUNCTION: Final[tuple[Fact[Any], ...]] = (
     Fact("op_by_op", TRUTH, "Whether it is a single operation, outside any jit"),
     Fact("library", TRUTH, "Whether it is defined in a library"),
 )  # fmt: skip
-_VERDICT: Final[tuple[Fact[ProgramResult], ...]] = (
+_VERDICT: Final[Facts[ProgramResult]] = (
     *within(at("verdict"), (
         Fact("kind", TEXT, "device-bound, data-bound, and so on, or idle; null if unknown"),
         Fact("share", SHARE, "Share of the loop that it accounts for; if idle, of the program's time"),
@@ -255,7 +255,7 @@ def _counts(arrays: Any) -> list[tuple[float, int, int]]:
     return [*arrays.counts[:-1:stride], arrays.counts[-1]]
 
 
-PROGRAM: Final[tuple[Fact[ProgramResult], ...]] = (
+PROGRAM: Final[Facts[ProgramResult]] = (
     Fact("argv", LIST, "The program's sys.argv"),
     Fact("how", TEXT, "script, module, record or cell"),
     Fact("directory", TEXT, "The working folder"),
@@ -304,7 +304,7 @@ PROGRAM: Final[tuple[Fact[ProgramResult], ...]] = (
     Fact("own_seconds", SECONDS, "CPU time of the recording itself"),
     Fact("notes", ROWS, "What was not seen, and why", inside=SENTENCE[:2]),
 )  # fmt: skip
-ASKED: Final[tuple[Fact[Any], ...]] = (
+ASKED: Final[Facts[Any]] = (
     Fact("name", TEXT, "Its name"),
     Fact("run", TEXT, "Id of the run that measured it"),
     Fact("status", TEXT, "ok, failed, not_measured, pending"),

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from jaxprof.events import DeviceReading, EnvironmentRead
 from jaxprof.events.base import session_state, with_failures
-from jaxprof.facts import RUN, Fact, Part, Relation, Repeated, SessionFile, at, within
+from jaxprof.facts import RUN, Fact, Facts, Part, Relation, Repeated, SessionFile, at, within
 from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, MOMENT, NUMBER, OBJECT, SECONDS, SHARE, TEXT, TRUTH
 from jaxprof.frozen import frozen
 from jaxprof.session import Phase, Run, Session
@@ -155,7 +155,7 @@ def _readings(file: SessionFile) -> Iterator[_ReadingRow]:
         yield _ReadingRow(reading.monotonic_seconds - zero, reading)
 
 
-READING: Final[tuple[Fact[DeviceReading], ...]] = (
+READING: Final[Facts[DeviceReading]] = (
     Fact("utilisation", SHARE, "Share of the time in which it was busy, in 0..1"),
     Fact("memory_used_bytes", BYTES, "Memory in use"),
     Fact("memory_limit_bytes", BYTES, "Memory that there is"),

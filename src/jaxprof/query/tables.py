@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from jaxprof.facts import Fact, Relation, at, captures, findings, kernels, memory, processes, programs, runs, sessions
+from jaxprof.facts import (
+    Fact,
+    Facts,
+    Relation,
+    at,
+    captures,
+    findings,
+    kernels,
+    memory,
+    processes,
+    programs,
+    runs,
+    sessions,
+)
 from jaxprof.facts.units import ROWS, TEXT
 
 SESSION: Final[Fact[Any]] = Fact(
@@ -27,19 +40,19 @@ _TABLES: Final[tuple[Relation, ...]] = (
     *_OF_PROGRAMS,
 )
 TABLES: Final = {table.name: table for table in _TABLES}
-COLUMN: Final[tuple[Fact[Fact[Any]], ...]] = (
+COLUMN: Final[Facts[Fact[Any]]] = (
     Fact("name", TEXT, "Name of the column", at("key"), "column"),
     Fact("type", TEXT, "Its type in SQL", at("unit.sql"), "type"),
     Fact("meaning", TEXT, "What it holds", title="meaning"),
 )
 
 
-def columns_of(table: Relation) -> tuple[Fact[Any], ...]:
+def columns_of(table: Relation) -> Facts[Any]:
     """Return the columns that a table has in SQL."""
     return (SESSION, *table.facts)
 
 
-DESCRIBED: Final[tuple[Fact[Relation], ...]] = (
+DESCRIBED: Final[Facts[Relation]] = (
     Fact("table", TEXT, "Name of the table", at("name")),
     Fact("meaning", TEXT, "What its rows are"),
     Fact("columns", ROWS, "Its columns", columns_of, inside=COLUMN),

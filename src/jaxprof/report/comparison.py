@@ -17,7 +17,7 @@ from jaxprof.analysis.difference import FACTS, Difference, FigureDifference
 from jaxprof.analysis.kernel_difference import KernelChange, KernelDifference, KernelDifferences
 from jaxprof.analysis.session_difference import CollectiveDifference, PhaseDifference, RunDifference, SessionDifference
 from jaxprof.analysis.speedup import AbVersus
-from jaxprof.facts import SENTENCE, Fact, at, column, optional, pick, recorder, within
+from jaxprof.facts import SENTENCE, Fact, Facts, at, column, optional, pick, recorder, within
 from jaxprof.facts.kernels import places_text
 from jaxprof.facts.runs import RUNS, RunRow
 from jaxprof.facts.sessions import state_of, state_words
@@ -110,13 +110,13 @@ def _sides(key: str, unit: Unit, meaning: str, of: str | None = None, title: str
 
 
 STATUS: Final[Fact[Any]] = Fact("status", TEXT, "new, gone, changed, same; outside (not of the HLO)", title="")
-ENVIRONMENT: Final[tuple[Fact[Difference[str]], ...]] = (
+ENVIRONMENT: Final[Facts[Difference[str]]] = (
     Fact("name", TEXT, "Name of what may differ in the environment", at("code"), "environment"),
     Fact("before", TEXT, "What the first side has", title="first", widest=36),
     Fact("after", TEXT, "What the second side has", title="second", widest=36),
     Fact("differs", TRUTH, "Whether they differ; null if one is unknown"),
 )
-PHASES: Final[tuple[Fact[PhaseDifference], ...]] = (
+PHASES: Final[Facts[PhaseDifference]] = (
     Fact("phase", TEXT, "Name of the phase", at("code"), "phase"),
     *_sides("seconds", SECONDS, "Time", ""),
     column("speed-up", at("times.ratio_text"), right=True),
@@ -127,7 +127,7 @@ PHASES: Final[tuple[Fact[PhaseDifference], ...]] = (
     Fact("verdict", TEXT, "faster, slower, same or inconclusive", at("times.verdict")),
     Fact("reason", TEXT, "Why it is inconclusive", at("times.reason")),
 )
-FIGURES: Final[tuple[Fact[FigureDifference], ...]] = (
+FIGURES: Final[Facts[FigureDifference]] = (
     Fact("fact", TEXT, "Which figure: flops, bytes, peak, kernels, compiles", at("code")),
     Fact("before", NUMBER, "What the first side has"),
     Fact("after", NUMBER, "What the second side has"),
@@ -136,11 +136,11 @@ FIGURES: Final[tuple[Fact[FigureDifference], ...]] = (
     Fact("differs", TRUTH, "Whether they differ; null if one is unknown"),
     Fact("estimate", TRUTH, "Whether it is an estimate"),
 )
-_BOTH_SHOWN: Final[tuple[Fact[FigureDifference], ...]] = (
+_BOTH_SHOWN: Final[Facts[FigureDifference]] = (
     column("first", lambda row: figure(row.before, row.unit), right=True),
     column("second", lambda row: figure(row.after, row.unit), right=True),
 )
-_FIGURES_SHOWN: Final[tuple[Fact[FigureDifference], ...]] = (
+_FIGURES_SHOWN: Final[Facts[FigureDifference]] = (
     column("exact fact", lambda row: FACTS[row.code].title + (" (estimate)" if row.estimate else "")),
     *_BOTH_SHOWN,
     column("difference", growth_text, right=True),
@@ -180,7 +180,7 @@ def _source_lines(row: KernelDifference) -> str | None:
     return places_text(row.kernel.sources) if row.kernel is not None and row.kernel.sources else None
 
 
-KERNELS_COMPARED: Final[tuple[Fact[KernelDifference], ...]] = (
+KERNELS_COMPARED: Final[Facts[KernelDifference]] = (
     STATUS,
     Fact("before_name", TEXT, "Its name on the first side"),
     Fact("after_name", TEXT, "Its name on the second side"),
@@ -204,25 +204,25 @@ KERNELS_COMPARED: Final[tuple[Fact[KernelDifference], ...]] = (
         Fact("after", ANY, "The property on the second side"),
     )),
 )  # fmt: skip
-COLLECTIVES_COMPARED: Final[tuple[Fact[CollectiveDifference], ...]] = (
+COLLECTIVES_COMPARED: Final[Facts[CollectiveDifference]] = (
     Fact("opcode", TEXT, "The HLO operation", title="collective"),
     Fact("group_size", COUNT, "Devices that take part", title="devices"),
     *_sides("count", COUNT, "Executions in one call"),
     *_sides("bytes", BYTES, "Bytes of all of them", title="bytes"),
     Fact("differs", TRUTH, "Whether they differ; null if one is unknown"),
 )
-FINDINGS_COMPARED: Final[tuple[Fact[Pair[Finding]], ...]] = (
+FINDINGS_COMPARED: Final[Facts[Pair[Finding]]] = (
     STATUS,
     Fact("code", TEXT, "What kind it is, as the documents list them", at("either.code"), "finding"),
     Fact("before", TEXT, "The finding on the first side, in a sentence", at("before.message")),
     Fact("after", TEXT, "The finding on the second side, in a sentence", at("after.message")),
     column("what", at("either.message"), gives_way=True),
 )
-STAGES_COMPARED: Final[tuple[Fact[FigureDifference], ...]] = (
+STAGES_COMPARED: Final[Facts[FigureDifference]] = (
     Fact("stage", TEXT, "Stage of the compiler", at("code"), "compile passes"),
     *_sides("seconds", SECONDS, "Self time, over all threads,", ""),
 )
-BUFFERS_COMPARED: Final[tuple[Fact[Pair[LiveValue]], ...]] = (
+BUFFERS_COMPARED: Final[Facts[Pair[LiveValue]]] = (
     STATUS,
     Fact("kind", TEXT, "argument, output, temporary, constant", at("either.kind"), "buffer"),
     Fact("instruction", TEXT, "The HLO instruction that makes it", at("either.instruction"), "of", widest=30),
@@ -232,7 +232,7 @@ BUFFERS_COMPARED: Final[tuple[Fact[Pair[LiveValue]], ...]] = (
     Fact("shape", TEXT, "Its type and shape", at("either.shape"), "shape", gives_way=True),
     Fact("op_name", TEXT, "JAX's path", at("either.op_name")),
 )  # fmt: skip
-_REASONS: Final[tuple[Fact[Any], ...]] = (
+_REASONS: Final[Facts[Any]] = (
     Fact("code", TEXT, "first, shape, dtype, static_argument, ..."),
     Fact("count", COUNT, "Compilations"),
     Fact("text", TEXT, "The reason in words"),
@@ -244,7 +244,7 @@ def _why_again(row: Pair[FunctionCompiles]) -> str | None:
     return "; ".join(reason.text or reason.code for reason in reasons[:2]) or None
 
 
-FUNCTIONS_COMPARED: Final[tuple[Fact[Pair[FunctionCompiles]], ...]] = (
+FUNCTIONS_COMPARED: Final[Facts[Pair[FunctionCompiles]]] = (
     STATUS,
     Fact("function", TEXT, "JAX's name of the function", at("either.function"), "compiled", widest=32),
     *_sides("count", COUNT, "Compilations", "count"),
@@ -255,12 +255,12 @@ FUNCTIONS_COMPARED: Final[tuple[Fact[Pair[FunctionCompiles]], ...]] = (
         for side, word in (("before", "first"), ("after", "second"))
     ),
 )
-STATES_COMPARED: Final[tuple[Fact[FigureDifference], ...]] = (
+STATES_COMPARED: Final[Facts[FigureDifference]] = (
     Fact("state", TEXT, "What the main thread's time was spent on", at("code")),
     column("main thread", lambda row: words(row.code)),
     *_sides("seconds", SECONDS, "Time", ""),
 )
-PROGRAM_FINDINGS_COMPARED: Final[tuple[Fact[Pair[Finding]], ...]] = (
+PROGRAM_FINDINGS_COMPARED: Final[Facts[Pair[Finding]]] = (
     STATUS,
     Fact("code", TEXT, "What kind it is, as the documents list them", at("either.code")),
     column("finding", at("either.message"), gives_way=True),
@@ -448,7 +448,7 @@ def _apart(listed: Iterable[Table[Any]]) -> Iterator[Piece]:
             yield from ("", table)
 
 
-RUN_COMPARED: Final[tuple[Fact[Run], ...]] = (
+RUN_COMPARED: Final[Facts[Run]] = (
     Fact("run", TEXT, "Id of the run", at("id")),
     Fact("workload", TEXT, "Name of the workload, the function or the program", at("plan.workload")),
     Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's", at("plan.variant")),
@@ -456,7 +456,7 @@ RUN_COMPARED: Final[tuple[Fact[Run], ...]] = (
     Fact("parameters", BY_NAME, "Parameters of the workload", lambda run: dict(run.plan.parameters)),
     Fact("status", TEXT, "How it ended", at("shown.status")),
 )
-_SIDE: Final[tuple[Fact[Session], ...]] = (
+_SIDE: Final[Facts[Session]] = (
     Fact("session", TEXT, "Identity of the session", at("header.session")),
     Fact("created", TEXT, "When it was begun, in UTC", at("header.created")),
     Fact("host", TEXT, "Name of the machine", at("header.host")),
@@ -464,7 +464,7 @@ _SIDE: Final[tuple[Fact[Session], ...]] = (
     Fact("notices", LIST, "What of the session could not be read"),
     Fact("comparisons", ROWS, "Measured comparisons that it holds", ab_results, inside=KEPT),
 )
-_OF_BOTH: Final[tuple[Fact[Any], ...]] = (
+_OF_BOTH: Final[Facts[Any]] = (
     Fact("before", NUMBER, "The figure of the first program"),
     Fact("after", NUMBER, "The figure of the second program"),
 )
@@ -477,7 +477,7 @@ def _sum(key: str, meaning: str, code: str) -> Fact[ProgramDifference]:
     return Fact(key, OBJECT, meaning, read, inside=_OF_BOTH)
 
 
-_PROGRAM: Final[tuple[Fact[ProgramDifference], ...]] = (
+_PROGRAM: Final[Facts[ProgramDifference]] = (
     _sum("steps_per_second", "Steps of the hottest loop a second", "steps a second"),
     _sum("wall_seconds", "Wall time", "wall time"),
     _sum("compiles", "Compilations", "compilations"),
@@ -494,7 +494,7 @@ def _timed_kernels(pair: RunDifference) -> KernelDifferences | None:
     return None if kernels is None or kernels.difference_seconds is None else kernels
 
 
-PAIR: Final[tuple[Fact[RunDifference], ...]] = (
+PAIR: Final[Facts[RunDifference]] = (
     Fact("before", OBJECT, "The first run", inside=RUN_COMPARED),
     Fact("after", OBJECT, "The second run", inside=RUN_COMPARED),
     Fact("side", OBJECT, "How the two compare, where they were measured in turns", inside=VERSUS),
@@ -515,7 +515,7 @@ PAIR: Final[tuple[Fact[RunDifference], ...]] = (
     Fact("passes", ROWS, "Stages of the compiler", inside=STAGES_COMPARED),
     optional("program", OBJECT, "What differs between two recorded programs", inside=_PROGRAM),
 )  # fmt: skip
-DIFFERENCE: Final[tuple[Fact[SessionDifference], ...]] = (
+DIFFERENCE: Final[Facts[SessionDifference]] = (
     Fact("before", OBJECT, "The first session", inside=_SIDE),
     Fact("after", OBJECT, "The second session", inside=_SIDE),
     Fact("environment", ROWS, "Versions, devices, machine and settings", inside=ENVIRONMENT),
@@ -555,13 +555,13 @@ class _Compared:
         return self.difference.runs[0]
 
 
-_VERSUS: Final[tuple[Fact[_Compared], ...]] = (
+_VERSUS: Final[Facts[_Compared]] = (
     *within(at("versus"), VERSUS),
     *within(at("pair"), (fact for fact in PAIR if fact.key != "side")),
     Fact("environment", ROWS, "What differs between the environments",
          lambda row: environment_table(row.difference).rows, inside=ENVIRONMENT),
 )  # fmt: skip
-_MEASURED_SIDE: Final[tuple[Fact[SideRow], ...]] = (
+_MEASURED_SIDE: Final[Facts[SideRow]] = (
     *SPEC,
     *within(
         at("result"),
@@ -577,7 +577,7 @@ _MEASURED_SIDE: Final[tuple[Fact[SideRow], ...]] = (
         ),
     ),
 )  # fmt: skip
-AB: Final[tuple[Fact[AbResult], ...]] = (
+AB: Final[Facts[AbResult]] = (
     *PLAN,
     Fact("versus", ROWS, "Each side beside A",
          lambda result: [_Compared(versus, result.difference(versus)) for versus in result.versus], inside=_VERSUS),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from jaxprof import units
 from jaxprof.devices import Device
 from jaxprof.events import DeviceReading, Scalar
-from jaxprof.facts import Fact, at, column, within
+from jaxprof.facts import Fact, Facts, at, column, within
 from jaxprof.facts.sessions import READING
 from jaxprof.facts.units import BYTES, COUNT, INDEX, NUMBER, NUMBERS, OBJECT, ROWS, TEXT, TRUTH
 from jaxprof.frozen import frozen
@@ -113,7 +113,7 @@ def process_text(process: Mapping[str, Scalar | None]) -> str:
     return f"{who}, {units.bytes_(memory)}" if isinstance(memory, int | float) else who
 
 
-_READING: Final[tuple[Fact[DeviceReading], ...]] = (
+_READING: Final[Facts[DeviceReading]] = (
     *READING,
     Fact("core_utilisation", NUMBERS, "Share of the time in which each core was busy, in 0..1"),
     Fact("power_limit_watts", NUMBER, "The most that it may draw"),
@@ -125,7 +125,7 @@ _READING: Final[tuple[Fact[DeviceReading], ...]] = (
         Fact("memory_bytes", BYTES, "Memory that it holds", lambda process: process.get("memory_bytes")),
     )),
 )  # fmt: skip
-DEVICES: Final[tuple[Fact[ListedDevice], ...]] = (
+DEVICES: Final[Facts[ListedDevice]] = (
     Fact("id", TEXT, "cpu:0, cuda:0", at("device.id"), "device", widest=9),
     *within(
         at("device"),
@@ -170,7 +170,7 @@ def _memory(chip: Chip) -> int:
     return device(chip.name).memory_bytes
 
 
-TARGETS: Final[tuple[Fact[Chip], ...]] = (
+TARGETS: Final[Facts[Chip]] = (
     Fact("name", TEXT, "Its name, as --for takes it", title="device"),
     Fact("device_kind", TEXT, "Kind of the device, as JAX names it", title="as JAX names it"),
     Fact("memory_bytes", BYTES, "Its memory", _memory, "memory"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from jaxprof.analysis.explain.catalogue import SOURCES, entries
 from jaxprof.analysis.explain.model import Explanation, command
 from jaxprof.analysis.measured import longest_kernel, whole_profile
-from jaxprof.facts import Fact, at, optional, recorder
+from jaxprof.facts import Fact, Facts, at, optional, recorder
 from jaxprof.facts.units import (
     BYTES,
     COUNT,
@@ -58,7 +58,7 @@ def _interval(row: Any) -> list[float] | None:
     return None if row.low is None or row.high is None else [row.low, row.high]
 
 
-UTILISATION: Final[tuple[Fact[Utilisation], ...]] = (
+UTILISATION: Final[Facts[Utilisation]] = (
     Fact("run", TEXT, "Id of the run"),
     Fact("of", TEXT, "What was timed: call or step"),
     Fact("seconds", SECONDS, "Time of the call or step"),
@@ -247,7 +247,7 @@ def _source(finding: Finding) -> str | None:
     return where.short(finding.directory) if inside else where.text
 
 
-_EVIDENCE: Final[tuple[Fact[Finding], ...]] = (
+_EVIDENCE: Final[Facts[Finding]] = (
     optional("run", TEXT, "Id of the run"),
     optional("also", LIST, "More runs that have it", lambda finding: finding.also[:5]),
     optional("source", TEXT, "file:line", _source),
@@ -263,7 +263,7 @@ _EVIDENCE: Final[tuple[Fact[Finding], ...]] = (
     optional("function", TEXT, "The compiled function"),
     optional("compilations", COUNT, "Compilations that it rests on"),
 )
-_COST: Final[tuple[Fact[Finding], ...]] = (
+_COST: Final[Facts[Finding]] = (
     Fact("of", TEXT, "What share is a part of: program, call, compile, profile, steps or module", at("scope")),
     Fact("seconds", SECONDS, "What it cost"),
     Fact("ci95_seconds", NUMBERS, "Its 95 % interval, [low, high]; null where it is exact or its error unknown",
@@ -282,7 +282,7 @@ def _utilisations(explained: Explanation) -> tuple[Any, ...]:
     return utilisations(explained.session)[:MOST_UTILISATIONS] if explained.session is not None else ()
 
 
-def facts_of_explanation(longest: int = _SENTENCE_LIMITS[0]) -> tuple[Fact[Explanation], ...]:
+def facts_of_explanation(longest: int = _SENTENCE_LIMITS[0]) -> Facts[Explanation]:
     """Return the facts of an explanation in JSON, whose sentences have at most `longest` characters."""
 
     def cut(key: str, meaning: str, attribute: str = "") -> Fact[Any]:
@@ -339,7 +339,7 @@ def entry_lines(entry: CatalogueEntry) -> Iterator[str]:
     yield f"  found in {SOURCES[entry.source]}; docs/{page}{section}"
 
 
-ENTRY: Final[tuple[Fact[CatalogueEntry], ...]] = (
+ENTRY: Final[Facts[CatalogueEntry]] = (
     Fact("code", TEXT, "What kind of finding it is"),
     Fact("source", TEXT, "Where it is found: program, hlo, ..."),
     Fact("title", TEXT, "What it says, in a line"),

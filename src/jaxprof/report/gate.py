@@ -7,7 +7,7 @@ from typing import Final
 
 from jaxprof.analysis.gate import GateBase, GateResult, GateRow
 from jaxprof.events import ResultsCompared
-from jaxprof.facts import Fact, at, column, pick, within
+from jaxprof.facts import Fact, Facts, at, column, pick, within
 from jaxprof.facts.units import LIST, NUMBER, OBJECT, ROWS, TEXT, TRUTH
 from jaxprof.report.comparison import FIGURES, figure, growth_text, signed
 from jaxprof.report.renderers import Piece, Prose, Table
@@ -50,7 +50,7 @@ def _reason(row: GateRow) -> str | None:
     return ", ".join(filter(None, (row.reason, more_launches(row.launches_to_decide)))) or None
 
 
-LIMITS: Final[tuple[Fact[GateRow], ...]] = (
+LIMITS: Final[Facts[GateRow]] = (
     column("", _state),
     Fact("state", TEXT, "within, passed (the limit is exceeded) or undecided"),
     Fact("label", TEXT, "The program and its device", title="program"),
@@ -114,7 +114,7 @@ def base_sentence(base: GateBase) -> str:
     return f"base: {kind}{base.name}{where}"
 
 
-GATE: Final[tuple[Fact[GateResult], ...]] = (
+GATE: Final[Facts[GateResult]] = (
     Fact("outcome", TEXT, "within, passed (a limit is exceeded) or undecided"),
     Fact("base", OBJECT, "What it was compared with", inside=(
         Fact("name", TEXT, "The word after --base"),

@@ -9,7 +9,7 @@ from typing import Final
 
 from jaxprof.analysis.difference import Difference
 from jaxprof.analysis.history import HistoryPoint, LibraryHistory, MeasurementHistory
-from jaxprof.facts import Fact, at, column, pick, within
+from jaxprof.facts import Fact, Facts, at, column, pick, within
 from jaxprof.facts.units import BY_NAME, COUNT, LIST, NUMBER, NUMBER_BY_NAME, ROWS, TEXT, TRUTH
 from jaxprof.frozen import frozen
 from jaxprof.report.comparison import ENVIRONMENT
@@ -98,7 +98,7 @@ def _version(name: str) -> Fact[PointRow]:
 
 
 _CHANGED: Final = pick(ENVIRONMENT, "name", "before", "after")
-_SERIES: Final[tuple[Fact[PointRow], ...]] = (
+_SERIES: Final[Facts[PointRow]] = (
     *within(at("series"), (
         Fact("workload", TEXT, "Name of the workload, the function or the program", at("plan.workload")),
         Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's", at("plan.variant")),
@@ -111,7 +111,7 @@ _SERIES: Final[tuple[Fact[PointRow], ...]] = (
     )),
     Fact("measure", TEXT, "Which time: run, compile", at("history.measure")),
 )  # fmt: skip
-_POINT: Final[tuple[Fact[PointRow], ...]] = (
+_POINT: Final[Facts[PointRow]] = (
     Fact("name", TEXT, "Name of the session's file", at("point.name"), "session", widest=26),
     Fact("session", TEXT, "Identity of the session", at("point.session")),
     Fact("run", TEXT, "Id of the run", at("point.run")),
@@ -206,7 +206,7 @@ def history_csv(history: LibraryHistory) -> str:
     return to_csv_text(Table((*_SERIES, *_POINT), rows))
 
 
-HISTORY: Final[tuple[Fact[LibraryHistory], ...]] = (
+HISTORY: Final[Facts[LibraryHistory]] = (
     Fact("measure", TEXT, "Which time: run, compile"),
     Fact("sessions", COUNT, "Sessions that were read"),
     Fact("left_out", NUMBER_BY_NAME, "Runs that are no points, by reason", lambda history: dict(history.left_out)),

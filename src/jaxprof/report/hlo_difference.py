@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from jaxprof.analysis.session_difference import ModuleDifference, module_difference
-from jaxprof.facts import Fact, at, recorder, within
+from jaxprof.facts import Fact, Facts, at, recorder, within
 from jaxprof.facts.units import LIST, ROWS, TEXT, TRUTH
 from jaxprof.frozen import frozen
 from jaxprof.grouping import Pair
@@ -106,7 +106,7 @@ def _text(instruction: Instruction) -> str:
     return text
 
 
-_SIDES: Final[tuple[Fact[Any], ...]] = (
+_SIDES: Final[Facts[Any]] = (
     Fact("before", TEXT, "What the first side has"),
     Fact("after", TEXT, "What the second side has"),
 )
@@ -120,7 +120,7 @@ class _Difference:
     exact: ModuleDifference
 
 
-_COMPUTATION: Final[tuple[Fact[ComputationLines], ...]] = (
+_COMPUTATION: Final[Facts[ComputationLines]] = (
     *within(at("computation"), (
         STATUS,
         Fact("before", TEXT, "Name on the first side", at("before.name")),
@@ -133,7 +133,7 @@ _COMPUTATION: Final[tuple[Fact[ComputationLines], ...]] = (
              Fact("after", TEXT, "The line of the second side", at("after.text")),
          )),
 )  # fmt: skip
-HLO_DIFFERENCE: Final[tuple[Fact[_Difference], ...]] = (
+HLO_DIFFERENCE: Final[Facts[_Difference]] = (
     Fact("before", TEXT, "Name of the first module", at("before.name")),
     Fact("after", TEXT, "Name of the second module", at("after.name")),
     *within(

@@ -9,7 +9,7 @@ from jaxprof.analysis.arrivals import Arrival, Arrivals
 from jaxprof.analysis.jobs.figures import UNSEEN, ProcessFigures
 from jaxprof.analysis.jobs.job import Goodput, JobFigures
 from jaxprof.analysis.jobs.late import shared
-from jaxprof.facts import SENTENCE, Fact, at
+from jaxprof.facts import SENTENCE, Fact, Facts, at
 from jaxprof.facts.processes import FIGURES, PART_SECONDS
 from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, SHARE, TEXT
 from jaxprof.finding import Finding
@@ -18,7 +18,7 @@ from jaxprof.report.renderers import Headline, Piece, Prose, Table, report_lines
 from jaxprof.text import safe
 from jaxprof.units import counted, percent, scaled, seconds
 
-FINDINGS: Final[tuple[Fact[Finding], ...]] = (
+FINDINGS: Final[Facts[Finding]] = (
     *SENTENCE,
     Fact("process", INDEX, "The process that it is about; null of the whole job", at("index")),
     Fact("part", TEXT, "What makes a process late: a part of its loop"),
@@ -31,7 +31,7 @@ FINDINGS: Final[tuple[Fact[Finding], ...]] = (
 )
 
 
-ARRIVALS: Final[tuple[Fact[Arrival], ...]] = (
+ARRIVALS: Final[Facts[Arrival]] = (
     Fact("process", INDEX, "Index of the process in its job", title="process"),
     Fact("last_count", COUNT, "Executions at which it arrived last", title="arrives last"),
     Fact("last_share", SHARE, "Share of the executions at which it arrived last", title="share"),
@@ -45,7 +45,7 @@ ARRIVALS: Final[tuple[Fact[Arrival], ...]] = (
 )  # fmt: skip
 
 
-COLLECTIVES: Final[tuple[Fact[Arrivals], ...]] = (
+COLLECTIVES: Final[Facts[Arrivals]] = (
     Fact("name", TEXT, "Name of the HLO instruction", title="collective"),
     Fact("opcode", TEXT, "The HLO operation", at("exchanged.opcode"), "opcode"),
     Fact("bytes", BYTES, "Size of what is exchanged", at("exchanged.bytes"), "bytes"),
@@ -108,7 +108,7 @@ CAUSE_WORDS: Final = {
     "after_failure": "after the first failure",
     "not_seen": "not seen",
 }
-CAUSES: Final[tuple[Fact[_Cause], ...]] = (
+CAUSES: Final[Facts[_Cause]] = (
     Fact("cause", TEXT, "What the time went to, as the documents list it", title="wall time of all processes",
          show=lambda cause: CAUSE_WORDS[cause], right=False),
     Fact("share", SHARE, "Share of the wall time of all processes", title="share"),
@@ -204,13 +204,13 @@ def nothing_found(job: JobFigures) -> str:
 
 _MUCH_UNSEEN: Final = 0.1
 """Share of the time that was not seen from which a conclusion says so."""
-_GOODPUT: Final[tuple[Fact[Goodput], ...]] = (
+_GOODPUT: Final[Facts[Goodput]] = (
     Fact("share", SHARE, "Share that was useful: an upper bound", lambda goodput: goodput.shares["useful"]),
     Fact("seconds", SECONDS, "Wall time of these processes together"),
     Fact("process_count", COUNT, "Processes that were seen in a loop, and are in it", at("processes")),
     Fact("causes", ROWS, "The wall time by cause", lambda goodput: list(cause_table(goodput).rows), inside=CAUSES),
 )
-_ARRIVALS: Final[tuple[Fact[Arrivals], ...]] = (
+_ARRIVALS: Final[Facts[Arrivals]] = (
     Fact("name", TEXT, "Name of the collective"),
     Fact("instances", COUNT, "Executions that all captures hold"),
     Fact("span_seconds", SECONDS, "From the first execution to the last"),
@@ -218,7 +218,7 @@ _ARRIVALS: Final[tuple[Fact[Arrivals], ...]] = (
     Fact("clock_uncertain_seconds", SECONDS, "How far the ends differ on the clocks as estimated"),
     Fact("processes", ROWS, "The processes whose captures hold it", inside=ARRIVALS),
 )  # fmt: skip
-JOB: Final[tuple[Fact[JobFigures], ...]] = (
+JOB: Final[Facts[JobFigures]] = (
     Fact("folder", TEXT, "Its folder"),
     Fact("job", TEXT, "Its id, from its launcher"),
     Fact("process_count", COUNT, "Processes of the job; null where it is not known", at("count")),

@@ -14,7 +14,7 @@ from jaxprof.analysis.ab import AbResult, ab_results
 from jaxprof.analysis.run_result import RunResult
 from jaxprof.analysis.speedup import steady_samples
 from jaxprof.events import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, STARTUP_PHASES
-from jaxprof.facts import SENTENCE, Fact, at, optional, pick, recorder, within
+from jaxprof.facts import SENTENCE, Fact, Facts, at, optional, pick, recorder, within
 from jaxprof.facts.captures import COPIES, DEVICE_STEPS, TRUST, trust_rows
 from jaxprof.facts.kernels import KERNEL_OF_RUN, kernel_rows
 from jaxprof.facts.listed import PUBLISHED
@@ -164,7 +164,7 @@ def _startup_part(name: str, meaning: str) -> Fact[_PhaseRow]:
     return Fact(name, SECONDS, meaning, lambda phase: phase.derived.phase_seconds[name], when=applies)
 
 
-PHASE: Final[tuple[Fact[_PhaseRow], ...]] = (
+PHASE: Final[Facts[_PhaseRow]] = (
     Fact("seconds", SECONDS, "Duration; for run and transfers the median of a call"),
     _startup_part("import", "Time to import jax"),
     _startup_part("backend_init", "Time to start the backend"),
@@ -225,7 +225,7 @@ def _phases(row: _RunRow) -> dict[str, _PhaseRow]:
     return {name: _PhaseRow(row.result, name) for name in names}
 
 
-_MEMORY: Final[tuple[Fact[_RunRow], ...]] = (
+_MEMORY: Final[Facts[_RunRow]] = (
     *pick(RUNS.facts, "argument_bytes", "output_bytes", "temporary_bytes", "allocator_peak_bytes"),
     *within(at("run.memory"), (
         Fact("alias_bytes", BYTES, "Memory of outputs that take the place of donated arguments"),
@@ -238,12 +238,12 @@ _MEMORY: Final[tuple[Fact[_RunRow], ...]] = (
     Fact("peak_source", TEXT, "Where the peak comes from: buffer assignment, memory analysis (sums), schedule, request",
          at("picture.source")),
 )  # fmt: skip
-_WORST: Final[tuple[Fact[Any], ...]] = (
+_WORST: Final[Facts[Any]] = (
     Fact("at", TEXT, "Its index", at("worst_at")),
     Fact("got", TEXT, "What it is, as text", at("worst_got")),
     Fact("expected", TEXT, "What it should be, as text", at("worst_expected")),
 )
-CHECK: Final[tuple[Fact[Any], ...]] = (
+CHECK: Final[Facts[Any]] = (
     Fact("passed", TRUTH, "Whether the result is right; null if it could not be checked"),
     Fact("max_relative_error", NUMBER, "Largest error of an array over its largest magnitude"),
     Fact("tolerance", NUMBER, "What errors were allowed"),
@@ -262,7 +262,7 @@ def _speedup_interval(row: _RunRow) -> list[float] | None:
     return None if low is None or high is None else [low, high]
 
 
-_VERSUS: Final[tuple[Fact[_RunRow], ...]] = (
+_VERSUS: Final[Facts[_RunRow]] = (
     Fact("run", TEXT, "Id of the baseline", at("run.plan.baseline")),
     *pick(RUNS.facts, "speedup", "break_even_calls", "verdict"),
     Fact("ci95", NUMBERS, "The 95 % interval of the speed-up, [low, high]", _speedup_interval),
@@ -274,7 +274,7 @@ _VERSUS: Final[tuple[Fact[_RunRow], ...]] = (
         Fact("between_share", SHARE, "Share of the variance of a ratio that lies between launches"),
     )),
 )  # fmt: skip
-_CAPTURE: Final[tuple[Fact[Any], ...]] = (
+_CAPTURE: Final[Facts[Any]] = (
     Fact("kind", TEXT, "kernels, compile, ...", lambda capture: capture[0]),
     *within(lambda capture: capture[1], (
         Fact("platform", TEXT, "cpu, gpu, tpu"),
@@ -301,12 +301,12 @@ def _device_steps(row: _RunRow) -> Any:
 _IS_PROGRAM: Final = at("run.is_program")
 
 
-def _program_rows(key: str, meaning: str, facts: tuple[Fact[Any], ...]) -> Fact[_RunRow]:
+def _program_rows(key: str, meaning: str, facts: Facts[Any]) -> Fact[_RunRow]:
     return Fact(key, ROWS, meaning, lambda row: row.program and rows_of(row.program, getattr(row.program, key)),
                 inside=facts, when=_IS_PROGRAM)  # fmt: skip
 
 
-_OF_PROGRAM: Final[tuple[Fact[_RunRow], ...]] = (
+_OF_PROGRAM: Final[Facts[_RunRow]] = (
     Fact("program", OBJECT, "The recorded program", lambda row: row, when=_IS_PROGRAM, inside=(
         *within(at("program"), PROGRAM),
         Fact("function", OBJECT, "The function that --function named", at("asked"), inside=ASKED),
@@ -315,7 +315,7 @@ _OF_PROGRAM: Final[tuple[Fact[_RunRow], ...]] = (
     _program_rows("findings", "What is worth changing", FINDINGS),
     _program_rows("transfers", "Implicit copies between host and device", TRANSFERS),
 )  # fmt: skip
-RUN: Final[tuple[Fact[_RunRow], ...]] = (
+RUN: Final[Facts[_RunRow]] = (
     Fact("id", TEXT, "Id of the run: r1", at("run.id")),
     *pick(RUNS.facts, "workload", "variant", "how", "device", "device_kind"),
     *within(at("run"), (
@@ -392,7 +392,7 @@ def _devices(session: Session) -> list[dict[str, Any]]:
     return list(devices.values())
 
 
-_HEADER: Final[tuple[Fact[_SessionRow], ...]] = (
+_HEADER: Final[Facts[_SessionRow]] = (
     *pick(SESSIONS.facts, "id", "created", "host", "command", "process_index", "process_count"),
     *within(at("session"), (
         Fact("complete", TRUTH, "Whether its writer closed it properly"),
@@ -400,14 +400,14 @@ _HEADER: Final[tuple[Fact[_SessionRow], ...]] = (
         Fact("notices", LIST, "What of the file could not be read"),
     )),
 )  # fmt: skip
-_ENVIRONMENT: Final[tuple[Fact[_SessionRow], ...]] = (
+_ENVIRONMENT: Final[Facts[_SessionRow]] = (
     *pick(SESSIONS.facts, "jax", "jaxlib", "numpy", "python"),
     Fact("devices", ROWS, "The devices that JAX saw", lambda row: _devices(row.session)),
     Fact("settings", BY_NAME, "Settings that change a measurement",
          lambda row: dict(at("settings")(environment(row.session)) or {})),
     Fact("machine", BY_NAME, "What is known of the machine", lambda row: dict(row.session.header.environment)),
 )  # fmt: skip
-SESSION: Final[tuple[Fact[_SessionRow], ...]] = (
+SESSION: Final[Facts[_SessionRow]] = (
     Fact("schema", TEXT, "Version of the session file's schema", lambda _: f"{SCHEMA_MAJOR}.{SCHEMA_MINOR}"),
     *pick(SESSIONS.facts, "jaxprof"),
     Fact("session", OBJECT, "The session itself", lambda row: row, inside=_HEADER),

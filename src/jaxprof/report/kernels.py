@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.ranking import KernelCeilings, KernelGroup, Ranked, Ranking, ordered
-from jaxprof.facts import Fact, at, column, within
+from jaxprof.facts import Fact, Facts, at, column, within
 from jaxprof.facts.kernels import NAME, RANKED, places_text
 from jaxprof.facts.units import SECONDS, SHARE, plain
 from jaxprof.frozen import frozen
@@ -65,7 +65,7 @@ def total_text(name: str, group: KernelGroup) -> str:
     return COLUMNS[name].shown(group.total(name)) if name in _ADDED_UP else ""
 
 
-KERNEL: Final[tuple[Fact[Ranked], ...]] = (
+KERNEL: Final[Facts[Ranked]] = (
     *within(at("kernel"), (NAME,)),
     *RANKED,
     Fact("measured_seconds", SECONDS, "Measured time of all its executions in one call"),

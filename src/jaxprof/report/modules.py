@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.facts import SENTENCE, Fact, at, column, optional, pick, within
+from jaxprof.facts import SENTENCE, Fact, Facts, at, column, optional, pick, within
 from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, TEXT, TRUTH
 from jaxprof.frozen import frozen
@@ -46,29 +46,29 @@ def _lazy_rows(make: Callable[[HloProgram], Iterable[Any]]) -> Callable[[HloProg
     return rows
 
 
-BARRIERS: Final[tuple[Fact[Barrier], ...]] = (
+BARRIERS: Final[Facts[Barrier]] = (
     Fact("producer", TEXT, "The kernel that writes the data", title="producer", widest=40),
     Fact("consumer", TEXT, "The kernel that reads the data", title="consumer", widest=40),
     Fact("reason", TEXT, "Why the two are not one kernel, as the documents list it"),
     Fact("words", TEXT, "Why the two are not one kernel, in words", title="why not fused"),
     Fact("bytes", BYTES, "What fusing would save", title="bytes"),
 )
-FINDINGS: Final[tuple[Fact[Finding], ...]] = (
+FINDINGS: Final[Facts[Finding]] = (
     *SENTENCE,
     Fact("where", LIST, "Kernels that it is about", at("kernels")),
     Fact("bytes", BYTES, "Traffic of one call that it accounts for"),
 )
-_NOTICES: Final[tuple[Fact[Notice], ...]] = (
+_NOTICES: Final[Facts[Notice]] = (
     Fact("code", TEXT, "What kind it is"),
     Fact("message", TEXT, "What of the module was not seen"),
     Fact("hint", TEXT, "What would show it"),
     Fact("serious", TRUTH, "Whether it makes conclusions doubtful"),
 )
-_PROBLEMS: Final[tuple[Fact[Any], ...]] = (
+_PROBLEMS: Final[Facts[Any]] = (
     Fact("line", INDEX, "Line of the text"),
     Fact("message", TEXT, "What could not be read"),
 )
-_DEVICE: Final[tuple[Fact[HloProgram], ...]] = (
+_DEVICE: Final[Facts[HloProgram]] = (
     Fact("name", TEXT, "Name of the device", at("machine.device.name")),
     Fact("estimate", TRUTH, "Whether this machine lacks the device, so that nothing was measured on it",
          at("elsewhere")),
@@ -102,10 +102,10 @@ _VIEWS_WITH: Final[Mapping[str, tuple[str | None, ...]]] = {
 """Views that have a fact, None for the whole program. Every view has a fact that is not here."""
 
 
-def facts_of_program(view: str | None = None, choice: KernelOptions = _EXECUTION_ORDER) -> tuple[Fact[HloProgram], ...]:
+def facts_of_program(view: str | None = None, choice: KernelOptions = _EXECUTION_ORDER) -> Facts[HloProgram]:
     """Return the facts of a program in JSON, or those of one view of it. Long lists are derived while they are
     printed."""
-    facts: tuple[Fact[HloProgram], ...] = (
+    facts: Facts[HloProgram] = (
         optional("run", TEXT, "Id of its run", at("run.id")),
         Fact("label", TEXT, "Name of its run for people", when=at("run")),
         Fact("module", TEXT, "Name of the HLO module", at("hlo.name")),
@@ -210,7 +210,7 @@ def _memory_text(program: HloProgram) -> str:
     return f"{bytes_(needed)} of {bytes_(available)}{'  does not fit' if too_large else ''}"
 
 
-_DEVICES: Final[tuple[Fact[HloProgram], ...]] = (
+_DEVICES: Final[Facts[HloProgram]] = (
     column("device", at("device_label")),
     column("kernels", lambda program: len(kernels(program.hlo)), right=True),
     column("FLOPs", _flops, scaled),
@@ -236,7 +236,7 @@ class CollectiveRow:
     exchange: Exchange
 
 
-COLLECTIVES: Final[tuple[Fact[CollectiveRow], ...]] = (
+COLLECTIVES: Final[Facts[CollectiveRow]] = (
     Fact("name", TEXT, "Name of the HLO instruction", at("collective.kernel.name"), "collective"),
     Fact("opcode", TEXT, "The HLO operation", at("collective.opcode"), "opcode"),
     Fact("devices", COUNT, "Devices that take part", at("collective.group_size"), "devices"),
@@ -265,7 +265,7 @@ def collectives_text(program: HloProgram) -> list[str]:
     return [*lines, "", *(safe(f"{level.name}: {level.document}") for level in levels)] if lines else []
 
 
-STAGE: Final[tuple[Fact[Any], ...]] = (
+STAGE: Final[Facts[Any]] = (
     Fact("label", TEXT, "Name of the program"),
     Fact("stage", TEXT, "Which of its texts"),
     Fact("lines", LIST, "Lines of the text"),

@@ -13,7 +13,7 @@ from typing import Final
 from jaxprof.analysis.programs.derive import asked_function, program_result
 from jaxprof.analysis.programs.functions import FunctionCompiles
 from jaxprof.analysis.programs.result import NOT_SEEN, ProgramResult, states_by_column
-from jaxprof.facts import Fact, at, column, pick
+from jaxprof.facts import Facts, at, column, pick
 from jaxprof.facts.programs import COMPILES, LINES, ProgramFact, ProgramRow, rows_of, share
 from jaxprof.light_dataclass import frozen
 from jaxprof.report.program_words import (
@@ -45,7 +45,7 @@ _LOOPS_SHOWN: Final = 2
 _TRANSFERS_SHOWN: Final = 8
 _SUMMARY_FINDINGS: Final = 3
 _SUMMARY_NOTES: Final = 2
-_ARRAYS: Final[tuple[Fact[tuple[str, int | None, int | None]], ...]] = (
+_ARRAYS: Final[Facts[tuple[str, int | None, int | None]]] = (
     column("", itemgetter(0)),
     column("arrays", itemgetter(1), integer),
     column("bytes", itemgetter(2), bytes_),
@@ -146,7 +146,7 @@ class TimeLineRow:
     bar: str = ""
 
 
-TIME_LINE: Final[tuple[Fact[TimeLineRow], ...]] = (
+TIME_LINE: Final[Facts[TimeLineRow]] = (
     column("", at("letter"), str, right=False),
     column("", at("state")),
     column("time", at("time"), right=True),

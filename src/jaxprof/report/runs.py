@@ -14,7 +14,7 @@ from jaxprof.analysis.run_result import RunResult, modes_text, results
 from jaxprof.analysis.sweeps import SweepGroup, SweepLine, sweep_groups
 from jaxprof.errors import UsageError
 from jaxprof.events import Scalar, WarningRaised
-from jaxprof.facts import Fact, at, column, pick
+from jaxprof.facts import Fact, Facts, at, column, pick
 from jaxprof.facts.runs import RUNS, RunRow, interval_text, run_rows
 from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped as grouped_by_key
@@ -183,7 +183,7 @@ CHECK: Final[Fact[RunRow]] = column("check", lambda row: check_text(row.result))
 _SPREAD: Final = pick(_FACTS, "samples", "minimum_seconds", "mean_seconds", "p95_seconds", "maximum_seconds")
 """Columns with the distribution of the samples of a call."""
 MODES: Final[Fact[RunRow]] = column("two modes", lambda row: row.result.modes and modes_text(row.result.modes))
-_BEFORE_STEADY: Final[tuple[Fact[RunRow], ...]] = (
+_BEFORE_STEADY: Final[Facts[RunRow]] = (
     *pick(_FACTS, "trace_seconds", "lower_seconds", "compile_seconds"),
     _transfer("transfer_in", "to device"),
     *pick(_FACTS, "first_run_seconds"),
@@ -241,7 +241,7 @@ def _tables(rows: list[RunRow], *, judged: bool) -> Iterator[Piece]:
     baseline = next((row.run.as_baseline for row in rows if not row.run.plan.baseline), "baseline")
     sampled = [row for row in rows if row.result.summary is not None]
     if sampled:
-        columns: tuple[Fact[RunRow], ...] = (
+        columns: Facts[RunRow] = (
             _LABEL,
             column("median", at("result.summary.median"), seconds),
             column("95 %", lambda row: interval_text(row.result), right=True),

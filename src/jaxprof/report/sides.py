@@ -12,7 +12,7 @@ from jaxprof.analysis.ab import AbResult
 from jaxprof.analysis.run_result import RunResult
 from jaxprof.analysis.speedup import AbVersus
 from jaxprof.events import ResultsCompared, SideSpec
-from jaxprof.facts import Fact, at
+from jaxprof.facts import Fact, Facts, at
 from jaxprof.facts.runs import interval_beside
 from jaxprof.facts.units import COUNT, INDEX, LIST, NUMBER, OBJECT, RATIO, ROWS, SHARE, TEXT, TEXT_BY_NAME, TRUTH
 from jaxprof.frozen import frozen
@@ -126,7 +126,7 @@ def _medians(result: AbResult) -> Iterator[str]:
             yield f"{side.run.plan.side} {seconds(side.summary.median)}{interval_beside(side)}"
 
 
-VERSUS: Final[tuple[Fact[AbVersus], ...]] = (
+VERSUS: Final[Facts[AbVersus]] = (
     Fact("side", TEXT, "The side that is compared with A", at("label")),
     Fact("verdict", TEXT, "faster, slower, same or inconclusive", at("times.verdict")),
     Fact("sentence", TEXT, "The verdict in words", verdict_line),
@@ -163,7 +163,7 @@ class SideRow:
     spec: SideSpec
 
 
-SPEC: Final[tuple[Fact[SideRow], ...]] = (
+SPEC: Final[Facts[SideRow]] = (
     Fact("side", TEXT, "A, B...", at("spec.label")),
     Fact("title", TEXT, "What it is, in words", at("spec.title")),
     Fact("run", TEXT, "Id of its run", at("result.run.id")),
@@ -173,7 +173,7 @@ SPEC: Final[tuple[Fact[SideRow], ...]] = (
     Fact("dirty", TRUTH, "Whether there were changes that were not committed", at("spec.dirty")),
 )
 """Description of a side in its session."""
-PLAN: Final[tuple[Fact[AbResult], ...]] = (
+PLAN: Final[Facts[AbResult]] = (
     Fact("inputs", OBJECT, "The inputs of all sides", lambda result: result, inside=(
         Fact("arrays", LIST, "Arrays of the inputs", at("plan.inputs")),
         Fact("same_numbers", TRUTH, "Whether all sides had the same numbers", at("plan.same_inputs")),
@@ -191,7 +191,7 @@ def side_rows(result: AbResult) -> list[SideRow]:
     return [SideRow(side, by_label.get(label) or SideSpec(label=label, title="")) for side, label in labelled]
 
 
-KEPT: Final[tuple[Fact[AbResult], ...]] = (
+KEPT: Final[Facts[AbResult]] = (
     *PLAN,
     Fact("versus", ROWS, "Each side beside A", inside=VERSUS),
     Fact("sides", ROWS, "What was compared", side_rows, inside=SPEC),

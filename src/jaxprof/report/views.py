@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from jaxprof.facts import RUN, Fact, at, column, pick
+from jaxprof.facts import RUN, Fact, Facts, at, column, pick
 from jaxprof.facts.sessions import is_profile
 from jaxprof.facts.units import OBJECT, ROWS, TEXT
 from jaxprof.report.renderers import WIDE, Piece, Prose, Table, joined, report_lines, to_csv_text
@@ -41,7 +41,7 @@ _Rows = Callable[[Session, Run], Iterable[Any] | None]
 """Derives the rows of a run; None if the run does not have the view."""
 
 
-def view_of(view: str) -> tuple[tuple[Fact[Any], ...], _Rows]:
+def view_of(view: str) -> tuple[Facts[Any], _Rows]:
     """Return the facts of a view, and the function that derives the rows of a run."""
     if view == "kernels":
         from jaxprof.facts.kernels import MEASURED, NAME
@@ -91,7 +91,7 @@ class _ViewedRun(NamedTuple):
     rows: list[Any]
 
 
-def facts_of_view(view: str) -> tuple[Fact[Session], ...]:
+def facts_of_view(view: str) -> Facts[Session]:
     """Return the facts of the JSON of a view: the runs that have it, or its rows of all programs."""
     facts, rows_of = view_of(view)
     if view in OF_PROGRAMS:
@@ -233,7 +233,7 @@ def _threads(parallelism: float | None) -> str:
     return ratio(parallelism) if parallelism is not None and parallelism > 1.005 else UNKNOWN
 
 
-_PASSES: Final[tuple[Fact[Any], ...]] = (
+_PASSES: Final[Facts[Any]] = (
     column("share", at("share"), percent),
     column("total", at("node.seconds"), seconds),
     column("self", at("node.self_seconds"), seconds),
@@ -290,7 +290,7 @@ def _device_table(run: Run) -> Table[Any]:
     return Table(device_columns(), devices, notes=notes, most=_DEVICES_SHOWN, rest=rest, is_wide=True)
 
 
-def device_columns() -> tuple[Fact[Any], ...]:
+def device_columns() -> Facts[Any]:
     """Return the columns that show the steps of each device to people."""
     from jaxprof.analysis.profile import FOUND_BY
     from jaxprof.facts.captures import DEVICE_STEPS

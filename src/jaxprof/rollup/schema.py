@@ -16,7 +16,7 @@ import numpy as np
 from jaxprof.analysis.jobs.figures import LoopWindows
 from jaxprof.analysis.jobs.step_grid import OWN_PARTS, ColumnSums, add_trace
 from jaxprof.analysis.programs.loop_time import PARTS
-from jaxprof.facts import Fact, Part, Relation, Repeated, at
+from jaxprof.facts import Fact, Facts, Part, Relation, Repeated, at
 from jaxprof.facts.processes import FIGURES, PART_SECONDS, ProcessFile
 from jaxprof.facts.processes import PROCESSES as OF_JOB
 from jaxprof.facts.units import BYTES, COUNT, INDEX, NUMBER, SECONDS, TEXT, UNIX_TIME
@@ -170,7 +170,7 @@ def _last(groups: Array, count: int) -> Array:
 FORMAT: Final = 4
 """Version of the tables. Count it up whenever the meaning of a table changes."""
 PROCESS: Final = FIGURES[0]
-_OF_FILE: Final[tuple[Fact[ProcessFile], ...]] = (
+_OF_FILE: Final[Facts[ProcessFile]] = (
     Fact("windows", COUNT, "Its rows in the table parts", window_count),
     Fact("session_bytes", BYTES, "Size of the session that was read", at("bytes")),
     Fact("session_modified_ns", INDEX, "When the session had been written last, in Unix ns", at("modified_ns")),

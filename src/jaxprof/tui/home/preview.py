@@ -15,7 +15,7 @@ from textual.content import Content
 
 from jaxprof import units
 from jaxprof.events.base import with_failures
-from jaxprof.facts import Fact, column
+from jaxprof.facts import Facts, column
 from jaxprof.report.history import shares
 from jaxprof.report.renderers import Table
 from jaxprof.report.runs import parameters_text
@@ -162,7 +162,7 @@ def _runs(entry: Entry, entries: Sequence[Entry], width: int) -> Iterator[Conten
     def status(plan: RunPlanned) -> str:
         return closed[plan.run].status if plan.run in closed else "running" if entry.live else units.UNKNOWN
 
-    columns: tuple[Fact[RunPlanned], ...] = (
+    columns: Facts[RunPlanned] = (
         column("workload", lambda plan: plan.spec.workload if len(entry.workloads) > 1 else ""),
         column("variant", lambda plan: plan.spec.variant),
         column("device", lambda plan: plan.spec.device),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from textual.content import Content
 
-from jaxprof.facts import Fact, at, column
+from jaxprof.facts import Facts, at, column
 from jaxprof.report.renderers import Table, text_lines
 from jaxprof.report.views import device_columns, measured_table
 from jaxprof.session.run import IMPORTED
@@ -113,7 +113,7 @@ def _peak(program: ProfileProgram) -> str:
     return bytes_(peak) + (" est." if memory is not None and memory.is_estimate and peak is not None else "")
 
 
-_PROGRAM: Final[tuple[Fact[ProfileProgram], ...]] = (
+_PROGRAM: Final[Facts[ProfileProgram]] = (
     column("share", at("share"), percent_or_less, right=True),
     column("self", at("seconds"), seconds, right=True),
     column("calls", lambda program: getattr(program.run.measured.get(IMPORTED), "calls", None), integer),

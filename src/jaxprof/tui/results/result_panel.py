@@ -16,7 +16,7 @@ from textual.content import Content
 from jaxprof.analysis.run_result import worst_element
 from jaxprof.analysis.session_difference import environment_facts
 from jaxprof.analysis.speedup import steady_samples
-from jaxprof.facts import Fact, column, pick
+from jaxprof.facts import Facts, column, pick
 from jaxprof.facts.runs import RUNS, RunRow
 from jaxprof.report.renderers import Table
 from jaxprof.report.runs import BREAK_EVEN, CHECK, MODES, one_time_text, published_figures, sweep_table
@@ -212,7 +212,7 @@ def _check(row: RunRow) -> str:
     return f"{CHECK.text(row)}  {words}".replace(f"{UNKNOWN}  ", "")
 
 
-FIGURES: Final[tuple[Fact[RunRow], ...]] = (
+FIGURES: Final[Facts[RunRow]] = (
     *pick(RUNS.facts, "side"),
     column("median", _median),
     column("samples", _samples),
@@ -275,7 +275,7 @@ def phase_table(result: RunResult) -> Table[str]:
         summary = result.transfers.get(phase) or (result.summary if phase == "run" else None)
         return f"median of {counted(summary.count, 'sample')}" if summary is not None else ""
 
-    columns: tuple[Fact[str], ...] = (
+    columns: Facts[str] = (
         column("phase", title),
         column("time", lambda phase: result.phase_seconds[phase], seconds),
         column("bytes", moved, lambda count: "" if count is None else bytes_(count)),
@@ -322,7 +322,7 @@ def compiled_table(result: RunResult) -> Table[tuple[str, float]]:
     totals: dict[str, float] = {}
     for compiled in result.run.compiles:
         totals[compiled.function] = totals.get(compiled.function, 0.0) + compiled.seconds
-    columns: tuple[Fact[tuple[str, float]], ...] = (
+    columns: Facts[tuple[str, float]] = (
         column("compiled op by op", lambda row: row[0], gives_way=True),
         column("time", lambda row: row[1], seconds),
     )
