@@ -7,12 +7,10 @@ can catch it and show both halves. Nothing here prints or exits.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from difflib import get_close_matches
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from typing import ClassVar, Final
 
 _FILE_ENDINGS: Final = (
     ".jaxprof", ".py", ".hlo", ".txt", ".mlir", ".pb", ".pbtxt", ".json", ".gz", ".csv", ".md",

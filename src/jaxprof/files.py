@@ -12,14 +12,12 @@ import os
 import select
 import stat
 import zlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import BinaryIO, Final
 
 from jaxprof.errors import FileRefusedError
 from jaxprof.limits import FILE, UNPACKED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _KINDS: Final = (

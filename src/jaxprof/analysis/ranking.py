@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.kernels import Kernel
-from jaxprof.hlo.analysis.origin import op_path
+from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, OriginColumns, op_path
 
 if TYPE_CHECKING:
     from jaxprof.devices.targets.least_time import Exchange, StepTime
     from jaxprof.devices.targets.machine import Machine
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks, Roofline
-    from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, OriginColumns
     from jaxprof.hlo.model import Module
 
 BASES = {

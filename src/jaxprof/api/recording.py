@@ -36,7 +36,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.api.session import header_environment, load
+from jaxprof.api.session import Session, header_environment, load
 from jaxprof.errors import StorageError, UsageError
 from jaxprof.events import (
     CaptureWindow,
@@ -64,7 +64,6 @@ from jaxprof.session_names import EXTENSION
 from jaxprof.text import safe
 
 if TYPE_CHECKING:
-    from jaxprof.api.session import Session
     from jaxprof.engine.protocol.recording import RecordingOptions
     from jaxprof.recorder.recorder import Recorder
 

@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 from jaxprof.analysis.ab import AbResult, ab_results
 from jaxprof.analysis.difference import FACTS, Difference, FigureDifference
 from jaxprof.analysis.kernel_difference import KernelChange, KernelDifference, KernelDifferences
-from jaxprof.analysis.session_difference import CollectiveDifference, PhaseDifference, RunDifference, SessionDifference
+from jaxprof.analysis.session_difference import (
+    CollectiveDifference,
+    PhaseDifference,
+    ProgramDifference,
+    RunDifference,
+    SessionDifference,
+)
 from jaxprof.analysis.speedup import AbVersus
 from jaxprof.facts import SENTENCE, Fact, Facts, at, column, optional, pick, recorder, within
 from jaxprof.facts.kernels import places_text
@@ -50,7 +56,6 @@ from jaxprof.units import UNKNOWN, bytes_, counted, growth, integer, scaled, sec
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.functions import FunctionCompiles
-    from jaxprof.analysis.session_difference import ProgramDifference
     from jaxprof.finding import Finding
     from jaxprof.hlo.analysis.liveness import LiveValue
 

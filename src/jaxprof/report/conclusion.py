@@ -7,7 +7,7 @@ whole. What is not known is named in the line where it is missing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +18,6 @@ from jaxprof.text import safe
 from jaxprof.units import counted, parts_of, percent, seconds, whole_percents
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from jaxprof.analysis.ab import AbResult

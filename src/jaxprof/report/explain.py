@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.analysis.explain.catalogue import SOURCES, entries
+from jaxprof.analysis.explain.catalogue import SOURCES, CatalogueEntry, entries
 from jaxprof.analysis.explain.model import Explanation, command
 from jaxprof.analysis.measured import longest_kernel, whole_profile
 from jaxprof.facts import Fact, Facts, at, optional, recorder
@@ -36,7 +36,6 @@ from jaxprof.units import bytes_, counted, percent, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.ceilings import Utilisation
-    from jaxprof.analysis.explain.catalogue import CatalogueEntry
     from jaxprof.session import Session
 
 

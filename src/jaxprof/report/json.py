@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from jaxprof.analysis.ab import AbResult, ab_results
+from jaxprof.analysis.memory import MemoryPicture
+from jaxprof.analysis.programs.derive import AskedFunction
 from jaxprof.analysis.run_result import RunResult
 from jaxprof.analysis.speedup import steady_samples
 from jaxprof.events import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, STARTUP_PHASES
@@ -41,11 +43,7 @@ from jaxprof.facts.units import (
 from jaxprof.report.runs import published
 from jaxprof.report.sides import KEPT
 from jaxprof.session import Phase, Session
-
-if TYPE_CHECKING:
-    from jaxprof.analysis.memory import MemoryPicture
-    from jaxprof.analysis.programs.derive import AskedFunction
-    from jaxprof.stats.summary import Summary
+from jaxprof.stats.summary import Summary
 
 _PHASES_OF = {
     "numpy": ("run",),

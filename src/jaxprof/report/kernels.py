@@ -19,7 +19,7 @@ from jaxprof.facts.kernels import NAME, RANKED, places_text
 from jaxprof.facts.units import SECONDS, SHARE, plain
 from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.kernels import kernels, stream
-from jaxprof.hlo.analysis.notices import NOT_OPTIMISED, notices, outline
+from jaxprof.hlo.analysis.notices import NOT_OPTIMISED, Notice, notices, outline
 from jaxprof.report.renderers import Table, joined, text_lines
 from jaxprof.text import safe
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, scaled, seconds
@@ -27,7 +27,6 @@ from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, scaled, se
 if TYPE_CHECKING:
     from jaxprof.devices.targets.machine import Machine
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
-    from jaxprof.hlo.analysis.notices import Notice
     from jaxprof.hlo.model import Module
 
 

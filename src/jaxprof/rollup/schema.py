@@ -9,20 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
-from jaxprof.analysis.jobs.figures import LoopWindows
+from jaxprof.analysis.jobs.figures import Array, LoopWindows
 from jaxprof.analysis.jobs.step_grid import OWN_PARTS, ColumnSums, add_trace
 from jaxprof.analysis.programs.loop_time import PARTS
 from jaxprof.facts import Fact, Facts, Part, Relation, Repeated, at
 from jaxprof.facts.processes import FIGURES, PART_SECONDS, ProcessFile
 from jaxprof.facts.processes import PROCESSES as OF_JOB
 from jaxprof.facts.units import BYTES, COUNT, INDEX, NUMBER, SECONDS, TEXT, UNIX_TIME
-
-if TYPE_CHECKING:
-    from jaxprof.analysis.jobs.figures import Array
 
 WORKED: Final = "worked_seconds"
 PART_COLUMNS: Final = {part: PART_SECONDS[part].key for part in PARTS}

@@ -14,14 +14,11 @@ observations in an autocorrelated time series", 1946), which serves for few. Too
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from jaxprof.frozen import frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 TRIMMED = 0.25
 """Share of the values that is left out at either end."""

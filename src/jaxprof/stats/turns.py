@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import math
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
 from jaxprof.frozen import frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 BLOCK_SECONDS = 0.01
 """Length of a block, unless one call is longer: beside a neighbour whose bursts last 50 to 800 ms, 150 ms blocks gave

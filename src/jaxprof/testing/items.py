@@ -19,12 +19,11 @@ from jaxprof.report.comparison import figure
 from jaxprof.report.program_words import signature, why_again
 from jaxprof.session.log.codec import encode_line
 from jaxprof.testing.calls import Caller
-from jaxprof.testing.programs import CompileWatch
+from jaxprof.testing.programs import CalledProgram, CompileWatch
 from jaxprof.text import safe
 
 if TYPE_CHECKING:
     from jaxprof.events import Compiled
-    from jaxprof.testing.programs import CalledProgram
 
 FACT_LIMITS: Final = {"max_kernels": "kernels", "max_flops": "flops", "max_bytes": "bytes", "max_peak_bytes": "peak"}
 """Limit on the program of a call → the code of the fact."""

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from textual.actions import parse
-from textual.command import CommandPalette, Hits, Provider, SimpleCommand, SimpleProvider
+from textual.command import CommandListItem, CommandPalette, Hits, Provider, SimpleCommand, SimpleProvider
 from textual.content import Content
 
 from jaxprof.frozen import frozen
@@ -23,7 +23,6 @@ from jaxprof.units import seconds
 
 if TYPE_CHECKING:
     from textual.binding import ActiveBinding
-    from textual.command import CommandListItem
     from textual.dom import DOMNode
     from textual.screen import Screen
 

@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.errors import JaxprofError
-from jaxprof.tui.kit.guard import in_daemon
+from jaxprof.tui.kit.guard import Guarded, in_daemon
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from jaxprof.devices import Device
     from jaxprof.events import DeviceReading
     from jaxprof.runner.interpreter import Interpreter
-    from jaxprof.tui.kit.guard import Guarded
 
 
 HISTORY = 120

@@ -8,7 +8,7 @@ is in progress, except at the second ctrl+c; every child ends with the app.
 from __future__ import annotations
 
 import atexit
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +16,7 @@ from threading import Event as Signal
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual.actions import SkipAction, parse
+from textual.actions import ActionParseResult, SkipAction, parse
 from textual.app import App
 from textual.screen import ModalScreen
 from textual.widgets import Input
@@ -32,9 +32,6 @@ from jaxprof.tui.theme import DARK, LIGHT, VARIABLES
 from jaxprof.tui.user_settings import UserSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from textual.actions import ActionParseResult
     from textual.binding import Binding
     from textual.dom import DOMNode
     from textual.widget import AwaitMount

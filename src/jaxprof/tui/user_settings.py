@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jaxprof.config import Config, keep
+from jaxprof.config import Config, Value, keep
 from jaxprof.errors import JaxprofError, StorageError, UsageError, system_words
 from jaxprof.tui.keys import checked, clashes, remap
 from jaxprof.tui.theme import DARK, LIGHT
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from textual.app import App
-
-    from jaxprof.config import Value
 
 
 class UserSettings:

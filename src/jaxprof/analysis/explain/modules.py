@@ -16,10 +16,9 @@ from jaxprof.finding import Finding, Scope
 from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.finding_codes import HLO_FINDINGS
 from jaxprof.hlo.analysis.findings import findings
-from jaxprof.hlo.analysis.kernels import kernels
+from jaxprof.hlo.analysis.kernels import Kernel, kernels
 
 if TYPE_CHECKING:
-    from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.model import Module
     from jaxprof.session import Run, Session
 

@@ -6,7 +6,7 @@ end. numpy and jax are imported only after start-up has shown that they are inst
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import repeat
@@ -22,8 +22,6 @@ from jaxprof.files import file_digest
 from jaxprof.workloads.model import Estimate, Variant, Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from jaxprof.engine.protocol.request import RunRequest
     from jaxprof.events import RunSpec, Scalar
 

@@ -10,17 +10,15 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from weakref import ref
 
 from jaxprof.errors import FileRefusedError, HloError, missing_file, system_words
 from jaxprof.files import open_regular
 from jaxprof.hlo.dumped import DUMP_ENDING, with_reasons
+from jaxprof.hlo.model import Module
 from jaxprof.hlo.open.stages import ModuleStages, modules
 from jaxprof.hlo.read import files
-
-if TYPE_CHECKING:
-    from jaxprof.hlo.model import Module
 
 _FORMS: Final = (".hlo.txt", ".txt", ".hlo", ".hlo.pb", ".pb")
 """Endings of files that may be HLO, each also with `.gz`. If a module has several files the first ending is used: text

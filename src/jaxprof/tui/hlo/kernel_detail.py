@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from jaxprof.hlo.analysis.origin import HloSourceLocation
+from jaxprof.hlo.analysis.origin import HloSourceLocation, Origin
 from jaxprof.hlo.read.syntax import short_text
 from jaxprof.report.kernels import times
 from jaxprof.text import columns, safe, shorten
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from jaxprof.analysis.ranking import KernelGroup, Ranked
     from jaxprof.finding import Finding
     from jaxprof.hlo.analysis.kernels import Kernel
-    from jaxprof.hlo.analysis.origin import Origin
     from jaxprof.tui.hlo.modules import OpenedModule
 
 MOST_LISTED, MOST_BARRIERS = 200, 12

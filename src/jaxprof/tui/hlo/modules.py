@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from jaxprof.errors import JaxprofError
 from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
-from jaxprof.hlo.analysis.origin import HloSourceLocation
-from jaxprof.hlo.model import Computation
+from jaxprof.hlo.analysis.origin import HloSourceLocation, OriginColumns
+from jaxprof.hlo.model import Computation, Instruction, Module
 from jaxprof.hlo.open.stages import HLO_STAGES, STAGES, ModuleStages
 from jaxprof.hlo.places import LineOrigin, Origins, without_comments, without_locations
 from jaxprof.hlo.source import Source
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from jaxprof.hlo.analysis.barriers import Barrier
     from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.analysis.notices import Notice
-    from jaxprof.hlo.analysis.origin import OriginColumns
-    from jaxprof.hlo.model import Instruction, Module
 
 
 class Document:

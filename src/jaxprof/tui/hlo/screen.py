@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Static
@@ -20,8 +20,11 @@ from jaxprof.analysis.measured import seconds_per_call
 from jaxprof.analysis.opener import modules_of
 from jaxprof.analysis.ranking import ranking_on
 from jaxprof.devices.targets.machine import machine_of
+from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
+from jaxprof.hlo.analysis.notices import Notice
 from jaxprof.hlo.open.paths import modules_at
-from jaxprof.hlo.open.stages import STAGES
+from jaxprof.hlo.open.stages import STAGES, ModuleStages
+from jaxprof.report.renderers import Piece
 from jaxprof.text import safe
 from jaxprof.tui.hlo.kernel_side import LISTS, KernelSide
 from jaxprof.tui.hlo.modules import OpenedModule, first_of, open_in_thread
@@ -45,15 +48,6 @@ from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import ViewsScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 from jaxprof.units import scaled
-
-if TYPE_CHECKING:
-    from textual.app import ComposeResult
-
-    from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
-    from jaxprof.hlo.analysis.notices import Notice
-    from jaxprof.hlo.open.stages import ModuleStages
-    from jaxprof.report.renderers import Piece
-
 
 MOST_COMPARED = 2_000
 """Most lines of a comparison, which may have all of two modules."""

@@ -9,13 +9,14 @@ from a name to its definition.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content, Span
 
 from jaxprof.errors import UsageError
 from jaxprof.hlo.open.stages import STAGES
+from jaxprof.hlo.places import LineOrigin
 from jaxprof.hlo.shape import DTYPE_BITS
 from jaxprof.text import safe
 from jaxprof.tui.hlo.modules import Document, Hits, HloDocument, OpenedModule, search
@@ -26,11 +27,6 @@ from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.python_source import source_facts
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.units import integer
-
-if TYPE_CHECKING:
-    from textual.app import ComposeResult
-
-    from jaxprof.hlo.places import LineOrigin
 
 _HALF = 4096
 """Half of the characters of a line that are coloured at once: longer lines, such as a literal of megabytes, are drawn

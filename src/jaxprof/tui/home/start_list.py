@@ -22,13 +22,12 @@ from jaxprof.tui.kit.drawing import cell, mark
 from jaxprof.tui.kit.format import ago
 from jaxprof.tui.kit.guard import HIDDEN, Hidden
 from jaxprof.tui.kit.row_list import Heading, RowList
-from jaxprof.tui.kit.table_columns import Span, TableColumn, either
+from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn, either
 
 if TYPE_CHECKING:
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.session.log import Entry
     from jaxprof.tui.home.plan_options import HomeOptions
-    from jaxprof.tui.kit.table_columns import Cell
     from jaxprof.workloads.model import WorkloadInfo
 
 MOST_HERE = 5

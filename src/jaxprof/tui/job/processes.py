@@ -16,9 +16,9 @@ from textual import events
 from textual.content import Content
 from textual.message import Message
 
-from jaxprof.analysis.jobs.step_grid import OWN, RATIOS, STEP, VALUES
+from jaxprof.analysis.jobs.step_grid import OWN, RATIOS, STEP, VALUES, StepGrid
 from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST, part_key
-from jaxprof.facts import at
+from jaxprof.facts import Fact, at
 from jaxprof.facts.processes import FIGURES
 from jaxprof.grouping import grouped
 from jaxprof.text import safe
@@ -33,8 +33,6 @@ from jaxprof.units import UNKNOWN, integer, percent, percent_or_less, seconds
 if TYPE_CHECKING:
     from jaxprof.analysis.jobs.figures import ProcessFigures
     from jaxprof.analysis.jobs.job import JobFigures
-    from jaxprof.analysis.jobs.step_grid import StepGrid
-    from jaxprof.facts import Fact
 
 
 MARKS: Final = "·░▒▓█"

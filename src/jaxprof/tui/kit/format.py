@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from jaxprof.stats.summary import FEWEST_FOR_INTERVAL
+from jaxprof.stats.summary import FEWEST_FOR_INTERVAL, Summary
 from jaxprof.text import safe
 from jaxprof.units import UNKNOWN, WIDEST_HALF, between, counted, percent, ratio, seconds, spread
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from jaxprof.events import SourceLocation
     from jaxprof.session import Run, Session
     from jaxprof.stats.comparison import TimeComparison
-    from jaxprof.stats.summary import Summary
 
 
 STATUS_MARKS = {

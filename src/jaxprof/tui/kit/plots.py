@@ -12,21 +12,17 @@ import math
 import textwrap
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from textual.content import Content
 
 from jaxprof.analysis.run_result import modes_text
 from jaxprof.frozen import frozen
+from jaxprof.stats.modes import Modes
+from jaxprof.stats.summary import Summary
 from jaxprof.text import columns, shorten
 from jaxprof.tui.kit.canvas import Canvas, Scale, axis_lines, spanning
 from jaxprof.tui.kit.drawing import SPARKS, styled_runs
 from jaxprof.units import counted, scaled, seconds
-
-if TYPE_CHECKING:
-    from jaxprof.stats.modes import Modes
-    from jaxprof.stats.summary import Summary
-
 
 STYLES = ("$baseline", "$primary", "$phase-compile", "$phase-transfer", "$phase-lower", "$phase-first", "$better")
 MARKERS = "●▲◆■○◇□"

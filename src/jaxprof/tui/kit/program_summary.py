@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from jaxprof.analysis.programs.result import CALLS, NOT_SEEN
+from jaxprof.analysis.programs.result import CALLS, NOT_SEEN, ProgramResult
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.kit.drawing import cell, whole_parts
 from jaxprof.tui.kit.format import clock, place_text, status_mark
 from jaxprof.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.events import StageRunning
     from jaxprof.session import Run, Session
     from jaxprof.session.run import RecordedProgram

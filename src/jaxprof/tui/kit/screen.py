@@ -16,7 +16,7 @@ from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import HIDDEN, Guarded
 from jaxprof.tui.kit.screen_bars import KeyBar, ModeBar, StageTabs, Tab, TooSmall
 from jaxprof.tui.live import LiveChanged
-from jaxprof.tui.profiler import PLACES_OF
+from jaxprof.tui.profiler import PLACES_OF, Profiler
 from jaxprof.tui.theme import STYLES
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from jaxprof.session import Run
     from jaxprof.tui.kit.explanation import ExplanationHead
-    from jaxprof.tui.profiler import Profiler
 
 
 class SessionScreen(Guarded, Screen[None]):

@@ -19,13 +19,11 @@ from jaxprof.frozen import frozen
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.keys import ACTIONS, HIDDEN, IN_MENU, LAST_RANK, key_of
 from jaxprof.tui.kit.picture import Picture
-from jaxprof.tui.profiler import PLACES
+from jaxprof.tui.profiler import PLACES, Profiler
 from jaxprof.units import counted, percent
 
 if TYPE_CHECKING:
     from textual.screen import Screen
-
-    from jaxprof.tui.profiler import Profiler
 
 
 class ModeBar(Picture):

@@ -15,7 +15,7 @@ from textual.containers import Vertical
 from textual.content import Content
 
 from jaxprof.analysis.memory import buffers_of, memory_of_dump
-from jaxprof.analysis.profile import overview, with_hlo
+from jaxprof.analysis.profile import ProfileOverview, overview, with_hlo
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.timeline import TEXT_NAME
 from jaxprof.report.memory import fit_words
@@ -45,16 +45,14 @@ from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 from jaxprof.tui.profile.memory import BufferList, MemoryView
 from jaxprof.tui.profile.overview import OverviewList, overview_facts
 from jaxprof.tui.profile.timeline.pane import TimelinePane
-from jaxprof.tui.profile.times import TimePane, TimeTree, by_line, nested, passes
+from jaxprof.tui.profile.times import TimeNode, TimePane, TimeTree, by_line, nested, passes
 from jaxprof.units import UNKNOWN, bytes_, counted, percent
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.analysis.profile import ProfileOverview
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.session import Run
-    from jaxprof.tui.profile.times import TimeNode
 
 
 def allocator_line(run: Run) -> Content:

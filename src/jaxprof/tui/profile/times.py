@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from jaxprof.analysis.flame import PICOSECONDS, StackFrame, line_stacks, program_flame, stacks_flame
+from jaxprof.analysis.flame import PICOSECONDS, FlameFrame, StackFrame, line_stacks, program_flame, stacks_flame
 from jaxprof.analysis.measured import passes_in, stage_times
-from jaxprof.analysis.programs.result import states_by_column
+from jaxprof.analysis.programs.result import ProgramResult, states_by_column
 from jaxprof.events import SourceLocation
 from jaxprof.frozen import frozen
 from jaxprof.report.program import TIME_LINE, parts_beside, time_line_rows
@@ -38,8 +38,6 @@ from jaxprof.units import integer, percent, percent_or_less, seconds
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.analysis.flame import FlameFrame
-    from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.events import PassTimes
 
 OPEN_FROM = 0.1

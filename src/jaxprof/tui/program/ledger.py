@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from textual.content import Content
 
 from jaxprof.analysis.programs.functions import FunctionCompiles, ReasonCount, briefest, row_seconds
+from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.events import Compiled
 from jaxprof.facts import Fact
 from jaxprof.facts.programs import COMPILES, ProgramRow
@@ -26,9 +27,6 @@ from jaxprof.tui.kit.python_source import SourceLines
 from jaxprof.tui.kit.row_list import TreeView
 from jaxprof.tui.kit.table_columns import Cell, Drawing, TableColumn, either, in_order
 from jaxprof.units import integer, percent, seconds
-
-if TYPE_CHECKING:
-    from jaxprof.analysis.programs.result import ProgramResult
 
 LABEL = 18
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
+from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
 from jaxprof.analysis.programs.derive import program_result
+from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.events import Compiled
 from jaxprof.facts.programs import ProgramRow
 from jaxprof.report.conclusion import Conclusion, program_cost
@@ -33,11 +34,6 @@ from jaxprof.tui.kit.screen import ViewsScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 from jaxprof.tui.program.ledger import CompilationDialog, LedgerList
 from jaxprof.units import counted, integer, percent, seconds
-
-if TYPE_CHECKING:
-    from textual.app import ComposeResult
-
-    from jaxprof.analysis.programs.result import ProgramResult
 
 CANCELLING = (
     "Interrupted, as by ctrl+c. Press {key} again to terminate the program.",

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 from textual.containers import Horizontal
 from textual.content import Content
 
-from jaxprof.analysis.run_result import worst_element
+from jaxprof.analysis.run_result import RunResult, worst_element
 from jaxprof.analysis.session_difference import environment_facts
 from jaxprof.analysis.speedup import steady_samples
 from jaxprof.facts import Facts, column, pick
 from jaxprof.facts.runs import RUNS, RunRow
 from jaxprof.report.renderers import Table
-from jaxprof.report.runs import BREAK_EVEN, CHECK, MODES, one_time_text, published_figures, sweep_table
+from jaxprof.report.runs import BREAK_EVEN, CHECK, MODES, RunGroup, one_time_text, published_figures, sweep_table
 from jaxprof.session.run import IMPORTED
 from jaxprof.text import columns, safe, safe_lines, shorten
 from jaxprof.tui.kit.drawing import bar, cell, hang
@@ -43,9 +43,7 @@ from jaxprof.units import UNKNOWN, bytes_, counted, integer, scaled, seconds
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.analysis.run_result import RunResult
     from jaxprof.analysis.sweeps import SweepGroup
-    from jaxprof.report.runs import RunGroup
     from jaxprof.session import Run, Session
 
 _HOW = {"numpy": "NumPy on the host", "eager": "op by op", "jit": "compiled as one program"}

@@ -18,7 +18,7 @@ from jaxprof.analysis.run_result import SAMPLED_PHASES, RunResult, is_uncounted,
 from jaxprof.analysis.sweeps import SweepGroup, sweep_groups
 from jaxprof.facts import at
 from jaxprof.facts.runs import interval_text
-from jaxprof.report.runs import break_even_text, parameters_text
+from jaxprof.report.runs import RunGroup, break_even_text, parameters_text
 from jaxprof.tui.kit.captures import nothing_was_run
 from jaxprof.tui.kit.drawing import bar, cell, mark
 from jaxprof.tui.kit.format import (
@@ -37,7 +37,6 @@ from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn, either
 from jaxprof.units import WIDEST_HALF, bytes_, percent, scaled, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.report.runs import RunGroup
     from jaxprof.session import Run, Session
     from jaxprof.tui.profiler import Profiler
 

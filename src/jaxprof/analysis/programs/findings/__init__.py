@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.analysis.explain.catalogue import with_fix
 from jaxprof.analysis.programs.findings import arrays, compiling, loops
 from jaxprof.analysis.programs.findings.claims import Claims
-from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, pause_times
+from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, ProgramResult, pause_times
 from jaxprof.finding import Finding
 from jaxprof.text import safe, whole_number
 from jaxprof.units import bytes_, seconds
@@ -21,7 +21,6 @@ from jaxprof.units import bytes_, seconds
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.events import DeviceReading, ProgramSampled, SourceLocation
 
 _NO_MEMORY: Final = re.compile(r"RESOURCE_EXHAUSTED|MemoryError|[Oo]ut of memory|Unable to allocate")

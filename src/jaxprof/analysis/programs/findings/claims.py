@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.programs.functions import WORTH_EXACT, row_seconds
-from jaxprof.analysis.programs.loop_time import DEVICE
+from jaxprof.analysis.programs.loop_time import DEVICE, Spot
 from jaxprof.analysis.programs.verdict import interval
 from jaxprof.light_dataclass import dataclass, field
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.programs.loop_time import Spot
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.events import Compiled
     from jaxprof.finding import Finding

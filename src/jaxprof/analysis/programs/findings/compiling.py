@@ -10,9 +10,17 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.programs.functions import COSTLY_COUNT, COSTLY_SECONDS, most_frequent, row_seconds
+from jaxprof.analysis.programs.functions import (
+    COSTLY_COUNT,
+    COSTLY_SECONDS,
+    FunctionCompiles,
+    ReasonCount,
+    most_frequent,
+    row_seconds,
+)
 from jaxprof.analysis.programs.result import (
     TINY_OPERATIONS,
+    ProgramResult,
     is_single,
 )
 from jaxprof.finding import Finding
@@ -24,8 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jaxprof.analysis.programs.findings.claims import Claims
-    from jaxprof.analysis.programs.functions import FunctionCompiles, ReasonCount
-    from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.events import Compiled, SourceLocation
 
 AGAIN_CLEARED: Final = 2

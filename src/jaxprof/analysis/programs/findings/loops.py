@@ -13,8 +13,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.programs.functions import row_seconds
-from jaxprof.analysis.programs.loop_time import BEYOND, COMPILE, DATA, DEVICE, DISPATCH, HOST, IDLE, LoopKey, leaves_of
-from jaxprof.analysis.programs.result import is_single
+from jaxprof.analysis.programs.loop_time import (
+    BEYOND,
+    COMPILE,
+    DATA,
+    DEVICE,
+    DISPATCH,
+    HOST,
+    IDLE,
+    HotLoop,
+    LoopKey,
+    Spot,
+    leaves_of,
+)
+from jaxprof.analysis.programs.result import ProgramResult, is_single
 from jaxprof.analysis.programs.verdict import interval
 from jaxprof.events import SourceLocation
 from jaxprof.finding import Finding
@@ -24,8 +36,6 @@ from jaxprof.units import bytes_, counted, integer, percent, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.findings.claims import Claims
-    from jaxprof.analysis.programs.loop_time import HotLoop, Spot
-    from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.events import Compiled
 
 LARGE_BYTES: Final = 1 << 20

@@ -6,14 +6,10 @@ The state is without widgets (it has only the number of columns and lines) and w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from jaxprof.analysis.lanes import End, Stretch, idle_around, longest_idle, other_end
+from jaxprof.analysis.lanes import End, LaneGroup, LaneRow, Lanes, Stretch, idle_around, longest_idle, other_end
 from jaxprof.frozen import frozen
-
-if TYPE_CHECKING:
-    from jaxprof.analysis.lanes import LaneGroup, LaneRow, Lanes
-
 
 LEAST_NS = 200
 """Length of the shortest window, in nanoseconds; a recording is at least as long."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from textual.content import Content
 
-from jaxprof.analysis.lanes import Busy, Ints, LaneGroup, LaneRow, Lanes, kernels_on, range_totals
+from jaxprof.analysis.lanes import Busy, End, Ints, LaneGroup, LaneRow, Lanes, kernels_on, range_totals
 from jaxprof.analysis.profile import FOUND_BY, mean_step
 from jaxprof.analysis.timeline import BUSY, COUNTER, KINDS
 from jaxprof.events import StepParts, StepTimes
@@ -27,13 +27,11 @@ from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import SPARKS
 from jaxprof.tui.kit.table_columns import table_lines
-from jaxprof.tui.profile.timeline.browse import AxisWindow, extent
+from jaxprof.tui.profile.timeline.browse import AxisWindow, Browse, extent
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, percent_or_less, scaled, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.lanes import End
     from jaxprof.events import StepsMeasured
-    from jaxprof.tui.profile.timeline.browse import Browse
 
 NAMED_COLUMNS = 4
 """Least columns of an interval that carries its name."""

@@ -15,8 +15,8 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 
-from jaxprof.analysis.lanes import NO_LANES, Lanes, lanes_of, search
-from jaxprof.analysis.timeline import BUSY
+from jaxprof.analysis.lanes import NO_LANES, Lanes, Matches, lanes_of, search
+from jaxprof.analysis.timeline import BUSY, TimelineOp
 from jaxprof.errors import JaxprofError
 from jaxprof.session.run import IMPORTED
 from jaxprof.text import safe
@@ -42,8 +42,6 @@ from jaxprof.units import counted, integer, seconds
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.analysis.lanes import Matches
-    from jaxprof.analysis.timeline import TimelineOp
     from jaxprof.events import StepsMeasured
     from jaxprof.session import Run, Session
     from jaxprof.tui.profiler import Profiler
