@@ -62,13 +62,16 @@ class Event:
     """The fields that every event has."""
 
     type: ClassVar[str] = ""
-
+    """Name in the log, which is that of the class: `run_planned` for `RunPlanned`."""
     seq: int = 0
     """Position in the log, from 1; assigned by the one writer of the file."""
     run: str = ""
     """Id of the run that the event belongs to; empty if it belongs to the whole session."""
     monotonic_seconds: float = 0.0
     """Time of the event on the machine's monotonic clock; the header relates that clock to the wall clock."""
+
+    def __init_subclass__(cls) -> None:
+        cls.type = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in cls.__name__)[1:]
 
 
 _PARTS_KEPT = 2
@@ -111,8 +114,6 @@ NOWHERE = SourceLocation()
 class EnvironmentRead(Event):
     """Versions, devices and settings that the engine's process found. An allow-list, never `os.environ`."""
 
-    type: ClassVar[str] = "environment_read"
-
     python: str
     numpy: str
     jax: str | None = None
@@ -138,16 +139,12 @@ class SourcesRead(Event):
     """The source files of a run, identified by their contents, because a checkout changes the time of a file that it
     does not change."""
 
-    type: ClassVar[str] = "sources_read"
-
     files: list[SourceFile] = field(default_factory=list)
 
 
 @frozen(kw_only=True)
 class WarningRaised(Event):
     """A reason, with a hint, why the numbers mean less than they seem to, or something else."""
-
-    type: ClassVar[str] = "warning_raised"
 
     code: str
     message: str
@@ -158,8 +155,6 @@ class WarningRaised(Event):
 class LogLine(Event):
     """A line that the engine's process wrote to its stdout or stderr."""
 
-    type: ClassVar[str] = "log_line"
-
     stream: str
     text: str
 
@@ -169,8 +164,6 @@ class Heartbeat(Event):
     """The engine's process is alive, even during a long compile. Not written to the log.
 
     `run` is the run that the engine works on; empty while the engine waits for its client."""
-
-    type: ClassVar[str] = "heartbeat"
 
 
 TEXT_CHARACTERS: Final = 64 * 1024

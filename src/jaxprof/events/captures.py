@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from jaxprof.events.base import Event
 from jaxprof.light_dataclass import field, frozen
 
@@ -158,8 +156,6 @@ class HeldBuffer:
 class CaptureTaken(Event):
     """A profile was recorded, or an existing one was read."""
 
-    type: ClassVar[str] = "capture_taken"
-
     kind: str
     """`run` (steady calls), `compile`, `attribution` (a run with command buffers off) or `imported`."""
     platform: str = ""
@@ -180,8 +176,6 @@ class CaptureTaken(Event):
 class KernelsMeasured(Event):
     """Times of HLO ops in a profile, one row for each op on each device."""
 
-    type: ClassVar[str] = "kernels_measured"
-
     kind: str
     """Kind of the capture, as in `CaptureTaken`."""
     calls: int | None = None
@@ -196,8 +190,6 @@ class KernelsMeasured(Event):
 class StepsMeasured(Event):
     """Where the time of each step went; the parts of a step add up to the step."""
 
-    type: ClassVar[str] = "steps_measured"
-
     found_by: str
     """How the steps of the first device were found: `annotation`, `modules` (executions of the program) or `whole`
     (neither: the profile as one step); `devices` has this for each device."""
@@ -210,16 +202,12 @@ class StepsMeasured(Event):
 class CompilePasses(Event):
     """Where the time of a compile went: XLA's phases and passes."""
 
-    type: ClassVar[str] = "compile_passes"
-
     tree: PassTimes
 
 
 @frozen(kw_only=True)
 class TrustReported(Event):
     """Whether a capture can be trusted: one row for each checked aspect."""
-
-    type: ClassVar[str] = "trust_reported"
 
     kind: str
     rows: list[TrustCheck] = field(default_factory=list)
@@ -228,8 +216,6 @@ class TrustReported(Event):
 @frozen(kw_only=True)
 class BuffersReported(Event):
     """The parts of the program's peak memory."""
-
-    type: ClassVar[str] = "buffers_reported"
 
     source: str
     """`buffer assignment` (the executable's own), `memory analysis` (sums only) or `request` (only `asked_bytes`)."""

@@ -6,7 +6,7 @@ and it finishes. The events of this module are those that only a program has.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from jaxprof.events.base import NOWHERE, Event, SourceLocation
 from jaxprof.light_dataclass import field, frozen
@@ -62,8 +62,6 @@ STOP_WITNESSES = ("state", "standstill", "clock", "pressure")
 class ProgramStarted(Event):
     """The program has started, or its recording has."""
 
-    type: ClassVar[str] = "program_started"
-
     argv: list[str]
     """`sys.argv` as the program sees it; for a module, with `-m` and the module's name in front."""
     how: str
@@ -77,8 +75,6 @@ class ProgramStarted(Event):
 class JaxImported(Event):
     """JAX has been imported, and is watched from here on."""
 
-    type: ClassVar[str] = "jax_imported"
-
     seconds: float | None
     """Seconds that the import took; None if JAX was imported before the recording began."""
     version: str = ""
@@ -88,8 +84,6 @@ class JaxImported(Event):
 class ProcessIdentified(Event):
     """Which process of a multi-process job this is. Sent once JAX knows, which is after the session's header."""
 
-    type: ClassVar[str] = "process_identified"
-
     index: int
     count: int
 
@@ -98,8 +92,6 @@ class ProcessIdentified(Event):
 class StageRunning(Event):
     """A stage of a compilation has been running for a while. Sent once; screens let the stage's clock tick from then
     on."""
-
-    type: ClassVar[str] = "stage_running"
 
     function: str
     stage: str
@@ -158,8 +150,6 @@ class ClosureChange:
 @frozen(kw_only=True)
 class Compiled(Event):
     """One row of the ledger: one compilation, or `count` similar ones merged into a row."""
-
-    type: ClassVar[str] = "compiled"
 
     function: str
     """JAX's name for the function: `train_step`, `<lambda>`, `add`."""
@@ -296,8 +286,6 @@ class ProgramSampled(Event):
     """Where the main thread was in one sample window, from stack samples and from the compilation stages that JAX
     announces."""
 
-    type: ClassVar[str] = "program_sampled"
-
     began_seconds: float
     """Monotonic time. The window ends at `monotonic_seconds`; the windows of a program leave no gap."""
     samples: int
@@ -325,8 +313,6 @@ class ProgramSampled(Event):
 class StepsCounted(Event):
     """Iterations of the program's hottest loop in one sample window."""
 
-    type: ClassVar[str] = "steps_counted"
-
     where: SourceLocation
     """First line of the loop."""
     found_by: str
@@ -348,8 +334,6 @@ samples."""
 @frozen(kw_only=True)
 class StepsTaken(Event):
     """Consecutive iterations of the program's hot loop, without a gap. Those after a gap are another event."""
-
-    type: ClassVar[str] = "steps_taken"
 
     where: SourceLocation
     """First line of the loop."""
@@ -385,8 +369,6 @@ class ProgramStopped(Event):
     """The process was paused for a while, and has gone on or ended. A pause that is detected in two ways is reported
     twice."""
 
-    type: ClassVar[str] = "program_stopped"
-
     began_seconds: float
     """Monotonic time; its uncertainty is half the interval between two checks."""
     seconds: float
@@ -401,8 +383,6 @@ class ProgramStopped(Event):
 @frozen(kw_only=True)
 class ArraysCounted(Event):
     """The live arrays of the process, and the memory of its devices."""
-
-    type: ClassVar[str] = "arrays_counted"
 
     count: int
     bytes: int
@@ -435,8 +415,6 @@ class CopiesSeen:
 class TransfersSeen(Event):
     """Copies between host and device that the program did not request explicitly."""
 
-    type: ClassVar[str] = "transfers_seen"
-
     rows: list[CopiesSeen] = field(default_factory=list)
 
 
@@ -444,8 +422,6 @@ class TransfersSeen(Event):
 class EmptyCallTimed(Event):
     """How long a call of a compiled function that computes next to nothing takes with the program's Python and JAX, on
     this machine."""
-
-    type: ClassVar[str] = "empty_call_timed"
 
     seconds: float
     """CPU seconds of one call, in the quietest batch of calls."""
@@ -458,8 +434,6 @@ class EmptyCallTimed(Event):
 @frozen(kw_only=True)
 class CaptureWindow(Event):
     """The profiler was switched on or off in the running program, or the capture failed."""
-
-    type: ClassVar[str] = "capture_window"
 
     state: str
     """`began`, `ended` or `failed`."""
@@ -481,8 +455,6 @@ class Note:
 @frozen(kw_only=True)
 class ProgramEnded(Event):
     """The program is over."""
-
-    type: ClassVar[str] = "program_ended"
 
     exit_code: int | None
     """Exit code as in a shell: 128+n after signal n. None if unknown (the program records itself, or was

@@ -3,7 +3,7 @@ side."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from jaxprof.events.base import FLAT, Event, Scalar
 from jaxprof.light_dataclass import field, frozen
@@ -75,8 +75,6 @@ class RunSpec:
 class RunPlanned(Event):
     """A run joined the queue. In the log, the fields of `spec` are fields of the event."""
 
-    type: ClassVar[str] = "run_planned"
-
     spec: RunSpec = field(metadata=FLAT)
     batch: int | None = None
     """Number of the batch, from 1: runs that joined the queue together share it. None for a run that joined no queue,
@@ -86,8 +84,6 @@ class RunPlanned(Event):
 @frozen(kw_only=True)
 class WorkerStarted(Event):
     """The engine's process for this run has started."""
-
-    type: ClassVar[str] = "worker_started"
 
     pid: int
     python: str
@@ -99,8 +95,6 @@ class WorkerStarted(Event):
 @frozen(kw_only=True)
 class RevisionRead(Event):
     """The git revision of the user's file that a run measures, read when the run began."""
-
-    type: ClassVar[str] = "revision_read"
 
     repository: str
     """Folder of the repository."""
@@ -114,8 +108,6 @@ class RevisionRead(Event):
 class PhaseStarted(Event):
     """A phase began; screens let its clock tick from here."""
 
-    type: ClassVar[str] = "phase_started"
-
     phase: str
     """One of `STARTUP_PHASES` or `PHASES`, or another word for what the engine does (`inputs`, `check`,
     `dispatch`)."""
@@ -124,8 +116,6 @@ class PhaseStarted(Event):
 @frozen(kw_only=True)
 class PhaseEnded(Event):
     """A phase ended. For a sampled phase (`run`, transfers), `seconds` is the duration of the whole sampling."""
-
-    type: ClassVar[str] = "phase_ended"
 
     phase: str
     seconds: float | None
@@ -139,8 +129,6 @@ class PhaseEnded(Event):
 @frozen(kw_only=True)
 class SamplesTaken(Event):
     """Raw samples in seconds a call: each is the time of `calls_per_sample` calls, divided by their number."""
-
-    type: ClassVar[str] = "samples_taken"
 
     series: str
     """One of `SERIES`."""
@@ -158,8 +146,6 @@ class SamplesTaken(Event):
 class TurnAwaited(Event):
     """The engine is warm and waits for its turn. Not written to the log."""
 
-    type: ClassVar[str] = "turn_awaited"
-
     call_seconds: float
     """Duration of one sample in seconds."""
 
@@ -167,8 +153,6 @@ class TurnAwaited(Event):
 @frozen(kw_only=True)
 class ProgressMade(Event):
     """Progress of the current run; `fraction` is the used share of its time budget, from 0 to 1."""
-
-    type: ClassVar[str] = "progress_made"
 
     fraction: float | None = None
     remaining_seconds: float | None = None
@@ -178,8 +162,6 @@ class ProgressMade(Event):
 @frozen(kw_only=True)
 class TextRecorded(Event):
     """A text of the run: `jaxpr`, `stablehlo`, `hlo`, `timeline`... A long text is stored once, by content hash."""
-
-    type: ClassVar[str] = "text_recorded"
 
     name: str
     text: str = ""
@@ -193,8 +175,6 @@ class TextRecorded(Event):
 class TextChunk(Event):
     """One piece of a long text: zlib-compressed, base64, at most 256 KiB. Decoded only when the text is shown."""
 
-    type: ClassVar[str] = "text_chunk"
-
     digest: str
     index: int
     count: int
@@ -206,8 +186,6 @@ class CostReported(Event):
     """The cost of one call from a source other than the client: the estimate of a workload that is not compiled as a
     whole. Older versions wrote XLA's cost analysis here, which counts the body of a loop once; readers ignore it."""
 
-    type: ClassVar[str] = "cost_reported"
-
     flops: float | None = None
     bytes_accessed: float | None = None
     transcendentals: float | None = None
@@ -217,8 +195,6 @@ class CostReported(Event):
 @frozen(kw_only=True)
 class MemoryReported(Event):
     """Memory of the compiled program (`memory_analysis`), and of the allocator (accelerators only)."""
-
-    type: ClassVar[str] = "memory_reported"
 
     argument_bytes: int | None = None
     output_bytes: int | None = None
@@ -235,8 +211,6 @@ class MemoryReported(Event):
 @frozen(kw_only=True)
 class CheckReported(Event):
     """Whether the result of a run is correct."""
-
-    type: ClassVar[str] = "check_reported"
 
     passed: bool | None
     """None if the result could not be checked; `note` says why."""
@@ -265,8 +239,6 @@ class CheckReported(Event):
 class CompileObserved(Event):
     """One stage of one compilation that JAX announced; op-by-op variants have many."""
 
-    type: ClassVar[str] = "compile_observed"
-
     function: str
     stage: str
     """`trace`, `lower` or `compile`."""
@@ -276,8 +248,6 @@ class CompileObserved(Event):
 @frozen(kw_only=True)
 class DeviceReading(Event):
     """One live reading of one device; None for values that the device does not report."""
-
-    type: ClassVar[str] = "device_reading"
 
     device: str
     utilisation: float | None = None
@@ -301,8 +271,6 @@ class DeviceReading(Event):
 class RunFinished(Event):
     """The engine's final event of a run."""
 
-    type: ClassVar[str] = "run_finished"
-
     status: str
     """`ok`, `failed`, `cancelled` or `timed out`; the client uses `crashed` for an engine that ended without this
     event."""
@@ -321,8 +289,6 @@ class RunFinished(Event):
 @frozen(kw_only=True)
 class RunClosed(Event):
     """Closes a run in the log with its summary, so that listing sessions does not require folding them."""
-
-    type: ClassVar[str] = "run_closed"
 
     workload: str
     variant: str
@@ -353,8 +319,6 @@ class RunClosed(Event):
 @frozen(kw_only=True)
 class SessionClosed(Event):
     """The writer ended normally; a session without this event was interrupted, or is still being written."""
-
-    type: ClassVar[str] = "session_closed"
 
     reason: str = "finished"
     """`finished`, `interrupted`, or the name of the signal."""
@@ -388,8 +352,6 @@ class SideSpec:
 class ComparisonPlanned(Event):
     """A comparison was planned. `run` is the run of the first side, A; the other sides' runs have it as baseline."""
 
-    type: ClassVar[str] = "comparison_planned"
-
     sides: list[SideSpec] = field(default_factory=list)
     """The sides in order: A, B..."""
     margin: float
@@ -407,8 +369,6 @@ class ComparisonPlanned(Event):
 @frozen(kw_only=True)
 class ResultsCompared(Event):
     """How far the result of a side is from its baseline's, array by array."""
-
-    type: ClassVar[str] = "results_compared"
 
     alike: bool
     """Whether the two have the same arrays: number, shapes and dtypes."""
