@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
-from weakref import WeakKeyDictionary
 
 from jaxprof.facts.units import OBJECT, TEXT, Unit, plain
 from jaxprof.light_dataclass import frozen
@@ -41,12 +40,16 @@ def at(path: str) -> Callable[[Any], Any]:
                 row = getattr(row, name)
             return row
 
-    _paths[read] = path
     return read
 
 
-_paths: Final[WeakKeyDictionary[Callable[[Any], Any], str]] = WeakKeyDictionary()
-"""Path that a function from `at` reads."""
+Read: TypeAlias = Callable[[Row], Any] | str
+"""Function that reads a value of a row, or the path of the attribute that it is."""
+
+
+def reading(read: Read[Row]) -> Callable[[Row], Any]:
+    """Return the function that reads a value of a row."""
+    return at(read) if isinstance(read, str) else read
 
 
 @frozen
@@ -58,14 +61,14 @@ class Fact(Generic[Row]):
     unit: Unit
     meaning: str
     """Meaning in a line without a full stop, for the columns of SQL and the JSON schema."""
-    read: Callable[[Row], Any] | None = None
+    read: Read[Row] | None = None
     """Reads the value of a row; by default the attribute `key`."""
     title: str | None = None
     """Heading in tables for people; None if these leave the fact out."""
     inside: Facts[Any] = ()
     """Facts of an object, or of each row of a list."""
-    when: Callable[[Row], Any] | None = None
-    """Returns whether the JSON of a row has the key; None if the JSON of every row has it."""
+    when: Read[Row] | None = None
+    """Reads whether the JSON of a row has the key; None if the JSON of every row has it."""
     show: Callable[[Any], str] | None = None
     """Formats the value for people, in place of the format of the unit."""
     right: bool | None = None
@@ -89,7 +92,12 @@ class Fact(Generic[Row]):
 
     def reader(self) -> Callable[[Row], Any]:
         """Return a function that reads the value of a row."""
-        return self.read or at(self.key)
+        return reading(self.read or self.key)
+
+    @property
+    def applies(self) -> Callable[[Row], Any] | None:
+        """Returns whether the JSON of a row has the key; None if the JSON of every row has it."""
+        return None if self.when is None else reading(self.when)
 
     def text(self, row: Row) -> str:
         """Return the value of a row as people read it."""
@@ -125,7 +133,7 @@ def _recorded(record: Callable[[Any], dict[str, Any]], rows: Iterable[Any] | Non
 
 def column(
     title: str,
-    read: Callable[[Any], Any],
+    read: Read[Any],
     show: Callable[[Any], str] = plain,
     *,
     right: bool | None = None,
@@ -137,25 +145,25 @@ def column(
 
 
 def optional(
-    key: str, unit: Unit, meaning: str, read: Callable[[Any], Any] | None = None, *, inside: Facts[Any] = ()
+    key: str, unit: Unit, meaning: str, read: Read[Any] | None = None, *, inside: Facts[Any] = ()
 ) -> Fact[Any]:
     """Return a fact whose key is left out of the JSON of a row for which it is false, empty or unknown."""
-    return Fact(key, unit, meaning, read, inside=inside, when=read or at(key))
+    return Fact(key, unit, meaning, read, inside=inside, when=read or key)
 
 
 def recorder(facts: Iterable[Fact[Row]]) -> Callable[[Row], dict[str, Any]]:
     """Return a function that makes the JSON object of a row."""
-    readers = [(fact.key, fact.json_reader(), fact.when) for fact in facts if fact.key]
-    if all(when is None for _, _, when in readers):
+    readers = [(fact.key, fact.json_reader(), fact.applies) for fact in facts if fact.key]
+    if all(applies is None for _, _, applies in readers):
         return lambda row: {key: read(row) for key, read, _ in readers}
-    return lambda row: {key: read(row) for key, read, when in readers if when is None or when(row)}
+    return lambda row: {key: read(row) for key, read, applies in readers if applies is None or applies(row)}
 
 
 def columns(facts: Iterable[Fact[Row]]) -> Iterator[Fact[Row]]:
     """Yield the facts as columns of a table for programs: each fact of an object is a column, and a list is JSON."""
     for fact in facts:
         if fact.inside and fact.unit is OBJECT:
-            inner_facts = within(fact.reader(), columns(fact.inside))
+            inner_facts = within(fact.read or fact.key, columns(fact.inside))
             yield from (dataclasses.replace(inner, key=f"{fact.key}_{inner.key}") for inner in inner_facts)
         elif fact.key:
             yield dataclasses.replace(fact, read=fact.json_reader()) if fact.inside else fact
@@ -227,16 +235,17 @@ class Relation:
         return [{fact.key: column for fact, column in zip(self.facts, cells, strict=True)}]
 
 
-def within(of: Callable[[Any], Any], facts: Iterable[Fact[Any]]) -> Iterator[Fact[Any]]:
+def within(of: Read[Any], facts: Iterable[Fact[Any]]) -> Iterator[Fact[Any]]:
     """Yield the facts, read from the part of a row that `of` returns; None if a row has no such part."""
 
-    def through(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        return lambda row: None if (inner := of(row)) is None else read(inner)
+    def through(read: Read[Any]) -> Callable[[Any], Any]:
+        inside, inner_of = reading(read), reading(of)
+        return lambda row: None if (inner := inner_of(row)) is None else inside(inner)
 
-    def read(fact: Fact[Any]) -> Callable[[Any], Any]:
-        path = _paths.get(fact.read) if fact.read is not None else fact.key
+    def read(fact: Fact[Any]) -> Read[Any]:
+        inner = fact.read or fact.key
         # Joined paths are read in one step instead of three.
-        return at(f"{_paths[of]}.{path}") if path and of in _paths else through(fact.reader())
+        return f"{of}.{inner}" if isinstance(of, str) and isinstance(inner, str) else through(inner)
 
     return (dataclasses.replace(fact, read=read(fact), when=fact.when and through(fact.when)) for fact in facts)
 
@@ -271,5 +280,5 @@ SENTENCE: Final[Facts[Any]] = (
     Fact("advice", TEXT, "What to do about it"),
 )
 """Facts of every finding and every warning."""
-RUN: Final[Fact[Any]] = Fact("run", TEXT, "Id of the run, unique within its session: r2", at("run.id"))
+RUN: Final[Fact[Any]] = Fact("run", TEXT, "Id of the run, unique within its session: r2", "run.id")
 """Fact of rows that belong to a run."""

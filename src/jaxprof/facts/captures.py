@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.facts import RUN, Encoded, Fact, Facts, Part, Relation, Repeated, SessionFile, at, columns, within
+from jaxprof.facts import RUN, Encoded, Fact, Facts, Part, Relation, Repeated, SessionFile, columns, within
 from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, NUMBERS, SECONDS, SHARE, TEXT, TRUTH
 from jaxprof.frozen import frozen
 from jaxprof.units import UNKNOWN, seconds
@@ -23,14 +23,14 @@ STEPS: Final[Facts[StepTimes]] = (
     Fact("seconds", SECONDS, "How long it took: the sum of its parts", title="time"),
     Fact("complete", TRUTH, "False if the profile began or ended in the middle of it", title="complete",
          show=lambda complete: "" if complete else "no", right=False),
-    Fact("kernel_seconds", SECONDS, "Time of kernels", at("parts.kernels"), "kernels"),
-    Fact("transfer_seconds", SECONDS, "Time of copies", at("parts.transfers"), "copies"),
-    Fact("collective_seconds", SECONDS, "Time of collectives while nothing else ran", at("parts.collectives_exposed"),
+    Fact("kernel_seconds", SECONDS, "Time of kernels", "parts.kernels", "kernels"),
+    Fact("transfer_seconds", SECONDS, "Time of copies", "parts.transfers", "copies"),
+    Fact("collective_seconds", SECONDS, "Time of collectives while nothing else ran", "parts.collectives_exposed",
          "collectives"),
-    Fact("gap_seconds", SECONDS, "Time of gaps between kernels", at("parts.launch_gaps"), "gaps"),
-    Fact("idle_seconds", SECONDS, "Time in which nothing ran", at("parts.idle"), "idle"),
+    Fact("gap_seconds", SECONDS, "Time of gaps between kernels", "parts.launch_gaps", "gaps"),
+    Fact("idle_seconds", SECONDS, "Time in which nothing ran", "parts.idle", "idle"),
     Fact("overlapped_seconds", SECONDS, "Time of collectives hidden behind kernels",
-         at("collectives_overlapped_seconds"), "overlapped"),
+         "collectives_overlapped_seconds", "overlapped"),
     Fact("to_next", TRUTH, "False if no later step ends it: it cannot be compared with the others"),
 )  # fmt: skip
 
@@ -84,7 +84,7 @@ def trust_rows(run: Run) -> list[CaptureCheck]:
 TRUST: Final[Facts[CaptureCheck]] = (
     Fact("kind", TEXT, "Kind of the capture"),
     *within(
-        at("check"),
+        "check",
         (
             Fact("code", TEXT, "What was checked"),
             Fact("verdict", TEXT, "good, doubt, bad, unknown"),
@@ -121,7 +121,7 @@ def pass_rows(tree: PassTimes) -> Iterator[PassRow]:
 PASSES: Final[Facts[PassRow]] = (
     Fact("path", TEXT, "The names on the way to it, with / between them"),
     Fact("depth", INDEX, "0 for the whole compilation"),
-    *within(at("node"), (
+    *within("node", (
         Fact("name", TEXT, "Name of the pass"),
         Fact("stage", TEXT, "Stage of the compiler", title="stage"),
         Fact("seconds", SECONDS, "What it took, with the passes inside it", title="total"),
@@ -148,7 +148,7 @@ def _relation(name: str, meaning: str, facts: Facts[Any], items: Callable[[Run],
     def rows(file: SessionFile) -> Iterator[_RunItem]:
         return (_RunItem(run, item) for run in file.session.runs.values() for item in items(run))
 
-    return Relation(name, meaning, (RUN, *columns(within(at("item"), facts))), rows)
+    return Relation(name, meaning, (RUN, *columns(within("item", facts))), rows)
 
 
 def _device_steps(run: Run) -> Iterable[DeviceSteps]:

@@ -11,7 +11,7 @@ from jaxprof.analysis.explain.runs import measured_longer, warned
 from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.run_result import result
-from jaxprof.facts import SENTENCE, Fact, Relation, SessionFile, at, within
+from jaxprof.facts import SENTENCE, Fact, Relation, SessionFile, within
 from jaxprof.facts.programs import OF_FINDING, text_of
 from jaxprof.facts.units import TEXT, TRUTH
 from jaxprof.finding import Finding
@@ -63,11 +63,11 @@ FINDINGS: Final = Relation(
     "findings",
     "What is worth changing: findings about programs and HLO, and warnings about measurements",
     (
-        Fact("run", TEXT, "Id of the run, unique within its session: r2", at("finding.run")),
+        Fact("run", TEXT, "Id of the run, unique within its session: r2", "finding.run"),
         Fact("source", TEXT, "program, hlo, or measurement (a warning: the figures are less certain than they look)"),
-        *within(at("finding"), SENTENCE),
+        *within("finding", SENTENCE),
         Fact("place", TEXT, "file:line of a program, kernels of HLO", _place),
-        *within(at("finding"), OF_FINDING),
+        *within("finding", OF_FINDING),
         Fact("estimate", TRUTH, "Whether seconds is an estimate",
              lambda row: row.finding.estimate if row.source == "program" else None),
         Fact("verify", TEXT, "The command that shows whether a change helped; null if none can",

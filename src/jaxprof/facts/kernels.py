@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.facts import RUN, Fact, Facts, Relation, at, columns, within
+from jaxprof.facts import RUN, Fact, Facts, Relation, columns, within
 from jaxprof.facts.units import (
     BYTES,
     COUNT,
@@ -60,25 +60,25 @@ KERNEL: Final[Facts[Kernel]] = (
     Fact("conditional", TRUTH, "Whether it is in a branch, so that count is an upper bound"),
     Fact("flops", FLOPS, "FLOPs of one execution, counted from the shapes"),
     Fact("bytes", BYTES, "Bytes that one execution reads and writes"),
-    Fact("read_bytes", BYTES, "Bytes that one execution reads", at("bytes_read")),
-    Fact("written_bytes", BYTES, "Bytes that one execution writes", at("bytes_written")),
+    Fact("read_bytes", BYTES, "Bytes that one execution reads", "bytes_read"),
+    Fact("written_bytes", BYTES, "Bytes that one execution writes", "bytes_written"),
     Fact("intensity", NUMBER, "FLOPs for each byte"),
-    Fact("file", TEXT, "File of the source that it comes from", at("source.file")),
-    Fact("line", INDEX, "Line of the source", at("source.line")),
+    Fact("file", TEXT, "File of the source that it comes from", "source.file"),
+    Fact("line", INDEX, "Line of the source", "source.line"),
     Fact("sources", ROWS, "All lines that were fused into it", inside=(
         Fact("file", TEXT, "The file"),
         Fact("line", INDEX, "The line"),
-        Fact("own", TRUTH, "Whether it is outside installed packages", at("is_own")),
+        Fact("own", TRUTH, "Whether it is outside installed packages", "is_own"),
     )),
     Fact("op_name", TEXT, "JAX's path: jit(f)/dot_general"),
     Fact("computation", TEXT, "Its computation: the entry, a loop's body, a branch"),
 )  # fmt: skip
 """Facts of a kernel from HLO, except its name."""
 RANKED: Final[Facts[Ranked]] = (
-    *within(at("kernel"), KERNEL),
+    *within("kernel", KERNEL),
     Fact("bound", TEXT, "What limits it on its device: memory, compute, links"),
     Fact("least_seconds", SECONDS, "Least time of one execution by the device's ceilings: a lower bound",
-         at("least_once")),
+         "least_once"),
 )  # fmt: skip
 """Facts of a kernel from HLO on a device, except its name."""
 _LAUNCH: Final[Facts[Any]] = (
@@ -94,7 +94,7 @@ _LAUNCH: Final[Facts[Any]] = (
 MEASURED: Final[Facts[MeasuredKernel]] = (
     Fact("module", TEXT, "Name of the module in the capture"),
     Fact("devices", LIST, "The devices that ran it"),
-    Fact("executions", COUNT, "Executions in the capture, on all devices", at("count"), "times"),
+    Fact("executions", COUNT, "Executions in the capture, on all devices", "count", "times"),
     Fact("calls", COUNT, "Calls of the program in the capture"),
     Fact("total_seconds", SECONDS, "Sum of its times in the capture; on a CPU of all threads"),
     Fact("self_seconds", SECONDS,
@@ -163,7 +163,7 @@ def _hlo_kernels(session: Session, run: Run) -> Iterable[Ranked]:
 
 _OF_HLO: Final[Facts[KernelRow]] = (
     NAME,
-    *within(at("static"), (Fact("number", INDEX, "Its place in the order of execution, from 0"), *RANKED)),
+    *within("static", (Fact("number", INDEX, "Its place in the order of execution, from 0"), *RANKED)),
 )
 KERNEL_OF_RUN: Final[Facts[KernelRow]] = (
     *_OF_HLO,
@@ -172,6 +172,6 @@ KERNEL_OF_RUN: Final[Facts[KernelRow]] = (
 KERNELS: Final = Relation(
     "kernels",
     "The kernels of each run: those of its HLO, with what a capture measured of them, then those only a capture has",
-    (RUN, *columns((*_OF_HLO, *within(at("measured"), MEASURED)))),
+    (RUN, *columns((*_OF_HLO, *within("measured", MEASURED)))),
     lambda file: (row for run in file.session.runs.values() for row in kernel_rows(file.session, run)),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.facts import Fact, Facts, at
+from jaxprof.facts import Fact, Facts
 from jaxprof.facts.units import (
     BY_NAME,
     BYTES,
@@ -29,17 +29,17 @@ ENTRY: Final[Facts[Entry]] = (
     Fact("name", TEXT, "Its name, as commands take it", title="session", widest=34),
     Fact("path", TEXT, "Its file", lambda entry: str(entry.path)),
     Fact("size_bytes", BYTES, "Size on disk", title="size"),
-    Fact("id", TEXT, "Identity of the session", at("header.session")),
-    Fact("created", TEXT, "When it was begun, in UTC", at("header.created")),
+    Fact("id", TEXT, "Identity of the session", "header.session"),
+    Fact("created", TEXT, "When it was begun, in UTC", "header.created"),
     Fact("process_index", INDEX, "Which process of a job it was, from 0"),
     Fact("process_count", COUNT, "Processes of that job", lambda entry: entry.process_count or None),
     Fact("complete", TRUTH, "Whether its writer closed it properly"),
     Fact("live", TRUTH, "Whether a process is writing it now"),
     Fact("problem", TEXT, "Why it cannot be read"),
     Fact("workloads", LIST, "What was run"),
-    Fact("job_summary", OBJECT, "Of the folder of a job; null for a session", at("job"), inside=(
+    Fact("job_summary", OBJECT, "Of the folder of a job; null for a session", "job", inside=(
         Fact("recorded_processes", COUNT, "Processes with a session here", lambda job: len(job.processes)),
-        Fact("process_count", COUNT, "Processes of the job; null where it is not known", at("count")),
+        Fact("process_count", COUNT, "Processes of the job; null where it is not known", "count"),
         Fact("missing_processes", COUNT, "Processes without a session",
              lambda job: job.missing if job.count is not None else None),
         Fact("hosts", LIST, "The machines that they ran on"),
@@ -50,8 +50,8 @@ ENTRY: Final[Facts[Entry]] = (
                  Fact("count", COUNT, "Processes that ended in this way", lambda pair: pair[1]),
              )),
     )),
-    Fact("runs", ROWS, "Runs that have ended", at("closed"), inside=(
-        Fact("id", TEXT, "Id of the run", at("run")),
+    Fact("runs", ROWS, "Runs that have ended", "closed", inside=(
+        Fact("id", TEXT, "Id of the run", "run"),
         Fact("workload", TEXT, "Name of the workload, the function or the program"),
         Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's"),
         Fact("device", TEXT, "Where it ran"),
@@ -102,7 +102,7 @@ WORKLOAD: Final[Facts[WorkloadInfo]] = (
 ROLL_UP: Final[Facts[Any]] = (
     Fact("process", INDEX, "Index of the process in its job"),
     Fact("session", TEXT, "Name of its session's file"),
-    Fact("rollup_bytes", BYTES, "Size of its roll-up; null if there is none", at("bytes")),
+    Fact("rollup_bytes", BYTES, "Size of its roll-up; null if there is none", "bytes"),
     Fact("session_bytes", BYTES, "Size of the session that was read"),
     Fact("error", TEXT, "Why there is no roll-up"),
     Fact("notices", LIST, "What of the session could not be read"),

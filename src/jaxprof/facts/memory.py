@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.facts import RUN, Fact, Facts, Relation, SessionFile, at, column, columns, within
+from jaxprof.facts import RUN, Fact, Facts, Relation, SessionFile, column, columns, within
 from jaxprof.facts.units import BYTES, COUNT, INDEX, NUMBER_BY_NAME, NUMBERS, OBJECT, ROWS, TEXT, TRUTH
 from jaxprof.frozen import frozen
 from jaxprof.grouping import thinned
@@ -54,7 +54,7 @@ def _at_peak(key: str) -> Callable[[Liveness], Any]:
 _PEAK: Final[Facts[Liveness]] = (
     Fact("instruction", TEXT, "The HLO instruction", _at_peak("instruction")),
     Fact("position", INDEX, "Its place in the order of the entry, from 0", _at_peak("position")),
-    Fact("of", COUNT, "Instructions of the entry", at("length")),
+    Fact("of", COUNT, "Instructions of the entry", "length"),
     Fact("bytes", BYTES, "Size of what is alive there", _at_peak("bytes")),
     *within(lambda schedule: schedule.points[schedule.peak_at], _SOURCE),
     Fact("alive", ROWS, "What is alive there, the largest first: an estimate",
@@ -69,7 +69,7 @@ MEMORY: Final[Facts[MemoryPicture]] = (
     Fact("live_bytes", NUMBERS, "Bytes that are live over the schedule: an estimate",
          lambda picture: thinned(picture.live_bytes, _LIVE_IN_JSON)),
     Fact("peak_at", OBJECT, "Where in the order of the instructions the live size is highest: an estimate",
-         at("schedule"), inside=_PEAK),
+         "schedule", inside=_PEAK),
 )  # fmt: skip
 
 
@@ -94,8 +94,8 @@ RELATION: Final = Relation(
     "The buffers of each compiled program, the largest first; its totals are in runs",
     (
         RUN,
-        Fact("source", TEXT, "buffer assignment (XLA's own), or schedule (an estimate)", at("picture.source")),
-        *within(at("buffer"), columns(BUFFERS)),
+        Fact("source", TEXT, "buffer assignment (XLA's own), or schedule (an estimate)", "picture.source"),
+        *within("buffer", columns(BUFFERS)),
     ),
     _buffers,
 )

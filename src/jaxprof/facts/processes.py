@@ -92,7 +92,7 @@ def _step_total(file: ProcessFile, attribute: str) -> Any:
 
 
 FIGURES: Final[Facts[ProcessFigures]] = (
-    Fact("process", INDEX, "Index of the process in its job", at("index"), "process"),
+    Fact("process", INDEX, "Index of the process in its job", "index", "process"),
     Fact("host", TEXT, "Name of its machine", title="host"),
     Fact(
         "status",
@@ -121,35 +121,35 @@ FIGURES: Final[Facts[ProcessFigures]] = (
     Fact("advice", TEXT, "What to do about that"),
     Fact("exit_code", INDEX, "Exit code, as in a shell"),
     Fact("ended_seconds", UNIX_TIME, "When it ended, in Unix time of its host"),
-    Fact("loop_file", TEXT, "File of its hot loop", at("loop.where.file")),
-    Fact("loop_line", INDEX, "First line of the loop", at("loop.where.line")),
-    Fact("loop_function", TEXT, "Function of the loop", at("loop.where.function")),
+    Fact("loop_file", TEXT, "File of its hot loop", "loop.where.file"),
+    Fact("loop_line", INDEX, "First line of the loop", "loop.where.line"),
+    Fact("loop_function", TEXT, "Function of the loop", "loop.where.function"),
     Fact("loop_seconds", SECONDS, "Time in the loop, without first compilations and waits for a processor",
          lambda process: at("seconds")(_sampled_loop(process))),
     Fact("samples", NUMBER, "Samples of the stack in the loop, from which the parts are estimated",
-         at("loop.samples")),
+         "loop.samples"),
     *(Fact(fact.key, SECONDS, fact.meaning, _part_seconds(part)) for part, fact in PART_SECONDS.items()),
     Fact("path", TEXT, "Its session; in a roll-up the name of the file", lambda process: with_urls(process.path)),
 )  # fmt: skip
 """Facts of a process in the text, JSON and CSV of a job."""
 
 _RECORDED: Final[Facts[ProcessFile]] = (
-    Fact("session_id", TEXT, "Identity of the session", at("session.header.session")),
-    Fact("job", TEXT, "Id of the job, from its launcher", at("session.header.job")),
+    Fact("session_id", TEXT, "Identity of the session", "session.header.session"),
+    Fact("job", TEXT, "Id of the job, from its launcher", "session.header.job"),
     Fact("process_count", COUNT, "Processes of the job, as its launcher reports it",
          lambda file: file.session.process_count or None),
     Fact("began_seconds", UNIX_TIME, "When its recording began, in Unix time of its host",
-         at("session.header.wall_seconds")),
-    Fact("unit", TEXT, "What begins and ends count: step, or time (seconds in the loop)", at("trace.unit")),
-    Fact("numbered_by", TEXT, "The variable that numbers the steps", at("trace.numbered_by")),
+         "session.header.wall_seconds"),
+    Fact("unit", TEXT, "What begins and ends count: step, or time (seconds in the loop)", "trace.unit"),
+    Fact("numbered_by", TEXT, "The variable that numbers the steps", "trace.numbered_by"),
     Fact("begins", NUMBER, "Where its loop begins, in that unit", lambda file: file.extent[0]),
     Fact("ends", NUMBER, "Where its loop ends, in that unit", lambda file: file.extent[1]),
     Fact("steps", COUNT, "Steps of the loop that were timed", lambda file: _step_total(file, "counts")),
     Fact("steps_seconds", SECONDS, "Time of these steps", lambda file: _step_total(file, "seconds")),
     Fact("clock_seconds", NUMBER, "Unix time less the monotonic time of the session"),
-    Fact("complete", TRUTH, "Whether the session has its end", at("session.complete")),
-    Fact("events", INDEX, "Number of the session's last event", at("session.last_seq")),
-    Fact("jaxprof", TEXT, "Version of jaxprof that recorded it", at("session.header.jaxprof")),
+    Fact("complete", TRUTH, "Whether the session has its end", "session.complete"),
+    Fact("events", INDEX, "Number of the session's last event", "session.last_seq"),
+    Fact("jaxprof", TEXT, "Version of jaxprof that recorded it", "session.header.jaxprof"),
 )  # fmt: skip
 
 
@@ -161,6 +161,6 @@ def _rows(file: SessionFile) -> Iterator[ProcessFile]:
 PROCESSES: Final = Relation(
     "processes",
     "A row for each process of a job, and for each other session with a recorded program",
-    (*within(at("figures"), FIGURES), *_RECORDED),
+    (*within("figures", FIGURES), *_RECORDED),
     _rows,
 )

@@ -63,7 +63,7 @@ def rows_of(program: ProgramResult, items: Iterable[Any]) -> list[ProgramRow]:
 
 def _of_item(key: str, unit: Unit, meaning: str, title: str | None = None, **options: Any) -> ProgramFact:
     """Return a fact that reads the attribute `key` of an item."""
-    return Fact(key, unit, meaning, at(f"item.{key}"), title, **options)
+    return Fact(key, unit, meaning, f"item.{key}", title, **options)
 
 
 def _location(key: str, meaning: str, attribute: str = "") -> ProgramFact:
@@ -96,8 +96,8 @@ _ARGUMENT: Final[Facts[Any]] = (
     optional("static", TRUTH, "It is a static argument"),
     optional("weak_type", TRUTH, "Its dtype gives way to others'"),
     optional("sharding", TEXT, "How it is sharded"),
-    Fact("from", TEXT, "numpy: it is copied to the device at each call", lambda leaf: "numpy", when=at("from_numpy")),
-    Fact("bytes", BYTES, "Size of the NumPy array", when=at("from_numpy")),
+    Fact("from", TEXT, "numpy: it is copied to the device at each call", lambda leaf: "numpy", when="from_numpy"),
+    Fact("bytes", BYTES, "Size of the NumPy array", when="from_numpy"),
     optional("replaced", TRUTH, "Only the first call passes it from NumPy: params = step(params)"),
     optional("zero_copy", TRUTH, "A CPU uses the NumPy array in place"),
 )
@@ -138,17 +138,17 @@ COMPILES: Final[tuple[ProgramFact, ...]] = (
 OF_FINDING: Final[Facts[Finding]] = (
     Fact("seconds", SECONDS, "What it cost in this run; no second is in two findings of a program"),
     Fact("low_seconds", SECONDS, "Lower bound of the 95 % interval of seconds; null if exact or of unknown error",
-         at("low")),
-    Fact("high_seconds", SECONDS, "Upper bound of the 95 % interval", at("high")),
+         "low"),
+    Fact("high_seconds", SECONDS, "Upper bound of the 95 % interval", "high"),
     Fact("saves_seconds", SECONDS, "What changing it would save: an estimate, by which findings are ranked"),
     Fact("bytes", BYTES, "Traffic of one call that it accounts for; for a program, memory that it holds"),
     Fact("others", LIST, "More lines with the same finding", lambda finding: [other.text for other in finding.others]),
 )  # fmt: skip
 """Facts of every finding beside its sentence and its place."""
 FINDINGS: Final[tuple[ProgramFact, ...]] = (
-    *within(at("item"), SENTENCE),
+    *within("item", SENTENCE),
     _location("place", "file:line to change", "where"),
-    *within(at("item"), OF_FINDING),
+    *within("item", OF_FINDING),
     _of_item("estimate", TRUTH, "Whether seconds is an estimate"),
 )
 TRANSFERS: Final[tuple[ProgramFact, ...]] = (
@@ -166,7 +166,7 @@ TIMELINE: Final[tuple[ProgramFact, ...]] = (
 )  # fmt: skip
 LINES: Final[tuple[ProgramFact, ...]] = (
     _location("place", "file:line"),
-    Fact("function", TEXT, "The function that the line is in", at("item.place.function"), "in", widest=18),
+    Fact("function", TEXT, "The function that the line is in", "item.place.function", "in", widest=18),
     _of_item("state", TEXT, "data, trace, lower, compile, transfer, device_busy, host_busy, waiting"),
     _of_item("call", TEXT, "What is called there", "calls", widest=24),
     _of_item("seconds", SECONDS, "Time at that line in that state"),
@@ -209,9 +209,9 @@ _LOOP: Final[Facts[Any]] = (
 )
 _STAGE: Final[Facts[Any]] = (
     Fact("count", COUNT, "How often it happened"),
-    Fact("minimum_seconds", SECONDS, "The shortest", at("minimum")),
-    Fact("median_seconds", SECONDS, "The median", at("median")),
-    Fact("maximum_seconds", SECONDS, "The longest", at("maximum")),
+    Fact("minimum_seconds", SECONDS, "The shortest", "minimum"),
+    Fact("median_seconds", SECONDS, "The median", "median"),
+    Fact("maximum_seconds", SECONDS, "The longest", "maximum"),
 )
 _FUNCTION: Final[Facts[Any]] = (
     Fact("function", TEXT, "JAX's name of the compiled function"),
@@ -222,31 +222,31 @@ _FUNCTION: Final[Facts[Any]] = (
     Fact("stages", BY_NAME, "trace, lower and compile of one compilation", lambda function: function.spreads(),
          inside=_STAGE),
     Fact("reasons", ROWS, "Why it was compiled, the most frequent reason first", inside=(
-        Fact("reason_code", TEXT, "first, shape, dtype, static_argument, ...", at("code")),
+        Fact("reason_code", TEXT, "first, shape, dtype, static_argument, ...", "code"),
         Fact("count", COUNT, "Compilations"),
         Fact("seconds", SECONDS, "Time of these compilations"),
-        Fact("reason", TEXT, "The reason in words", at("text")),
+        Fact("reason", TEXT, "The reason in words", "text"),
     )),
     Fact("op_by_op", TRUTH, "Whether it is a single operation, outside any jit"),
     Fact("library", TRUTH, "Whether it is defined in a library"),
 )  # fmt: skip
 _VERDICT: Final[Facts[ProgramResult]] = (
-    *within(at("verdict"), (
+    *within("verdict", (
         Fact("kind", TEXT, "device-bound, data-bound, and so on, or idle; null if unknown"),
         Fact("share", SHARE, "Share of the loop that it accounts for; if idle, of the program's time"),
         Fact("low", SHARE, "Lower bound of the 95 % interval of the share"),
         Fact("high", SHARE, "Upper bound of the 95 % interval"),
     )),
     Fact("place", TEXT, "file:line of the first line of the hot loop", lambda program: text_of(program.hot.where)),
-    Fact("last_line", INDEX, "Last line of the hot loop", at("hot.last_line")),
-    *within(at("verdict"), (
+    Fact("last_line", INDEX, "Last line of the hot loop", "hot.last_line"),
+    *within("verdict", (
         Fact("reason", TEXT, "Why there is no verdict"),
         Fact("needs_seconds", SECONDS, "Length of a recording that would be enough"),
         Fact("seconds", SECONDS, "Time in the loop; if idle, with the time that the program waited"),
     )),
     Fact("parts", NUMBER_BY_NAME, "Seconds of the loop by part", lambda program: dict(program.hot.parts)),
-    Fact("unknown_seconds", SECONDS, "Time that no clock assigns to a part", at("hot.unknown")),
-    Fact("preempted_seconds", SECONDS, "Time beside these in which it waited for a processor", at("hot.preempted")),
+    Fact("unknown_seconds", SECONDS, "Time that no clock assigns to a part", "hot.unknown"),
+    Fact("preempted_seconds", SECONDS, "Time beside these in which it waited for a processor", "hot.preempted"),
 )  # fmt: skip
 
 

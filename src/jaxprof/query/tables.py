@@ -8,7 +8,6 @@ from jaxprof.facts import (
     Fact,
     Facts,
     Relation,
-    at,
     captures,
     findings,
     kernels,
@@ -41,8 +40,8 @@ _TABLES: Final[tuple[Relation, ...]] = (
 )
 TABLES: Final = {table.name: table for table in _TABLES}
 COLUMN: Final[Facts[Fact[Any]]] = (
-    Fact("name", TEXT, "Name of the column", at("key"), "column"),
-    Fact("type", TEXT, "Its type in SQL", at("unit.sql"), "type"),
+    Fact("name", TEXT, "Name of the column", "key", "column"),
+    Fact("type", TEXT, "Its type in SQL", "unit.sql", "type"),
     Fact("meaning", TEXT, "What it holds", title="meaning"),
 )
 
@@ -53,7 +52,7 @@ def columns_of(table: Relation) -> Facts[Any]:
 
 
 DESCRIBED: Final[Facts[Relation]] = (
-    Fact("table", TEXT, "Name of the table", at("name")),
+    Fact("table", TEXT, "Name of the table", "name"),
     Fact("meaning", TEXT, "What its rows are"),
     Fact("columns", ROWS, "Its columns", columns_of, inside=COLUMN),
 )

@@ -23,7 +23,7 @@ from jaxprof.analysis.session_difference import (
     SessionDifference,
 )
 from jaxprof.analysis.speedup import AbVersus
-from jaxprof.facts import SENTENCE, Fact, Facts, at, column, optional, pick, recorder, within
+from jaxprof.facts import SENTENCE, Fact, Facts, column, optional, pick, recorder, within
 from jaxprof.facts.kernels import places_text
 from jaxprof.facts.runs import RUNS, RunRow
 from jaxprof.facts.sessions import state_of, state_words
@@ -110,30 +110,30 @@ def _sides(key: str, unit: Unit, meaning: str, of: str | None = None, title: str
     """Yield the facts of a figure on both sides. `of`: the attribute of a side that holds the figure, or an empty text
     for the side itself; by default the row has both figures under the facts' keys."""
     for side, word in (("before", "first"), ("after", "second")):
-        read = None if of is None else at(f"{side}.{of}" if of else side)
+        read = None if of is None else f"{side}.{of}" if of else side
         yield Fact(f"{side}_{key}", unit, f"{meaning} on the {word} side", read, f"{title} {word}".lstrip())
 
 
 STATUS: Final[Fact[Any]] = Fact("status", TEXT, "new, gone, changed, same; outside (not of the HLO)", title="")
 ENVIRONMENT: Final[Facts[Difference[str]]] = (
-    Fact("name", TEXT, "Name of what may differ in the environment", at("code"), "environment"),
+    Fact("name", TEXT, "Name of what may differ in the environment", "code", "environment"),
     Fact("before", TEXT, "What the first side has", title="first", widest=36),
     Fact("after", TEXT, "What the second side has", title="second", widest=36),
     Fact("differs", TRUTH, "Whether they differ; null if one is unknown"),
 )
 PHASES: Final[Facts[PhaseDifference]] = (
-    Fact("phase", TEXT, "Name of the phase", at("code"), "phase"),
+    Fact("phase", TEXT, "Name of the phase", "code", "phase"),
     *_sides("seconds", SECONDS, "Time", ""),
-    column("speed-up", at("times.ratio_text"), right=True),
-    Fact("ratio", RATIO, "How many times as fast the second side is", at("times.ratio")),
-    Fact("ratio_low", RATIO, "Lower bound of the 95 % interval of the ratio", at("times.low")),
-    Fact("ratio_high", RATIO, "Upper bound of the 95 % interval", at("times.high")),
+    column("speed-up", "times.ratio_text", right=True),
+    Fact("ratio", RATIO, "How many times as fast the second side is", "times.ratio"),
+    Fact("ratio_low", RATIO, "Lower bound of the 95 % interval of the ratio", "times.low"),
+    Fact("ratio_high", RATIO, "Upper bound of the 95 % interval", "times.high"),
     column("verdict", _verdict, gives_way=True),
-    Fact("verdict", TEXT, "faster, slower, same or inconclusive", at("times.verdict")),
-    Fact("reason", TEXT, "Why it is inconclusive", at("times.reason")),
+    Fact("verdict", TEXT, "faster, slower, same or inconclusive", "times.verdict"),
+    Fact("reason", TEXT, "Why it is inconclusive", "times.reason"),
 )
 FIGURES: Final[Facts[FigureDifference]] = (
-    Fact("fact", TEXT, "Which figure: flops, bytes, peak, kernels, compiles", at("code")),
+    Fact("fact", TEXT, "Which figure: flops, bytes, peak, kernels, compiles", "code"),
     Fact("before", NUMBER, "What the first side has"),
     Fact("after", NUMBER, "What the second side has"),
     Fact("unit", TEXT, "Its unit: second, byte, flop; null for a count"),
@@ -189,22 +189,22 @@ KERNELS_COMPARED: Final[Facts[KernelDifference]] = (
     STATUS,
     Fact("before_name", TEXT, "Its name on the first side"),
     Fact("after_name", TEXT, "Its name on the second side"),
-    column("kernel", at("name"), widest=28),
-    Fact("kind", TEXT, "loop fusion, GEMM, all-reduce, ...", at("kernel.kind")),
-    Fact("op_name", TEXT, "JAX's path", at("kernel.op_name")),
+    column("kernel", "name", widest=28),
+    Fact("kind", TEXT, "loop fusion, GEMM, all-reduce, ...", "kernel.kind"),
+    Fact("op_name", TEXT, "JAX's path", "kernel.op_name"),
     *_sides("seconds", SECONDS, "Time in one call"),
     Fact("part_seconds", SECONDS, "What it adds to the difference", title="difference", show=_seconds_difference),
     Fact("speed", TEXT, "faster or slower, where its times say so", title=""),
     column("line", _source_lines, widest=24),
-    Fact("file", TEXT, "File of the source line that it comes from", at("kernel.source.file")),
-    Fact("line", INDEX, "Line of the source that it comes from", at("kernel.source.line")),
+    Fact("file", TEXT, "File of the source line that it comes from", "kernel.source.file"),
+    Fact("line", INDEX, "Line of the source that it comes from", "kernel.source.line"),
     Fact("merged_into", LIST, "If gone: kernels of the second side that have its operations now",
          lambda row: list(row.moved) if row.status == "gone" else []),
     Fact("split_from", LIST, "If new: kernels of the first side that had its operations before",
          lambda row: list(row.moved) if row.status == "new" else []),
     column("what changed", _changes, gives_way=True),
     Fact("changes", ROWS, "What differs", inside=(
-        Fact("what", TEXT, "Which property of the kernel", at("code")),
+        Fact("what", TEXT, "Which property of the kernel", "code"),
         Fact("before", ANY, "The property on the first side"),
         Fact("after", ANY, "The property on the second side"),
     )),
@@ -218,24 +218,24 @@ COLLECTIVES_COMPARED: Final[Facts[CollectiveDifference]] = (
 )
 FINDINGS_COMPARED: Final[Facts[Pair[Finding]]] = (
     STATUS,
-    Fact("code", TEXT, "What kind it is, as the documents list them", at("either.code"), "finding"),
-    Fact("before", TEXT, "The finding on the first side, in a sentence", at("before.message")),
-    Fact("after", TEXT, "The finding on the second side, in a sentence", at("after.message")),
-    column("what", at("either.message"), gives_way=True),
+    Fact("code", TEXT, "What kind it is, as the documents list them", "either.code", "finding"),
+    Fact("before", TEXT, "The finding on the first side, in a sentence", "before.message"),
+    Fact("after", TEXT, "The finding on the second side, in a sentence", "after.message"),
+    column("what", "either.message", gives_way=True),
 )
 STAGES_COMPARED: Final[Facts[FigureDifference]] = (
-    Fact("stage", TEXT, "Stage of the compiler", at("code"), "compile passes"),
+    Fact("stage", TEXT, "Stage of the compiler", "code", "compile passes"),
     *_sides("seconds", SECONDS, "Self time, over all threads,", ""),
 )
 BUFFERS_COMPARED: Final[Facts[Pair[LiveValue]]] = (
     STATUS,
-    Fact("kind", TEXT, "argument, output, temporary, constant", at("either.kind"), "buffer"),
-    Fact("instruction", TEXT, "The HLO instruction that makes it", at("either.instruction"), "of", widest=30),
+    Fact("kind", TEXT, "argument, output, temporary, constant", "either.kind", "buffer"),
+    Fact("instruction", TEXT, "The HLO instruction that makes it", "either.instruction", "of", widest=30),
     *_sides("bytes", BYTES, "Size", "bytes"),
     Fact("part_bytes", BYTES, "What it adds to the difference of the peaks", lambda row: int(row.part("bytes")),
          "difference", show=_bytes_difference),
-    Fact("shape", TEXT, "Its type and shape", at("either.shape"), "shape", gives_way=True),
-    Fact("op_name", TEXT, "JAX's path", at("either.op_name")),
+    Fact("shape", TEXT, "Its type and shape", "either.shape", "shape", gives_way=True),
+    Fact("op_name", TEXT, "JAX's path", "either.op_name"),
 )  # fmt: skip
 _REASONS: Final[Facts[Any]] = (
     Fact("code", TEXT, "first, shape, dtype, static_argument, ..."),
@@ -251,26 +251,26 @@ def _why_again(row: Pair[FunctionCompiles]) -> str | None:
 
 FUNCTIONS_COMPARED: Final[Facts[Pair[FunctionCompiles]]] = (
     STATUS,
-    Fact("function", TEXT, "JAX's name of the function", at("either.function"), "compiled", widest=32),
+    Fact("function", TEXT, "JAX's name of the function", "either.function", "compiled", widest=32),
     *_sides("count", COUNT, "Compilations", "count"),
     *_sides("seconds", SECONDS, "Time of the compilations", "seconds", "seconds"),
     column("why again", _why_again, gives_way=True),
     *(
-        Fact(f"{side}_reasons", ROWS, f"Why the {word} side compiled", at(f"{side}.reasons"), inside=_REASONS)
+        Fact(f"{side}_reasons", ROWS, f"Why the {word} side compiled", f"{side}.reasons", inside=_REASONS)
         for side, word in (("before", "first"), ("after", "second"))
     ),
 )
 STATES_COMPARED: Final[Facts[FigureDifference]] = (
-    Fact("state", TEXT, "What the main thread's time was spent on", at("code")),
+    Fact("state", TEXT, "What the main thread's time was spent on", "code"),
     column("main thread", lambda row: words(row.code)),
     *_sides("seconds", SECONDS, "Time", ""),
 )
 PROGRAM_FINDINGS_COMPARED: Final[Facts[Pair[Finding]]] = (
     STATUS,
-    Fact("code", TEXT, "What kind it is, as the documents list them", at("either.code")),
-    column("finding", at("either.message"), gives_way=True),
+    Fact("code", TEXT, "What kind it is, as the documents list them", "either.code"),
+    column("finding", "either.message", gives_way=True),
     *(replace(fact, title=None) for fact in _sides("seconds", SECONDS, "What it cost", "seconds")),
-    Fact("message", TEXT, "The sentence, with its figures", at("either.message")),
+    Fact("message", TEXT, "The sentence, with its figures", "either.message"),
 )
 
 
@@ -324,7 +324,7 @@ def tables(pair: RunDifference) -> Iterator[Table[Any]]:
     program = pair.program
     if program is not None:
         known = [row for row in program.sums if row.before is not None or row.after is not None]
-        yield Table((column("program", at("code")), *_BOTH_SHOWN), known)
+        yield Table((column("program", "code"), *_BOTH_SHOWN), known)
         yield Table(STATES_COMPARED, [row for row in program.states if row.before or row.after])
         yield _differing(FUNCTIONS_COMPARED, program.functions, "functions")
         yield _differing(PROGRAM_FINDINGS_COMPARED, program.findings, "findings")
@@ -454,17 +454,17 @@ def _apart(listed: Iterable[Table[Any]]) -> Iterator[Piece]:
 
 
 RUN_COMPARED: Final[Facts[Run]] = (
-    Fact("run", TEXT, "Id of the run", at("id")),
-    Fact("workload", TEXT, "Name of the workload, the function or the program", at("plan.workload")),
-    Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's", at("plan.variant")),
-    Fact("device", TEXT, "Where it ran", at("plan.device")),
+    Fact("run", TEXT, "Id of the run", "id"),
+    Fact("workload", TEXT, "Name of the workload, the function or the program", "plan.workload"),
+    Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's", "plan.variant"),
+    Fact("device", TEXT, "Where it ran", "plan.device"),
     Fact("parameters", BY_NAME, "Parameters of the workload", lambda run: dict(run.plan.parameters)),
-    Fact("status", TEXT, "How it ended", at("shown.status")),
+    Fact("status", TEXT, "How it ended", "shown.status"),
 )
 _SIDE: Final[Facts[Session]] = (
-    Fact("session", TEXT, "Identity of the session", at("header.session")),
-    Fact("created", TEXT, "When it was begun, in UTC", at("header.created")),
-    Fact("host", TEXT, "Name of the machine", at("header.host")),
+    Fact("session", TEXT, "Identity of the session", "header.session"),
+    Fact("created", TEXT, "When it was begun, in UTC", "header.created"),
+    Fact("host", TEXT, "Name of the machine", "header.host"),
     Fact("state", TEXT, "complete, interrupted, or the signal that ended it", state_of),
     Fact("notices", LIST, "What of the session could not be read"),
     Fact("comparisons", ROWS, "Measured comparisons that it holds", ab_results, inside=KEPT),
@@ -488,7 +488,7 @@ _PROGRAM: Final[Facts[ProgramDifference]] = (
     _sum("compiles", "Compilations", "compilations"),
     _sum("compile_seconds", "Time of all compilations", "compile time"),
     Fact("functions", ROWS, "What was compiled, by function", inside=FUNCTIONS_COMPARED),
-    Fact("timeline", ROWS, "What the main thread's time was spent on", at("states"), inside=STATES_COMPARED),
+    Fact("timeline", ROWS, "What the main thread's time was spent on", "states", inside=STATES_COMPARED),
     Fact("findings", ROWS, "What is worth changing", inside=PROGRAM_FINDINGS_COMPARED),
 )
 
@@ -508,11 +508,11 @@ PAIR: Final[Facts[RunDifference]] = (
     Fact("answer", TEXT, "What differs in exact facts, in a line", answer),
     Fact("phases", ROWS, "The phases of a call", inside=PHASES),
     Fact("facts", ROWS, "Exact figures, which have no noise", inside=FIGURES),
-    Fact("kernels", ROWS, "Kernels", at("kernels.rows"), inside=KERNELS_COMPARED),
+    Fact("kernels", ROWS, "Kernels", "kernels.rows", inside=KERNELS_COMPARED),
     Fact("kernels_seconds", OBJECT, "Time of all kernels of a call", _timed_kernels, inside=(
-        Fact("before", SECONDS, "Time of all kernels on the first side", at("before_seconds")),
-        Fact("after", SECONDS, "Time of all kernels on the second side", at("after_seconds")),
-        Fact("difference", SECONDS, "The second less the first", at("difference_seconds")),
+        Fact("before", SECONDS, "Time of all kernels on the first side", "before_seconds"),
+        Fact("after", SECONDS, "Time of all kernels on the second side", "after_seconds"),
+        Fact("difference", SECONDS, "The second less the first", "difference_seconds"),
     )),
     Fact("collectives", ROWS, "Collectives", inside=COLLECTIVES_COMPARED),
     Fact("findings", ROWS, "What is worth changing in the HLO", inside=FINDINGS_COMPARED),
@@ -561,23 +561,23 @@ class _Compared:
 
 
 _VERSUS: Final[Facts[_Compared]] = (
-    *within(at("versus"), VERSUS),
-    *within(at("pair"), (fact for fact in PAIR if fact.key != "side")),
+    *within("versus", VERSUS),
+    *within("pair", (fact for fact in PAIR if fact.key != "side")),
     Fact("environment", ROWS, "What differs between the environments",
          lambda row: environment_table(row.difference).rows, inside=ENVIRONMENT),
 )  # fmt: skip
 _MEASURED_SIDE: Final[Facts[SideRow]] = (
     *SPEC,
     *within(
-        at("result"),
+        "result",
         (
             *pick(RUNS.facts, "workload", "variant", "device"),
-            Fact("python", TEXT, "Version of Python", at("run.python")),
-            Fact("jax", TEXT, "Version of jax", at("run.environment.jax")),
-            Fact("status", TEXT, "How it ended", at("run.status")),
-            Fact("error", TEXT, "Why it failed", at("run.error")),
-            Fact("median_seconds", SECONDS, "Median time of a call", at("summary.median")),
-            Fact("ci95_seconds", NUMBERS, "Its 95 % interval, [low, high]", at("summary.ci95")),
+            Fact("python", TEXT, "Version of Python", "run.python"),
+            Fact("jax", TEXT, "Version of jax", "run.environment.jax"),
+            Fact("status", TEXT, "How it ended", "run.status"),
+            Fact("error", TEXT, "Why it failed", "run.error"),
+            Fact("median_seconds", SECONDS, "Median time of a call", "summary.median"),
+            Fact("ci95_seconds", NUMBERS, "Its 95 % interval, [low, high]", "summary.ci95"),
             Fact("warnings", ROWS, "Warnings: why the figures are less certain than they look", inside=SENTENCE[:2]),
         ),
     ),

@@ -126,9 +126,9 @@ _READING: Final[Facts[DeviceReading]] = (
     )),
 )  # fmt: skip
 DEVICES: Final[Facts[ListedDevice]] = (
-    Fact("id", TEXT, "cpu:0, cuda:0", at("device.id"), "device", widest=9),
+    Fact("id", TEXT, "cpu:0, cuda:0", "device.id", "device", widest=9),
     *within(
-        at("device"),
+        "device",
         (
             Fact("platform", TEXT, "cpu, cuda, rocm, tpu"),
             Fact("kind", TEXT, "NVIDIA H100 80GB HBM3, cpu"),
@@ -136,19 +136,19 @@ DEVICES: Final[Facts[ListedDevice]] = (
         ),
     ),
     column("kind", lambda row: row.device.kind or row.device.platform, gives_way=True),
-    column("use", at("reading.utilisation"), units.percent),
+    column("use", "reading.utilisation", units.percent),
     Fact("memory_used_bytes", BYTES, "Memory in use"),
     Fact("memory_limit_bytes", BYTES, "Memory that there is"),
     column("memory", lambda row: memory_text(row.memory_used_bytes, row.memory_limit_bytes), widest=20),
     column("power", _power, right=True, widest=11),
     column(
         "temp",
-        at("reading.temperature_celsius"),
+        "reading.temperature_celsius",
         lambda degrees: units.UNKNOWN if degrees is None else f"{degrees:.0f} °C",
     ),
-    column("clock", at("reading.clock_hertz"), lambda rate: units.scaled(rate, "Hz")),
+    column("clock", "reading.clock_hertz", lambda rate: units.scaled(rate, "Hz")),
     *within(
-        at("device"),
+        "device",
         (
             Fact("allocator_limit_bytes", BYTES, "What JAX's allocator may take"),
             Fact("core_count", NUMBER, "Cores or multiprocessors"),

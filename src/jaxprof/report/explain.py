@@ -257,13 +257,13 @@ _EVIDENCE: Final[Facts[Finding]] = (
         "Kernels that it is about, those with the most weight first",
         lambda finding: finding.kernels[:_KERNELS_NAMED],
     ),
-    Fact("process", INDEX, "Which process of a job, from 0", at("index"), when=lambda row: row.index is not None),
+    Fact("process", INDEX, "Which process of a job, from 0", "index", when=lambda row: row.index is not None),
     optional("host", TEXT, "Where that process ran"),
     optional("function", TEXT, "The compiled function"),
     optional("compilations", COUNT, "Compilations that it rests on"),
 )
 _COST: Final[Facts[Finding]] = (
-    Fact("of", TEXT, "What share is a part of: program, call, compile, profile, steps or module", at("scope")),
+    Fact("of", TEXT, "What share is a part of: program, call, compile, profile, steps or module", "scope"),
     Fact("seconds", SECONDS, "What it cost"),
     Fact("ci95_seconds", NUMBERS, "Its 95 % interval, [low, high]; null where it is exact or its error unknown",
          _interval),
@@ -305,7 +305,7 @@ def facts_of_explanation(longest: int = _SENTENCE_LIMITS[0]) -> Facts[Explanatio
             Fact("verify", TEXT, "The command that shows whether a change helped"),
         )),
         Fact("left_out", COUNT, "How many more findings there are"),
-        Fact("unknown", ROWS, "What is unknown", at("abstentions"), inside=(
+        Fact("unknown", ROWS, "What is unknown", "abstentions", inside=(
             Fact("code", TEXT, "What kind it is"),
             cut("reason", "Why it is unknown"),
             Fact("command", TEXT, "The command that would show it"),

@@ -7,7 +7,7 @@ from typing import Final
 
 from jaxprof.analysis.gate import GateBase, GateResult, GateRow
 from jaxprof.events import ResultsCompared
-from jaxprof.facts import Fact, Facts, at, column, pick, within
+from jaxprof.facts import Fact, Facts, column, pick, within
 from jaxprof.facts.units import LIST, NUMBER, OBJECT, ROWS, TEXT, TRUTH
 from jaxprof.report.comparison import FIGURES, figure, growth_text, signed
 from jaxprof.report.renderers import Piece, Prose, Table
@@ -54,12 +54,12 @@ LIMITS: Final[Facts[GateRow]] = (
     column("", _state),
     Fact("state", TEXT, "within, passed (the limit is exceeded) or undecided"),
     Fact("label", TEXT, "The program and its device", title="program"),
-    Fact("limit", TEXT, "The limit, as it was given", at("limit.text"), "limit"),
-    Fact("fact", TEXT, "The figure that it is about", at("limit.figure.title"), "fact"),
+    Fact("limit", TEXT, "The limit, as it was given", "limit.text", "limit"),
+    Fact("fact", TEXT, "The figure that it is about", "limit.figure.title", "fact"),
     column("baseline", lambda row: figure(row.figure.before, row.figure.unit), right=True),
     column("now", lambda row: figure(row.figure.after, row.figure.unit), right=True),
     column("difference", _growth, right=True),
-    *within(at("figure"), pick(FIGURES, "before", "after", "unit")),
+    *within("figure", pick(FIGURES, "before", "after", "unit")),
     Fact("growth", NUMBER, "The second over the first, less 1"),
     Fact("growth_low", NUMBER, "Lower bound of the 95 % interval of the growth", _bound(0)),
     Fact("growth_high", NUMBER, "Upper bound of the 95 % interval", _bound(1)),
@@ -127,5 +127,5 @@ GATE: Final[Facts[GateResult]] = (
     Fact("notes", LIST, "What to know about the whole", lambda result: list(notes(result))),
     Fact("versus", OBJECT, "The times that were measured in turns",
          lambda result: result.measured and result.measured.versus[0], inside=VERSUS),
-    Fact("limits", ROWS, "Each limit with what was found", at("rows"), inside=LIMITS),
+    Fact("limits", ROWS, "Each limit with what was found", "rows", inside=LIMITS),
 )  # fmt: skip

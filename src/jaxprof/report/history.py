@@ -9,7 +9,7 @@ from typing import Final
 
 from jaxprof.analysis.difference import Difference
 from jaxprof.analysis.history import HistoryPoint, LibraryHistory, MeasurementHistory
-from jaxprof.facts import Fact, Facts, at, column, pick, within
+from jaxprof.facts import Fact, Facts, column, pick, within
 from jaxprof.facts.units import BY_NAME, COUNT, LIST, NUMBER, NUMBER_BY_NAME, ROWS, TEXT, TRUTH
 from jaxprof.frozen import frozen
 from jaxprof.report.comparison import ENVIRONMENT
@@ -99,32 +99,32 @@ def _version(name: str) -> Fact[PointRow]:
 
 _CHANGED: Final = pick(ENVIRONMENT, "name", "before", "after")
 _SERIES: Final[Facts[PointRow]] = (
-    *within(at("series"), (
-        Fact("workload", TEXT, "Name of the workload, the function or the program", at("plan.workload")),
-        Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's", at("plan.variant")),
-        Fact("target", TEXT, "The function, FILE.py:function; null for a workload", at("plan.target")),
+    *within("series", (
+        Fact("workload", TEXT, "Name of the workload, the function or the program", "plan.workload"),
+        Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's", "plan.variant"),
+        Fact("target", TEXT, "The function, FILE.py:function; null for a workload", "plan.target"),
         Fact("device_kind", TEXT, "Kind of the device"),
         Fact("machine", TEXT, "The machine"),
-        Fact("parameters", BY_NAME, "Parameters of the workload", at("plan.parameters")),
-        Fact("arguments", LIST, "The arguments as they were given, f32[1024,1024]", at("plan.arguments")),
-        Fact("precision", TEXT, "The effective precision of matrix products", at("plan.precision")),
+        Fact("parameters", BY_NAME, "Parameters of the workload", "plan.parameters"),
+        Fact("arguments", LIST, "The arguments as they were given, f32[1024,1024]", "plan.arguments"),
+        Fact("precision", TEXT, "The effective precision of matrix products", "plan.precision"),
     )),
-    Fact("measure", TEXT, "Which time: run, compile", at("history.measure")),
+    Fact("measure", TEXT, "Which time: run, compile", "history.measure"),
 )  # fmt: skip
 _POINT: Final[Facts[PointRow]] = (
-    Fact("name", TEXT, "Name of the session's file", at("point.name"), "session", widest=26),
-    Fact("session", TEXT, "Identity of the session", at("point.session")),
-    Fact("run", TEXT, "Id of the run", at("point.run")),
+    Fact("name", TEXT, "Name of the session's file", "point.name", "session", widest=26),
+    Fact("session", TEXT, "Identity of the session", "point.session"),
+    Fact("run", TEXT, "Id of the run", "point.run"),
     Fact("path", TEXT, "The session's file", lambda row: str(row.point.path)),
     Fact("ended", TEXT, "When it ended, in UTC",
          lambda row: datetime.fromtimestamp(row.point.wall_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")),
-    Fact("value", NUMBER, "The time in seconds", at("point.value")),
-    Fact("low", NUMBER, "Lower bound of its 95 % interval", at("point.low")),
-    Fact("high", NUMBER, "Upper bound of the 95 % interval", at("point.high")),
-    column("value", at("point.value"), seconds),
-    column("95 % interval", at("interval"), right=True),
-    Fact("launches", COUNT, "Fresh processes that measured it", at("point.launches"), "launches"),
-    Fact("check_failed", TRUTH, "Whether the result was wrong", at("point.wrong")),
+    Fact("value", NUMBER, "The time in seconds", "point.value"),
+    Fact("low", NUMBER, "Lower bound of its 95 % interval", "point.low"),
+    Fact("high", NUMBER, "Upper bound of the 95 % interval", "point.high"),
+    column("value", "point.value", seconds),
+    column("95 % interval", "interval", right=True),
+    Fact("launches", COUNT, "Fresh processes that measured it", "point.launches", "launches"),
+    Fact("check_failed", TRUTH, "Whether the result was wrong", "point.wrong"),
     column("check", lambda row: "wrong" if row.point.wrong else None),
     replace(_version("jax"), title="jax", widest=14),
     _version("jaxlib"),
@@ -219,6 +219,6 @@ HISTORY: Final[Facts[LibraryHistory]] = (
              *_SERIES,
              Fact("points", ROWS, "Its points, the oldest first", lambda row: _rows(row.history, row.series),
                   inside=(*_POINT, Fact("changed", ROWS, "What of the environment changed since the point before",
-                                        at("point.changed"), inside=_CHANGED))),
+                                        "point.changed", inside=_CHANGED))),
          )),
 )  # fmt: skip

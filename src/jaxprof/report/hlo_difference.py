@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from jaxprof.analysis.session_difference import ModuleDifference, module_difference
-from jaxprof.facts import Fact, Facts, at, recorder, within
+from jaxprof.facts import Fact, Facts, recorder, within
 from jaxprof.facts.units import LIST, ROWS, TEXT, TRUTH
 from jaxprof.frozen import frozen
 from jaxprof.grouping import Pair
@@ -121,35 +121,35 @@ class _Difference:
 
 
 _COMPUTATION: Final[Facts[ComputationLines]] = (
-    *within(at("computation"), (
+    *within("computation", (
         STATUS,
-        Fact("before", TEXT, "Name on the first side", at("before.name")),
-        Fact("after", TEXT, "Name on the second side", at("after.name")),
+        Fact("before", TEXT, "Name on the first side", "before.name"),
+        Fact("after", TEXT, "Name on the second side", "after.name"),
     )),
     Fact("lines", ROWS, "Lines that differ",
          lambda computation: [line for line in computation.lines if line.status != "same"], inside=(
              STATUS,
-             Fact("before", TEXT, "The line of the first side", at("before.text")),
-             Fact("after", TEXT, "The line of the second side", at("after.text")),
+             Fact("before", TEXT, "The line of the first side", "before.text"),
+             Fact("after", TEXT, "The line of the second side", "after.text"),
          )),
 )  # fmt: skip
 HLO_DIFFERENCE: Final[Facts[_Difference]] = (
-    Fact("before", TEXT, "Name of the first module", at("before.name")),
-    Fact("after", TEXT, "Name of the second module", at("after.name")),
+    Fact("before", TEXT, "Name of the first module", "before.name"),
+    Fact("after", TEXT, "Name of the second module", "after.name"),
     *within(
-        at("text"),
+        "text",
         (
             Fact("differs", TRUTH, "Whether they differ in the computation"),
             Fact("header", ROWS, "Attributes of the module that differ",
                  inside=(Fact("name", TEXT, "Name of the attribute"), *_SIDES)),
             Fact("computations", ROWS, "Computations that differ", inside=_COMPUTATION),
             Fact("kernel_settings", ROWS, "How XLA emits kernels that compute the same: tiles, warps, algorithms",
-                 at("settings"), inside=(
+                 "settings", inside=(
                      Fact("kernel", TEXT, "The kernel, by its instruction's name"),
                      Fact("name", TEXT, "Name of the setting"),
                      *_SIDES,
                  )),
-            Fact("custom_code", LIST, "Custom kernels whose code has different bytes", at("code")),
+            Fact("custom_code", LIST, "Custom kernels whose code has different bytes", "code"),
             Fact("reordered", ROWS, "Computations that run in another order", inside=(
                 Fact("computation", TEXT, "Its name", itemgetter(0)),
                 Fact("before", TEXT, "The first instruction that differs, on the first side", itemgetter(1)),
@@ -157,8 +157,8 @@ HLO_DIFFERENCE: Final[Facts[_Difference]] = (
             )),
         ),
     ),
-    Fact("facts", ROWS, "Exact figures", at("exact.facts"), inside=FIGURES),
-    Fact("kernels", ROWS, "Kernels; null if unknown", at("exact.kernels.rows"), inside=KERNELS_COMPARED),
+    Fact("facts", ROWS, "Exact figures", "exact.facts", inside=FIGURES),
+    Fact("kernels", ROWS, "Kernels; null if unknown", "exact.kernels.rows", inside=KERNELS_COMPARED),
 )  # fmt: skip
 
 

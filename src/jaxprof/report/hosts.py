@@ -9,7 +9,7 @@ from jaxprof.analysis.arrivals import Arrival, Arrivals
 from jaxprof.analysis.jobs.figures import UNSEEN, ProcessFigures
 from jaxprof.analysis.jobs.job import Goodput, JobFigures
 from jaxprof.analysis.jobs.late import shared
-from jaxprof.facts import SENTENCE, Fact, Facts, at
+from jaxprof.facts import SENTENCE, Fact, Facts
 from jaxprof.facts.processes import FIGURES, PART_SECONDS
 from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, SHARE, TEXT
 from jaxprof.finding import Finding
@@ -20,14 +20,14 @@ from jaxprof.units import counted, percent, scaled, seconds
 
 FINDINGS: Final[Facts[Finding]] = (
     *SENTENCE,
-    Fact("process", INDEX, "The process that it is about; null of the whole job", at("index")),
+    Fact("process", INDEX, "The process that it is about; null of the whole job", "index"),
     Fact("part", TEXT, "What makes a process late: a part of its loop"),
     Fact("seconds", SECONDS, "What it cost"),
     Fact("since_seconds", SECONDS, "Time in its loop at which it became late; 0 if from the start"),
     Fact("until_seconds", SECONDS, "Time in its loop at which it was no longer late; null if late to the end"),
     Fact("since_step", INDEX, "Number of the first step from which it is late; null if steps were not numbered"),
-    Fact("file", TEXT, "File of the line", at("where.file")),
-    Fact("line", INDEX, "Line of the source", at("where.line")),
+    Fact("file", TEXT, "File of the line", "where.file"),
+    Fact("line", INDEX, "Line of the source", "where.line"),
 )
 
 
@@ -47,9 +47,9 @@ ARRIVALS: Final[Facts[Arrival]] = (
 
 COLLECTIVES: Final[Facts[Arrivals]] = (
     Fact("name", TEXT, "Name of the HLO instruction", title="collective"),
-    Fact("opcode", TEXT, "The HLO operation", at("exchanged.opcode"), "opcode"),
-    Fact("bytes", BYTES, "Size of what is exchanged", at("exchanged.bytes"), "bytes"),
-    Fact("devices", COUNT, "Devices that take part", at("exchanged.devices"), "devices"),
+    Fact("opcode", TEXT, "The HLO operation", "exchanged.opcode", "opcode"),
+    Fact("bytes", BYTES, "Size of what is exchanged", "exchanged.bytes", "bytes"),
+    Fact("devices", COUNT, "Devices that take part", "exchanged.devices", "devices"),
     Fact("instances", COUNT, "Executions that all captures hold", title="times"),
     Fact("exposed_seconds", SECONDS,
          "Time of the exchange in which the device of the median process ran no other kernel",
@@ -207,7 +207,7 @@ _MUCH_UNSEEN: Final = 0.1
 _GOODPUT: Final[Facts[Goodput]] = (
     Fact("share", SHARE, "Share that was useful: an upper bound", lambda goodput: goodput.shares["useful"]),
     Fact("seconds", SECONDS, "Wall time of these processes together"),
-    Fact("process_count", COUNT, "Processes that were seen in a loop, and are in it", at("processes")),
+    Fact("process_count", COUNT, "Processes that were seen in a loop, and are in it", "processes"),
     Fact("causes", ROWS, "The wall time by cause", lambda goodput: list(cause_table(goodput).rows), inside=CAUSES),
 )
 _ARRIVALS: Final[Facts[Arrivals]] = (
@@ -221,7 +221,7 @@ _ARRIVALS: Final[Facts[Arrivals]] = (
 JOB: Final[Facts[JobFigures]] = (
     Fact("folder", TEXT, "Its folder"),
     Fact("job", TEXT, "Its id, from its launcher"),
-    Fact("process_count", COUNT, "Processes of the job; null where it is not known", at("count")),
+    Fact("process_count", COUNT, "Processes of the job; null where it is not known", "count"),
     Fact("notices", LIST, "What could not be read or seen"),
     Fact("findings", ROWS, "What is worth changing", inside=FINDINGS),
     Fact("processes", ROWS, "The processes of the job, by index", inside=FIGURES),

@@ -152,7 +152,7 @@ def _modes(phase: _PhaseRow) -> list[tuple[float, float]] | None:
 
 def _of_phase(flag: str, *facts: Fact[_PhaseRow]) -> list[Fact[_PhaseRow]]:
     """Return the facts, present only in phases for which `flag` is true."""
-    return [replace(fact, when=at(flag)) for fact in facts]
+    return [replace(fact, when=flag) for fact in facts]
 
 
 def _startup_part(name: str, meaning: str) -> Fact[_PhaseRow]:
@@ -169,14 +169,14 @@ PHASE: Final[Facts[_PhaseRow]] = (
     _startup_part("warm_up", "Time of the first tiny program"),
     *_of_phase(
         "is_sampled",
-        Fact("median_seconds", SECONDS, "The median", at("summary.median")),
-        Fact("mad_seconds", SECONDS, "Median absolute deviation", at("summary.mad")),
-        Fact("minimum_seconds", SECONDS, "The shortest", at("summary.minimum")),
-        Fact("mean_seconds", SECONDS, "The mean", at("summary.mean")),
-        Fact("p95_seconds", SECONDS, "The 95th percentile; null for under twenty samples", at("summary.p95")),
-        Fact("maximum_seconds", SECONDS, "The longest", at("summary.maximum")),
+        Fact("median_seconds", SECONDS, "The median", "summary.median"),
+        Fact("mad_seconds", SECONDS, "Median absolute deviation", "summary.mad"),
+        Fact("minimum_seconds", SECONDS, "The shortest", "summary.minimum"),
+        Fact("mean_seconds", SECONDS, "The mean", "summary.mean"),
+        Fact("p95_seconds", SECONDS, "The 95th percentile; null for under twenty samples", "summary.p95"),
+        Fact("maximum_seconds", SECONDS, "The longest", "summary.maximum"),
     ),
-    Fact("ci95_seconds", NUMBERS, "The 95 % interval of the median, [low, high]", at("ci95"),
+    Fact("ci95_seconds", NUMBERS, "The 95 % interval of the median, [low, high]", "ci95",
          when=lambda phase: phase.is_sampled or phase.name in phase.derived.over_launches),
     *_of_phase(
         "is_sampled",
@@ -186,11 +186,11 @@ PHASE: Final[Facts[_PhaseRow]] = (
     ),
     *_of_phase(
         "is_transfer",
-        Fact("bytes", BYTES, "Bytes that one transfer moves", at("recorded.bytes")),
-        Fact("bytes_per_second", BYTE_RATE, "Bytes over the time", at("rate")),
+        Fact("bytes", BYTES, "Bytes that one transfer moves", "recorded.bytes"),
+        Fact("bytes_per_second", BYTE_RATE, "Bytes over the time", "rate"),
     ),
     *(
-        Fact(key, SECONDS, meaning, at(f"derived.{key}"),
+        Fact(key, SECONDS, meaning, f"derived.{key}",
              when=lambda phase: phase.is_run and phase.derived.run.plan.how != "numpy")
         for key, meaning in (
             ("dispatch_median_seconds", "Median time until a call returns, before its result is there"),
@@ -200,9 +200,9 @@ PHASE: Final[Facts[_PhaseRow]] = (
     *_of_phase(
         "is_run",
         Fact("first_after_pause_seconds", SECONDS, "Median of the first calls after the turn of another run",
-             at("derived.first_after_pause_seconds")),
+             "derived.first_after_pause_seconds"),
         Fact("total_seconds", SECONDS,
-             "From the first to the last sample of a launch, with the turns of the others", at("recorded.seconds")),
+             "From the first to the last sample of a launch, with the turns of the others", "recorded.seconds"),
     ),
     *_of_phase("is_sampled", Fact(
         "zero_copy", TRUTH, "Whether nothing was moved: there is then no bandwidth and no speed-up",
@@ -212,7 +212,7 @@ PHASE: Final[Facts[_PhaseRow]] = (
                                       Fact("share", SHARE, "Its share of the samples", lambda mode: mode[1])))),
     Fact("launches_seconds", NUMBERS, "What it took in each launch", _launches,
          when=lambda phase: phase.name in phase.derived.over_launches),
-    optional("note", TEXT, "What else is known of it", at("recorded.note")),
+    optional("note", TEXT, "What else is known of it", "recorded.note"),
 )  # fmt: skip
 
 
@@ -225,21 +225,21 @@ def _phases(row: _RunRow) -> dict[str, _PhaseRow]:
 
 _MEMORY: Final[Facts[_RunRow]] = (
     *pick(RUNS.facts, "argument_bytes", "output_bytes", "temporary_bytes", "allocator_peak_bytes"),
-    *within(at("run.memory"), (
+    *within("run.memory", (
         Fact("alias_bytes", BYTES, "Memory of outputs that take the place of donated arguments"),
         Fact("generated_code_bytes", BYTES, "The machine code"),
         Fact("allocator_limit_bytes", BYTES, "What the allocator may take"),
         Fact("xla_peak_bytes", BYTES, "XLA's own peak, without what loops and, on a CPU, intermediates need",
-             at("peak_bytes")),
+             "peak_bytes"),
     )),
-    *within(at("picture"), (fact for fact in MEMORY if fact.key != "source")),
+    *within("picture", (fact for fact in MEMORY if fact.key != "source")),
     Fact("peak_source", TEXT, "Where the peak comes from: buffer assignment, memory analysis (sums), schedule, request",
-         at("picture.source")),
+         "picture.source"),
 )  # fmt: skip
 _WORST: Final[Facts[Any]] = (
-    Fact("at", TEXT, "Its index", at("worst_at")),
-    Fact("got", TEXT, "What it is, as text", at("worst_got")),
-    Fact("expected", TEXT, "What it should be, as text", at("worst_expected")),
+    Fact("at", TEXT, "Its index", "worst_at"),
+    Fact("got", TEXT, "What it is, as text", "worst_got"),
+    Fact("expected", TEXT, "What it should be, as text", "worst_expected"),
 )
 CHECK: Final[Facts[Any]] = (
     Fact("passed", TRUTH, "Whether the result is right; null if it could not be checked"),
@@ -261,10 +261,10 @@ def _speedup_interval(row: _RunRow) -> list[float] | None:
 
 
 _VERSUS: Final[Facts[_RunRow]] = (
-    Fact("run", TEXT, "Id of the baseline", at("run.plan.baseline")),
+    Fact("run", TEXT, "Id of the baseline", "run.plan.baseline"),
     *pick(RUNS.facts, "speedup", "break_even_calls", "verdict"),
     Fact("ci95", NUMBERS, "The 95 % interval of the speed-up, [low, high]", _speedup_interval),
-    *within(at("result.versus.speedup"), (
+    *within("result.versus.speedup", (
         Fact("reason", TEXT, "Why it is inconclusive"),
         Fact("basis", TEXT, "What the interval rests on, in words"),
         Fact("launches", COUNT, "Launches that it rests on"),
@@ -296,7 +296,7 @@ def _device_steps(row: _RunRow) -> Any:
     return device_steps(row.run.steps)
 
 
-_IS_PROGRAM: Final = at("run.is_program")
+_IS_PROGRAM: Final = "run.is_program"
 
 
 def _program_rows(key: str, meaning: str, facts: Facts[Any]) -> Fact[_RunRow]:
@@ -306,18 +306,18 @@ def _program_rows(key: str, meaning: str, facts: Facts[Any]) -> Fact[_RunRow]:
 
 _OF_PROGRAM: Final[Facts[_RunRow]] = (
     Fact("program", OBJECT, "The recorded program", lambda row: row, when=_IS_PROGRAM, inside=(
-        *within(at("program"), PROGRAM),
-        Fact("function", OBJECT, "The function that --function named", at("asked"), inside=ASKED),
+        *within("program", PROGRAM),
+        Fact("function", OBJECT, "The function that --function named", "asked", inside=ASKED),
     )),
     _program_rows("compiles", "The compile ledger, a row for each compilation", COMPILES),
     _program_rows("findings", "What is worth changing", FINDINGS),
     _program_rows("transfers", "Implicit copies between host and device", TRANSFERS),
 )  # fmt: skip
 RUN: Final[Facts[_RunRow]] = (
-    Fact("id", TEXT, "Id of the run: r1", at("run.id")),
+    Fact("id", TEXT, "Id of the run: r1", "run.id"),
     *pick(RUNS.facts, "workload", "variant", "how", "device", "device_kind"),
-    *within(at("run"), (
-        optional("side", TEXT, "Which side of a measured comparison it is: A, B...", at("plan.side")),
+    *within("run", (
+        optional("side", TEXT, "Which side of a measured comparison it is: A, B...", "plan.side"),
         Fact("parameters", BY_NAME, "Parameters of the workload", lambda run: dict(run.plan.parameters)),
     )),
     *pick(RUNS.facts, "preset", "status", "error", "advice", "wall_seconds", "launches"),
@@ -333,31 +333,31 @@ RUN: Final[Facts[_RunRow]] = (
     ),
     Fact("memory", OBJECT, "What the executable takes", lambda row: row if row.has_memory else None, inside=_MEMORY,
          when=lambda row: row.is_jit or row.has_memory),
-    optional("check", OBJECT, "Whether the result is right", at("run.check"), inside=CHECK),
+    optional("check", OBJECT, "Whether the result is right", "run.check", inside=CHECK),
     Fact("versus", OBJECT, "The run beside its baseline", lambda row: row, inside=_VERSUS,
-         when=at("run.plan.baseline")),
+         when="run.plan.baseline"),
     Fact("kernels", ROWS, "Kernels: what the device launches",
          lambda row: list(kernel_rows(row.session, row.run)) or None, inside=KERNEL_OF_RUN,
          when=lambda row: row.is_jit or row.run.measured),
     Fact("captures", ROWS, "What was captured by the profiler", lambda row: list(row.run.captures.items()),
-         inside=_CAPTURE, when=at("run.captures")),
-    Fact("copies", ROWS, "Copies of the capture", at("measured.transfers"), inside=COPIES, when=at("measured")),
+         inside=_CAPTURE, when="run.captures"),
+    Fact("copies", ROWS, "Copies of the capture", "measured.transfers", inside=COPIES, when="measured"),
     Fact("unattributed_seconds", NUMBER_BY_NAME, "Time of each device on no HLO op",
-         lambda row: dict(row.measured.unattributed_seconds), when=at("measured")),
+         lambda row: dict(row.measured.unattributed_seconds), when="measured"),
     Fact("device_steps", ROWS, "The steps of each device as a whole", _device_steps, inside=DEVICE_STEPS,
-         when=at("run.steps")),
+         when="run.steps"),
     Fact("trust", ROWS, "Whether the captures can be trusted, check by check", lambda row: trust_rows(row.run),
-         inside=TRUST, when=at("run.trust")),
-    Fact("settings", BY_NAME, "Settings that change a measurement", at("run.environment.settings"),
-         when=at("run.environment")),
-    optional("revision", OBJECT, "Git revision of the measured file", at("run.revision"), inside=(
+         inside=TRUST, when="run.trust"),
+    Fact("settings", BY_NAME, "Settings that change a measurement", "run.environment.settings",
+         when="run.environment"),
+    optional("revision", OBJECT, "Git revision of the measured file", "run.revision", inside=(
         Fact("repository", TEXT, "Its folder"),
         Fact("commit", TEXT, "Git commit, abbreviated"),
         Fact("dirty", TRUTH, "Whether there were changes that were not committed; null if unknown"),
     )),
     optional("published", ROWS, "Figures that others published",
              lambda row: published(row.run.plan.workload, [row.run.plan.variant]), inside=PUBLISHED),
-    Fact("warnings", ROWS, "Warnings: why the figures are less certain than they look", at("result.warnings"),
+    Fact("warnings", ROWS, "Warnings: why the figures are less certain than they look", "result.warnings",
          inside=SENTENCE),
 )  # fmt: skip
 
@@ -392,9 +392,9 @@ def _devices(session: Session) -> list[dict[str, Any]]:
 
 _HEADER: Final[Facts[_SessionRow]] = (
     *pick(SESSIONS.facts, "id", "created", "host", "command", "process_index", "process_count"),
-    *within(at("session"), (
+    *within("session", (
         Fact("complete", TRUTH, "Whether its writer closed it properly"),
-        Fact("ended", TEXT, "finished, interrupted, or the name of a signal", at("closed.reason")),
+        Fact("ended", TEXT, "finished, interrupted, or the name of a signal", "closed.reason"),
         Fact("notices", LIST, "What of the file could not be read"),
     )),
 )  # fmt: skip
@@ -410,7 +410,7 @@ SESSION: Final[Facts[_SessionRow]] = (
     *pick(SESSIONS.facts, "jaxprof"),
     Fact("session", OBJECT, "The session itself", lambda row: row, inside=_HEADER),
     Fact("environment", OBJECT, "Versions, devices, machine and settings", lambda row: row, inside=_ENVIRONMENT),
-    *within(at("first_program"), _OF_PROGRAM),
+    *within("first_program", _OF_PROGRAM),
     Fact("runs", ROWS, "Runs: one variant of a workload, or a program", inside=RUN),
     optional("comparisons", ROWS, "Measured comparisons that it holds", inside=KEPT),
 )  # fmt: skip

@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.ranking import KernelCeilings, KernelGroup, Ranked, Ranking, ordered
-from jaxprof.facts import Fact, Facts, at, column, within
+from jaxprof.facts import Fact, Facts, column, within
 from jaxprof.facts.kernels import NAME, RANKED, places_text
 from jaxprof.facts.units import SECONDS, SHARE, plain
 from jaxprof.frozen import frozen
@@ -39,21 +39,21 @@ def times(row: Ranked) -> str:
 
 
 COLUMNS: Final[dict[str, Fact[Ranked]]] = {
-    "share": column("share", at("share"), percent),
-    "measured": column("time", at("measured_seconds"), seconds),
-    "least": column("least", at("least_seconds"), seconds),
-    "name": column("kernel", at("kernel.name"), widest=40),
-    "kind": column("kind", at("kernel.kind")),
-    "inside": column("inside", at("kernel.instructions"), integer),
+    "share": column("share", "share", percent),
+    "measured": column("time", "measured_seconds", seconds),
+    "least": column("least", "least_seconds", seconds),
+    "name": column("kernel", "kernel.name", widest=40),
+    "kind": column("kind", "kernel.kind"),
+    "inside": column("inside", "kernel.instructions", integer),
     "times": column("times", times, right=True),
-    "flops": column("FLOPs", at("kernel.total_flops"), scaled),
-    "bytes": column("bytes", at("kernel.total_bytes"), bytes_),
-    "intensity": column("FLOP/B", at("kernel.intensity"), scaled),
-    "bound": column("bound", at("bound")),
-    "source": column("source", at("source")),
-    "sources": column("source", at("kernel.sources"), places_text, right=False, widest=28),
-    "op_name": column("op name", at("kernel.op_name"), plain, widest=60),
-    "order": column("order", at("number")),
+    "flops": column("FLOPs", "kernel.total_flops", scaled),
+    "bytes": column("bytes", "kernel.total_bytes", bytes_),
+    "intensity": column("FLOP/B", "kernel.intensity", scaled),
+    "bound": column("bound", "bound"),
+    "source": column("source", "source"),
+    "sources": column("source", "kernel.sources", places_text, right=False, widest=28),
+    "op_name": column("op name", "kernel.op_name", plain, widest=60),
+    "order": column("order", "number"),
 }
 """Columns of kernels, by the names that `--sort` and the keys of the screen use. `order` is the order of execution."""
 _ADDED_UP: Final = frozenset({"measured", "least", "flops", "bytes"})
@@ -65,7 +65,7 @@ def total_text(name: str, group: KernelGroup) -> str:
 
 
 KERNEL: Final[Facts[Ranked]] = (
-    *within(at("kernel"), (NAME,)),
+    *within("kernel", (NAME,)),
     *RANKED,
     Fact("measured_seconds", SECONDS, "Measured time of all its executions in one call"),
     Fact("share", SHARE, "Share of the weight of all kernels, in 0..1: of measured time, least time or bytes"),

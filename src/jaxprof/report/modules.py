@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.facts import SENTENCE, Fact, Facts, at, column, optional, pick, within
+from jaxprof.facts import SENTENCE, Fact, Facts, column, optional, pick, within
 from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, TEXT, TRUTH
 from jaxprof.frozen import frozen
@@ -52,7 +52,7 @@ BARRIERS: Final[Facts[Barrier]] = (
 )
 FINDINGS: Final[Facts[Finding]] = (
     *SENTENCE,
-    Fact("where", LIST, "Kernels that it is about", at("kernels")),
+    Fact("where", LIST, "Kernels that it is about", "kernels"),
     Fact("bytes", BYTES, "Traffic of one call that it accounts for"),
 )
 _NOTICES: Final[Facts[Notice]] = (
@@ -66,24 +66,24 @@ _PROBLEMS: Final[Facts[Any]] = (
     Fact("message", TEXT, "What could not be read"),
 )
 _DEVICE: Final[Facts[HloProgram]] = (
-    Fact("name", TEXT, "Name of the device", at("machine.device.name")),
+    Fact("name", TEXT, "Name of the device", "machine.device.name"),
     Fact("estimate", TRUTH, "Whether this machine lacks the device, so that nothing was measured on it",
-         at("elsewhere")),
-    Fact("memory_bytes", BYTES, "Its memory", at("machine.device.memory_bytes")),
+         "elsewhere"),
+    Fact("memory_bytes", BYTES, "Its memory", "machine.device.memory_bytes"),
     Fact("memory_needed_bytes", BYTES, "What the program needs of it"),
     *within(
-        at("step"),
+        "step",
         (
-            Fact("least_seconds", SECONDS, "Lower bound of one run", at("bound_seconds")),
-            Fact("bound", TEXT, "What sets the lower bound", at("limit")),
+            Fact("least_seconds", SECONDS, "Lower bound of one run", "bound_seconds"),
+            Fact("bound", TEXT, "What sets the lower bound", "limit"),
         ),
     ),
-    Fact("source", TEXT, "Where its ceilings come from", at("machine.device.source")),
-    Fact("links", ROWS, "Its links to other devices", at("machine.levels"), inside=(
+    Fact("source", TEXT, "Where its ceilings come from", "machine.device.source"),
+    Fact("links", ROWS, "Its links to other devices", "machine.levels", inside=(
         Fact("name", TEXT, "Name of the link"),
         Fact("devices", COUNT, "Devices of a unit"),
-        Fact("bytes_per_second", BYTE_RATE, "Bandwidth of the link", at("bandwidth")),
-        Fact("source", TEXT, "The document that says so", at("document")),
+        Fact("bytes_per_second", BYTE_RATE, "Bandwidth of the link", "bandwidth"),
+        Fact("source", TEXT, "The document that says so", "document"),
     )),
 )  # fmt: skip
 
@@ -103,9 +103,9 @@ def facts_of_program(view: str | None = None, choice: KernelOptions = _EXECUTION
     """Return the facts of a program in JSON, or those of one view of it. Long lists are derived while they are
     printed."""
     facts: Facts[HloProgram] = (
-        optional("run", TEXT, "Id of its run", at("run.id")),
-        Fact("label", TEXT, "Name of its run for people", when=at("run")),
-        Fact("module", TEXT, "Name of the HLO module", at("hlo.name")),
+        optional("run", TEXT, "Id of its run", "run.id"),
+        Fact("label", TEXT, "Name of its run for people", when="run"),
+        Fact("module", TEXT, "Name of the HLO module", "hlo.name"),
         Fact("platform", TEXT, "cpu, gpu, tpu", lambda program: platform_of(program.hlo)),
         Fact("kernels", ROWS, "Its kernels", partial(_kernels, choice=choice, keep=view is None), inside=KERNEL),
         Fact("barriers", ROWS, "Kernels that share an array and are not one, the most bytes first",
@@ -117,9 +117,9 @@ def facts_of_program(view: str | None = None, choice: KernelOptions = _EXECUTION
         Fact("problems", ROWS, "Lines that could not be read", _lazy_rows(lambda program: problems(program.hlo)),
              inside=_PROBLEMS),
         Fact("device", OBJECT, "The device that it is compared with", lambda program: program, inside=_DEVICE,
-             when=at("machine")),
+             when="machine"),
         Fact("collectives", ROWS, "Its collectives over the links", _collective_rows, inside=COLLECTIVES,
-             when=at("machine")),
+             when="machine"),
         Fact("memory", OBJECT, "Its memory; null for a module that is not scheduled", inside=MEMORY),
     )  # fmt: skip
     return tuple(fact for fact in facts if view in _VIEWS_WITH.get(fact.key, (view,)))
@@ -161,7 +161,7 @@ def _nothing(program: HloProgram, what: str, before_passes: str) -> str:
 def _barriers_lines(program: HloProgram) -> Iterator[str]:
     """Yield a line for each pair of kernels that share an array but are not fused, the most bytes first."""
     rows = barriers(program.hlo)
-    columns = (*pick(BARRIERS, "bytes", "producer", "consumer"), column("why not fused", at("why")))
+    columns = (*pick(BARRIERS, "bytes", "producer", "consumer"), column("why not fused", "why"))
     yield from text_lines(Table(columns, rows), indent="")
     if not rows:
         why = "unknown: before XLA's passes nothing is fused, and nothing is kept apart"
@@ -208,12 +208,12 @@ def _memory_text(program: HloProgram) -> str:
 
 
 _DEVICES: Final[Facts[HloProgram]] = (
-    column("device", at("device_label")),
+    column("device", "device_label"),
     column("kernels", lambda program: len(kernels(program.hlo)), right=True),
     column("FLOPs", _flops, scaled),
     column("bytes", _moved_bytes, bytes_),
-    column("at least", at("step.bound_seconds"), seconds),
-    column("bound by", at("step.limit")),
+    column("at least", "step.bound_seconds", seconds),
+    column("bound by", "step.limit"),
     column("memory", _memory_text),
 )
 _WHAT_STEPS_ARE = (
@@ -234,12 +234,12 @@ class CollectiveRow:
 
 
 COLLECTIVES: Final[Facts[CollectiveRow]] = (
-    Fact("name", TEXT, "Name of the HLO instruction", at("collective.kernel.name"), "collective"),
-    Fact("opcode", TEXT, "The HLO operation", at("collective.opcode"), "opcode"),
-    Fact("devices", COUNT, "Devices that take part", at("collective.group_size"), "devices"),
-    Fact("bytes", BYTES, "Size of what is exchanged", at("collective.bytes"), "bytes"),
-    Fact("least_seconds", SECONDS, "Lower bound of one execution", at("exchange.bound_seconds"), "at least"),
-    Fact("link", TEXT, "The link that sets it", at("exchange.link"), "over"),
+    Fact("name", TEXT, "Name of the HLO instruction", "collective.kernel.name", "collective"),
+    Fact("opcode", TEXT, "The HLO operation", "collective.opcode", "opcode"),
+    Fact("devices", COUNT, "Devices that take part", "collective.group_size", "devices"),
+    Fact("bytes", BYTES, "Size of what is exchanged", "collective.bytes", "bytes"),
+    Fact("least_seconds", SECONDS, "Lower bound of one execution", "exchange.bound_seconds", "at least"),
+    Fact("link", TEXT, "The link that sets it", "exchange.link", "over"),
 )
 
 

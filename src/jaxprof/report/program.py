@@ -13,7 +13,7 @@ from typing import Final
 from jaxprof.analysis.programs.derive import asked_function, program_result
 from jaxprof.analysis.programs.functions import FunctionCompiles
 from jaxprof.analysis.programs.result import NOT_SEEN, ProgramResult, states_by_column
-from jaxprof.facts import Facts, at, column, pick
+from jaxprof.facts import Facts, column, pick
 from jaxprof.facts.programs import COMPILES, LINES, ProgramFact, ProgramRow, rows_of, share
 from jaxprof.light_dataclass import frozen
 from jaxprof.report.program_words import (
@@ -105,21 +105,21 @@ COMPILES_TEXT: Final[tuple[ProgramFact, ...]] = (
     CALLED_FROM,
 )
 TRANSFERS_TEXT: Final[tuple[ProgramFact, ...]] = (
-    column("direction", at("item.direction"), words, right=False),
-    column("time", at("item.seconds"), lambda took: seconds(took, 2)),
+    column("direction", "item.direction", words, right=False),
+    column("time", "item.seconds", lambda took: seconds(took, 2)),
     column("line", lambda row: row.short(row.item.where), gives_way=True),
 )
 LINES_TEXT: Final[tuple[ProgramFact, ...]] = (
-    column("time", at("item.seconds"), lambda took: seconds(took, 2)),
+    column("time", "item.seconds", lambda took: seconds(took, 2)),
     column("share", share, percent),
     column("line", lambda row: row.short(row.item.place), widest=28, gives_way=True),
     *pick(LINES, "function"),
-    column("state", at("item.state"), lambda state: words(state or ""), right=False),
+    column("state", "item.state", lambda state: words(state or ""), right=False),
     *pick(LINES, "call"),
 )
 FUNCTIONS: Final[tuple[ProgramFact, ...]] = (
-    column("times", at("item.count"), integer),
-    column("time", at("item.seconds"), seconds),
+    column("times", "item.count", integer),
+    column("time", "item.seconds", seconds),
     column("share", share, percent),
     column(
         "function",
@@ -147,12 +147,12 @@ class TimeLineRow:
 
 
 TIME_LINE: Final[Facts[TimeLineRow]] = (
-    column("", at("letter"), str, right=False),
-    column("", at("state")),
-    column("time", at("time"), right=True),
-    column("share", at("share"), percent),
-    column("", at("bar"), str, right=False, gives_way=True),
-    column("", at("how"), str, right=False),
+    column("", "letter", str, right=False),
+    column("", "state"),
+    column("time", "time", right=True),
+    column("share", "share", percent),
+    column("", "bar", str, right=False, gives_way=True),
+    column("", "how", str, right=False),
 )
 """Columns of the time line, of which the first is for text alone."""
 

@@ -14,7 +14,7 @@ from jaxprof.analysis.run_result import RunResult, modes_text, results
 from jaxprof.analysis.sweeps import SweepGroup, SweepLine, sweep_groups
 from jaxprof.errors import UsageError
 from jaxprof.events import Scalar, WarningRaised
-from jaxprof.facts import Fact, Facts, at, column, pick
+from jaxprof.facts import Fact, Facts, column, pick
 from jaxprof.facts.runs import RUNS, RunRow, interval_text, run_rows
 from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped as grouped_by_key
@@ -177,7 +177,7 @@ def _transfer(name: str, title: str) -> Fact[RunRow]:
 
 
 _FACTS: Final = RUNS.facts
-_LABEL: Final[Fact[RunRow]] = column("", at("label"))
+_LABEL: Final[Fact[RunRow]] = column("", "label")
 BREAK_EVEN: Final[Fact[RunRow]] = column("break-even", lambda row: break_even_text(row.result), right=True)
 CHECK: Final[Fact[RunRow]] = column("check", lambda row: check_text(row.result))
 _SPREAD: Final = pick(_FACTS, "samples", "minimum_seconds", "mean_seconds", "p95_seconds", "maximum_seconds")
@@ -243,7 +243,7 @@ def _tables(rows: list[RunRow], *, judged: bool) -> Iterator[Piece]:
     if sampled:
         columns: Facts[RunRow] = (
             _LABEL,
-            column("median", at("result.summary.median"), seconds),
+            column("median", "result.summary.median", seconds),
             column("95 %", lambda row: interval_text(row.result), right=True),
             column(f"vs {baseline}", lambda row: versus_text(row.result)),
             BREAK_EVEN,
@@ -340,11 +340,11 @@ def _figures_of(source: str, figures: Sequence[Published]) -> Iterator[Piece]:
     numbers = {caveat: f"[{at}]" for at, caveat in enumerate(caveats, start=1)}
     common = statistics.pop() if len(statistics := {figure.statistic for figure in figures}) == 1 else ""
     columns: list[Fact[Published]] = [
-        column("", at("variant")),
+        column("", "variant"),
         column("", lambda figure: figure.phase.replace("_", " ")),
-        column("", at("figure"), right=True),
+        column("", "figure", right=True),
         column("", lambda figure: "" if common else figure.statistic),
-        column("", at("hardware"), gives_way=True),
+        column("", "hardware", gives_way=True),
         column("", lambda figure: numbers.get(figure.caveat, ""), str, right=False),
     ]
     yield ""

@@ -12,7 +12,7 @@ from jaxprof.analysis.ab import AbResult
 from jaxprof.analysis.run_result import RunResult
 from jaxprof.analysis.speedup import AbVersus
 from jaxprof.events import ResultsCompared, SideSpec
-from jaxprof.facts import Fact, Facts, at
+from jaxprof.facts import Fact, Facts
 from jaxprof.facts.runs import interval_beside
 from jaxprof.facts.units import COUNT, INDEX, LIST, NUMBER, OBJECT, RATIO, ROWS, SHARE, TEXT, TEXT_BY_NAME, TRUTH
 from jaxprof.frozen import frozen
@@ -127,23 +127,23 @@ def _medians(result: AbResult) -> Iterator[str]:
 
 
 VERSUS: Final[Facts[AbVersus]] = (
-    Fact("side", TEXT, "The side that is compared with A", at("label")),
-    Fact("verdict", TEXT, "faster, slower, same or inconclusive", at("times.verdict")),
+    Fact("side", TEXT, "The side that is compared with A", "label"),
+    Fact("verdict", TEXT, "faster, slower, same or inconclusive", "times.verdict"),
     Fact("sentence", TEXT, "The verdict in words", verdict_line),
-    Fact("reason", TEXT, "Why it is inconclusive", at("times.reason")),
-    Fact("margin", SHARE, "Differences within it are called the same", at("times.margin")),
-    Fact("ratio", RATIO, "How many times as fast as A it is", at("times.ratio")),
-    Fact("low", RATIO, "Lower bound of the 95 % interval of the ratio", at("times.low")),
-    Fact("high", RATIO, "Upper bound of the 95 % interval of the ratio", at("times.high")),
-    Fact("half_width", SHARE, "Half of the width of the interval over the ratio", at("times.half_width")),
-    Fact("launches", COUNT, "Launches that were measured", at("times.launches")),
-    Fact("launches_to_decide", COUNT, "How many more launches would give a verdict", at("times.launches_to_decide")),
-    Fact("unit", TEXT, "What the interval rests on: launch, or pair of blocks", at("times.unit")),
-    Fact("units", COUNT, "How many launches or pairs it rests on", at("times.units")),
-    Fact("measured", TEXT, "How the sides were measured, in words", at("times.how")),
+    Fact("reason", TEXT, "Why it is inconclusive", "times.reason"),
+    Fact("margin", SHARE, "Differences within it are called the same", "times.margin"),
+    Fact("ratio", RATIO, "How many times as fast as A it is", "times.ratio"),
+    Fact("low", RATIO, "Lower bound of the 95 % interval of the ratio", "times.low"),
+    Fact("high", RATIO, "Upper bound of the 95 % interval of the ratio", "times.high"),
+    Fact("half_width", SHARE, "Half of the width of the interval over the ratio", "times.half_width"),
+    Fact("launches", COUNT, "Launches that were measured", "times.launches"),
+    Fact("launches_to_decide", COUNT, "How many more launches would give a verdict", "times.launches_to_decide"),
+    Fact("unit", TEXT, "What the interval rests on: launch, or pair of blocks", "times.unit"),
+    Fact("units", COUNT, "How many launches or pairs it rests on", "times.units"),
+    Fact("measured", TEXT, "How the sides were measured, in words", "times.how"),
     Fact("between_share", SHARE, "Share of the variance of a ratio that lies between launches",
-         at("times.between_share")),
-    Fact("results", OBJECT, "How far the results of the sides agree", at("run.results"), inside=(
+         "times.between_share"),
+    Fact("results", OBJECT, "How far the results of the sides agree", "run.results", inside=(
         Fact("alike", TRUTH, "Whether they have the same structure, shapes and dtypes"),
         Fact("agree", TRUTH, "Whether the numbers agree within the tolerance"),
         Fact("equal", TRUTH, "Whether they are equal bit for bit"),
@@ -164,22 +164,22 @@ class SideRow:
 
 
 SPEC: Final[Facts[SideRow]] = (
-    Fact("side", TEXT, "A, B...", at("spec.label")),
-    Fact("title", TEXT, "What it is, in words", at("spec.title")),
-    Fact("run", TEXT, "Id of its run", at("result.run.id")),
-    Fact("variables", TEXT_BY_NAME, "Environment variables of the side", at("spec.environment")),
-    Fact("revision", TEXT, "The git revision, as it was named", at("spec.revision")),
-    Fact("commit", TEXT, "Git commit, abbreviated", at("spec.commit")),
-    Fact("dirty", TRUTH, "Whether there were changes that were not committed", at("spec.dirty")),
+    Fact("side", TEXT, "A, B...", "spec.label"),
+    Fact("title", TEXT, "What it is, in words", "spec.title"),
+    Fact("run", TEXT, "Id of its run", "result.run.id"),
+    Fact("variables", TEXT_BY_NAME, "Environment variables of the side", "spec.environment"),
+    Fact("revision", TEXT, "The git revision, as it was named", "spec.revision"),
+    Fact("commit", TEXT, "Git commit, abbreviated", "spec.commit"),
+    Fact("dirty", TRUTH, "Whether there were changes that were not committed", "spec.dirty"),
 )
 """Description of a side in its session."""
 PLAN: Final[Facts[AbResult]] = (
     Fact("inputs", OBJECT, "The inputs of all sides", lambda result: result, inside=(
-        Fact("arrays", LIST, "Arrays of the inputs", at("plan.inputs")),
-        Fact("same_numbers", TRUTH, "Whether all sides had the same numbers", at("plan.same_inputs")),
-        Fact("seed", INDEX, "The seed of the inputs", at("baseline.plan.seed")),
+        Fact("arrays", LIST, "Arrays of the inputs", "plan.inputs"),
+        Fact("same_numbers", TRUTH, "Whether all sides had the same numbers", "plan.same_inputs"),
+        Fact("seed", INDEX, "The seed of the inputs", "baseline.plan.seed"),
     )),
-    Fact("notes", LIST, "What to know about the whole", at("plan.notes")),
+    Fact("notes", LIST, "What to know about the whole", "plan.notes"),
 )  # fmt: skip
 """Inputs and notes of a measured comparison."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from jaxprof.facts import RUN, Fact, Facts, at, column, pick
+from jaxprof.facts import RUN, Fact, Facts, column, pick
 from jaxprof.facts.sessions import is_profile
 from jaxprof.facts.units import OBJECT, ROWS, TEXT
 from jaxprof.report.renderers import WIDE, Piece, Prose, Table, joined, report_lines, to_csv_text
@@ -100,8 +100,8 @@ def facts_of_view(view: str) -> Facts[Session]:
             return [row for run in session.runs.values() for row in rows_of(session, run) or ()]
 
         return (Fact(view, ROWS, "The rows of the view", all_rows, inside=(RUN, *facts)),)
-    rows: Fact[_ViewedRun] = Fact(view, ROWS, "The rows of the view", at("rows"), inside=facts)
-    of_run: list[Fact[_ViewedRun]] = [RUN, Fact("label", TEXT, "Its name for people", at("run.label")), rows]
+    rows: Fact[_ViewedRun] = Fact(view, ROWS, "The rows of the view", "rows", inside=facts)
+    of_run: list[Fact[_ViewedRun]] = [RUN, Fact("label", TEXT, "Its name for people", "run.label"), rows]
     if view == "memory":
         from jaxprof.analysis.memory import buffers_of
         from jaxprof.facts.memory import MEMORY
@@ -223,7 +223,7 @@ def measured_table(
         column("threads", lambda kernel: None if several else kernel.parallelism, _threads),
         *(pick(MEASURED, "flops_per_second", "of_peak", "bytes_per_second", "of_bandwidth") if rates else ()),
         column("devices", lambda kernel: len(kernel.devices) if several else None, right=True),
-        column("kernel", at("name"), widest=60),
+        column("kernel", "name", widest=60),
         column("program", lambda kernel: kernel.module if programs else None, widest=40),
     ]
     return Table(columns, kernels, is_wide=True)
@@ -234,11 +234,11 @@ def _threads(parallelism: float | None) -> str:
 
 
 _PASSES: Final[Facts[Any]] = (
-    column("share", at("share"), percent),
-    column("total", at("node.seconds"), seconds),
-    column("self", at("node.self_seconds"), seconds),
-    column("times", at("node.count"), integer),
-    column("stage", at("node.stage")),
+    column("share", "share", percent),
+    column("total", "node.seconds", seconds),
+    column("self", "node.self_seconds", seconds),
+    column("times", "node.count", integer),
+    column("stage", "node.stage"),
     column("phase or pass", lambda row: "  " * row.depth + row.node.name, gives_way=True),
 )
 

@@ -16,7 +16,7 @@ import numpy as np
 from jaxprof.analysis.jobs.figures import Array, LoopWindows
 from jaxprof.analysis.jobs.step_grid import OWN_PARTS, ColumnSums, add_trace
 from jaxprof.analysis.programs.loop_time import PARTS
-from jaxprof.facts import Fact, Facts, Part, Relation, Repeated, at
+from jaxprof.facts import Fact, Facts, Part, Relation, Repeated
 from jaxprof.facts.processes import FIGURES, PART_SECONDS, ProcessFile
 from jaxprof.facts.processes import PROCESSES as OF_JOB
 from jaxprof.facts.units import BYTES, COUNT, INDEX, NUMBER, SECONDS, TEXT, UNIX_TIME
@@ -169,8 +169,8 @@ FORMAT: Final = 4
 PROCESS: Final = FIGURES[0]
 _OF_FILE: Final[Facts[ProcessFile]] = (
     Fact("windows", COUNT, "Its rows in the table parts", window_count),
-    Fact("session_bytes", BYTES, "Size of the session that was read", at("bytes")),
-    Fact("session_modified_ns", INDEX, "When the session had been written last, in Unix ns", at("modified_ns")),
+    Fact("session_bytes", BYTES, "Size of the session that was read", "bytes"),
+    Fact("session_modified_ns", INDEX, "When the session had been written last, in Unix ns", "modified_ns"),
     Fact("format", INDEX, "Version of these tables", lambda file: FORMAT),
     Fact("figures", TEXT, "All figures of the process for jaxprof itself, as JSON", stored_figures),
 )
@@ -181,7 +181,7 @@ PROCESSES: Final = Relation(
     "processes",
     "A row for each process of the job",
     # The path is the name of the file: the folder may be another one for a reader.
-    (*(replace(fact, read=at("path.name")) if fact.key == "path" else fact for fact in OF_JOB.facts), *_OF_FILE),
+    (*(replace(fact, read="path.name") if fact.key == "path" else fact for fact in OF_JOB.facts), *_OF_FILE),
     lambda file: [file],
 )
 _PARTS: Final = tuple(PART_SECONDS.values())

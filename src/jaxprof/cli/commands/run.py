@@ -16,7 +16,7 @@ from jaxprof.cli.options import is_given, refuse, refuse_others, refuse_without
 from jaxprof.cli.output import ExitCode, asks, format_option, note, print_text
 from jaxprof.cli.target import choose, split_run
 from jaxprof.errors import UsageError
-from jaxprof.facts import Fact, at, column, pick
+from jaxprof.facts import Fact, column, pick
 from jaxprof.facts.listed import WORKLOAD
 from jaxprof.grouping import grouped
 from jaxprof.report.renderers import Table, text_lines, wrap
@@ -235,8 +235,8 @@ def _detail_lines(info: WorkloadInfo) -> Iterator[str]:
         yield from text_lines(_parameters(info), indent="")
     variants = (
         column("variant", lambda variant: variant.name + (" (baseline)" if variant.name == info.baseline else "")),
-        column("how", at("how")),
-        column("", at("description")),
+        column("how", "how"),
+        column("", "description"),
     )
     yield ""
     yield from text_lines(Table(variants, info.variants), indent="")
@@ -259,5 +259,5 @@ def _parameters(info: WorkloadInfo) -> Table[Parameter]:
         return column(preset, lambda parameter: info.presets[preset].get(parameter.name), value_text, right=False)
 
     presets = map(of_preset, info.presets)
-    first, last = column("parameter", at("name")), column("", at("description"))
+    first, last = column("parameter", "name"), column("", "description")
     return Table((first, *presets, column("bounds", lambda each: each.bounds or "-"), last), info.parameters)

@@ -15,7 +15,7 @@ from jaxprof.cli.options import require_packages
 from jaxprof.cli.output import ExitCode, confirmed, format_option, note, notes, print_lines
 from jaxprof.errors import UsageError
 from jaxprof.events.base import with_failures
-from jaxprof.facts import at, column, pick
+from jaxprof.facts import column, pick
 from jaxprof.facts.listed import ENTRY
 from jaxprof.limits import size_of
 from jaxprof.remote.place import path_here
@@ -61,7 +61,7 @@ def list_(form: str) -> None:
         return
     columns = (
         *pick(ENTRY, "name"),
-        column("created", at("header.created"), utc_text, right=False),
+        column("created", "header.created", utc_text, right=False),
         *pick(ENTRY, "size_bytes"),
         column("runs", _runs, right=True),
         column("state", _state, widest=40),

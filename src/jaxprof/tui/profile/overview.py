@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from textual.content import Content
 
-from jaxprof.facts import Facts, at, column
+from jaxprof.facts import Facts, column
 from jaxprof.report.renderers import Table, text_lines
 from jaxprof.report.views import device_columns, measured_table
 from jaxprof.session.run import IMPORTED
@@ -114,8 +114,8 @@ def _peak(program: ProfileProgram) -> str:
 
 
 _PROGRAM: Final[Facts[ProfileProgram]] = (
-    column("share", at("share"), percent_or_less, right=True),
-    column("self", at("seconds"), seconds, right=True),
+    column("share", "share", percent_or_less, right=True),
+    column("self", "seconds", seconds, right=True),
     column("calls", lambda program: getattr(program.run.measured.get(IMPORTED), "calls", None), integer),
     column("peak memory", _peak, right=True),
     column("program", lambda program: program.run.plan.workload + "  no HLO in the profile" * (not program.has_hlo),

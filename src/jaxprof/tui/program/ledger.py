@@ -66,7 +66,7 @@ _LEFT_OUT = ("function", "called_in")
 
 def _in_words(facts: Sequence[Fact[Any]], each: object) -> str:
     """Return what is known of one row of a list: its name, its type, and what is true of it."""
-    known = [fact for fact in facts if (fact.when is None or fact.when(each)) and fact.reader()(each)]
+    known = [fact for fact in facts if (fact.applies is None or fact.applies(each)) and fact.reader()(each)]
     return "  ".join(words(fact.key) if fact.unit is TRUTH else fact.text(each) for fact in known)
 
 

@@ -20,7 +20,7 @@ from jaxprof.analysis.lanes import Busy, End, Ints, LaneGroup, LaneRow, Lanes, k
 from jaxprof.analysis.profile import FOUND_BY, mean_step
 from jaxprof.analysis.timeline import BUSY, COUNTER, KINDS
 from jaxprof.events import StepParts, StepTimes
-from jaxprof.facts import Fact, at, column
+from jaxprof.facts import Fact, column
 from jaxprof.frozen import frozen
 from jaxprof.report.renderers import Table
 from jaxprof.text import columns, safe, shorten
@@ -357,16 +357,16 @@ def range_facts(lanes: Lanes, span: tuple[int, int], lane: int, width: int, heig
     right = width - _GAP - left
     of_a_lane = (
         column("lane", lambda total: lane_name(lanes.lanes[total.lane]), widest=40),
-        column("share", at("busy_share"), percent_or_less),
-        column("busy", at("busy_ns"), _time),
-        column("idle", at("idle_ns"), _time),
+        column("share", "busy_share", percent_or_less),
+        column("busy", "busy_ns", _time),
+        column("idle", "idle_ns", _time),
         column("events", lambda total: integer(total.count) if total.lane in of_events else "", right=True),
     )
     of_a_name = (
-        column("self", at("self_ns"), _time),
+        column("self", "self_ns", _time),
         column("of range", lambda total: total.self_ns / max(1, whole), percent_or_less),
-        column("times", at("count"), integer),
-        column(title, at("name"), widest=60),
+        column("times", "count", integer),
+        column(title, "name", widest=60),
     )
     tables = zip_longest(
         _table(of_a_lane, ran, left, height - 1),
