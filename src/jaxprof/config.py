@@ -13,15 +13,15 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from jaxprof.errors import FileRefusedError, UsageError, unknown_name
 from jaxprof.files import read_whole, taking_place
 from jaxprof.frozen import frozen
 
-FILE_VARIABLE: Final = "JAXPROF_CONFIG"
-PRESETS: Final = ("quick", "published")
-KEYS: Final = "keys"
+FILE_VARIABLE = "JAXPROF_CONFIG"
+PRESETS = ("quick", "published")
+KEYS = "keys"
 """Name of the table of the user's keys, by the id of an action (docs/keys.md)."""
 
 Value = str | float | tuple[str, ...]
@@ -83,7 +83,7 @@ def _seconds(value: Any) -> Value | None:
     return found if 0.0 < found < float("inf") else None
 
 
-SETTINGS: Final = (
+SETTINGS = (
     Setting("theme", "the colours of the app", _text, "auto, dark, light, or the name of a theme: textual-dark"),
     Setting("preset", "the sizes of a run; the app keeps the last one", _preset, "quick or published"),
     Setting("devices", "where to run; `compare`, `gate` and `hlo` take the first that is there", _words,
@@ -97,7 +97,7 @@ SETTINGS: Final = (
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
 _OF_PROJECTS = {name: setting for name, setting in _BY_NAME.items() if name != "theme"}
 """The settings that a project may have. The app's theme and keys are not a project's business."""
-_OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
+_OPTIONS: Mapping[str, Mapping[str, str]] = {
     "run": {"preset": "preset", "budget_seconds": "budget"},
     "compare": {"preset": "preset", "budget_seconds": "comparison_budget", "margin": "margin"},
     "hlo": {"preset": "preset"},

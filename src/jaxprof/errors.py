@@ -10,15 +10,15 @@ import os
 from collections.abc import Iterable
 from difflib import get_close_matches
 from itertools import islice
-from typing import ClassVar, Final
+from typing import ClassVar
 
-_FILE_ENDINGS: Final = (
+_FILE_ENDINGS = (
     ".jaxprof", ".py", ".hlo", ".txt", ".mlir", ".pb", ".pbtxt", ".json", ".gz", ".csv", ".md",
 )  # fmt: skip
 """Endings of file names that no workload, module or kept session has."""
-_MOST_COMPARED: Final = 2000
+_MOST_COMPARED = 2000
 """How many files of a folder are compared with a misspelt name; this takes 20 ms."""
-_SIMILAR: Final = 0.6
+_SIMILAR = 0.6
 """Smallest ratio of `difflib` at which the name of a file counts as similar to a misspelt one."""
 
 

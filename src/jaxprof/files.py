@@ -14,23 +14,23 @@ import stat
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO
 
 from jaxprof.errors import FileRefusedError
 from jaxprof.limits import FILE, UNPACKED
 
-_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-_KINDS: Final = (
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_KINDS = (
     (stat.S_ISDIR, "a directory"),
     (stat.S_ISFIFO, "a named pipe"),
     (stat.S_ISSOCK, "a socket"),
     (stat.S_ISCHR, "a device"),
     (stat.S_ISBLK, "a device"),
 )
-_PIECE: Final = 1 << 24
-_LARGEST_SOURCE: Final = 1 << 24
-PARTIAL: Final = ".partial"
-PRIVATE: Final = 0o600
+_PIECE = 1 << 24
+_LARGEST_SOURCE = 1 << 24
+PARTIAL = ".partial"
+PRIVATE = 0o600
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:

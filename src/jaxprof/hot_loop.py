@@ -7,9 +7,9 @@ data loader, which does not call JAX, and not the loop over epochs around the lo
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, TypeVar
+from typing import TypeVar
 
-KEEPS: Final = 0.7
+KEEPS = 0.7
 """Share of the outer loop's seconds, and of its work with JAX, that an inner loop must hold to be chosen instead."""
 
 _Key = TypeVar("_Key")

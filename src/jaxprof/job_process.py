@@ -10,16 +10,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, MutableMapping
-from typing import Final
 
 from jaxprof.frozen import frozen
 
-INDEX: Final = "JAXPROF_JOB_INDEX"
-COUNT: Final = "JAXPROF_JOB_COUNT"
-JOB: Final = "JAXPROF_JOB"
+INDEX = "JAXPROF_JOB_INDEX"
+COUNT = "JAXPROF_JOB_COUNT"
+JOB = "JAXPROF_JOB"
 """Variables with which `jaxprof script -n` tells each process that it starts its index, their number, and the job."""
-_NUMBER: Final = re.compile(r"\d{1,9}")
-OWN_JOBS: Final = "jaxprof-"
+_NUMBER = re.compile(r"\d{1,9}")
+OWN_JOBS = "jaxprof-"
 """Prefix of the id of a job that `jaxprof script -n` has started."""
 
 
@@ -46,7 +45,7 @@ class _Launcher:
     """A variable without which the other variables may come from another source; empty if none is needed."""
 
 
-_LAUNCHERS: Final = (
+_LAUNCHERS = (
     _Launcher("jaxprof", INDEX, COUNT, ((JOB,),)),
     _Launcher("slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", (("SLURM_JOB_ID", "SLURM_STEP_ID"),)),
     _Launcher(

@@ -13,13 +13,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Final
 
 from jaxprof.errors import UsageError
 from jaxprof.light_dataclass import frozen
 from jaxprof.units import bytes_, integer
 
-VARIABLE: Final = "JAXPROF_LIMITS"
+VARIABLE = "JAXPROF_LIMITS"
 
 
 @frozen
@@ -55,46 +54,46 @@ class Limit:
         return f"If you trust it, {VARIABLE}={self.name}={larger} raises the limit."
 
 
-FILE: Final = Limit("file", 2 << 30, "bytes")
+FILE = Limit("file", 2 << 30, "bytes")
 """Size of a file that is read whole: a profile, HLO."""
-UNPACKED: Final = Limit("unpacked", 256 << 20, "bytes")
+UNPACKED = Limit("unpacked", 256 << 20, "bytes")
 """Size that a gzip file, or a text of a session, unpacks to."""
-PLANES: Final = Limit("planes", 10_000, "planes")
+PLANES = Limit("planes", 10_000, "planes")
 """Planes of a profile: its devices, hosts and tables of metadata."""
-LINES: Final = Limit("lines", 100_000, "lines")
+LINES = Limit("lines", 100_000, "lines")
 """Lines of a profile: the threads and streams of all its planes."""
-NAMES: Final = Limit("names", 1_000_000, "names")
+NAMES = Limit("names", 1_000_000, "names")
 """Names of events and statistics of a profile, in all its planes."""
-EVENTS: Final = Limit("events", 10_000_000, "events")
+EVENTS = Limit("events", 10_000_000, "events")
 """Events of a profile, on all its lines. A column of them takes 8 bytes for each."""
-INSTRUCTIONS: Final = Limit("instructions", 2_000_000, "instructions")
+INSTRUCTIONS = Limit("instructions", 2_000_000, "instructions")
 """Instructions of an HLO text or proto. Each takes some two hundred bytes, and more once its kernel is analysed."""
-OUTPUT: Final = Limit("output", 32 << 20, "bytes")
+OUTPUT = Limit("output", 32 << 20, "bytes")
 """Output of a child that its session keeps."""
-LINE: Final = Limit("line", 32 << 20, "bytes")
+LINE = Limit("line", 32 << 20, "bytes")
 """Size of a line of a session, or of a child's events. Three bytes of JSON can become seventy in memory, and long texts
 are split into lines of some kilobytes."""
-DEPTH: Final = Limit("depth", 200, "levels")
+DEPTH = Limit("depth", 200, "levels")
 """Nesting depth of the values in a line. A tree of the compiler's passes has up to 130 levels."""
-PROCESSES: Final = Limit("processes", 4096, "processes")
+PROCESSES = Limit("processes", 4096, "processes")
 """Sessions in the folder of a job that are opened."""
-FETCHED: Final = Limit("fetched", 16 << 30, "bytes")
+FETCHED = Limit("fetched", 16 << 30, "bytes")
 """Size of what is fetched from one URL."""
-FETCHED_FILES: Final = Limit("fetched_files", 50_000, "files")
+FETCHED_FILES = Limit("fetched_files", 50_000, "files")
 """Files in a folder at a URL. A job of 4096 processes has some 30 000."""
-FETCH_TIME: Final = Limit("fetch_time", 3600, "seconds")
+FETCH_TIME = Limit("fetch_time", 3600, "seconds")
 """How long fetching from one URL may take, listings included."""
-QUERY_MEMORY: Final = Limit("query_memory", 2 << 30, "bytes")
+QUERY_MEMORY = Limit("query_memory", 2 << 30, "bytes")
 """Memory of a query while it is computed, and of the rows of the tables that it reads."""
-QUERY_TIME: Final = Limit("query_time", 60, "seconds")
+QUERY_TIME = Limit("query_time", 60, "seconds")
 """How long a query may take."""
 
-LIMITS: Final = {value.name: value for value in list(globals().values()) if isinstance(value, Limit)}
+LIMITS = {value.name: value for value in list(globals().values()) if isinstance(value, Limit)}
 """All of these by name."""
 
-_UNITS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
+_UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
-_LARGEST: Final = 1e30
+_LARGEST = 1e30
 
 
 def size_of(text: str) -> int | None:
@@ -122,7 +121,7 @@ def _given(text: str) -> dict[str, int]:
     return given
 
 
-_bounding: Final = threading.RLock()
+_bounding = threading.RLock()
 """Held while the bound is set. Without it, the second of two threads would restore the bound of the first, for good."""
 
 

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
 
-SETTINGS: Final = (
+SETTINGS = (
     "CUDA_DEVICE_ORDER",
     "CUDA_VISIBLE_DEVICES",
     "JAX_DEBUG_NANS",
@@ -45,9 +44,9 @@ SETTINGS: Final = (
     "XLA_PYTHON_CLIENT_MEM_FRACTION",
     "XLA_PYTHON_CLIENT_PREALLOCATE",
 )
-FLAGS: Final = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
+FLAGS = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
 
-HIDDEN: Final = "..."
+HIDDEN = "..."
 """Replaces the value of a variable if it does not look like a setting."""
 
 _SETTING = re.compile(r"[\w.,:+-]{0,200}(?:/\d+/\d+)?")

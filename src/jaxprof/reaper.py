@@ -16,15 +16,14 @@ import subprocess
 import tempfile
 import threading
 from pathlib import Path
-from typing import Final
 
 from jaxprof.errors import StorageError, system_words
 from jaxprof.operating_system import can_run
 
-GRACE_SECONDS: Final = 1
+GRACE_SECONDS = 1
 """Seconds that engines have to end by themselves after this process has ended."""
-_SHELL: Final = "/bin/sh"
-_SCRIPT: Final = """
+_SHELL = "/bin/sh"
+_SCRIPT = """
 trap '' INT TERM HUP QUIT
 groups=' '
 while read -r word group folder; do
@@ -118,7 +117,7 @@ class _Reaper:
         self._pipe = -1
 
 
-REAPER: Final = _Reaper()
+REAPER = _Reaper()
 atexit.register(REAPER.close)
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from binascii import Error, a2b_base64
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import Any, cast
 
-REDACTED: Final = "[redacted]"
+REDACTED = "[redacted]"
 """Replaces what looks like a secret."""
 
 

@@ -10,15 +10,14 @@ import re
 from collections.abc import Iterable
 from itertools import chain, count
 from pathlib import Path
-from typing import Final
 
-EXTENSION: Final = ".jaxprof"
-JOB_EXTENSION: Final = f"{EXTENSION}.d"
-PROCESS_NAME: Final = re.compile(r"process-(\d{1,9})(?:-(\d{1,9}))?" + re.escape(EXTENSION))
+EXTENSION = ".jaxprof"
+JOB_EXTENSION = f"{EXTENSION}.d"
+PROCESS_NAME = re.compile(r"process-(\d{1,9})(?:-(\d{1,9}))?" + re.escape(EXTENSION))
 """Name of the session of a process: its index, and the number of the attempt if it was started again."""
-FETCHED: Final = "fetched"
+FETCHED = "fetched"
 """Name of the folder, in the user's state or cache, with the copies of what is at a URL."""
-_UNSAFE: Final = re.compile(r"[^\w.+-]+")
+_UNSAFE = re.compile(r"[^\w.+-]+")
 
 
 def job_folder_for(program: str, job: str, directory: Path) -> Path:

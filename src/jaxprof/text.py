@@ -11,16 +11,15 @@ import json
 import re
 import unicodedata
 from collections.abc import Sequence
-from typing import Final
 
 _SUSPECT = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb"
     "\ufffe\uffff\ud800-\udfff\U000e0000-\U000e007f]"
 )
-_TRACEBACK: Final = "Traceback (most recent call last):"
-_RAISED: Final = re.compile(r"[A-Za-z_][\w.]*(: |$)")
+_TRACEBACK = "Traceback (most recent call last):"
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(: |$)")
 """The line of a traceback that names the exception, which is not indented."""
-_STACK_FRAME: Final = re.compile(r"\s*@\s+0x")
+_STACK_FRAME = re.compile(r"\s*@\s+0x")
 """A frame of the stack that XLA prints when it aborts."""
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _encode_compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode

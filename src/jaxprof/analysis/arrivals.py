@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.timeline import COUNTED_LANES, TEXT_NAME, Timeline, TimelineLane, TimelineOp, read_timeline
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Seconds = np.ndarray[Any, np.dtype[np.float64]]
 
-_MOST_INSTANCES: Final = 4000
+_MOST_INSTANCES = 4000
 """Largest number of instances used of a capture: the cost of aligning two captures is the product of their
 instances."""
 
@@ -150,24 +150,24 @@ def _is_collective(op: TimelineOp, known: Mapping[tuple[str, str], Exchanged]) -
     return (op.module, op.name) in known or base_opcode(opcode) in COLLECTIVES
 
 
-LEAST_INSTANCES: Final = 60
+LEAST_INSTANCES = 60
 """Smallest number of instances of a capture that is aligned. Two captures must have two thirds of them in common."""
-_MOST_CLOCK_DIFFERENCE: Final = 60.0
+_MOST_CLOCK_DIFFERENCE = 60.0
 """Largest difference in seconds between the clocks of two hosts; within a host there is none."""
-_MOST_SAME_HOST_DIFFERENCE: Final = 0.01
-_LEAST_DISTINCTION: Final = 1.5
+_MOST_SAME_HOST_DIFFERENCE = 0.01
+_LEAST_DISTINCTION = 1.5
 """How many times better the best fit must be than the second one; if all steps take the same time, any shift fits.
 
 Of 500 simulated pairs of captures of 60 instances with a common pattern (steps 5 % apart, ends 0.1 ms), all are aligned
 correctly; of 500 pairs without one, 0.6 % are aligned somewhere.
 """
 
-MOST_COLLECTIVES: Final = 4
+MOST_COLLECTIVES = 4
 """Largest number of collectives that are examined."""
-STRETCHES: Final = 10
+STRETCHES = 10
 """Number of sections that the captured executions are divided into by time: what holds in a single one may be a burst
 of other work."""
-_RESOLUTION: Final = 1e-6
+_RESOLUTION = 1e-6
 """Resolution of the clocks in seconds; better fits are considered equal."""
 
 

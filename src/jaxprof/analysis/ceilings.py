@@ -25,7 +25,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from jaxprof.errors import JaxprofError
 from jaxprof.files import private_folder, taking_place
@@ -69,7 +69,7 @@ class MeasuredRate:
 
 Rates: TypeAlias = dict[str, MeasuredRate]
 """Largest measured rates of a device: of its memory (`MEMORY`), and of matrix products by dtype."""
-MEMORY: Final = "memory"
+MEMORY = "memory"
 
 
 def _best(one: Rates, other: Rates) -> Rates:

@@ -7,7 +7,7 @@ sides are paired by `pairs`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Generic, Literal, TypeAlias, TypeVar
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 from jaxprof.frozen import frozen
 
@@ -26,7 +26,7 @@ class Compared:
     less_is_worse: bool = False
 
 
-FACTS: Final[dict[str, Compared]] = {
+FACTS: dict[str, Compared] = {
     "kernels": Compared("kernels", ""),
     "launches": Compared("kernel launches", ""),
     "flops": Compared("FLOPs", "flop"),
@@ -46,7 +46,7 @@ FACTS: Final[dict[str, Compared]] = {
 }
 """Exact facts of a compiled program, by code. `product_bytes` counts the operands of matrix products and convolutions
 in the dtypes that the program requests: the CPU compiler computes 16-bit floats in float32, which hides an upcast."""
-TIMES: Final[dict[str, Compared]] = {
+TIMES: dict[str, Compared] = {
     "run": Compared("time of a call", "second"),
     "first_run": Compared("first call", "second"),
     "trace": Compared("trace", "second"),

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from jaxprof.analysis.measured import kernels_of, measured
 from jaxprof.frozen import frozen
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from jaxprof.hlo.analysis.origin import OpPath
     from jaxprof.session import Run, Session
 
-_DEEPEST: Final = 200
-NO_SCOPE: Final = "no scope"
-NO_OP: Final = "no HLO op"
-NO_LINE: Final = "no line"
+_DEEPEST = 200
+NO_SCOPE = "no scope"
+NO_OP = "no HLO op"
+NO_LINE = "no line"
 """Names of frames without a known scope, HLO op or line, so that nothing is left out."""
-_LEAST_SECONDS: Final = 1e-9
+_LEAST_SECONDS = 1e-9
 """Smallest difference of sums that is shown; less is rounding."""
 
 
@@ -157,10 +157,10 @@ class FlameFrame:
     """Frames directly inside this one, largest first."""
 
 
-ALL: Final = "all"
-PICOSECONDS: Final = 10**12
+ALL = "all"
+PICOSECONDS = 10**12
 """Ticks per second; trace clocks are no finer."""
-BASES: Final = {
+BASES = {
     "measured": "measured self time",
     "sampled": "estimate from samples",
     "least": "estimate: the least time, a lower bound",

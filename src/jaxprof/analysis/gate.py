@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from jaxprof.analysis.difference import FACTS, TIMES, Compared, FigureDifference
 from jaxprof.analysis.run_result import result
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 Program: TypeAlias = "tuple[Session, Run]"
 """A compiled program: a run, with its session."""
-_LIMIT: Final = re.compile(r"\s*(?P<fact>[a-z_]+)\s*(?::\s*(?P<growth>\d+(?:\.\d+)?)\s*%\s*)?")
+_LIMIT = re.compile(r"\s*(?P<fact>[a-z_]+)\s*(?::\s*(?P<growth>\d+(?:\.\d+)?)\s*%\s*)?")
 
 
 @frozen

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.analysis.difference import Difference, environments
 from jaxprof.analysis.run_result import summaries_over_launches
@@ -26,9 +26,9 @@ from jaxprof.session import Run, Session
 from jaxprof.session.log.reader import OUTLINE, read_outline
 from jaxprof.session_names import EXTENSION
 
-PHASES_KEPT: Final = ("run", "trace", "lower", "compile", "first_run")
+PHASES_KEPT = ("run", "trace", "lower", "compile", "first_run")
 """Phases that have a history; the first is the steady call."""
-_LAST_DATE: Final = 253_402_300_799.0
+_LAST_DATE = 253_402_300_799.0
 """Unix time at which the year 9999 ends; a damaged file may hold any number."""
 
 

@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from jaxprof.analysis.difference import Difference
 from jaxprof.analysis.measured import MeasuredKernel
@@ -31,17 +31,17 @@ from jaxprof.hlo.model import Module
 KernelStatus: TypeAlias = Literal["same", "changed", "new", "gone", "outside"]
 """Status of a kernel. `outside` means that a capture has it, but no HLO describes it: its program's HLO has no such
 kernel, or is missing."""
-_PROGRAM: Final = re.compile(r"^(?:pjit|jit|pmap)\([^()]*\)/")
-_MOST_FOLLOWED: Final = 20_000
+_PROGRAM = re.compile(r"^(?:pjit|jit|pmap)\([^()]*\)/")
+_MOST_FOLLOWED = 20_000
 """Largest number of kernels for which the arrays between them are followed."""
-_MOST_COMPARED: Final = 1_000
+_MOST_COMPARED = 1_000
 """Largest number of unpaired kernels of a side whose operations are compared."""
-_ENOUGH: Final = 0.5
+_ENOUGH = 0.5
 """Share of its operations that a kernel must have in common with its partner, or with what it was merged into."""
-_NO_WORK: Final = frozenset({"parameter", "constant", "broadcast", "iota", "tuple", "get-tuple-element", "bitcast"})
+_NO_WORK = frozenset({"parameter", "constant", "broadcast", "iota", "tuple", "get-tuple-element", "bitcast"})
 
 _Key: TypeAlias = Callable[[Kernel], Hashable]
-_ORDER: Final = ("gone", "new", "changed", "same", "outside")
+_ORDER = ("gone", "new", "changed", "same", "outside")
 
 
 KernelChange: TypeAlias = Difference[str | float]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jaxprof.analysis.opener import module_of
 from jaxprof.events import BuffersReported, HeldBuffer, MemoryReported
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from jaxprof.hlo.model import Module
     from jaxprof.hlo.open.stages import ModuleStages
 
-ASSIGNMENT: Final = "buffer assignment"
-SCHEDULE: Final = "schedule"
-TOTALS: Final = "memory analysis"
+ASSIGNMENT = "buffer assignment"
+SCHEDULE = "schedule"
+TOTALS = "memory analysis"
 """XLA reported the sums; buffers, if any, are derived from the HLO."""
-REQUEST: Final = "request"
+REQUEST = "request"
 """Only the requested size is known."""
 
-KINDS: Final = ("argument", "output", "temporary", "constant")
+KINDS = ("argument", "output", "temporary", "constant")
 
 
 @frozen
@@ -114,7 +114,7 @@ def _picture_of(session: Session, run: Run) -> MemoryPicture | None:
 
 
 _SIZE = r"(?P<size>\d{1,30}(?:\.\d{1,30})?)\s*(?P<unit>(?:[KMGTPE]i?)?(?:B|bytes)?)\b"
-_REQUESTS: Final = tuple(
+_REQUESTS = tuple(
     re.compile(text + _SIZE, re.IGNORECASE)
     for text in (
         r"out of memory (?:while )?(?:trying to )?allocat(?:e|ing) ",
@@ -124,7 +124,7 @@ _REQUESTS: Final = tuple(
         r"total \w+ usage >= ",
     )
 )
-_POWERS: Final = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
+_POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 
 
 def asked_bytes(error: str) -> int | None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jaxprof.errors import FileRefusedError, JaxprofError
 from jaxprof.files import open_regular
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from jaxprof.hlo.open.stages import ModuleStages
     from jaxprof.session import Run, Session
 
-_HEAD_BYTES: Final = 256
+_HEAD_BYTES = 256
 _JSON = re.compile(rb"\s*[\[{]\s*[\"\[{]")
-_BINARY_PROFILE: Final = (b"\x1f\x8b", b"\x0a", b"\x12", b"\x1a", b"\x22")
+_BINARY_PROFILE = (b"\x1f\x8b", b"\x0a", b"\x12", b"\x1a", b"\x22")
 """First bytes of gzip, and of the first field of an XSpace: planes, errors, warnings, hosts."""
 
 
@@ -139,8 +139,8 @@ def open_hlo(path: Path, read_profile: Callable[[Path], Session]) -> tuple[list[
     return modules_at(path), None
 
 
-HOW_TO_COMPILE: Final = "Compiled variants have one: jaxprof run NAME --variant jit."
-_IN_PROFILES: Final = "An .xplane.pb holds HLO where enable_hlo_proto was on (the default)."
+HOW_TO_COMPILE = "Compiled variants have one: jaxprof run NAME --variant jit."
+_IN_PROFILES = "An .xplane.pb holds HLO where enable_hlo_proto was on (the default)."
 
 
 def _has_profile(folder: Path) -> bool:

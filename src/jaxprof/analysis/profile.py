@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from statistics import mean, median, quantiles
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jaxprof.analysis.measured import MeasuredKernel, kernels_together, measured
 from jaxprof.errors import JaxprofError
@@ -32,7 +32,7 @@ FOUND_BY: Mapping[str, str] = {
 }
 """What marks the steps, by `StepsMeasured.found_by`."""
 
-_CAUSES: Final = {
+_CAUSES = {
     "compile": "it traced or compiled",
     "copy": "it copied",
     "launch": "it was calling programs",
@@ -41,7 +41,7 @@ _CAUSES: Final = {
     "unknown": "unknown",
 }
 """What the host did, by `IdleCause.cause`."""
-_CAUSE_WORTH: Final = 0.05
+_CAUSE_WORTH = 0.05
 """Share of the idle time below which a cause is not named."""
 
 
@@ -132,7 +132,7 @@ def _device_steps(measured: StepsDevice, found_by: str, count: int, lengths: Seq
     )
 
 
-_MEMORY_OF: Final = 8
+_MEMORY_OF = 8
 """Number of programs whose memory is derived, which requires reading their HLO."""
 
 

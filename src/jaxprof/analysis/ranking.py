@@ -14,7 +14,7 @@ from array import array
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.kernels import Kernel
@@ -32,9 +32,9 @@ BASES = {
     "bytes": "bytes moved (estimate)",
 }
 """Quantities that shares can be computed from, each with its text."""
-_MOST_ESTIMATED: Final = 20_000
+_MOST_ESTIMATED = 20_000
 """Largest number of kernels for which a run is estimated: a screen computes the estimate in its drawing thread."""
-FEW: Final = 5_000
+FEW = 5_000
 """Largest number of kernels whose origins are read at once, in about 0.05 s. A screen reads more than that in a
 thread."""
 
@@ -308,7 +308,7 @@ def _source(ranking: Ranking) -> Callable[[int], str]:
     return lambda number: texts[origins.source(number)]
 
 
-TEXTS: Final[dict[str, Callable[[Ranking], Callable[[int], str]]]] = {
+TEXTS: dict[str, Callable[[Ranking], Callable[[int], str]]] = {
     "name": _name,
     "kind": lambda ranking: lambda number: ranking.kernels[number].kind.casefold(),
     "bound": lambda ranking: ranking.bound,
@@ -366,11 +366,11 @@ def _test(ranking: Ranking, wanted: str, fields: Sequence[str], *, by_origins: b
     return has
 
 
-_ORIGIN_FIELDS: Final[dict[str, Callable[[str, HloSourceLocation | None], str]]] = {
+_ORIGIN_FIELDS: dict[str, Callable[[str, HloSourceLocation | None], str]] = {
     "scope": lambda op_name, source: op_name.casefold(),
     "file": lambda op_name, source: f"{source.file}:{source.line}".casefold() if source is not None else "",
 }
-_FIELDS: Final = ("name", "kind", *_ORIGIN_FIELDS)
+_FIELDS = ("name", "kind", *_ORIGIN_FIELDS)
 
 
 # -- groups -----------------------------------------------------------------------------------------------------------
@@ -444,7 +444,7 @@ def _paths(ranking: Ranking, numbers: Sequence[int], by: str) -> list[tuple[str,
     return [path(place_of(number)) for number in numbers]
 
 
-_PATHS: Final[dict[str, Callable[[str, HloSourceLocation | None], tuple[str, ...]]]] = {
+_PATHS: dict[str, Callable[[str, HloSourceLocation | None], tuple[str, ...]]] = {
     "source": lambda op_name, source: (f"{source.file}:{source.line}" if source is not None else _NOWHERE,),
     "direction": lambda op_name, source: (op_path(op_name).direction or _NEITHER,),
     "scope": lambda op_name, source: scopes_of(op_path(op_name)) or (_UNNAMED,),

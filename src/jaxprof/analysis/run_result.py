@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jaxprof.analysis.speedup import (
     BUSY_SHARE,
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from jaxprof.hlo.analysis.cost import Cost
     from jaxprof.hlo.model import Module
 
-COUNTED: Final = "HLO, loops by their trip counts"
+COUNTED = "HLO, loops by their trip counts"
 """Source of the figures that this module counts."""
-_MOST_NAMED: Final = 3
+_MOST_NAMED = 3
 
 
 @frozen
@@ -62,11 +62,11 @@ class RunCost:
     """Why a figure is unknown or an upper bound; empty if neither applies."""
 
 
-NOTHING_KNOWN: Final = RunCost()
-BEING_COUNTED: Final = "its HLO is being counted"
-_PROMPT_BYTES: Final = 1 << 18
+NOTHING_KNOWN = RunCost()
+BEING_COUNTED = "its HLO is being counted"
+_PROMPT_BYTES = 1 << 18
 _counted: dict[str, RunCost] = {}
-_MOST_KEPT: Final = 1024
+_MOST_KEPT = 1024
 
 
 def run_cost(session: Session, run: Run) -> RunCost:

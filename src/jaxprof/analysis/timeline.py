@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from jaxprof.errors import FileRefusedError, JaxprofError
 from jaxprof.frozen import frozen
@@ -230,22 +230,22 @@ def _fits(open_ends: list[int], start: int, end: int) -> bool:
     return not open_ends or open_ends[-1] >= end
 
 
-KINDS: Final = (
+KINDS = (
     "matmul, conv", "fusion", "reduction", "copies", "collective", "kernel", "programs", "dispatch", "waiting", "host",
     "counters", "busy",
 )  # fmt: skip
 """Every kind, as the legend names it, in its order."""
-COUNTER: Final = "counters"
+COUNTER = "counters"
 """Kind of a lane that shows a quantity over time."""
-BUSY: Final = "busy"
+BUSY = "busy"
 """Kind of a lane that shows when anything ran on a device."""
-DEVICE_LANES: Final = frozenset({"modules", "steps", "stream", "ops", "thread", "async", BUSY})
-COUNTED_LANES: Final = frozenset({"stream", "ops", "thread"})
+DEVICE_LANES = frozenset({"modules", "steps", "stream", "ops", "thread", "async", BUSY})
+COUNTED_LANES = frozenset({"stream", "ops", "thread"})
 """Kinds of lanes that hold each kernel once; executions of programs and steps hold them again."""
-WORK_LANES: Final = COUNTED_LANES | {"async"}
+WORK_LANES = COUNTED_LANES | {"async"}
 """Kinds of lanes in which a device works, as its busy time counts it: kernels, collectives and copies."""
 
-_DEVICE: Final = (
+_DEVICE = (
     ("collective", r"all[-_ ]?(reduce|gather|to[-_ ]?all)|reduce[-_]?scatter|collective|[nr]ccl|permute|"
      r"\bp(sum|max|min)\b|\bsend|\brecv"),
     ("matmul, conv", r"gemm|matmul|\bdot|_dot|conv(olution|[-_.\d]|$)|attention|cublas|cutlass|cudnn|xmma|fft|"
@@ -255,7 +255,7 @@ _DEVICE: Final = (
     ("copies", r"copy|transpose|transfer|mem(cpy|set)|broadcast|slice|concat|\bpad|infeed|outfeed|gather|update|"
      r"bitcast"),
 )  # fmt: skip
-_HOST: Final = (
+_HOST = (
     ("waiting", r"wait|block_?until|await|sleep|idle|synchroni"),
     ("copies", r"transfer|memcpy|copy|BufferFromHost|ToLiteral|device_put"),
     ("dispatch", r"execut|launch|dispatch|enqueue|pjit|PjRt|graph"),

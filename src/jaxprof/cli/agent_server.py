@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 import anyio
 from anyio.abc import ByteReceiveStream, Process
@@ -30,15 +30,15 @@ from jaxprof.text import json_text
 from jaxprof.version import __version__
 from jaxprof.workloads import is_workload
 
-MOST_CHARACTERS: Final = 24_000
+MOST_CHARACTERS = 24_000
 """Longest answer, in characters: some 7 000 tokens."""
-_FEWER: Final = (50, 20, 8, 3, 1)
+_FEWER = (50, 20, 8, 3, 1)
 """Numbers of rows of each list, which are tried in turn until the answer is short enough."""
-_MOST_READ: Final = 16 << 20
+_MOST_READ = 16 << 20
 """Most bytes that are read of a command's answer."""
-_MOST_OF_ERROR: Final = 2000
-_READ_SECONDS: Final = 120.0
-_COMPILE_SECONDS: Final = 600.0
+_MOST_OF_ERROR = 2000
+_READ_SECONDS = 120.0
+_COMPILE_SECONDS = 600.0
 
 
 async def answer_of_command(
@@ -119,7 +119,7 @@ async def _read(process: Process, stream: ByteReceiveStream, output: dict[str, b
     output[name] = bytes(taken)
 
 
-_RUNS: Final = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=True)
+_RUNS = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=True)
 
 Session = Annotated[
     str, Field(description="A path (of a job: its folder), the name of a kept session or part of it, or `last`")
@@ -273,7 +273,7 @@ def _hlo(*, allow_run: bool) -> Any:
     return hlo
 
 
-_TARGET: Final = Field(description="A workload, or FILE.py:function")
+_TARGET = Field(description="A workload, or FILE.py:function")
 
 
 async def run(

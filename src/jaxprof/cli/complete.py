@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Final
 
 from click.shell_completion import CompletionItem
 
-_INERT: Final = re.compile(r"[\w@%+=:,./][\w@%+=:,./-]*")
+_INERT = re.compile(r"[\w@%+=:,./][\w@%+=:,./-]*")
 """Words that no shell reads as anything but a word, and no command as an option."""
 
 

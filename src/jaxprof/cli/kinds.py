@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from jaxprof.cli.options import VIEWS
 from jaxprof.facts import Fact, Facts, json_schema
@@ -84,9 +84,9 @@ def _config_facts() -> Facts[Any]:
     )  # fmt: skip
 
 
-_FOLDER: Final[Fact[Any]] = Fact("folder", TEXT, "Where they are")
-_UNREADABLE: Final[Fact[Any]] = Fact("notices", LIST, "What could not be read")
-KINDS: Final[Mapping[str, Callable[[], Facts[Any]]]] = {
+_FOLDER: Fact[Any] = Fact("folder", TEXT, "Where they are")
+_UNREADABLE: Fact[Any] = Fact("notices", LIST, "What could not be read")
+KINDS: Mapping[str, Callable[[], Facts[Any]]] = {
     "ab": lambda: (Fact("session", TEXT, "Where the comparison is kept"), *_facts("report.comparison", "AB")),
     "catalogue": lambda: (Fact("findings", ROWS, "Every code", inside=_facts("report.explain", "ENTRY")[:3]),),
     "comparison": _list("comparisons", "One for each session after the first", "report.comparison", "DIFFERENCE"),
@@ -112,17 +112,17 @@ KINDS: Final[Mapping[str, Callable[[], Facts[Any]]]] = {
     **dict.fromkeys(("workload", "workloads"), _list("workloads", "What can be run", "facts.listed", "WORKLOAD")),
 }  # fmt: skip
 """Kind of answer → function that imports and returns the facts of its `data`."""
-_ERROR: Final[Facts[Any]] = (
+_ERROR: Facts[Any] = (
     Fact("code", TEXT, "usage, missing_file, file_refused, not_hlo, storage, worker, does_not_fit, interrupted, ..."),
     Fact("message", TEXT, "Why there is no answer"),
     Fact("hint", TEXT, "What to do"),
 )
-_COUNTS: Final = {
+_COUNTS = {
     "type": "object",
     "additionalProperties": {"type": "integer"},
     "description": "What was left out of data: path of a key, and how many rows of it",
 }
-_NEXT: Final = {"type": "array", "items": {"type": "string"}, "description": "Commands that say more"}
+_NEXT = {"type": "array", "items": {"type": "string"}, "description": "Commands that say more"}
 
 
 def answer_schema(kind: str) -> dict[str, Any]:

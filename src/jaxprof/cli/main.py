@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from itertools import pairwise, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -60,7 +60,7 @@ GROUPS = {
 COMMANDS = {name: "open_" if name == "open" else name for group in GROUPS.values() for name in group}
 """Command name → its module under `commands`, which has a click command called `command`."""
 
-FORMER: Final = {
+FORMER = {
     "ab": "compare",
     "attach": "open --seconds 2",
     "baseline": "gate",

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -278,7 +278,7 @@ def refuse_without(needed: str, names: Sequence[str]) -> None:
         refuse(names, f"has no effect without {_option(needed)}", f"Add {_option(needed)}, or leave it out.")
 
 
-VIEWS: Final = {
+VIEWS = {
     "kernels": "The measured kernels alone.",
     "compile": "Where the compile time went: XLA's phases and passes.",
     "steps": "Where the time of each step went.",

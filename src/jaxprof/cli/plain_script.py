@@ -13,7 +13,7 @@ import sys
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
@@ -131,7 +131,7 @@ def note(text: str) -> None:
     output.note(f"{_NAME}{shorten(text, 2000)}")
 
 
-_NOT_PASSED_AS_OPTIONS: Final = ("target", "arguments", "processes", "oversubscribe", "out", "force", "plain", "form")
+_NOT_PASSED_AS_OPTIONS = ("target", "arguments", "processes", "oversubscribe", "out", "force", "plain", "form")
 """Parameters that are not passed to the processes as options, or not as they were given."""
 
 

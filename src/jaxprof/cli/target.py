@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_PATIENCE_SECONDS: Final = 2.0
-_WITH_RUN: Final = re.compile(r"(.+\.jaxprof(?:\.d)?)(:[^/:]+)")
+_PATIENCE_SECONDS = 2.0
+_WITH_RUN = re.compile(r"(.+\.jaxprof(?:\.d)?)(:[^/:]+)")
 """A session and a run of it: `gs://bucket/a.jaxprof:r1`."""
 _fetched_paths: dict[str, Path] = {}
 

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from jaxprof.light_dataclass import field, frozen
 
@@ -166,10 +166,10 @@ class Heartbeat(Event):
     `run` is the run that the engine works on; empty while the engine waits for its client."""
 
 
-TEXT_CHARACTERS: Final = 64 * 1024
+TEXT_CHARACTERS = 64 * 1024
 """Limit for a text in an event, applied by the sender: a reader leaves out a line that is too long for it, and with the
 last event of a run it would lose the run's end. Texts that must be complete go in chunks (`session.texts`)."""
-_CHUNK: Final = "text_chunk"
+_CHUNK = "text_chunk"
 
 
 @frozen(kw_only=True)
@@ -237,7 +237,7 @@ def fields_of(row: object) -> dict[str, Any]:
     return values
 
 
-_ENCODER: Final = json.JSONEncoder(default=fields_of, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+_ENCODER = json.JSONEncoder(default=fields_of, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
 _layouts: dict[type[Any], tuple[tuple[str, bool], ...]] = {}
 """Fields of a class, and whether those of their values take their place. A program waits for its events, and
 `dataclasses.fields` is half of what the encoding of one takes."""

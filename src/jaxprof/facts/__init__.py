@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from jaxprof.facts.units import OBJECT, TEXT, Unit, plain
 from jaxprof.light_dataclass import frozen
@@ -274,11 +274,11 @@ def _schema_of(fact: Fact[Any]) -> dict[str, Any]:
     return schema | {"description": fact.meaning}
 
 
-SENTENCE: Final[Facts[Any]] = (
+SENTENCE: Facts[Any] = (
     Fact("code", TEXT, "What kind it is, as the documents list them"),
     Fact("message", TEXT, "The sentence, with its figures"),
     Fact("advice", TEXT, "What to do about it"),
 )
 """Facts of every finding and every warning."""
-RUN: Final[Fact[Any]] = Fact("run", TEXT, "Id of the run, unique within its session: r2", "run.id")
+RUN: Fact[Any] = Fact("run", TEXT, "Id of the run, unique within its session: r2", "run.id")
 """Fact of rows that belong to a run."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from jaxprof.facts import RUN, Encoded, Fact, Facts, Part, Relation, Repeated, SessionFile, columns, within
 from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, NUMBERS, SECONDS, SHARE, TEXT, TRUTH
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jaxprof.events import CopyTimes, PassTimes, StepTimes, TrustCheck
     from jaxprof.session import Run
 
-STEPS: Final[Facts[StepTimes]] = (
+STEPS: Facts[StepTimes] = (
     Fact("name", TEXT, "Name of the step", title="step"),
     Fact("device", TEXT, "gpu:0, cpu:0", title="device"),
     Fact("start_seconds", SECONDS, "When it began, on the profile's clock"),
@@ -39,7 +39,7 @@ def _quartiles_text(quartiles: tuple[float, float] | None) -> str:
     return UNKNOWN if quartiles is None else f"{seconds(quartiles[0])} - {seconds(quartiles[1])}"
 
 
-DEVICE_STEPS: Final[Facts[DeviceSteps]] = (
+DEVICE_STEPS: Facts[DeviceSteps] = (
     Fact("device", TEXT, "gpu:0, cpu:0", title="device"),
     Fact("found_by", TEXT, "annotation, modules or whole"),
     Fact("count", COUNT, "Steps"),
@@ -56,7 +56,7 @@ DEVICE_STEPS: Final[Facts[DeviceSteps]] = (
     Fact("idle_share", SHARE, "Idle share of it", title="idle"),
 )
 """Facts of all steps of a device: how they were found, their spread, and how idle the device was."""
-COPIES: Final[Facts[CopyTimes]] = (
+COPIES: Facts[CopyTimes] = (
     Fact("direction", TEXT, "host to device, device to host, device to device, peer to peer, fill, ..."),
     Fact("device", TEXT, "gpu:0, cpu:0"),
     Fact("count", COUNT, "How many copies"),
@@ -81,7 +81,7 @@ def trust_rows(run: Run) -> list[CaptureCheck]:
     return [CaptureCheck(kind, check) for kind, event in run.trust.items() for check in event.rows]
 
 
-TRUST: Final[Facts[CaptureCheck]] = (
+TRUST: Facts[CaptureCheck] = (
     Fact("kind", TEXT, "Kind of the capture"),
     *within(
         "check",
@@ -118,7 +118,7 @@ def pass_rows(tree: PassTimes) -> Iterator[PassRow]:
     return walk(tree, tree.name, 0)
 
 
-PASSES: Final[Facts[PassRow]] = (
+PASSES: Facts[PassRow] = (
     Fact("path", TEXT, "The names on the way to it, with / between them"),
     Fact("depth", INDEX, "0 for the whole compilation"),
     *within("node", (
@@ -198,7 +198,7 @@ def _lane_part(run: Run, timeline: Timeline, lane: TimelineLane) -> Part:
     }
 
 
-RELATIONS: Final = (
+RELATIONS = (
     Relation(
         "intervals",
         "The timeline: a row for each interval of each lane; lanes overlap, and a loop holds what runs in it",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
 
 from jaxprof.analysis.explain.model import command, program_verified, run_verified
 from jaxprof.analysis.explain.runs import measured_longer, warned
@@ -59,7 +58,7 @@ def _place(row: _Row) -> str | None:
     return text_of(row.finding.where) or ", ".join(row.finding.kernels) or None
 
 
-FINDINGS: Final = Relation(
+FINDINGS = Relation(
     "findings",
     "What is worth changing: findings about programs and HLO, and warnings about measurements",
     (

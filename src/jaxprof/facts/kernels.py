@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from jaxprof.facts import RUN, Fact, Facts, Relation, columns, within
 from jaxprof.facts.units import (
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from jaxprof.hlo.analysis.origin import HloSourceLocation
     from jaxprof.session import Run, Session
 
-LEAST_SHARE: Final = 0.0001
+LEAST_SHARE = 0.0001
 """Smallest share that is shown as a figure; a smaller one is shown as less than this."""
 
 
@@ -51,8 +51,8 @@ def places_text(places: Sequence[HloSourceLocation]) -> str:
     return " ".join(words) or UNKNOWN
 
 
-NAME: Final[Fact[Any]] = Fact("name", TEXT, "Name of the HLO instruction")
-KERNEL: Final[Facts[Kernel]] = (
+NAME: Fact[Any] = Fact("name", TEXT, "Name of the HLO instruction")
+KERNEL: Facts[Kernel] = (
     Fact("kind", TEXT, "loop fusion, GEMM, all-reduce, ..."),
     Fact("opcode", TEXT, "The HLO operation"),
     Fact("instructions", COUNT, "Instructions inside"),
@@ -74,14 +74,14 @@ KERNEL: Final[Facts[Kernel]] = (
     Fact("computation", TEXT, "Its computation: the entry, a loop's body, a branch"),
 )  # fmt: skip
 """Facts of a kernel from HLO, except its name."""
-RANKED: Final[Facts[Ranked]] = (
+RANKED: Facts[Ranked] = (
     *within("kernel", KERNEL),
     Fact("bound", TEXT, "What limits it on its device: memory, compute, links"),
     Fact("least_seconds", SECONDS, "Least time of one execution by the device's ceilings: a lower bound",
          "least_once"),
 )  # fmt: skip
 """Facts of a kernel from HLO on a device, except its name."""
-_LAUNCH: Final[Facts[Any]] = (
+_LAUNCH: Facts[Any] = (
     Fact("grid", NUMBERS, "Blocks of the launch, x, y, z"),
     Fact("block", NUMBERS, "Threads of a block, x, y, z"),
     Fact("registers", COUNT, "Registers of a thread"),
@@ -91,7 +91,7 @@ _LAUNCH: Final[Facts[Any]] = (
     Fact("group_bytes", BYTES, "Group memory (AMD)"),
     Fact("occupancy", SHARE, "Share of the threads that can be resident, in 0..1"),
 )
-MEASURED: Final[Facts[MeasuredKernel]] = (
+MEASURED: Facts[MeasuredKernel] = (
     Fact("module", TEXT, "Name of the module in the capture"),
     Fact("devices", LIST, "The devices that ran it"),
     Fact("executions", COUNT, "Executions in the capture, on all devices", "count", "times"),
@@ -161,15 +161,15 @@ def _hlo_kernels(session: Session, run: Run) -> Iterable[Ranked]:
     return (ceilings.row(number, kernel) for number, kernel in enumerate(kernels))
 
 
-_OF_HLO: Final[Facts[KernelRow]] = (
+_OF_HLO: Facts[KernelRow] = (
     NAME,
     *within("static", (Fact("number", INDEX, "Its place in the order of execution, from 0"), *RANKED)),
 )
-KERNEL_OF_RUN: Final[Facts[KernelRow]] = (
+KERNEL_OF_RUN: Facts[KernelRow] = (
     *_OF_HLO,
     Fact("measured", OBJECT, "What a capture measured of it; null if it was not seen", inside=MEASURED),
 )
-KERNELS: Final = Relation(
+KERNELS = Relation(
     "kernels",
     "The kernels of each run: those of its HLO, with what a capture measured of them, then those only a capture has",
     (RUN, *columns((*_OF_HLO, *within("measured", MEASURED)))),

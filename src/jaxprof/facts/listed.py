@@ -3,7 +3,7 @@ others published, and the roll-ups of a job."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from jaxprof.facts import Fact, Facts
 from jaxprof.facts.units import (
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jaxprof.session.log import Entry
     from jaxprof.workloads.model import WorkloadInfo
 
-ENTRY: Final[Facts[Entry]] = (
+ENTRY: Facts[Entry] = (
     Fact("name", TEXT, "Its name, as commands take it", title="session", widest=34),
     Fact("path", TEXT, "Its file", lambda entry: str(entry.path)),
     Fact("size_bytes", BYTES, "Size on disk", title="size"),
@@ -61,7 +61,7 @@ ENTRY: Final[Facts[Entry]] = (
     )),
 )  # fmt: skip
 """The facts of a session, or of a job, in the list of those that are kept."""
-PUBLISHED: Final[Facts[Any]] = (
+PUBLISHED: Facts[Any] = (
     Fact("variant", TEXT, "numpy, jax, jit, or another name"),
     Fact("phase", TEXT, "The phase that it corresponds to"),
     Fact("seconds", SECONDS, "The time; null where text has the source's own words"),
@@ -72,7 +72,7 @@ PUBLISHED: Final[Facts[Any]] = (
     Fact("caveat", TEXT, "Why the comparison is not like for like"),
     Fact("text", TEXT, "The source's own words"),
 )
-WORKLOAD: Final[Facts[WorkloadInfo]] = (
+WORKLOAD: Facts[WorkloadInfo] = (
     Fact("name", TEXT, "Its name", title="name"),
     Fact("title", TEXT, "What it computes, in a line", title="computes", widest=44),
     Fact("description", TEXT, "What it is"),
@@ -99,7 +99,7 @@ WORKLOAD: Final[Facts[WorkloadInfo]] = (
     Fact("origin", TEXT, "built in, or the target"),
     Fact("inputs_from", TEXT, "Where the inputs come from"),
 )  # fmt: skip
-ROLL_UP: Final[Facts[Any]] = (
+ROLL_UP: Facts[Any] = (
     Fact("process", INDEX, "Index of the process in its job"),
     Fact("session", TEXT, "Name of its session's file"),
     Fact("rollup_bytes", BYTES, "Size of its roll-up; null if there is none", "bytes"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from jaxprof.facts import RUN, Fact, Facts, Relation, SessionFile, column, columns, within
 from jaxprof.facts.units import BYTES, COUNT, INDEX, NUMBER_BY_NAME, NUMBERS, OBJECT, ROWS, TEXT, TRUTH
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jaxprof.hlo.analysis.liveness import Liveness, LiveValue, SchedulePoint
     from jaxprof.session import Run
 
-_LIVE_IN_JSON: Final = 512
+_LIVE_IN_JSON = 512
 
 
 def place(value: LiveValue | SchedulePoint) -> str | None:
@@ -24,12 +24,12 @@ def place(value: LiveValue | SchedulePoint) -> str | None:
     return f"{PurePath(value.file).name}:{value.line}" if value.file else None
 
 
-_SOURCE: Final[Facts[Any]] = (
+_SOURCE: Facts[Any] = (
     Fact("op_name", TEXT, "JAX's path", title="op", widest=40),
     Fact("file", TEXT, "File of the source line"),
     Fact("line", INDEX, "Line of the source", lambda value: value.line if value.file else None),
 )
-_VALUE: Final[Facts[Any]] = (
+_VALUE: Facts[Any] = (
     Fact("bytes", BYTES, "Size of the buffer", title="bytes"),
     Fact("kind", TEXT, "argument, output, temporary, constant", title="kind"),
     Fact("instruction", TEXT, "The HLO instruction that makes it", title="instruction", widest=40),
@@ -37,9 +37,9 @@ _VALUE: Final[Facts[Any]] = (
     *_SOURCE,
     column("source", place, widest=40),
 )
-ALIVE: Final[Facts[LiveValue]] = _VALUE
+ALIVE: Facts[LiveValue] = _VALUE
 """Facts of a value that is alive at a point of the schedule."""
-BUFFERS: Final[Facts[LiveValue]] = (
+BUFFERS: Facts[LiveValue] = (
     *_VALUE,
     Fact("at_peak", TRUTH, "Whether it is alive at the peak", title="at peak"),
     Fact("shared_with", COUNT, "Other values that use the same memory at other times"),
@@ -51,7 +51,7 @@ def _at_peak(key: str) -> Callable[[Liveness], Any]:
     return lambda schedule: getattr(schedule.points[schedule.peak_at], key)
 
 
-_PEAK: Final[Facts[Liveness]] = (
+_PEAK: Facts[Liveness] = (
     Fact("instruction", TEXT, "The HLO instruction", _at_peak("instruction")),
     Fact("position", INDEX, "Its place in the order of the entry, from 0", _at_peak("position")),
     Fact("of", COUNT, "Instructions of the entry", "length"),
@@ -60,7 +60,7 @@ _PEAK: Final[Facts[Liveness]] = (
     Fact("alive", ROWS, "What is alive there, the largest first: an estimate",
          lambda schedule: schedule.alive(schedule.peak_at), inside=ALIVE),
 )  # fmt: skip
-MEMORY: Final[Facts[MemoryPicture]] = (
+MEMORY: Facts[MemoryPicture] = (
     Fact("source", TEXT, "Where the peak comes from: buffer assignment, memory analysis (sums), schedule, request"),
     Fact("peak_bytes", BYTES, "The peak memory: what XLA planned that the program holds"),
     Fact("parts", NUMBER_BY_NAME, "Parts of the peak: argument, output, temporary, constant"),
@@ -89,7 +89,7 @@ def _buffers(file: SessionFile) -> Iterator[_BufferRow]:
             yield from (_BufferRow(run, picture, buffer) for buffer in picture.buffers)
 
 
-RELATION: Final = Relation(
+RELATION = Relation(
     "memory",
     "The buffers of each compiled program, the largest first; its totals are in runs",
     (

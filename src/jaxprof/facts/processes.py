@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from jaxprof.analysis.jobs.figures import LoopFigures, ProcessFigures, process_figures
 from jaxprof.analysis.jobs.step_grid import LoopTrace, loop_trace
@@ -18,7 +18,7 @@ from jaxprof.session.log.state import with_urls
 if TYPE_CHECKING:
     from jaxprof.analysis.arrivals import CollectiveEvents
 
-_PARTS: Final = {
+_PARTS = {
     DEVICE: "The device computes, or the process waits in a collective",
     DATA: "Making or fetching the input",
     HOST: "Other Python on the host",
@@ -29,7 +29,7 @@ _PARTS: Final = {
 """Parts of the time of a loop, with their meanings, in the order in which they are shown."""
 
 
-PART_SECONDS: Final[dict[str, Fact[Any]]] = {
+PART_SECONDS: dict[str, Fact[Any]] = {
     part: Fact(f"{part_key(part)}_seconds", SECONDS, meaning) for part, meaning in _PARTS.items()
 }
 """Facts with the time of each part of a loop, by part. Tables with other rows have these facts, too."""
@@ -91,7 +91,7 @@ def _step_total(file: ProcessFile, attribute: str) -> Any:
     return getattr(trace, attribute).sum().item() if trace is not None and len(trace.counts) else None
 
 
-FIGURES: Final[Facts[ProcessFigures]] = (
+FIGURES: Facts[ProcessFigures] = (
     Fact("process", INDEX, "Index of the process in its job", "index", "process"),
     Fact("host", TEXT, "Name of its machine", title="host"),
     Fact(
@@ -133,7 +133,7 @@ FIGURES: Final[Facts[ProcessFigures]] = (
 )  # fmt: skip
 """Facts of a process in the text, JSON and CSV of a job."""
 
-_RECORDED: Final[Facts[ProcessFile]] = (
+_RECORDED: Facts[ProcessFile] = (
     Fact("session_id", TEXT, "Identity of the session", "session.header.session"),
     Fact("job", TEXT, "Id of the job, from its launcher", "session.header.job"),
     Fact("process_count", COUNT, "Processes of the job, as its launcher reports it",
@@ -158,7 +158,7 @@ def _rows(file: SessionFile) -> Iterator[ProcessFile]:
         yield ProcessFile(file.path, file.session, file.notices, file.session.process_index or 0)
 
 
-PROCESSES: Final = Relation(
+PROCESSES = Relation(
     "processes",
     "A row for each process of a job, and for each other session with a recorded program",
     (*within("figures", FIGURES), *_RECORDED),

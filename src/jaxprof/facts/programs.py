@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.result import ProgramResult
@@ -30,9 +30,9 @@ from jaxprof.finding import Finding
 from jaxprof.light_dataclass import frozen
 from jaxprof.session import Run
 
-LINES_KEPT: Final = 100
+LINES_KEPT = 100
 """Most source lines in the JSON, those that took most time."""
-COUNTS_KEPT: Final = 200
+COUNTS_KEPT = 200
 """Most counts of the live arrays in the JSON; of more, evenly spaced ones."""
 
 
@@ -86,11 +86,11 @@ def share(row: ProgramRow) -> float | None:
     return row.program.of_wall(row.item.seconds)
 
 
-_ARRAY: Final[Facts[Any]] = (
+_ARRAY: Facts[Any] = (
     Fact("type", TEXT, "Its dtype and shape, f32[4]"),
     Fact("bytes", BYTES, "Its size"),
 )
-_ARGUMENT: Final[Facts[Any]] = (
+_ARGUMENT: Facts[Any] = (
     Fact("name", TEXT, "Its name"),
     Fact("type", TEXT, "Its dtype and shape, or a static value"),
     optional("static", TRUTH, "It is a static argument"),
@@ -101,7 +101,7 @@ _ARGUMENT: Final[Facts[Any]] = (
     optional("replaced", TRUTH, "Only the first call passes it from NumPy: params = step(params)"),
     optional("zero_copy", TRUTH, "A CPU uses the NumPy array in place"),
 )
-COMPILES: Final[tuple[ProgramFact, ...]] = (
+COMPILES: tuple[ProgramFact, ...] = (
     _of_item("function", TEXT, "JAX's name of the compiled function"),
     _location("called_from", "file:line of the call that compiled it"),
     Fact("called_in", TEXT, "The function that the line is in", lambda row: row.item.called_from.function),
@@ -135,7 +135,7 @@ COMPILES: Final[tuple[ProgramFact, ...]] = (
     _of_item("library", TRUTH, "Whether it is defined in a library"),
     _of_item("count", COUNT, "Compilations in this row; more than 1 in a long ledger"),
 )  # fmt: skip
-OF_FINDING: Final[Facts[Finding]] = (
+OF_FINDING: Facts[Finding] = (
     Fact("seconds", SECONDS, "What it cost in this run; no second is in two findings of a program"),
     Fact("low_seconds", SECONDS, "Lower bound of the 95 % interval of seconds; null if exact or of unknown error",
          "low"),
@@ -145,26 +145,26 @@ OF_FINDING: Final[Facts[Finding]] = (
     Fact("others", LIST, "More lines with the same finding", lambda finding: [other.text for other in finding.others]),
 )  # fmt: skip
 """Facts of every finding beside its sentence and its place."""
-FINDINGS: Final[tuple[ProgramFact, ...]] = (
+FINDINGS: tuple[ProgramFact, ...] = (
     *within("item", SENTENCE),
     _location("place", "file:line to change", "where"),
     *within("item", OF_FINDING),
     _of_item("estimate", TRUTH, "Whether seconds is an estimate"),
 )
-TRANSFERS: Final[tuple[ProgramFact, ...]] = (
+TRANSFERS: tuple[ProgramFact, ...] = (
     _of_item("direction", TEXT, "host_to_device, device_to_host"),
     _of_item("count", COUNT, "Samples of the stack in which such a copy was seen"),
     _of_item("seconds", SECONDS, "Time of all of these copies: an estimate"),
     _location("place", "file:line", "where"),
 )
-TIMELINE: Final[tuple[ProgramFact, ...]] = (
+TIMELINE: tuple[ProgramFact, ...] = (
     _of_item("state", TEXT,
          "import, data, trace, lower, compile, transfer, device_busy, host_busy, waiting, stopped, not_seen"),
     _of_item("seconds", SECONDS, "Time in that state"),
     Fact("share", SHARE, "Share of the wall time, in 0..1", share),
     _of_item("exact", TRUTH, "Whether JAX announced it; else it is an estimate from samples"),
 )  # fmt: skip
-LINES: Final[tuple[ProgramFact, ...]] = (
+LINES: tuple[ProgramFact, ...] = (
     _location("place", "file:line"),
     Fact("function", TEXT, "The function that the line is in", "item.place.function", "in", widest=18),
     _of_item("state", TEXT, "data, trace, lower, compile, transfer, device_busy, host_busy, waiting"),
@@ -189,7 +189,7 @@ def _relation(
     return Relation(name, meaning, (RUN, *columns(facts)), rows)
 
 
-VIEWS: Final = {"compiles": COMPILES, "findings": FINDINGS, "transfers": TRANSFERS, "timeline": TIMELINE}
+VIEWS = {"compiles": COMPILES, "findings": FINDINGS, "transfers": TRANSFERS, "timeline": TIMELINE}
 """Facts of the items of a program that can be printed alone, by the attribute with the items."""
 
 
@@ -198,8 +198,8 @@ def _rows(key: str, meaning: str, facts: tuple[ProgramFact, ...], most: int | No
     return Fact(key, ROWS, meaning, lambda program: rows_of(program, getattr(program, key)[slice(most)]), inside=facts)
 
 
-_WHERE: Final[Fact[Any]] = Fact("place", TEXT, "file:line of its first line", lambda loop: text_of(loop.where))
-_LOOP: Final[Facts[Any]] = (
+_WHERE: Fact[Any] = Fact("place", TEXT, "file:line of its first line", lambda loop: text_of(loop.where))
+_LOOP: Facts[Any] = (
     _WHERE,
     Fact("count", COUNT, "Steps"),
     Fact("seconds", SECONDS, "Time in the loop"),
@@ -207,13 +207,13 @@ _LOOP: Final[Facts[Any]] = (
     Fact("median_seconds", SECONDS, "Median step"),
     Fact("jitter", NUMBER, "Median absolute deviation over the median of the steps"),
 )
-_STAGE: Final[Facts[Any]] = (
+_STAGE: Facts[Any] = (
     Fact("count", COUNT, "How often it happened"),
     Fact("minimum_seconds", SECONDS, "The shortest", "minimum"),
     Fact("median_seconds", SECONDS, "The median", "median"),
     Fact("maximum_seconds", SECONDS, "The longest", "maximum"),
 )
-_FUNCTION: Final[Facts[Any]] = (
+_FUNCTION: Facts[Any] = (
     Fact("function", TEXT, "JAX's name of the compiled function"),
     Fact("called_from", TEXT, "file:line of the call that compiled it", lambda function: text_of(function.called_from)),
     Fact("defined_at", TEXT, "file:line of its definition", lambda function: text_of(function.defined_at)),
@@ -230,7 +230,7 @@ _FUNCTION: Final[Facts[Any]] = (
     Fact("op_by_op", TRUTH, "Whether it is a single operation, outside any jit"),
     Fact("library", TRUTH, "Whether it is defined in a library"),
 )  # fmt: skip
-_VERDICT: Final[Facts[ProgramResult]] = (
+_VERDICT: Facts[ProgramResult] = (
     *within("verdict", (
         Fact("kind", TEXT, "device-bound, data-bound, and so on, or idle; null if unknown"),
         Fact("share", SHARE, "Share of the loop that it accounts for; if idle, of the program's time"),
@@ -255,7 +255,7 @@ def _counts(arrays: Any) -> list[tuple[float, int, int]]:
     return [*arrays.counts[:-1:stride], arrays.counts[-1]]
 
 
-PROGRAM: Final[Facts[ProgramResult]] = (
+PROGRAM: Facts[ProgramResult] = (
     Fact("argv", LIST, "The program's sys.argv"),
     Fact("how", TEXT, "script, module, record or cell"),
     Fact("directory", TEXT, "The working folder"),
@@ -304,7 +304,7 @@ PROGRAM: Final[Facts[ProgramResult]] = (
     Fact("own_seconds", SECONDS, "CPU time of the recording itself"),
     Fact("notes", ROWS, "What was not seen, and why", inside=SENTENCE[:2]),
 )  # fmt: skip
-ASKED: Final[Facts[Any]] = (
+ASKED: Facts[Any] = (
     Fact("name", TEXT, "Its name"),
     Fact("run", TEXT, "Id of the run that measured it"),
     Fact("status", TEXT, "ok, failed, not_measured, pending"),
@@ -312,7 +312,7 @@ ASKED: Final[Facts[Any]] = (
     Fact("advice", TEXT, "What to do about that"),
 )
 """Facts of the function of the program that `--function` names."""
-RELATIONS: Final = (
+RELATIONS = (
     _relation(
         "compiles",
         "The compile ledger of recorded programs: a row for each compilation, with the reason",

@@ -6,7 +6,7 @@ The phases of a program are the sums over all its compilations, and its warnings
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jaxprof.analysis.memory import peak_memory
 from jaxprof.analysis.run_result import RunResult, results
@@ -103,8 +103,8 @@ def _wall_seconds(row: RunRow) -> float | None:
     return closed.wall_seconds if closed is not None else None
 
 
-_ALL: Final = "; of a program all its compilations together"
-RUNS: Final = Relation(
+_ALL = "; of a program all its compilations together"
+RUNS = Relation(
     "runs",
     "A row for each run: one variant of a workload on one device, or a recorded program",
     (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.events import DeviceReading, EnvironmentRead
 from jaxprof.events.base import session_state, with_failures
@@ -40,7 +40,7 @@ def _environment(name: str) -> Callable[[SessionFile], Any]:
     return lambda file: at(name)(environment(file.session))
 
 
-SESSIONS: Final = Relation(
+SESSIONS = Relation(
     "sessions",
     "The sessions themselves, a row each",
     (
@@ -88,7 +88,7 @@ def _phases(file: SessionFile) -> Iterator[_PhaseRow]:
                 yield _PhaseRow(run, number, phase)
 
 
-PHASES: Final = Relation(
+PHASES = Relation(
     "phases",
     "The phases of a run in each of its launches: import, backend_init, warm_up, trace, lower, compile, transfer_in, "
     "first_run, run, transfer_out",
@@ -127,7 +127,7 @@ def _samples(file: SessionFile) -> Iterator[Part]:
             }
 
 
-SAMPLES: Final = Relation(
+SAMPLES = Relation(
     "samples",
     "The raw times, a row for each sample",
     (
@@ -155,7 +155,7 @@ def _readings(file: SessionFile) -> Iterator[_ReadingRow]:
         yield _ReadingRow(reading.monotonic_seconds - zero, reading)
 
 
-READING: Final[Facts[DeviceReading]] = (
+READING: Facts[DeviceReading] = (
     Fact("utilisation", SHARE, "Share of the time in which it was busy, in 0..1"),
     Fact("memory_used_bytes", BYTES, "Memory in use"),
     Fact("memory_limit_bytes", BYTES, "Memory that there is"),
@@ -166,7 +166,7 @@ READING: Final[Facts[DeviceReading]] = (
     Fact("throttle_reasons", LIST, "Why it is throttled, as a JSON list"),
 )
 """Facts of a live reading of a device."""
-READINGS: Final = Relation(
+READINGS = Relation(
     "readings",
     "Live readings of the devices while the session was recorded",
     (

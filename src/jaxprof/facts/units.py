@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from jaxprof.light_dataclass import frozen
 from jaxprof.units import UNKNOWN, bytes_, integer, percent, ratio, scaled, seconds
@@ -39,37 +39,37 @@ class Unit:
     """Whether the unit is an object whose keys are data."""
 
 
-TEXT: Final = Unit("VARCHAR", "string")
-LIST: Final = Unit("VARCHAR", "array", items="string")
+TEXT = Unit("VARCHAR", "string")
+LIST = Unit("VARCHAR", "array", items="string")
 """A list of texts. In SQL, arrays and objects are JSON."""
-NUMBERS: Final = replace(LIST, items="number")
-ROWS: Final = replace(LIST, items="object")
+NUMBERS = replace(LIST, items="number")
+ROWS = replace(LIST, items="object")
 """A list of objects, whose facts are those inside the fact."""
-OBJECT: Final = Unit("VARCHAR", "object")
+OBJECT = Unit("VARCHAR", "object")
 """An object, whose facts are those inside the fact. In CSV and SQL, each of these is a column."""
-BY_NAME: Final = replace(OBJECT, by_name=True)
+BY_NAME = replace(OBJECT, by_name=True)
 """Values by name, of any type, or objects whose facts are those inside the fact."""
-NUMBER_BY_NAME: Final = replace(BY_NAME, items="number")
-TEXT_BY_NAME: Final = replace(BY_NAME, items="string")
-ANY: Final = Unit("VARCHAR", "")
+NUMBER_BY_NAME = replace(BY_NAME, items="number")
+TEXT_BY_NAME = replace(BY_NAME, items="string")
+ANY = Unit("VARCHAR", "")
 """A number or a text."""
-TRUTH: Final = Unit("BOOLEAN", "boolean")
-MOMENT: Final = Unit("TIMESTAMP", "string")
+TRUTH = Unit("BOOLEAN", "boolean")
+MOMENT = Unit("TIMESTAMP", "string")
 """A moment in UTC; its cells are texts of ISO 8601."""
-UNIX_TIME: Final = Unit("DOUBLE", "number")
+UNIX_TIME = Unit("DOUBLE", "number")
 """Unix time in seconds, by the clock of the host."""
-INDEX: Final = Unit("BIGINT", "integer", right=True)
+INDEX = Unit("BIGINT", "integer", right=True)
 """A number that names something: a line, a process, an exit code."""
-COUNT: Final = Unit("BIGINT", "integer", integer, True)
-NUMBER: Final = Unit("DOUBLE", "number", scaled, True)
-SECONDS: Final = Unit("DOUBLE", "number", seconds, True)
-BYTES: Final = Unit("BIGINT", "integer", bytes_, True)
-REAL_BYTES: Final = replace(BYTES, sql="DOUBLE", json="number")
+COUNT = Unit("BIGINT", "integer", integer, True)
+NUMBER = Unit("DOUBLE", "number", scaled, True)
+SECONDS = Unit("DOUBLE", "number", seconds, True)
+BYTES = Unit("BIGINT", "integer", bytes_, True)
+REAL_BYTES = replace(BYTES, sql="DOUBLE", json="number")
 """Bytes that need not be a whole number, or may be beyond 64 bits: a sum or a product."""
-FLOPS: Final = Unit("DOUBLE", "number", scaled, True)
-SHARE: Final = Unit("DOUBLE", "number", percent, True)
+FLOPS = Unit("DOUBLE", "number", scaled, True)
+SHARE = Unit("DOUBLE", "number", percent, True)
 """A share in 0..1."""
-RATIO: Final = Unit("DOUBLE", "number", ratio, True)
-RATE: Final = Unit("DOUBLE", "number", scaled, True)
+RATIO = Unit("DOUBLE", "number", ratio, True)
+RATE = Unit("DOUBLE", "number", scaled, True)
 """An amount per second."""
-BYTE_RATE: Final = replace(RATE, show=lambda rate: scaled(rate, "B/s"))
+BYTE_RATE = replace(RATE, show=lambda rate: scaled(rate, "B/s"))

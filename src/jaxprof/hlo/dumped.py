@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jaxprof.text import number
 
 if TYPE_CHECKING:
     from jaxprof.hlo.model import Module
 
-DUMP_ENDING: Final = ".priority_fusion_dump.txt"
-DUMP_PASS: Final = "priority-fusion"
+DUMP_ENDING = ".priority_fusion_dump.txt"
+DUMP_PASS = "priority-fusion"
 """Name of the pass for `--xla_dump_hlo_pass_re`."""
-_STEP: Final = re.compile(r"^fusion_steps \{\s+(\w+) \{\n(.*?)^  \}\n\}", re.MULTILINE | re.DOTALL)
-_FUSION_FIELD: Final = re.compile(r'^\s+(\w+): (?:"((?:[^"\\]|\\.)*)"|([-\d.e+]+))\s*$', re.MULTILINE)
-_REASON: Final = re.compile(r"^// XLA priority-fusion: (\S+): (.*)$", re.MULTILINE)
-_MOST_CHARACTERS: Final = 300
+_STEP = re.compile(r"^fusion_steps \{\s+(\w+) \{\n(.*?)^  \}\n\}", re.MULTILINE | re.DOTALL)
+_FUSION_FIELD = re.compile(r'^\s+(\w+): (?:"((?:[^"\\]|\\.)*)"|([-\d.e+]+))\s*$', re.MULTILINE)
+_REASON = re.compile(r"^// XLA priority-fusion: (\S+): (.*)$", re.MULTILINE)
+_MOST_CHARACTERS = 300
 """Most characters of one reason."""
 
 

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 Derived = TypeVar("Derived")
 
-_ALIAS: Final = re.compile(r"\{([\d,\s]*)\}\s*:\s*\(\s*(\d{1,18})")
-_NUMBER: Final = re.compile(r"\d{1,18}")
+_ALIAS = re.compile(r"\{([\d,\s]*)\}\s*:\s*\(\s*(\d{1,18})")
+_NUMBER = re.compile(r"\d{1,18}")
 
-_LARGE: Final = 1 << 20
-_REMEMBERED: Final = 16384
+_LARGE = 1 << 20
+_REMEMBERED = 16384
 """Instructions whose parts a module keeps at once, about 20 MB for any module. They are dropped together."""
 
 

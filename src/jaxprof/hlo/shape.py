@@ -10,23 +10,22 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 from math import prod
-from typing import Final
 
 from jaxprof.frozen import frozen
 from jaxprof.hlo.read.syntax import COMMENT
 from jaxprof.text import whole_number
 
-UNBOUNDED: Final = -1
+UNBOUNDED = -1
 """Size of a dimension written `?`, which has no upper bound."""
 
-MOST_ELEMENTS: Final = (1 << 63) - 1
+MOST_ELEMENTS = (1 << 63) - 1
 """Most elements of an array; XLA counts them in 64 bits (`ShapeUtil::ValidateShape`)."""
 
-MAIN_MEMORY: Final = 0
-HOST_MEMORY: Final = 5
+MAIN_MEMORY = 0
+HOST_MEMORY = 5
 """Memory spaces of a layout, `S(n)`: the device's own, and the host's (`Layout::kHostMemorySpace`)."""
 
-DTYPE_BITS: Final[dict[str, int]] = {
+DTYPE_BITS: dict[str, int] = {
     "pred": 8, "token": 0, "opaque": 0,
     "s1": 1, "s2": 2, "s4": 4, "s8": 8, "s16": 16, "s32": 32, "s64": 64,
     "u1": 1, "u2": 2, "u4": 4, "u8": 8, "u16": 16, "u32": 32, "u64": 64,
@@ -172,8 +171,8 @@ _ARRAY = re.compile(
 _COMMENT = re.compile(COMMENT)
 _SIZE = re.compile(r"\s*(?:(<=)?\s*(\d{1,19})|(\?))\s*")
 _PROPERTY = re.compile(r"([A-Z#*]+)((?:\([^()]*(?:\([^()]*\)[^()]*)*\))+)")
-_DEEPEST: Final = 64
-_LONGEST_LAYOUT: Final = 4096
+_DEEPEST = 64
+_LONGEST_LAYOUT = 4096
 
 
 @lru_cache(maxsize=4096)

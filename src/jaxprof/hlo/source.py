@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from jaxprof.frozen import frozen
 from jaxprof.hlo.read.syntax import STRING, unquote
 
-_BLOCK: Final = 1 << 16
+_BLOCK = 1 << 16
 
 
 class Source:
@@ -97,7 +97,7 @@ class Frame(NamedTuple):
     line: int
 
 
-_NOWHERE: Final = Frame("", "", 0)
+_NOWHERE = Frame("", "", 0)
 
 _INSTALLED = re.compile(
     r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3\.\d+[/\\]|^<frozen "

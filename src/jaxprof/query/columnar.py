@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
@@ -13,14 +13,14 @@ from jaxprof.facts import Encoded, Fact, Part, Relation, Repeated, SessionFile
 from jaxprof.facts.units import SqlType
 from jaxprof.text import json_text
 
-_ARROW: Final[dict[str, Any]] = {
+_ARROW: dict[str, Any] = {
     "VARCHAR": pa.string(),
     "DOUBLE": pa.float64(),
     "BIGINT": pa.int64(),
     "BOOLEAN": pa.bool_(),
     "TIMESTAMP": pa.timestamp("s"),
 }
-_LARGEST_BIGINT: Final = (1 << 63) - 1
+_LARGEST_BIGINT = (1 << 63) - 1
 
 
 def arrow_schema(table: Relation) -> Any:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import duckdb
 
-_LOCKED: Final[dict[str, str | bool | int | float | list[str]]] = {
+_LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "python_enable_replacements": False,  # variables of this program as tables
     "autoload_known_extensions": False,
     "autoinstall_known_extensions": False,

@@ -16,7 +16,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import IO, Any, Final
+from typing import IO, Any
 
 import duckdb
 import pyarrow as pa
@@ -25,8 +25,8 @@ from jaxprof.errors import UsageError
 from jaxprof.limits import QUERY_MEMORY
 from jaxprof.query.connection import connect
 
-_BATCH_ROWS: Final = 2048
-_REFUSED: Final = re.compile(r"\b(INSTALL|LOAD|SET|PRAGMA|ATTACH)\b")
+_BATCH_ROWS = 2048
+_REFUSED = re.compile(r"\b(INSTALL|LOAD|SET|PRAGMA|ATTACH)\b")
 """Statements that are refused here. Advice from DuckDB that names one is left out."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import date, time, timedelta
 from decimal import Decimal
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
@@ -16,9 +16,9 @@ from jaxprof.report.renderers import Table
 from jaxprof.text import json_text
 from jaxprof.units import UNKNOWN
 
-_WIDEST: Final = 60
-_NUMBERS: Final = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
-_DIGITS: Final = 6
+_WIDEST = 60
+_NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+_DIGITS = 6
 
 
 def plain_value(value: Any) -> Any:

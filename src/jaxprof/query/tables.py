@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.facts import (
     Fact,
@@ -19,12 +19,12 @@ from jaxprof.facts import (
 )
 from jaxprof.facts.units import ROWS, TEXT
 
-SESSION: Final[Fact[Any]] = Fact(
+SESSION: Fact[Any] = Fact(
     "session", TEXT, "Name of the session's file, without its ending; the path if two have one name"
 )
 """First column of each table in a query."""
 _COMPILES, *_OF_PROGRAMS = programs.RELATIONS
-_TABLES: Final[tuple[Relation, ...]] = (
+_TABLES: tuple[Relation, ...] = (
     sessions.SESSIONS,
     runs.RUNS,
     sessions.PHASES,
@@ -38,8 +38,8 @@ _TABLES: Final[tuple[Relation, ...]] = (
     findings.FINDINGS,
     *_OF_PROGRAMS,
 )
-TABLES: Final = {table.name: table for table in _TABLES}
-COLUMN: Final[Facts[Fact[Any]]] = (
+TABLES = {table.name: table for table in _TABLES}
+COLUMN: Facts[Fact[Any]] = (
     Fact("name", TEXT, "Name of the column", "key", "column"),
     Fact("type", TEXT, "Its type in SQL", "unit.sql", "type"),
     Fact("meaning", TEXT, "What it holds", title="meaning"),
@@ -51,7 +51,7 @@ def columns_of(table: Relation) -> Facts[Any]:
     return (SESSION, *table.facts)
 
 
-DESCRIBED: Final[Facts[Relation]] = (
+DESCRIBED: Facts[Relation] = (
     Fact("table", TEXT, "Name of the table", "name"),
     Fact("meaning", TEXT, "What its rows are"),
     Fact("columns", ROWS, "Its columns", columns_of, inside=COLUMN),

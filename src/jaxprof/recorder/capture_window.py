@@ -17,18 +17,18 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.events import CaptureWindow, Compiled, Event, StageRunning, StepsCounted
 from jaxprof.recorder.guest import ReplacedName
 
-SETTLED_SECONDS: Final = 0.5
+SETTLED_SECONDS = 0.5
 """Time without a compilation after which the program counts as in its loop: steps may be slow, or not be counted."""
-UNCOUNTED_SECONDS: Final = 2.0
+UNCOUNTED_SECONDS = 2.0
 """Length of a window by steps if no steps can be counted, after the last compilation."""
-LONGEST_SECONDS: Final = 60.0
+LONGEST_SECONDS = 60.0
 """Limit for a window by steps or without an end of its own: a profile stays in memory until it is written."""
-_PROFILER_NAMES: Final = ("start_trace", "stop_trace", "trace")
+_PROFILER_NAMES = ("start_trace", "stop_trace", "trace")
 
 
 class CaptureWindows:

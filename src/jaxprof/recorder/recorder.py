@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from importlib import import_module
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.engine.protocol.recording import RecordingOptions
 from jaxprof.events import (
@@ -31,10 +31,10 @@ from jaxprof.recorder.guest import raised_by_program
 from jaxprof.recorder.jax_import import JaxFinder
 from jaxprof.recorder.places import raised_at
 
-_MESSAGE_KEPT: Final = 300
+_MESSAGE_KEPT = 300
 """Limit for the characters of an exception's message."""
-_TRACEBACK: Final = "Traceback (most recent call last):"
-_MODULES_NEEDED_AT_END: Final = ("jaxprof.engine.measure.environment", "jaxprof.engine.measure.jax_devices")
+_TRACEBACK = "Traceback (most recent call last):"
+_MODULES_NEEDED_AT_END = ("jaxprof.engine.measure.environment", "jaxprof.engine.measure.jax_devices")
 
 
 class Recorder:

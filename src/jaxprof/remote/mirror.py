@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlsplit
 
 from jaxprof.errors import FileRefusedError, MissingFileError, StorageError, UsageError, system_words
@@ -26,26 +26,26 @@ from jaxprof.remote.place import REFUSED, URLS, RemotePlace
 from jaxprof.session.log.state import FETCHED_FROM, fetched_folder
 from jaxprof.session_names import JOB_EXTENSION
 
-_REFUSALS: Final = (
+_REFUSALS = (
     "permission", "access denied", "accessdenied", "forbidden", "unauthorized", "credential", "anonymous",
     "authentication", "invalidaccesskeyid", "signaturedoesnotmatch", "expiredtoken", "401", "403", "login",
 )  # fmt: skip
 """Texts in the message or class name of an error that mean that the store refuses access."""
-_NO_STORES: Final = frozenset(
+_NO_STORES = frozenset(
     ("blockcache", "cached", "dask", "data", "filecache", "generic", "jlab", "jupyter", "reference", "simplecache")
 )
 """File systems of fsspec that are not used: they copy without a limit, run in other processes, or read files that name
 further files, also on this machine. A chain of file systems may hold any of them."""
-_DEEPEST: Final = 8
-_PIECE: Final = 1 << 20
-_WEB: Final = frozenset(("http", "https"))
-_LOCAL: Final = ("file", "local")
-_SILENT_SECONDS: Final = 60.0
+_DEEPEST = 8
+_PIECE = 1 << 20
+_WEB = frozenset(("http", "https"))
+_LOCAL = ("file", "local")
+_SILENT_SECONDS = 60.0
 """Time after which a web server that sends nothing is given up. Packages of other stores have limits of their own."""
-_CLOCK_SECONDS: Final = 1e-3
+_CLOCK_SECONDS = 1e-3
 """Difference of two times of a file that are the same: a time is rounded when it is set."""
-_FETCH_THREADS: Final = 8
-_KEPT_SECONDS: Final = 30 * 86_400.0
+_FETCH_THREADS = 8
+_KEPT_SECONDS = 30 * 86_400.0
 
 Progress = Callable[[int, int], None]
 """Called with the number of files that were fetched, and the number of files to fetch."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from pathlib import Path
-from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from jaxprof.errors import UsageError
@@ -13,13 +12,13 @@ from jaxprof.files import with_home
 from jaxprof.frozen import frozen
 from jaxprof.redaction import REDACTED, url_secrets, without_url_secrets
 
-_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?:::[^\s:]+)*://\S")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?:::[^\s:]+)*://\S")
 """At least two letters before the colon: `C://x` is a path on Windows."""
-URLS: Final = "JAXPROF_URLS"
+URLS = "JAXPROF_URLS"
 """Environment variable that keeps a process and its children from URLs: tools of `jaxprof agent mcp` read only
 files."""
 ALLOWED, REFUSED = "allowed", "refused"
-_UNSAFE: Final = re.compile(r"[^\w.+@-]+")
+_UNSAFE = re.compile(r"[^\w.+@-]+")
 
 
 def is_url(word: str) -> bool:

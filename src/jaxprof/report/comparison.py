@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from jaxprof.analysis.ab import AbResult, ab_results
 from jaxprof.analysis.difference import FACTS, Difference, FigureDifference
@@ -59,11 +59,11 @@ if TYPE_CHECKING:
     from jaxprof.finding import Finding
     from jaxprof.hlo.analysis.liveness import LiveValue
 
-_LAYOUT: Final = re.compile(r"(?<=\])\{[^{}]*\}")
-_FINDINGS_NAMED: Final = 4
-_ROWS_SHOWN: Final = 20
-_REST: Final = "and {} more: --format json has all"
-_STAGES_SHOWN: Final = 6
+_LAYOUT = re.compile(r"(?<=\])\{[^{}]*\}")
+_FINDINGS_NAMED = 4
+_ROWS_SHOWN = 20
+_REST = "and {} more: --format json has all"
+_STAGES_SHOWN = 6
 
 
 def signed(value: float | None, text: str) -> str:
@@ -114,14 +114,14 @@ def _sides(key: str, unit: Unit, meaning: str, of: str | None = None, title: str
         yield Fact(f"{side}_{key}", unit, f"{meaning} on the {word} side", read, f"{title} {word}".lstrip())
 
 
-STATUS: Final[Fact[Any]] = Fact("status", TEXT, "new, gone, changed, same; outside (not of the HLO)", title="")
-ENVIRONMENT: Final[Facts[Difference[str]]] = (
+STATUS: Fact[Any] = Fact("status", TEXT, "new, gone, changed, same; outside (not of the HLO)", title="")
+ENVIRONMENT: Facts[Difference[str]] = (
     Fact("name", TEXT, "Name of what may differ in the environment", "code", "environment"),
     Fact("before", TEXT, "What the first side has", title="first", widest=36),
     Fact("after", TEXT, "What the second side has", title="second", widest=36),
     Fact("differs", TRUTH, "Whether they differ; null if one is unknown"),
 )
-PHASES: Final[Facts[PhaseDifference]] = (
+PHASES: Facts[PhaseDifference] = (
     Fact("phase", TEXT, "Name of the phase", "code", "phase"),
     *_sides("seconds", SECONDS, "Time", ""),
     column("speed-up", "times.ratio_text", right=True),
@@ -132,7 +132,7 @@ PHASES: Final[Facts[PhaseDifference]] = (
     Fact("verdict", TEXT, "faster, slower, same or inconclusive", "times.verdict"),
     Fact("reason", TEXT, "Why it is inconclusive", "times.reason"),
 )
-FIGURES: Final[Facts[FigureDifference]] = (
+FIGURES: Facts[FigureDifference] = (
     Fact("fact", TEXT, "Which figure: flops, bytes, peak, kernels, compiles", "code"),
     Fact("before", NUMBER, "What the first side has"),
     Fact("after", NUMBER, "What the second side has"),
@@ -141,11 +141,11 @@ FIGURES: Final[Facts[FigureDifference]] = (
     Fact("differs", TRUTH, "Whether they differ; null if one is unknown"),
     Fact("estimate", TRUTH, "Whether it is an estimate"),
 )
-_BOTH_SHOWN: Final[Facts[FigureDifference]] = (
+_BOTH_SHOWN: Facts[FigureDifference] = (
     column("first", lambda row: figure(row.before, row.unit), right=True),
     column("second", lambda row: figure(row.after, row.unit), right=True),
 )
-_FIGURES_SHOWN: Final[Facts[FigureDifference]] = (
+_FIGURES_SHOWN: Facts[FigureDifference] = (
     column("exact fact", lambda row: FACTS[row.code].title + (" (estimate)" if row.estimate else "")),
     *_BOTH_SHOWN,
     column("difference", growth_text, right=True),
@@ -185,7 +185,7 @@ def _source_lines(row: KernelDifference) -> str | None:
     return places_text(row.kernel.sources) if row.kernel is not None and row.kernel.sources else None
 
 
-KERNELS_COMPARED: Final[Facts[KernelDifference]] = (
+KERNELS_COMPARED: Facts[KernelDifference] = (
     STATUS,
     Fact("before_name", TEXT, "Its name on the first side"),
     Fact("after_name", TEXT, "Its name on the second side"),
@@ -209,25 +209,25 @@ KERNELS_COMPARED: Final[Facts[KernelDifference]] = (
         Fact("after", ANY, "The property on the second side"),
     )),
 )  # fmt: skip
-COLLECTIVES_COMPARED: Final[Facts[CollectiveDifference]] = (
+COLLECTIVES_COMPARED: Facts[CollectiveDifference] = (
     Fact("opcode", TEXT, "The HLO operation", title="collective"),
     Fact("group_size", COUNT, "Devices that take part", title="devices"),
     *_sides("count", COUNT, "Executions in one call"),
     *_sides("bytes", BYTES, "Bytes of all of them", title="bytes"),
     Fact("differs", TRUTH, "Whether they differ; null if one is unknown"),
 )
-FINDINGS_COMPARED: Final[Facts[Pair[Finding]]] = (
+FINDINGS_COMPARED: Facts[Pair[Finding]] = (
     STATUS,
     Fact("code", TEXT, "What kind it is, as the documents list them", "either.code", "finding"),
     Fact("before", TEXT, "The finding on the first side, in a sentence", "before.message"),
     Fact("after", TEXT, "The finding on the second side, in a sentence", "after.message"),
     column("what", "either.message", gives_way=True),
 )
-STAGES_COMPARED: Final[Facts[FigureDifference]] = (
+STAGES_COMPARED: Facts[FigureDifference] = (
     Fact("stage", TEXT, "Stage of the compiler", "code", "compile passes"),
     *_sides("seconds", SECONDS, "Self time, over all threads,", ""),
 )
-BUFFERS_COMPARED: Final[Facts[Pair[LiveValue]]] = (
+BUFFERS_COMPARED: Facts[Pair[LiveValue]] = (
     STATUS,
     Fact("kind", TEXT, "argument, output, temporary, constant", "either.kind", "buffer"),
     Fact("instruction", TEXT, "The HLO instruction that makes it", "either.instruction", "of", widest=30),
@@ -237,7 +237,7 @@ BUFFERS_COMPARED: Final[Facts[Pair[LiveValue]]] = (
     Fact("shape", TEXT, "Its type and shape", "either.shape", "shape", gives_way=True),
     Fact("op_name", TEXT, "JAX's path", "either.op_name"),
 )  # fmt: skip
-_REASONS: Final[Facts[Any]] = (
+_REASONS: Facts[Any] = (
     Fact("code", TEXT, "first, shape, dtype, static_argument, ..."),
     Fact("count", COUNT, "Compilations"),
     Fact("text", TEXT, "The reason in words"),
@@ -249,7 +249,7 @@ def _why_again(row: Pair[FunctionCompiles]) -> str | None:
     return "; ".join(reason.text or reason.code for reason in reasons[:2]) or None
 
 
-FUNCTIONS_COMPARED: Final[Facts[Pair[FunctionCompiles]]] = (
+FUNCTIONS_COMPARED: Facts[Pair[FunctionCompiles]] = (
     STATUS,
     Fact("function", TEXT, "JAX's name of the function", "either.function", "compiled", widest=32),
     *_sides("count", COUNT, "Compilations", "count"),
@@ -260,12 +260,12 @@ FUNCTIONS_COMPARED: Final[Facts[Pair[FunctionCompiles]]] = (
         for side, word in (("before", "first"), ("after", "second"))
     ),
 )
-STATES_COMPARED: Final[Facts[FigureDifference]] = (
+STATES_COMPARED: Facts[FigureDifference] = (
     Fact("state", TEXT, "What the main thread's time was spent on", "code"),
     column("main thread", lambda row: words(row.code)),
     *_sides("seconds", SECONDS, "Time", ""),
 )
-PROGRAM_FINDINGS_COMPARED: Final[Facts[Pair[Finding]]] = (
+PROGRAM_FINDINGS_COMPARED: Facts[Pair[Finding]] = (
     STATUS,
     Fact("code", TEXT, "What kind it is, as the documents list them", "either.code"),
     column("finding", "either.message", gives_way=True),
@@ -309,8 +309,8 @@ def kernel_counts(kernels: KernelDifferences) -> str:
     return counts
 
 
-_COST: Final = frozenset({"flops", "bytes", "peak"})
-_WORDS: Final = {"same": "the same", "outside": "outside the HLO"}
+_COST = frozenset({"flops", "bytes", "peak"})
+_WORDS = {"same": "the same", "outside": "outside the HLO"}
 
 
 def _counts(statuses: Iterable[str]) -> str:
@@ -453,7 +453,7 @@ def _apart(listed: Iterable[Table[Any]]) -> Iterator[Piece]:
             yield from ("", table)
 
 
-RUN_COMPARED: Final[Facts[Run]] = (
+RUN_COMPARED: Facts[Run] = (
     Fact("run", TEXT, "Id of the run", "id"),
     Fact("workload", TEXT, "Name of the workload, the function or the program", "plan.workload"),
     Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's", "plan.variant"),
@@ -461,7 +461,7 @@ RUN_COMPARED: Final[Facts[Run]] = (
     Fact("parameters", BY_NAME, "Parameters of the workload", lambda run: dict(run.plan.parameters)),
     Fact("status", TEXT, "How it ended", "shown.status"),
 )
-_SIDE: Final[Facts[Session]] = (
+_SIDE: Facts[Session] = (
     Fact("session", TEXT, "Identity of the session", "header.session"),
     Fact("created", TEXT, "When it was begun, in UTC", "header.created"),
     Fact("host", TEXT, "Name of the machine", "header.host"),
@@ -469,7 +469,7 @@ _SIDE: Final[Facts[Session]] = (
     Fact("notices", LIST, "What of the session could not be read"),
     Fact("comparisons", ROWS, "Measured comparisons that it holds", ab_results, inside=KEPT),
 )
-_OF_BOTH: Final[Facts[Any]] = (
+_OF_BOTH: Facts[Any] = (
     Fact("before", NUMBER, "The figure of the first program"),
     Fact("after", NUMBER, "The figure of the second program"),
 )
@@ -482,7 +482,7 @@ def _sum(key: str, meaning: str, code: str) -> Fact[ProgramDifference]:
     return Fact(key, OBJECT, meaning, read, inside=_OF_BOTH)
 
 
-_PROGRAM: Final[Facts[ProgramDifference]] = (
+_PROGRAM: Facts[ProgramDifference] = (
     _sum("steps_per_second", "Steps of the hottest loop a second", "steps a second"),
     _sum("wall_seconds", "Wall time", "wall time"),
     _sum("compiles", "Compilations", "compilations"),
@@ -499,7 +499,7 @@ def _timed_kernels(pair: RunDifference) -> KernelDifferences | None:
     return None if kernels is None or kernels.difference_seconds is None else kernels
 
 
-PAIR: Final[Facts[RunDifference]] = (
+PAIR: Facts[RunDifference] = (
     Fact("before", OBJECT, "The first run", inside=RUN_COMPARED),
     Fact("after", OBJECT, "The second run", inside=RUN_COMPARED),
     Fact("side", OBJECT, "How the two compare, where they were measured in turns", inside=VERSUS),
@@ -520,7 +520,7 @@ PAIR: Final[Facts[RunDifference]] = (
     Fact("passes", ROWS, "Stages of the compiler", inside=STAGES_COMPARED),
     optional("program", OBJECT, "What differs between two recorded programs", inside=_PROGRAM),
 )  # fmt: skip
-DIFFERENCE: Final[Facts[SessionDifference]] = (
+DIFFERENCE: Facts[SessionDifference] = (
     Fact("before", OBJECT, "The first session", inside=_SIDE),
     Fact("after", OBJECT, "The second session", inside=_SIDE),
     Fact("environment", ROWS, "Versions, devices, machine and settings", inside=ENVIRONMENT),
@@ -560,13 +560,13 @@ class _Compared:
         return self.difference.runs[0]
 
 
-_VERSUS: Final[Facts[_Compared]] = (
+_VERSUS: Facts[_Compared] = (
     *within("versus", VERSUS),
     *within("pair", (fact for fact in PAIR if fact.key != "side")),
     Fact("environment", ROWS, "What differs between the environments",
          lambda row: environment_table(row.difference).rows, inside=ENVIRONMENT),
 )  # fmt: skip
-_MEASURED_SIDE: Final[Facts[SideRow]] = (
+_MEASURED_SIDE: Facts[SideRow] = (
     *SPEC,
     *within(
         "result",
@@ -582,11 +582,11 @@ _MEASURED_SIDE: Final[Facts[SideRow]] = (
         ),
     ),
 )  # fmt: skip
-AB: Final[Facts[AbResult]] = (
+AB: Facts[AbResult] = (
     *PLAN,
     Fact("versus", ROWS, "Each side beside A",
          lambda result: [_Compared(versus, result.difference(versus)) for versus in result.versus], inside=_VERSUS),
     Fact("sides", ROWS, "What was compared", side_rows, inside=_MEASURED_SIDE),
 )  # fmt: skip
-ab_json: Final = recorder(AB)
+ab_json = recorder(AB)
 """Return a measured comparison as JSON-ready data: times in seconds, shares from 0 to 1, None for unknown."""

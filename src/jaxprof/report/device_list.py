@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from jaxprof import units
 from jaxprof.devices import Device
@@ -81,7 +81,7 @@ def _details(row: ListedDevice) -> Iterator[str]:
             yield f"    {safe(device.hint)}"
 
 
-_ABOUT: Final[tuple[tuple[Callable[[ListedDevice], Any], Callable[[Any], str]], ...]] = (
+_ABOUT: tuple[tuple[Callable[[ListedDevice], Any], Callable[[Any], str]], ...] = (
     (at("device.core_count"), lambda count: f"{count:g} {'core' if count == 1 else 'cores'}"),
     (at("device.compute_capability"), "compute capability {}".format),
     (lambda row: row.device.process or None, "process {}".format),
@@ -113,7 +113,7 @@ def process_text(process: Mapping[str, Scalar | None]) -> str:
     return f"{who}, {units.bytes_(memory)}" if isinstance(memory, int | float) else who
 
 
-_READING: Final[Facts[DeviceReading]] = (
+_READING: Facts[DeviceReading] = (
     *READING,
     Fact("core_utilisation", NUMBERS, "Share of the time in which each core was busy, in 0..1"),
     Fact("power_limit_watts", NUMBER, "The most that it may draw"),
@@ -125,7 +125,7 @@ _READING: Final[Facts[DeviceReading]] = (
         Fact("memory_bytes", BYTES, "Memory that it holds", lambda process: process.get("memory_bytes")),
     )),
 )  # fmt: skip
-DEVICES: Final[Facts[ListedDevice]] = (
+DEVICES: Facts[ListedDevice] = (
     Fact("id", TEXT, "cpu:0, cuda:0", "device.id", "device", widest=9),
     *within(
         "device",
@@ -170,7 +170,7 @@ def _memory(chip: Chip) -> int:
     return device(chip.name).memory_bytes
 
 
-TARGETS: Final[Facts[Chip]] = (
+TARGETS: Facts[Chip] = (
     Fact("name", TEXT, "Its name, as --for takes it", title="device"),
     Fact("device_kind", TEXT, "Kind of the device, as JAX names it", title="as JAX names it"),
     Fact("memory_bytes", BYTES, "Its memory", _memory, "memory"),

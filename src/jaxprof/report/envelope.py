@@ -9,24 +9,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.text import json_text
 
-SCHEMA: Final = "3.0"
+SCHEMA = "3.0"
 """Version of the envelope and of the keys in `data`. A session file has a schema version of its own."""
-ROWS: Final = 50
+ROWS = 50
 """Most rows of a list, unless `_KEPT` has another number for it."""
-_NUMBERS: Final = 50
+_NUMBERS = 50
 """Most entries of a list of numbers, such as an interval, whatever the limit of rows."""
-_DIGITS: Final = 9
+_DIGITS = 9
 """Significant digits of a number in a bounded answer: nanoseconds of a second, with two thirds of the characters."""
-_DIGITS_OF: Final = {"query": 0, "explanation": 4}
+_DIGITS_OF = {"query": 0, "explanation": 4}
 """Digits of kinds that have others. 0: numbers are not rounded, because the user's request computed them."""
-_EXACT_FROM: Final = 1e6
+_EXACT_FROM = 1e6
 """Numbers from this size on, such as times of day, FLOPs and rates, are not rounded."""
 
-_COMPARED: Final[Mapping[str, int]] = {
+_COMPARED: Mapping[str, int] = {
     "kernels": 10,
     "collectives": 10,
     "findings": 10,
@@ -34,17 +34,17 @@ _COMPARED: Final[Mapping[str, int]] = {
     "passes": 10,
     "program.functions": 10,
 }
-_KERNEL: Final = (
+_KERNEL = (
     "name", "kind", "count", "flops", "bytes", "bound", "least_seconds", "file", "line", "measured",
 )  # fmt: skip
-_TRANSFER: Final = ("seconds", "bytes", "zero_copy", "bytes_per_second")
+_TRANSFER = ("seconds", "bytes", "zero_copy", "bytes_per_second")
 
 
 def _is_doubtful(check: dict[str, Any]) -> bool:
     return check.get("verdict") != "good"
 
 
-_KEPT: Final[Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[str, Any]], bool]]]] = {
+_KEPT: Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[str, Any]], bool]]] = {
     "session": {
         "environment.settings": 0,
         "environment.devices.*": ("id", "platform", "kind", "memory_limit_bytes"),
@@ -234,7 +234,7 @@ def error_text(code: str, message: str, hint: str) -> str:
     return json_text({"schema": SCHEMA, "kind": "error", "error": error}, compact=True)
 
 
-_AT_ONCE: Final = 32
+_AT_ONCE = 32
 """Items of an iterator that are encoded together, because setting up an encoder costs as much as encoding an item."""
 
 
@@ -269,7 +269,7 @@ def json_pieces(data: Any) -> Iterator[str]:
         yield encoded(data)
 
 
-_NO_ITERATORS: Final = frozenset({str, int, float, bool, type(None), list, tuple})
+_NO_ITERATORS = frozenset({str, int, float, bool, type(None), list, tuple})
 
 
 def _has_iterator(data: dict[Any, Any]) -> bool:

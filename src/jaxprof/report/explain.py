@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from jaxprof.analysis.explain.catalogue import SOURCES, CatalogueEntry, entries
 from jaxprof.analysis.explain.model import Explanation, command
@@ -57,7 +57,7 @@ def _interval(row: Any) -> list[float] | None:
     return None if row.low is None or row.high is None else [row.low, row.high]
 
 
-UTILISATION: Final[Facts[Utilisation]] = (
+UTILISATION: Facts[Utilisation] = (
     Fact("run", TEXT, "Id of the run"),
     Fact("of", TEXT, "What was timed: call or step"),
     Fact("seconds", SECONDS, "Time of the call or step"),
@@ -74,16 +74,16 @@ UTILISATION: Final[Facts[Utilisation]] = (
 )
 
 
-_SENTENCE_LIMITS: Final = (300, 200, 120, 70)
+_SENTENCE_LIMITS = (300, 200, 120, 70)
 """Most characters of a sentence in JSON. The first limit with which the whole explanation fits is taken."""
-_MOST_CHARACTERS: Final = 5_400
+_MOST_CHARACTERS = 5_400
 """Upper limit for the JSON, without line breaks and indentation: some 1 500 tokens."""
-_CODE_LINE_CHARACTERS: Final = 100
-_KERNELS_NAMED: Final = 3
-_ANSWERS: Final = 3
-MOST_UTILISATIONS: Final = 3
+_CODE_LINE_CHARACTERS = 100
+_KERNELS_NAMED = 3
+_ANSWERS = 3
+MOST_UTILISATIONS = 3
 """Show the utilisation of at most this many runs in the JSON, the first ones."""
-_SCOPES: Final = {
+_SCOPES = {
     "program": "of the wall time",
     "call": "of a call",
     "compile": "of the compile",
@@ -246,7 +246,7 @@ def _source(finding: Finding) -> str | None:
     return where.short(finding.directory) if inside else where.text
 
 
-_EVIDENCE: Final[Facts[Finding]] = (
+_EVIDENCE: Facts[Finding] = (
     optional("run", TEXT, "Id of the run"),
     optional("also", LIST, "More runs that have it", lambda finding: finding.also[:5]),
     optional("source", TEXT, "file:line", _source),
@@ -262,7 +262,7 @@ _EVIDENCE: Final[Facts[Finding]] = (
     optional("function", TEXT, "The compiled function"),
     optional("compilations", COUNT, "Compilations that it rests on"),
 )
-_COST: Final[Facts[Finding]] = (
+_COST: Facts[Finding] = (
     Fact("of", TEXT, "What share is a part of: program, call, compile, profile, steps or module", "scope"),
     Fact("seconds", SECONDS, "What it cost"),
     Fact("ci95_seconds", NUMBERS, "Its 95 % interval, [low, high]; null where it is exact or its error unknown",
@@ -338,7 +338,7 @@ def entry_lines(entry: CatalogueEntry) -> Iterator[str]:
     yield f"  found in {SOURCES[entry.source]}; docs/{page}{section}"
 
 
-ENTRY: Final[Facts[CatalogueEntry]] = (
+ENTRY: Facts[CatalogueEntry] = (
     Fact("code", TEXT, "What kind of finding it is"),
     Fact("source", TEXT, "Where it is found: program, hlo, ..."),
     Fact("title", TEXT, "What it says, in a line"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final
 
 from jaxprof.analysis.gate import GateBase, GateResult, GateRow
 from jaxprof.events import ResultsCompared
@@ -50,7 +49,7 @@ def _reason(row: GateRow) -> str | None:
     return ", ".join(filter(None, (row.reason, more_launches(row.launches_to_decide)))) or None
 
 
-LIMITS: Final[Facts[GateRow]] = (
+LIMITS: Facts[GateRow] = (
     column("", _state),
     Fact("state", TEXT, "within, passed (the limit is exceeded) or undecided"),
     Fact("label", TEXT, "The program and its device", title="program"),
@@ -114,7 +113,7 @@ def base_sentence(base: GateBase) -> str:
     return f"base: {kind}{base.name}{where}"
 
 
-GATE: Final[Facts[GateResult]] = (
+GATE: Facts[GateResult] = (
     Fact("outcome", TEXT, "within, passed (a limit is exceeded) or undecided"),
     Fact("base", OBJECT, "What it was compared with", inside=(
         Fact("name", TEXT, "The word after --base"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Final
 
 from jaxprof.analysis.difference import Difference
 from jaxprof.analysis.history import HistoryPoint, LibraryHistory, MeasurementHistory
@@ -18,16 +17,16 @@ from jaxprof.report.runs import parameters_text
 from jaxprof.text import shorten
 from jaxprof.units import UNKNOWN, counted, integer, seconds
 
-POINTS_SHOWN: Final = 20
+POINTS_SHOWN = 20
 """Most points of a history that the text lists by default, the newest ones."""
-APART: Final = (
+APART = (
     "The sessions were not measured together: a slower machine looks the same as a slower program. jaxprof compare "
     "measures two in turns."
 )
-_SPARKS: Final = "▁▂▃▄▅▆▇█"
-_TREND_POINTS: Final = 12
-_VALUE_CHARACTERS: Final = 48
-_LEAST_SPAN: Final = 1.1
+_SPARKS = "▁▂▃▄▅▆▇█"
+_TREND_POINTS = 12
+_VALUE_CHARACTERS = 48
+_LEAST_SPAN = 1.1
 """Least ratio of the highest to the lowest value that fills the height of a trend. With it, noise of a few percent does
 not look like a mountain."""
 
@@ -97,8 +96,8 @@ def _version(name: str) -> Fact[PointRow]:
     return Fact(name, TEXT, f"Version of {name}", lambda row: row.point.environment.get(name))
 
 
-_CHANGED: Final = pick(ENVIRONMENT, "name", "before", "after")
-_SERIES: Final[Facts[PointRow]] = (
+_CHANGED = pick(ENVIRONMENT, "name", "before", "after")
+_SERIES: Facts[PointRow] = (
     *within("series", (
         Fact("workload", TEXT, "Name of the workload, the function or the program", "plan.workload"),
         Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's", "plan.variant"),
@@ -111,7 +110,7 @@ _SERIES: Final[Facts[PointRow]] = (
     )),
     Fact("measure", TEXT, "Which time: run, compile", "history.measure"),
 )  # fmt: skip
-_POINT: Final[Facts[PointRow]] = (
+_POINT: Facts[PointRow] = (
     Fact("name", TEXT, "Name of the session's file", "point.name", "session", widest=26),
     Fact("session", TEXT, "Identity of the session", "point.session"),
     Fact("run", TEXT, "Id of the run", "point.run"),
@@ -206,7 +205,7 @@ def history_csv(history: LibraryHistory) -> str:
     return to_csv_text(Table((*_SERIES, *_POINT), rows))
 
 
-HISTORY: Final[Facts[LibraryHistory]] = (
+HISTORY: Facts[LibraryHistory] = (
     Fact("measure", TEXT, "Which time: run, compile"),
     Fact("sessions", COUNT, "Sessions that were read"),
     Fact("left_out", NUMBER_BY_NAME, "Runs that are no points, by reason", lambda history: dict(history.left_out)),

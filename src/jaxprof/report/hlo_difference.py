@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.analysis.session_difference import ModuleDifference, module_difference
 from jaxprof.facts import Fact, Facts, recorder, within
@@ -18,11 +18,11 @@ from jaxprof.report.renderers import Piece
 from jaxprof.text import safe
 from jaxprof.units import counted
 
-_CONTEXT_LINES: Final = 2
+_CONTEXT_LINES = 2
 """Unchanged lines that are shown before and after each change."""
-NO_DIFFERENCE: Final = "no difference in the computation: names, numbering and source locations are ignored"
-_SETTINGS_SHOWN: Final = 12
-_SIGNS: Final = {"same": " ", "new": "+", "gone": "-"}
+NO_DIFFERENCE = "no difference in the computation: names, numbering and source locations are ignored"
+_SETTINGS_SHOWN = 12
+_SIGNS = {"same": " ", "new": "+", "gone": "-"}
 
 
 def difference_pieces(before: Module, after: Module) -> Iterator[Piece]:
@@ -106,7 +106,7 @@ def _text(instruction: Instruction) -> str:
     return text
 
 
-_SIDES: Final[Facts[Any]] = (
+_SIDES: Facts[Any] = (
     Fact("before", TEXT, "What the first side has"),
     Fact("after", TEXT, "What the second side has"),
 )
@@ -120,7 +120,7 @@ class _Difference:
     exact: ModuleDifference
 
 
-_COMPUTATION: Final[Facts[ComputationLines]] = (
+_COMPUTATION: Facts[ComputationLines] = (
     *within("computation", (
         STATUS,
         Fact("before", TEXT, "Name on the first side", "before.name"),
@@ -133,7 +133,7 @@ _COMPUTATION: Final[Facts[ComputationLines]] = (
              Fact("after", TEXT, "The line of the second side", "after.text"),
          )),
 )  # fmt: skip
-HLO_DIFFERENCE: Final[Facts[_Difference]] = (
+HLO_DIFFERENCE: Facts[_Difference] = (
     Fact("before", TEXT, "Name of the first module", "before.name"),
     Fact("after", TEXT, "Name of the second module", "after.name"),
     *within(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 from jaxprof.analysis.arrivals import Arrival, Arrivals
 from jaxprof.analysis.jobs.figures import UNSEEN, ProcessFigures
@@ -18,7 +17,7 @@ from jaxprof.report.renderers import Headline, Piece, Prose, Table, report_lines
 from jaxprof.text import safe
 from jaxprof.units import counted, percent, scaled, seconds
 
-FINDINGS: Final[Facts[Finding]] = (
+FINDINGS: Facts[Finding] = (
     *SENTENCE,
     Fact("process", INDEX, "The process that it is about; null of the whole job", "index"),
     Fact("part", TEXT, "What makes a process late: a part of its loop"),
@@ -31,7 +30,7 @@ FINDINGS: Final[Facts[Finding]] = (
 )
 
 
-ARRIVALS: Final[Facts[Arrival]] = (
+ARRIVALS: Facts[Arrival] = (
     Fact("process", INDEX, "Index of the process in its job", title="process"),
     Fact("last_count", COUNT, "Executions at which it arrived last", title="arrives last"),
     Fact("last_share", SHARE, "Share of the executions at which it arrived last", title="share"),
@@ -45,7 +44,7 @@ ARRIVALS: Final[Facts[Arrival]] = (
 )  # fmt: skip
 
 
-COLLECTIVES: Final[Facts[Arrivals]] = (
+COLLECTIVES: Facts[Arrivals] = (
     Fact("name", TEXT, "Name of the HLO instruction", title="collective"),
     Fact("opcode", TEXT, "The HLO operation", "exchanged.opcode", "opcode"),
     Fact("bytes", BYTES, "Size of what is exchanged", "exchanged.bytes", "bytes"),
@@ -93,7 +92,7 @@ class _Cause:
     seconds: float
 
 
-CAUSE_WORDS: Final = {
+CAUSE_WORDS = {
     "useful": "useful: compiled functions of the loop",
     "waiting": "waiting for other processes in compiled functions",
     "data": "making or fetching input",
@@ -108,7 +107,7 @@ CAUSE_WORDS: Final = {
     "after_failure": "after the first failure",
     "not_seen": "not seen",
 }
-CAUSES: Final[Facts[_Cause]] = (
+CAUSES: Facts[_Cause] = (
     Fact("cause", TEXT, "What the time went to, as the documents list it", title="wall time of all processes",
          show=lambda cause: CAUSE_WORDS[cause], right=False),
     Fact("share", SHARE, "Share of the wall time of all processes", title="share"),
@@ -202,15 +201,15 @@ def nothing_found(job: JobFigures) -> str:
     )
 
 
-_MUCH_UNSEEN: Final = 0.1
+_MUCH_UNSEEN = 0.1
 """Share of the time that was not seen from which a conclusion says so."""
-_GOODPUT: Final[Facts[Goodput]] = (
+_GOODPUT: Facts[Goodput] = (
     Fact("share", SHARE, "Share that was useful: an upper bound", lambda goodput: goodput.shares["useful"]),
     Fact("seconds", SECONDS, "Wall time of these processes together"),
     Fact("process_count", COUNT, "Processes that were seen in a loop, and are in it", "processes"),
     Fact("causes", ROWS, "The wall time by cause", lambda goodput: list(cause_table(goodput).rows), inside=CAUSES),
 )
-_ARRIVALS: Final[Facts[Arrivals]] = (
+_ARRIVALS: Facts[Arrivals] = (
     Fact("name", TEXT, "Name of the collective"),
     Fact("instances", COUNT, "Executions that all captures hold"),
     Fact("span_seconds", SECONDS, "From the first execution to the last"),
@@ -218,7 +217,7 @@ _ARRIVALS: Final[Facts[Arrivals]] = (
     Fact("clock_uncertain_seconds", SECONDS, "How far the ends differ on the clocks as estimated"),
     Fact("processes", ROWS, "The processes whose captures hold it", inside=ARRIVALS),
 )  # fmt: skip
-JOB: Final[Facts[JobFigures]] = (
+JOB: Facts[JobFigures] = (
     Fact("folder", TEXT, "Its folder"),
     Fact("job", TEXT, "Its id, from its launcher"),
     Fact("process_count", COUNT, "Processes of the job; null where it is not known", "count"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.analysis.ab import AbResult, ab_results
 from jaxprof.analysis.memory import MemoryPicture
@@ -162,7 +162,7 @@ def _startup_part(name: str, meaning: str) -> Fact[_PhaseRow]:
     return Fact(name, SECONDS, meaning, lambda phase: phase.derived.phase_seconds[name], when=applies)
 
 
-PHASE: Final[Facts[_PhaseRow]] = (
+PHASE: Facts[_PhaseRow] = (
     Fact("seconds", SECONDS, "Duration; for run and transfers the median of a call"),
     _startup_part("import", "Time to import jax"),
     _startup_part("backend_init", "Time to start the backend"),
@@ -223,7 +223,7 @@ def _phases(row: _RunRow) -> dict[str, _PhaseRow]:
     return {name: _PhaseRow(row.result, name) for name in names}
 
 
-_MEMORY: Final[Facts[_RunRow]] = (
+_MEMORY: Facts[_RunRow] = (
     *pick(RUNS.facts, "argument_bytes", "output_bytes", "temporary_bytes", "allocator_peak_bytes"),
     *within("run.memory", (
         Fact("alias_bytes", BYTES, "Memory of outputs that take the place of donated arguments"),
@@ -236,12 +236,12 @@ _MEMORY: Final[Facts[_RunRow]] = (
     Fact("peak_source", TEXT, "Where the peak comes from: buffer assignment, memory analysis (sums), schedule, request",
          "picture.source"),
 )  # fmt: skip
-_WORST: Final[Facts[Any]] = (
+_WORST: Facts[Any] = (
     Fact("at", TEXT, "Its index", "worst_at"),
     Fact("got", TEXT, "What it is, as text", "worst_got"),
     Fact("expected", TEXT, "What it should be, as text", "worst_expected"),
 )
-CHECK: Final[Facts[Any]] = (
+CHECK: Facts[Any] = (
     Fact("passed", TRUTH, "Whether the result is right; null if it could not be checked"),
     Fact("max_relative_error", NUMBER, "Largest error of an array over its largest magnitude"),
     Fact("tolerance", NUMBER, "What errors were allowed"),
@@ -260,7 +260,7 @@ def _speedup_interval(row: _RunRow) -> list[float] | None:
     return None if low is None or high is None else [low, high]
 
 
-_VERSUS: Final[Facts[_RunRow]] = (
+_VERSUS: Facts[_RunRow] = (
     Fact("run", TEXT, "Id of the baseline", "run.plan.baseline"),
     *pick(RUNS.facts, "speedup", "break_even_calls", "verdict"),
     Fact("ci95", NUMBERS, "The 95 % interval of the speed-up, [low, high]", _speedup_interval),
@@ -272,7 +272,7 @@ _VERSUS: Final[Facts[_RunRow]] = (
         Fact("between_share", SHARE, "Share of the variance of a ratio that lies between launches"),
     )),
 )  # fmt: skip
-_CAPTURE: Final[Facts[Any]] = (
+_CAPTURE: Facts[Any] = (
     Fact("kind", TEXT, "kernels, compile, ...", lambda capture: capture[0]),
     *within(lambda capture: capture[1], (
         Fact("platform", TEXT, "cpu, gpu, tpu"),
@@ -296,7 +296,7 @@ def _device_steps(row: _RunRow) -> Any:
     return device_steps(row.run.steps)
 
 
-_IS_PROGRAM: Final = "run.is_program"
+_IS_PROGRAM = "run.is_program"
 
 
 def _program_rows(key: str, meaning: str, facts: Facts[Any]) -> Fact[_RunRow]:
@@ -304,7 +304,7 @@ def _program_rows(key: str, meaning: str, facts: Facts[Any]) -> Fact[_RunRow]:
                 inside=facts, when=_IS_PROGRAM)  # fmt: skip
 
 
-_OF_PROGRAM: Final[Facts[_RunRow]] = (
+_OF_PROGRAM: Facts[_RunRow] = (
     Fact("program", OBJECT, "The recorded program", lambda row: row, when=_IS_PROGRAM, inside=(
         *within("program", PROGRAM),
         Fact("function", OBJECT, "The function that --function named", "asked", inside=ASKED),
@@ -313,7 +313,7 @@ _OF_PROGRAM: Final[Facts[_RunRow]] = (
     _program_rows("findings", "What is worth changing", FINDINGS),
     _program_rows("transfers", "Implicit copies between host and device", TRANSFERS),
 )  # fmt: skip
-RUN: Final[Facts[_RunRow]] = (
+RUN: Facts[_RunRow] = (
     Fact("id", TEXT, "Id of the run: r1", "run.id"),
     *pick(RUNS.facts, "workload", "variant", "how", "device", "device_kind"),
     *within("run", (
@@ -390,7 +390,7 @@ def _devices(session: Session) -> list[dict[str, Any]]:
     return list(devices.values())
 
 
-_HEADER: Final[Facts[_SessionRow]] = (
+_HEADER: Facts[_SessionRow] = (
     *pick(SESSIONS.facts, "id", "created", "host", "command", "process_index", "process_count"),
     *within("session", (
         Fact("complete", TRUTH, "Whether its writer closed it properly"),
@@ -398,14 +398,14 @@ _HEADER: Final[Facts[_SessionRow]] = (
         Fact("notices", LIST, "What of the file could not be read"),
     )),
 )  # fmt: skip
-_ENVIRONMENT: Final[Facts[_SessionRow]] = (
+_ENVIRONMENT: Facts[_SessionRow] = (
     *pick(SESSIONS.facts, "jax", "jaxlib", "numpy", "python"),
     Fact("devices", ROWS, "The devices that JAX saw", lambda row: _devices(row.session)),
     Fact("settings", BY_NAME, "Settings that change a measurement",
          lambda row: dict(at("settings")(environment(row.session)) or {})),
     Fact("machine", BY_NAME, "What is known of the machine", lambda row: dict(row.session.header.environment)),
 )  # fmt: skip
-SESSION: Final[Facts[_SessionRow]] = (
+SESSION: Facts[_SessionRow] = (
     Fact("schema", TEXT, "Version of the session file's schema", lambda _: f"{SCHEMA_MAJOR}.{SCHEMA_MINOR}"),
     *pick(SESSIONS.facts, "jaxprof"),
     Fact("session", OBJECT, "The session itself", lambda row: row, inside=_HEADER),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jaxprof.analysis.ranking import KernelCeilings, KernelGroup, Ranked, Ranking, ordered
 from jaxprof.facts import Fact, Facts, column, within
@@ -38,7 +38,7 @@ def times(row: Ranked) -> str:
     return f"≤ {integer(count)}" if row.kernel.conditional else integer(count)
 
 
-COLUMNS: Final[dict[str, Fact[Ranked]]] = {
+COLUMNS: dict[str, Fact[Ranked]] = {
     "share": column("share", "share", percent),
     "measured": column("time", "measured_seconds", seconds),
     "least": column("least", "least_seconds", seconds),
@@ -56,7 +56,7 @@ COLUMNS: Final[dict[str, Fact[Ranked]]] = {
     "order": column("order", "number"),
 }
 """Columns of kernels, by the names that `--sort` and the keys of the screen use. `order` is the order of execution."""
-_ADDED_UP: Final = frozenset({"measured", "least", "flops", "bytes"})
+_ADDED_UP = frozenset({"measured", "least", "flops", "bytes"})
 
 
 def total_text(name: str, group: KernelGroup) -> str:
@@ -64,7 +64,7 @@ def total_text(name: str, group: KernelGroup) -> str:
     return COLUMNS[name].shown(group.total(name)) if name in _ADDED_UP else ""
 
 
-KERNEL: Final[Facts[Ranked]] = (
+KERNEL: Facts[Ranked] = (
     *within("kernel", (NAME,)),
     *RANKED,
     Fact("measured_seconds", SECONDS, "Measured time of all its executions in one call"),
@@ -94,9 +94,9 @@ def released(rows: Iterable[Ranked]) -> Iterator[Ranked]:
         row.kernel.release()
 
 
-LARGE: Final = 16 << 20
+LARGE = 16 << 20
 """Characters of HLO text from which on kernels are printed while they are read, with the notices last."""
-SHOWN: Final = ("name", "kind", "inside", "times", "flops", "bytes", "least", "bound", "sources", "op_name")
+SHOWN = ("name", "kind", "inside", "times", "flops", "bytes", "least", "bound", "sources", "op_name")
 """Columns of the list as text, by their names in `COLUMNS`."""
 
 

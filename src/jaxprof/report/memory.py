@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jaxprof.analysis.memory import REQUEST, SCHEDULE, MemoryPicture, device_memory
 from jaxprof.facts import pick
@@ -101,7 +101,7 @@ def fit_words(session: Session, program: ProgramResult) -> str:
     return f"{verdict}: the highest seen is {', '.join(parts)}." if parts else f"{verdict}."
 
 
-_FITS: Final = {"running": "It fits so far", "ok": "It fits", "failed": "It fitted until it failed"}
+_FITS = {"running": "It fits so far", "ok": "It fits", "failed": "It fitted until it failed"}
 """Whether the memory sufficed, by the status of the program; other ends may come from a lack of memory."""
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from jaxprof.facts import SENTENCE, Fact, Facts, column, optional, pick, within
 from jaxprof.facts.memory import MEMORY
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from jaxprof.finding import Finding
 
 
-_EXECUTION_ORDER: Final = KernelOptions()
+_EXECUTION_ORDER = KernelOptions()
 
 
 def _lazy_rows(make: Callable[[HloProgram], Iterable[Any]]) -> Callable[[HloProgram], Iterator[Any]]:
@@ -43,29 +43,29 @@ def _lazy_rows(make: Callable[[HloProgram], Iterable[Any]]) -> Callable[[HloProg
     return rows
 
 
-BARRIERS: Final[Facts[Barrier]] = (
+BARRIERS: Facts[Barrier] = (
     Fact("producer", TEXT, "The kernel that writes the data", title="producer", widest=40),
     Fact("consumer", TEXT, "The kernel that reads the data", title="consumer", widest=40),
     Fact("reason", TEXT, "Why the two are not one kernel, as the documents list it"),
     Fact("words", TEXT, "Why the two are not one kernel, in words", title="why not fused"),
     Fact("bytes", BYTES, "What fusing would save", title="bytes"),
 )
-FINDINGS: Final[Facts[Finding]] = (
+FINDINGS: Facts[Finding] = (
     *SENTENCE,
     Fact("where", LIST, "Kernels that it is about", "kernels"),
     Fact("bytes", BYTES, "Traffic of one call that it accounts for"),
 )
-_NOTICES: Final[Facts[Notice]] = (
+_NOTICES: Facts[Notice] = (
     Fact("code", TEXT, "What kind it is"),
     Fact("message", TEXT, "What of the module was not seen"),
     Fact("hint", TEXT, "What would show it"),
     Fact("serious", TRUTH, "Whether it makes conclusions doubtful"),
 )
-_PROBLEMS: Final[Facts[Any]] = (
+_PROBLEMS: Facts[Any] = (
     Fact("line", INDEX, "Line of the text"),
     Fact("message", TEXT, "What could not be read"),
 )
-_DEVICE: Final[Facts[HloProgram]] = (
+_DEVICE: Facts[HloProgram] = (
     Fact("name", TEXT, "Name of the device", "machine.device.name"),
     Fact("estimate", TRUTH, "Whether this machine lacks the device, so that nothing was measured on it",
          "elsewhere"),
@@ -88,7 +88,7 @@ _DEVICE: Final[Facts[HloProgram]] = (
 )  # fmt: skip
 
 
-_VIEWS_WITH: Final[Mapping[str, tuple[str | None, ...]]] = {
+_VIEWS_WITH: Mapping[str, tuple[str | None, ...]] = {
     "kernels": (None, "kernels"),
     "barriers": (None, "barriers"),
     "findings": (None, "findings"),
@@ -176,7 +176,7 @@ def _memory_lines(program: HloProgram) -> Iterator[str]:
     yield from lines or ["unknown: the module is not scheduled, or has no instructions"]
 
 
-_VIEWS: Final = {
+_VIEWS = {
     "findings": _findings_lines,
     "barriers": _barriers_lines,
     "memory": _memory_lines,
@@ -207,7 +207,7 @@ def _memory_text(program: HloProgram) -> str:
     return f"{bytes_(needed)} of {bytes_(available)}{'  does not fit' if too_large else ''}"
 
 
-_DEVICES: Final[Facts[HloProgram]] = (
+_DEVICES: Facts[HloProgram] = (
     column("device", "device_label"),
     column("kernels", lambda program: len(kernels(program.hlo)), right=True),
     column("FLOPs", _flops, scaled),
@@ -233,7 +233,7 @@ class CollectiveRow:
     exchange: Exchange
 
 
-COLLECTIVES: Final[Facts[CollectiveRow]] = (
+COLLECTIVES: Facts[CollectiveRow] = (
     Fact("name", TEXT, "Name of the HLO instruction", "collective.kernel.name", "collective"),
     Fact("opcode", TEXT, "The HLO operation", "collective.opcode", "opcode"),
     Fact("devices", COUNT, "Devices that take part", "collective.group_size", "devices"),
@@ -262,7 +262,7 @@ def collectives_text(program: HloProgram) -> list[str]:
     return [*lines, "", *(safe(f"{level.name}: {level.document}") for level in levels)] if lines else []
 
 
-STAGE: Final[Facts[Any]] = (
+STAGE: Facts[Any] = (
     Fact("label", TEXT, "Name of the program"),
     Fact("stage", TEXT, "Which of its texts"),
     Fact("lines", LIST, "Lines of the text"),

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Final
 
 from jaxprof.analysis.timeline import TEXT_NAME, Timeline, TimelineLane, tracks_of
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.session import Run, Session
 from jaxprof.text import json_text
 
-LEFT_OUT_KEY: Final = "jaxprofLeftOut"
+LEFT_OUT_KEY = "jaxprofLeftOut"
 """Key in `otherData` of the number of intervals of the profile that the file lacks."""
 
 
-_CAPTURED: Final = "`jaxprof run` captures kernels, and `jaxprof script --capture-steps 100` those of a script."
+_CAPTURED = "`jaxprof run` captures kernels, and `jaxprof script --capture-steps 100` those of a script."
 
 
 def chosen_run(session: Session, name: str, run_id: str | None) -> Run:

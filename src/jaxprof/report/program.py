@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
-from typing import Final
 
 from jaxprof.analysis.programs.derive import asked_function, program_result
 from jaxprof.analysis.programs.functions import FunctionCompiles
@@ -36,23 +35,23 @@ from jaxprof.session import Run, Session
 from jaxprof.text import columns, shorten
 from jaxprof.units import bytes_, counted, integer, percent, seconds, whole_steps
 
-_FUNCTIONS_SHOWN: Final = 10
-_REASONS_SHOWN: Final = 4
-_LINES_SHOWN: Final = 6
-_LEAST_LINE_SHARE: Final = 0.01
+_FUNCTIONS_SHOWN = 10
+_REASONS_SHOWN = 4
+_LINES_SHOWN = 6
+_LEAST_LINE_SHARE = 0.01
 """Source lines with a smaller share of the wall time are not shown."""
-_LOOPS_SHOWN: Final = 2
-_TRANSFERS_SHOWN: Final = 8
-_SUMMARY_FINDINGS: Final = 3
-_SUMMARY_NOTES: Final = 2
-_ARRAYS: Final[Facts[tuple[str, int | None, int | None]]] = (
+_LOOPS_SHOWN = 2
+_TRANSFERS_SHOWN = 8
+_SUMMARY_FINDINGS = 3
+_SUMMARY_NOTES = 2
+_ARRAYS: Facts[tuple[str, int | None, int | None]] = (
     column("", itemgetter(0)),
     column("arrays", itemgetter(1), integer),
     column("bytes", itemgetter(2), bytes_),
 )
 
 
-LETTERS: Final = {
+LETTERS = {
     "import": "i",
     "data": "d",
     "trace": "t",
@@ -91,25 +90,25 @@ def rounded(parts: Sequence[float], whole: float) -> tuple[list[str], str]:
     return [f"{value * unit:.{decimals}f} s" for value in units], f"{total * unit:.{decimals}f} s"
 
 
-_BAR: Final = 30
+_BAR = 30
 
 
 def _function_and_count(row: ProgramRow) -> str:
     return f"{row.item.function} × {integer(row.item.count)}" if row.item.count > 1 else str(row.item.function)
 
 
-CALLED_FROM: Final[ProgramFact] = column("called from", lambda row: row.short(row.item.called_from))
-COMPILES_TEXT: Final[tuple[ProgramFact, ...]] = (
+CALLED_FROM: ProgramFact = column("called from", lambda row: row.short(row.item.called_from))
+COMPILES_TEXT: tuple[ProgramFact, ...] = (
     *pick(COMPILES, "began_seconds", "trace_seconds", "lower_seconds", "compile_seconds", "cache"),
     column("function", _function_and_count, gives_way=True),
     CALLED_FROM,
 )
-TRANSFERS_TEXT: Final[tuple[ProgramFact, ...]] = (
+TRANSFERS_TEXT: tuple[ProgramFact, ...] = (
     column("direction", "item.direction", words, right=False),
     column("time", "item.seconds", lambda took: seconds(took, 2)),
     column("line", lambda row: row.short(row.item.where), gives_way=True),
 )
-LINES_TEXT: Final[tuple[ProgramFact, ...]] = (
+LINES_TEXT: tuple[ProgramFact, ...] = (
     column("time", "item.seconds", lambda took: seconds(took, 2)),
     column("share", share, percent),
     column("line", lambda row: row.short(row.item.place), widest=28, gives_way=True),
@@ -117,7 +116,7 @@ LINES_TEXT: Final[tuple[ProgramFact, ...]] = (
     column("state", "item.state", lambda state: words(state or ""), right=False),
     *pick(LINES, "call"),
 )
-FUNCTIONS: Final[tuple[ProgramFact, ...]] = (
+FUNCTIONS: tuple[ProgramFact, ...] = (
     column("times", "item.count", integer),
     column("time", "item.seconds", seconds),
     column("share", share, percent),
@@ -146,7 +145,7 @@ class TimeLineRow:
     bar: str = ""
 
 
-TIME_LINE: Final[Facts[TimeLineRow]] = (
+TIME_LINE: Facts[TimeLineRow] = (
     column("", "letter", str, right=False),
     column("", "state"),
     column("time", "time", right=True),
@@ -298,7 +297,7 @@ def _loops(program: ProgramResult) -> Iterator[Piece]:
     return (Prose(loop(program, steps), "", 2) for steps in program.loops[:_LOOPS_SHOWN])
 
 
-_COPIES_REMARK: Final = Prose(
+_COPIES_REMARK = Prose(
     "By samples, which show the lines, not the number of copies: JAX_TRANSFER_GUARD=log makes JAX log each of them."
 )
 
@@ -384,13 +383,13 @@ def _reasons(function: FunctionCompiles) -> Iterator[Prose]:
         yield Prose(f"and {len(again) - _REASONS_SHOWN} more kinds of reason", " " * 9)
 
 
-_VIEWS: Final[dict[str, Callable[[ProgramResult], Iterator[Piece]]]] = {
+_VIEWS: dict[str, Callable[[ProgramResult], Iterator[Piece]]] = {
     "compiles": _compiles,
     "findings": _finding_list,
     "transfers": _transfer_list,
     "timeline": _time_line,
 }
-_NOTHING: Final = {
+_NOTHING = {
     "compiles": "Nothing was compiled.",
     "findings": "No findings.",
     "transfers": f"No implicit copy was seen. {_COPIES_REMARK.text}",

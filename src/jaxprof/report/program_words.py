@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.analysis.programs.steps import StepFigures
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from jaxprof.analysis.programs.verdict import Verdict
     from jaxprof.finding import Finding
 
-_ARGUMENTS_SHOWN: Final = 4
-_MUCH_PREEMPTED: Final = 0.05
+_ARGUMENTS_SHOWN = 4
+_MUCH_PREEMPTED = 0.05
 """Share of a loop's time from which the wait for a processor is mentioned."""
-ARGV_WIDTH: Final = 44
+ARGV_WIDTH = 44
 """Most columns of the command line in a title; a longer command line follows below the title, whole."""
 
 

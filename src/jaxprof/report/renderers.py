@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from operator import itemgetter
-from typing import Any, Final, Generic
+from typing import Any, Generic
 
 from jaxprof.facts import Fact, Row, columns, within
 from jaxprof.facts.units import TEXT, plain
@@ -23,15 +23,15 @@ from jaxprof.text import columns as terminal_columns
 from jaxprof.text import json_text, safe, safe_lines, shorten
 from jaxprof.units import UNKNOWN
 
-WIDTH: Final = 80
+WIDTH = 80
 """Columns of a line of a report, unless it is wider."""
-WIDE: Final = 100
+WIDE = 100
 """Columns of a line of a report whose tables have many columns."""
 GAP = "  "
 PAGE = 500
 """Rows of the first page: a table from an iterator, which may have a million rows, is printed after so many were
 read."""
-_MOST_ALIKE: Final = 1 << 14
+_MOST_ALIKE = 1 << 14
 """Kinds of rows (`Table.alike`) whose cells are kept while a table is printed."""
 NARROWEST = 6
 """Terminal columns that a column keeps, however narrow the page."""
@@ -176,8 +176,8 @@ def markdown(report: str) -> str:
     return f"{fence}text\n{report}\n{fence}"
 
 
-_FORMULA: Final = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
-_CONTROL: Final = ("\t", "\r", "\n")
+_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+_CONTROL = ("\t", "\r", "\n")
 
 
 def csv_lines(table: Table[Row]) -> Iterator[str]:
@@ -220,7 +220,7 @@ class _Echo:
         return text
 
 
-_MOST_REMEMBERED: Final = 4096
+_MOST_REMEMBERED = 4096
 """Texts of numbers that are kept for each column."""
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Final
 
 from jaxprof.analysis.run_result import RunResult, modes_text, results
 from jaxprof.analysis.sweeps import SweepGroup, SweepLine, sweep_groups
@@ -176,34 +175,34 @@ def _transfer(name: str, title: str) -> Fact[RunRow]:
     return column(title, value, right=True)
 
 
-_FACTS: Final = RUNS.facts
-_LABEL: Final[Fact[RunRow]] = column("", "label")
-BREAK_EVEN: Final[Fact[RunRow]] = column("break-even", lambda row: break_even_text(row.result), right=True)
-CHECK: Final[Fact[RunRow]] = column("check", lambda row: check_text(row.result))
-_SPREAD: Final = pick(_FACTS, "samples", "minimum_seconds", "mean_seconds", "p95_seconds", "maximum_seconds")
+_FACTS = RUNS.facts
+_LABEL: Fact[RunRow] = column("", "label")
+BREAK_EVEN: Fact[RunRow] = column("break-even", lambda row: break_even_text(row.result), right=True)
+CHECK: Fact[RunRow] = column("check", lambda row: check_text(row.result))
+_SPREAD = pick(_FACTS, "samples", "minimum_seconds", "mean_seconds", "p95_seconds", "maximum_seconds")
 """Columns with the distribution of the samples of a call."""
-MODES: Final[Fact[RunRow]] = column("two modes", lambda row: row.result.modes and modes_text(row.result.modes))
-_BEFORE_STEADY: Final[Facts[RunRow]] = (
+MODES: Fact[RunRow] = column("two modes", lambda row: row.result.modes and modes_text(row.result.modes))
+_BEFORE_STEADY: Facts[RunRow] = (
     *pick(_FACTS, "trace_seconds", "lower_seconds", "compile_seconds"),
     _transfer("transfer_in", "to device"),
     *pick(_FACTS, "first_run_seconds"),
     _transfer("transfer_out", "to host"),
 )
 """Columns with the phases before and after the steady run."""
-_RATES: Final = pick(
+_RATES = pick(
     _FACTS, "dispatch_median_seconds", "pipelined_median_seconds", "first_after_pause_seconds", "flops_per_second",
     "bytes_per_second", "peak_bytes", "transfer_in_bytes_per_second",
 )  # fmt: skip
 """Columns with the figures of one call."""
 
 
-TABLED: Final = frozenset({"zero_copy"})
+TABLED = frozenset({"zero_copy"})
 """Warnings that are not listed, because the table of phases shows them (`0-copy`) and every run on a CPU has them."""
-_ABOUT_RESULTS: Final = frozenset(
+_ABOUT_RESULTS = frozenset(
     {UNLIKE_RESULTS, "results_differ", "wrong_result", "dead_code", "folded_constants", "dtype_narrowed"}
 )
 """Warnings that the figures may be those of another program. They are always shown."""
-_WARNINGS_SHOWN: Final = 2
+_WARNINGS_SHOWN = 2
 _Notes = dict[str, dict[str, list[str]]]
 """Labels of the runs, by the advice and the message about them."""
 

@@ -6,7 +6,6 @@ Everything that shows a session with a measured comparison uses these: `compare`
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from jaxprof.analysis.ab import AbResult
 from jaxprof.analysis.run_result import RunResult
@@ -91,7 +90,7 @@ def results_text(results: ResultsCompared | None) -> str:
     return f"differs {results.how_far}"
 
 
-_HOW: Final = {"launches in turns": "one process after the other"}
+_HOW = {"launches in turns": "one process after the other"}
 """Words for a way of measuring that is a noun in JSON."""
 
 
@@ -126,7 +125,7 @@ def _medians(result: AbResult) -> Iterator[str]:
             yield f"{side.run.plan.side} {seconds(side.summary.median)}{interval_beside(side)}"
 
 
-VERSUS: Final[Facts[AbVersus]] = (
+VERSUS: Facts[AbVersus] = (
     Fact("side", TEXT, "The side that is compared with A", "label"),
     Fact("verdict", TEXT, "faster, slower, same or inconclusive", "times.verdict"),
     Fact("sentence", TEXT, "The verdict in words", verdict_line),
@@ -163,7 +162,7 @@ class SideRow:
     spec: SideSpec
 
 
-SPEC: Final[Facts[SideRow]] = (
+SPEC: Facts[SideRow] = (
     Fact("side", TEXT, "A, B...", "spec.label"),
     Fact("title", TEXT, "What it is, in words", "spec.title"),
     Fact("run", TEXT, "Id of its run", "result.run.id"),
@@ -173,7 +172,7 @@ SPEC: Final[Facts[SideRow]] = (
     Fact("dirty", TRUTH, "Whether there were changes that were not committed", "spec.dirty"),
 )
 """Description of a side in its session."""
-PLAN: Final[Facts[AbResult]] = (
+PLAN: Facts[AbResult] = (
     Fact("inputs", OBJECT, "The inputs of all sides", lambda result: result, inside=(
         Fact("arrays", LIST, "Arrays of the inputs", "plan.inputs"),
         Fact("same_numbers", TRUTH, "Whether all sides had the same numbers", "plan.same_inputs"),
@@ -191,7 +190,7 @@ def side_rows(result: AbResult) -> list[SideRow]:
     return [SideRow(side, by_label.get(label) or SideSpec(label=label, title="")) for side, label in labelled]
 
 
-KEPT: Final[Facts[AbResult]] = (
+KEPT: Facts[AbResult] = (
     *PLAN,
     Fact("versus", ROWS, "Each side beside A", inside=VERSUS),
     Fact("sides", ROWS, "What was compared", side_rows, inside=SPEC),

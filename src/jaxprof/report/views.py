@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxprof.facts import RUN, Fact, Facts, column, pick
 from jaxprof.facts.sessions import is_profile
@@ -35,7 +35,7 @@ _NO_CAPTURE = {
     "trust": "no capture",
     "memory": "no program whose memory is known",
 }
-OF_PROGRAMS: Final = ("compiles", "findings", "transfers", "timeline")
+OF_PROGRAMS = ("compiles", "findings", "transfers", "timeline")
 """Views of recorded programs."""
 _Rows = Callable[[Session, Run], Iterable[Any] | None]
 """Derives the rows of a run; None if the run does not have the view."""
@@ -233,7 +233,7 @@ def _threads(parallelism: float | None) -> str:
     return ratio(parallelism) if parallelism is not None and parallelism > 1.005 else UNKNOWN
 
 
-_PASSES: Final[Facts[Any]] = (
+_PASSES: Facts[Any] = (
     column("share", "share", percent),
     column("total", "node.seconds", seconds),
     column("self", "node.self_seconds", seconds),
@@ -336,7 +336,7 @@ def _memory(session: Session, run: Run) -> Iterator[Piece]:
     return memory_report(buffers_of(session, run.id))
 
 
-REPORTS: Final[dict[str, Callable[[Session, Run], Iterator[Piece]]]] = {
+REPORTS: dict[str, Callable[[Session, Run], Iterator[Piece]]] = {
     "kernels": _kernels,
     "compile": _compile,
     "steps": _steps,

@@ -4,8 +4,6 @@ Reports and screens of a job with a thousand processes read these files, and so 
 it has none, and for details. Needs the extra `query` (DuckDB and Arrow), which is imported where it is used.
 """
 
-from typing import Final
-
-FOLDER: Final = "rollup"
+FOLDER = "rollup"
 """Name of the folder of roll-ups in the folder of a job. It holds a folder for each table."""
-ENDING: Final = ".parquet"
+ENDING = ".parquet"

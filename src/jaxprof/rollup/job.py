@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from jaxprof.analysis.arrivals import CollectiveEvents
     from jaxprof.rollup.reading import RolledUp
 
-_LEAST_BLOCKS: Final = 4
+_LEAST_BLOCKS = 4
 """Fewest blocks of several steps in a column of a grid: a block on a bound is then a small part of a column."""
-SESSIONS_READ: Final = 16
+SESSIONS_READ = 16
 """Most sessions of running processes that are read whole; of more processes the latest roll-ups are used."""
 
 

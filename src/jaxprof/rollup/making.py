@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow.parquet as parquet
 
@@ -85,7 +85,7 @@ def in_processes(
             ) from error
 
 
-_GROUP_ROWS: Final = 2048
+_GROUP_ROWS = 2048
 """Rows of a row group. Its statistics have the bounds of its steps, so that a reader of some steps skips other
 groups."""
 

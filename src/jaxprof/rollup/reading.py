@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import duckdb
 import msgspec
@@ -36,11 +36,11 @@ from jaxprof.units import and_more, integer
 
 T = TypeVar("T")
 
-_MOST_ROWS: Final = 1_000_000
+_MOST_ROWS = 1_000_000
 """Most rows of an answer. A job of 4096 processes has fewer in every table that is read row by row."""
-MANY: Final = 128
+MANY = 128
 """Processes from which on sample windows are merged, and tables are kept as one file."""
-WINDOWS_OF_MANY: Final = 40
+WINDOWS_OF_MANY = 40
 """Most sample windows of a process after windows are merged."""
 
 
@@ -260,9 +260,9 @@ def numbers(indices: Iterable[int]) -> str:
     return ", ".join(map(str, indices)) or "NULL"
 
 
-TABLES_OF_ALL: Final = ("processes", "overview", "parts")
+TABLES_OF_ALL = ("processes", "overview", "parts")
 """Tables that are read of all processes at once."""
-_ALL: Final = "all"
+_ALL = "all"
 
 
 def compacted(folder: Path, table: str, files: list[Path]) -> Path | None:

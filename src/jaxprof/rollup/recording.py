@@ -12,7 +12,6 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 from jaxprof.events import Event, Header
 from jaxprof.rollup.job import has_extra
@@ -20,12 +19,12 @@ from jaxprof.session import Session
 from jaxprof.session.log.job_folder import JobMember
 from jaxprof.session_names import process_number
 
-FIRST_SECONDS: Final = 10.0
+FIRST_SECONDS = 10.0
 """Time until the first roll-up. The session of a shorter program can be read as fast as a roll-up."""
-_GROWTH: Final = 1.5
+_GROWTH = 1.5
 """Ratio of each pause to the one before."""
-_LONGEST_SECONDS: Final = 300.0
-_COST: Final = 0.005
+_LONGEST_SECONDS = 300.0
+_COST = 0.005
 """Most of one processor that writing may take, as a share of the pause that follows."""
 
 

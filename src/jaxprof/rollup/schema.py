@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
 
 import numpy as np
 
@@ -21,22 +20,22 @@ from jaxprof.facts.processes import FIGURES, PART_SECONDS, ProcessFile
 from jaxprof.facts.processes import PROCESSES as OF_JOB
 from jaxprof.facts.units import BYTES, COUNT, INDEX, NUMBER, SECONDS, TEXT, UNIX_TIME
 
-WORKED: Final = "worked_seconds"
-PART_COLUMNS: Final = {part: PART_SECONDS[part].key for part in PARTS}
+WORKED = "worked_seconds"
+PART_COLUMNS = {part: PART_SECONDS[part].key for part in PARTS}
 """The column of each part of the loop."""
-MOST_STEPS: Final = 1 << 14
+MOST_STEPS = 1 << 14
 """Most rows of `steps`: of a longer loop, two or more neighbouring steps share a row."""
-MOST_WINDOWS: Final = 1 << 9
+MOST_WINDOWS = 1 << 9
 """Most rows of `parts`."""
-MOST_BLOCKS: Final = 1 << 9
+MOST_BLOCKS = 1 << 9
 """Most rows of `overview`."""
-MOST_COLLECTIVES: Final = 4
+MOST_COLLECTIVES = 4
 """Most different collectives."""
-MOST_INSTANCES: Final = 1000
+MOST_INSTANCES = 1000
 """Most executions of one collective."""
-_BITS: Final = 14
+_BITS = 14
 """Significant bits of times, a precision of 0.006 %: the rest is noise of clocks, which does not compress."""
-_MILLISECOND: Final = 1e3
+_MILLISECOND = 1e3
 
 
 def window_count(file: ProcessFile) -> int:
@@ -164,10 +163,10 @@ def _last(groups: Array, count: int) -> Array:
     return np.append(groups[1:], count) - 1
 
 
-FORMAT: Final = 4
+FORMAT = 4
 """Version of the tables. Count it up whenever the meaning of a table changes."""
-PROCESS: Final = FIGURES[0]
-_OF_FILE: Final[Facts[ProcessFile]] = (
+PROCESS = FIGURES[0]
+_OF_FILE: Facts[ProcessFile] = (
     Fact("windows", COUNT, "Its rows in the table parts", window_count),
     Fact("session_bytes", BYTES, "Size of the session that was read", "bytes"),
     Fact("session_modified_ns", INDEX, "When the session had been written last, in Unix ns", "modified_ns"),
@@ -177,19 +176,19 @@ _OF_FILE: Final[Facts[ProcessFile]] = (
 """Facts that only a roll-up has: its format, and the session that it was made of."""
 
 
-PROCESSES: Final = Relation(
+PROCESSES = Relation(
     "processes",
     "A row for each process of the job",
     # The path is the name of the file: the folder may be another one for a reader.
     (*(replace(fact, read="path.name") if fact.key == "path" else fact for fact in OF_JOB.facts), *_OF_FILE),
     lambda file: [file],
 )
-_PARTS: Final = tuple(PART_SECONDS.values())
+_PARTS = tuple(PART_SECONDS.values())
 
 
-_BEGINS: Final = "Number of its first step; where the process has the unit time, seconds since its loop began"
+_BEGINS = "Number of its first step; where the process has the unit time, seconds since its loop began"
 
-STEPS: Final = Relation(
+STEPS = Relation(
     "steps",
     "The steps of the loop in order, one in a row or several together",
     (
@@ -201,7 +200,7 @@ STEPS: Final = Relation(
     ),
     arrays=steps,
 )
-OVERVIEW: Final = Relation(
+OVERVIEW = Relation(
     "overview",
     "The whole loop in a few hundred blocks of equal size, of 2 ** n steps each: `steps` and `parts` together",
     (
@@ -222,7 +221,7 @@ OVERVIEW: Final = Relation(
     ),
     arrays=overview,
 )
-PARTS_TABLE: Final = Relation(
+PARTS_TABLE = Relation(
     "parts",
     "What the time of the loop went to, in sample windows: estimates",
     (
@@ -243,7 +242,7 @@ PARTS_TABLE: Final = Relation(
     ),
     arrays=parts,
 )
-COLLECTIVES: Final = Relation(
+COLLECTIVES = Relation(
     "collectives",
     "Executions of the collectives that took most time, in the last capture",
     (
@@ -259,5 +258,5 @@ COLLECTIVES: Final = Relation(
     ),
     arrays=collectives,
 )
-TABLES: Final = {table.name: table for table in (STEPS, OVERVIEW, PARTS_TABLE, COLLECTIVES, PROCESSES)}
+TABLES = {table.name: table for table in (STEPS, OVERVIEW, PARTS_TABLE, COLLECTIVES, PROCESSES)}
 """Tables by name, in the order in which they are written: `processes` last, because it vouches for the others."""

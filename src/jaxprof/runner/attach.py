@@ -16,19 +16,18 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
 from jaxprof.errors import UsageError, WorkerError, system_words
 from jaxprof.frozen import frozen
 from jaxprof.operating_system import python_words
 from jaxprof.runner.interpreter import Interpreter
 
-CONNECT_SECONDS: Final = 5.0
-PATIENCE_SECONDS: Final = 60.0
+CONNECT_SECONDS = 5.0
+PATIENCE_SECONDS = 60.0
 """Time allowed in addition to the requested seconds: to start the child, and to send and write a large profile."""
-_WRITTEN: Final = b"Dumped profiling information"
-_EXAMPLE: Final = "jaxprof open --seconds 2 localhost:9999, if it called jax.profiler.start_server(9999)."
-_LISTENS_ELSEWHERE: Final = "Is the program still running, and did it call jax.profiler.start_server with this port?"
+_WRITTEN = b"Dumped profiling information"
+_EXAMPLE = "jaxprof open --seconds 2 localhost:9999, if it called jax.profiler.start_server(9999)."
+_LISTENS_ELSEWHERE = "Is the program still running, and did it call jax.profiler.start_server with this port?"
 
 
 @frozen

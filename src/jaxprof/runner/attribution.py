@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jaxprof.analysis.measured import unnamed_seconds
 from jaxprof.engine.protocol.request import RunRequest
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from jaxprof.runner.engine_run import EngineRun
     from jaxprof.runner.session_recorder import SessionRecorder
 
-KIND: Final = "attribution"
-FLAG: Final = "--xla_gpu_enable_command_buffer="
+KIND = "attribution"
+FLAG = "--xla_gpu_enable_command_buffer="
 """Flag with an empty list, so that no operation goes into a command buffer."""
-UNNAMED_SHARE: Final = 0.01
+UNNAMED_SHARE = 0.01
 """Least share of the kernels' time without a name that is worth a second child."""
-LIMIT_SECONDS: Final = 300.0
+LIMIT_SECONDS = 300.0
 """The second child is cancelled after this long."""
-_GPUS: Final = ("cuda", "rocm", "gpu")
-_KEPT: Final = (CaptureTaken, KernelsMeasured, TrustReported)
+_GPUS = ("cuda", "rocm", "gpu")
+_KEPT = (CaptureTaken, KernelsMeasured, TrustReported)
 
 
 def is_needed(

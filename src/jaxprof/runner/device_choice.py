@@ -6,7 +6,6 @@ JAX lists its devices in a child process, and only if something other than `cpu:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from jaxprof.devices import Device, default_device
 from jaxprof.devices.inventory.machine import gather, local_devices, merge, parse_device, platforms_of
@@ -17,7 +16,7 @@ from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.planning import HOST
 from jaxprof.text import safe
 
-_KINDS: Final = ("gpu", "cuda", "rocm", "tpu", "metal")
+_KINDS = ("gpu", "cuda", "rocm", "tpu", "metal")
 
 
 def usable_devices(interpreter: Interpreter) -> Sequence[Device]:

@@ -20,7 +20,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jaxprof.errors import UsageError, WorkerError, system_words
 from jaxprof.job_process import variables_for
@@ -32,10 +32,10 @@ from jaxprof.units import counted
 if TYPE_CHECKING:
     from jaxprof.engine.protocol.recording import RecordingOptions
 
-GRACE_SECONDS: Final = 5.0
+GRACE_SECONDS = 5.0
 """Time from the first failure until the others are sent SIGTERM, and from there until they are killed."""
-_LOOK_SECONDS: Final = 0.05
-_GLOO: Final = {"JAX_CPU_COLLECTIVES_IMPLEMENTATION": "gloo"}
+_LOOK_SECONDS = 0.05
+_GLOO = {"JAX_CPU_COLLECTIVES_IMPLEMENTATION": "gloo"}
 """Setting that lets processes on CPUs compute together; a value already in the environment comes first."""
 
 
@@ -119,8 +119,8 @@ def _free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-ALL: Final = "all"
-_RANGE: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+ALL = "all"
+_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 
 
 def read_ranks(text: str, count: int) -> list[range] | None:
@@ -152,8 +152,8 @@ def options_of(ranks: Sequence[range] | None, index: int, options: RecordingOpti
     return replace(options, capture_after_seconds=None, capture_steps=None, capture_seconds=None)
 
 
-_ALWAYS_ALLOWED: Final = 16
-_ALLOWED_PER_PROCESSOR: Final = 4
+_ALWAYS_ALLOWED = 16
+_ALLOWED_PER_PROCESSOR = 4
 """Processes for each processor that start without `--oversubscribe`. More make little progress, and each needs memory
 for its own JAX, some 300 MB."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jaxprof.engine.protocol.request import OpenTraceRequest
 from jaxprof.errors import FileRefusedError
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from jaxprof.runner.session_recorder import SessionRecorder
     from jaxprof.session import Session
 
-NOT_KNOWN_YET: Final = "profile"
+NOT_KNOWN_YET = "profile"
 """Device of a profile that has not been read yet."""
-WINDOW: Final = "capture window"
+WINDOW = "capture window"
 """Workload name of the run that reads the profile of a capture window."""
 
 

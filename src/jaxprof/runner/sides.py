@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.analysis.ab import difference
 from jaxprof.engine.protocol.request import KeptLeaf
@@ -205,7 +205,7 @@ def _variant(side: ComparedSide, name: str) -> VariantInfo:
 
 
 LABELS = "ABCDEFGHIJ"
-_OF_A_SIDE: Final = ("environment", "python", "settings", "precision")
+_OF_A_SIDE = ("environment", "python", "settings", "precision")
 """Parameters that hold for all sides; with `_b` behind its name, each holds for B in place of that."""
 
 Sides = tuple[list[ComparedSide], list[str]]

@@ -9,14 +9,14 @@ from __future__ import annotations
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any
 
 from jaxprof import events as e
 from jaxprof.redaction import REDACTED
 from jaxprof.session.run import PROGRAM_EVENTS, Phase, RecordedProgram, Run, RunLaunch, Series, Turn, are_passes
 from jaxprof.session.texts import Texts
 
-_MOST_NOTICES: Final = 100
+_MOST_NOTICES = 100
 """Number of different notices kept: a file can name a million runs, or types of events, that are unknown."""
 
 
@@ -219,7 +219,7 @@ def _program(session: Session, event: e.Event) -> None:
     run.program.apply(event)
 
 
-_KEPT: Final[dict[type[e.Event], str]] = {
+_KEPT: dict[type[e.Event], str] = {
     e.ComparisonPlanned: "comparison",
     e.ResultsCompared: "results",
     e.EnvironmentRead: "environment",
@@ -232,20 +232,20 @@ _KEPT: Final[dict[type[e.Event], str]] = {
     e.BuffersReported: "buffers",
 }
 """Events of which a run keeps the last one, with the attribute that holds it."""
-_LISTED: Final[dict[type[e.Event], str]] = {
+_LISTED: dict[type[e.Event], str] = {
     e.CompileObserved: "compiles",
     e.WarningRaised: "warnings",
     e.LogLine: "log",
 }
 """Events of which a run keeps all, with the attribute that holds them."""
-_BY_KEY: Final[dict[type[e.Event], tuple[str, str]]] = {
+_BY_KEY: dict[type[e.Event], tuple[str, str]] = {
     e.TextRecorded: ("texts", "name"),
     e.CaptureTaken: ("captures", "kind"),
     e.KernelsMeasured: ("measured", "kind"),
     e.TrustReported: ("trust", "kind"),
 }
 """Events of which a run keeps the last one of each kind, with the attribute and the field that is the key."""
-_STEPS: Final[dict[type[e.Event], Callable[[Session, Any], None]]] = {
+_STEPS: dict[type[e.Event], Callable[[Session, Any], None]] = {
     e.RunPlanned: _planned,
     e.WorkerStarted: _worker_started,
     e.ProcessIdentified: _identified,

@@ -4,19 +4,18 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Final
 
 from jaxprof import events as e
 from jaxprof.events.base import unfinished
 from jaxprof.light_dataclass import dataclass, field, frozen
 
-IMPORTED: Final = "imported"
+IMPORTED = "imported"
 """Value of `how` for the runs of an imported profile."""
 UNLIKE_RESULTS = "unlike_results"
 """Code of the warning that a side of a comparison returns other arrays than its baseline."""
-ENTRIES_AT_MOST: Final = 100_000
+ENTRIES_AT_MOST = 100_000
 """Largest number of entries in one `StepsTaken`: fifty times what the recorder sends."""
-_LARGEST_NUMBER: Final = 1 << 53
+_LARGEST_NUMBER = 1 << 53
 """Largest number of an iteration: tables of floating-point numbers could not distinguish larger ones."""
 LOG_LINES_KEPT = 10_000
 """Lines of the child's output held in memory for each run; the file has all of them."""
@@ -137,13 +136,13 @@ class RecordedProgram:
             self.running.clear()
 
 
-_PROGRAM_KEPT: Final[dict[type[e.Event], str]] = {
+_PROGRAM_KEPT: dict[type[e.Event], str] = {
     e.ProgramStarted: "started",
     e.JaxImported: "jax",
     e.ProgramEnded: "ended",
     e.EmptyCallTimed: "empty_call",
 }
-_PROGRAM_LISTED: Final[dict[type[e.Event], str]] = {
+_PROGRAM_LISTED: dict[type[e.Event], str] = {
     e.Compiled: "compiled",
     e.ProgramSampled: "sampled",
     e.StepsCounted: "steps",
@@ -152,7 +151,7 @@ _PROGRAM_LISTED: Final[dict[type[e.Event], str]] = {
     e.TransfersSeen: "transfers",
     e.CaptureWindow: "windows",
 }
-PROGRAM_EVENTS: Final = (*_PROGRAM_KEPT, *_PROGRAM_LISTED, e.StageRunning, e.ProgramStopped)
+PROGRAM_EVENTS = (*_PROGRAM_KEPT, *_PROGRAM_LISTED, e.StageRunning, e.ProgramStopped)
 """Types of events recorded inside a program."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -25,12 +25,12 @@ from jaxprof.text import safe
 if TYPE_CHECKING:
     from jaxprof.events import Compiled
 
-FACT_LIMITS: Final = {"max_kernels": "kernels", "max_flops": "flops", "max_bytes": "bytes", "max_peak_bytes": "peak"}
+FACT_LIMITS = {"max_kernels": "kernels", "max_flops": "flops", "max_bytes": "bytes", "max_peak_bytes": "peak"}
 """Limit on the program of a call → the code of the fact."""
-COMPILES: Final = "max_compiles"
-LIMITS: Final = (COMPILES, *FACT_LIMITS)
-_LISTED: Final = 8
-_ROUNDED_FROM: Final = 10_000
+COMPILES = "max_compiles"
+LIMITS = (COMPILES, *FACT_LIMITS)
+_LISTED = 8
+_ROUNDED_FROM = 10_000
 
 
 def limits_of(item: pytest.Item) -> dict[str, float]:

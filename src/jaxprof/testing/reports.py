@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 import pytest
 
@@ -66,7 +65,7 @@ def report(path: Path | None, programs: Mapping[str, Sequence[str]]) -> tuple[li
         return [*lines, safe(f"not saved: {error.what}. {error.hint}")], True
 
 
-_SHOWN: Final = {"kernels": "kernels", "flops": "FLOPs", "bytes": "bytes", "peak": "peak", "compiles": "compiles"}
+_SHOWN = {"kernels": "kernels", "flops": "FLOPs", "bytes": "bytes", "peak": "peak", "compiles": "compiles"}
 """Code of a fact → the title of its column."""
 _Row = tuple[str, dict[str, float | None]]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 from jaxprof.errors import HloError, JaxprofError
 from jaxprof.events import BuffersReported, HeldBuffer
@@ -21,23 +20,23 @@ from jaxprof.hlo.read.parse import module as read_module
 from jaxprof.hlo.read.wire import Message
 from jaxprof.hlo.shape import HOST_MEMORY
 
-MOST_BUFFERS: Final = 256
+MOST_BUFFERS = 256
 """Most buffers that are reported, largest first."""
-LARGEST_MODULE_BYTES: Final = 16 << 20
+LARGEST_MODULE_BYTES = 16 << 20
 """Largest module whose names are read; a larger one takes seconds, which the run would wait for."""
 _MODULE, _ASSIGNMENT = 1, 3
 """Fields of an `HloProto` (xla/service/hlo.proto)."""
-_BLOCK: Final = re.compile(
+_BLOCK = re.compile(
     r"^allocation \d+: (?:0x[0-9a-f]+, )?size (?P<size>\d{1,18})(?P<description>.*):\n(?P<values>(?: value: .*\n)*)",
     re.MULTILINE,
 )
-_VALUE: Final = re.compile(
+_VALUE = re.compile(
     r"^ value: <\d+ ([^\s{]+)(?:\{([\d,]*)\})? @\d+> \(size=(\d{1,18}),offset=(\d{1,18})\)", re.MULTILINE
 )
-_KIND_FIELDS: Final = ((5, "argument"), (12, "constant"), (7, "output"))
-_KIND_WORDS: Final = (("argument", ", parameter "), ("constant", ", constant"), ("output", ", maybe-live-out"))
+_KIND_FIELDS = ((5, "argument"), (12, "constant"), (7, "output"))
+_KIND_WORDS = (("argument", ", parameter "), ("constant", ", constant"), ("output", ", maybe-live-out"))
 """Kinds in the order of the search, in the proto and in the text: an argument that is donated is also an output."""
-_PASSING_ON: Final = frozenset({"parameter", "tuple", "get-tuple-element", "while", "bitcast", "call", "conditional"})
+_PASSING_ON = frozenset({"parameter", "tuple", "get-tuple-element", "while", "bitcast", "call", "conditional"})
 
 
 def buffers_in(proto: bytes, hlo: str) -> BuffersReported | None:
@@ -145,7 +144,7 @@ def _buffer(value: Assigned, kind: str, shared_with: int, module: Module) -> Hel
     )
 
 
-_LOCAL: Final = (1 << 32) - 1
+_LOCAL = (1 << 32) - 1
 
 
 @frozen

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from jaxprof.events import TrustCheck
 
-TRUST: Final[dict[str, tuple[str, str]]] = {
+TRUST: dict[str, tuple[str, str]] = {
     "no_kernels": ("no kernels were recorded", "Run a compiled program while the profiler is on."),
     "unmatched": (
         "kernels that name no HLO op",
@@ -67,7 +65,7 @@ TRUST: Final[dict[str, tuple[str, str]]] = {
 }
 """Title and fix of each check, by its code."""
 
-CLEARLY: Final = 0.01
+CLEARLY = 0.01
 """Share of the time below which something is not worth a doubt."""
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +27,9 @@ from jaxprof.trace.intervals import Coverage, Spans, distinct, extents_by_group,
 from jaxprof.trace.launch import launches_on
 from jaxprof.trace.model import ABSENT, NO_OP, Ints, Lane, Program, Trace, program_of
 
-CALL: Final = re.compile(r"Executable(_|::)Execute|ExecuteHelper|ExecuteOnLocalDevice|Execute[A-Z]\w*OnStream")
+CALL = re.compile(r"Executable(_|::)Execute|ExecuteHelper|ExecuteOnLocalDevice|Execute[A-Z]\w*OnStream")
 """Names that JAX's runtimes give to the host call that executes a program."""
-_NOWHERE: Final = -1
+_NOWHERE = -1
 
 
 @frozen
@@ -138,16 +137,16 @@ def _filled(calls: Ints, starts: Ints) -> Ints | None:
     return filled
 
 
-_OUTSIDE: Final = -1
+_OUTSIDE = -1
 """Launched outside every annotation."""
-_UNKNOWN: Final = -2
+_UNKNOWN = -2
 """The launching call is unknown."""
-_MOST_UNKNOWN: Final = 0.1
+_MOST_UNKNOWN = 0.1
 """Largest share of the device's time with unknown launches for which the rest may stand for all."""
-_OTHER_WORK: Final = 0.1
+_OTHER_WORK = 0.1
 """Share of a step from which other work between two steps makes the first one end with its own work."""
-_JIT_CALL: Final = re.compile(r"PjitFunction\((.*)\)$", re.DOTALL)
-_NOT_IN_MODULE_NAMES: Final = re.compile(r"[^\w.-]")
+_JIT_CALL = re.compile(r"PjitFunction\((.*)\)$", re.DOTALL)
+_NOT_IN_MODULE_NAMES = re.compile(r"[^\w.-]")
 
 
 @frozen

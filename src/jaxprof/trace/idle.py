@@ -14,7 +14,6 @@ clock, which drifts against the host's, so the causes there are unknown.
 from __future__ import annotations
 
 import re
-from typing import Final
 
 import numpy as np
 
@@ -23,11 +22,11 @@ from jaxprof.trace.intervals import Coverage, joined, places_of
 from jaxprof.trace.launch import clock_fault, launches_on
 from jaxprof.trace.model import ABSENT, NO_OP, PS, Ints, Lane, Trace
 
-_LAUNCH: Final = re.compile(
+_LAUNCH = re.compile(
     r"PjitFunction\(|ParseArguments$|PJRT_LoadedExecutable_Execute|(\w+::)*\w*Executable::Execute\w*|"
     r"(\w+::)*(ExecuteHelper|ExecutePrepare|ExecuteThunks)\w*|(cu|cuda|hip)\w*Launch(Kernel|Cooperative\w*|Graph)?\w*$"
 )
-_NAMES: Final = (
+_NAMES = (
     (
         "compile",
         re.compile(
@@ -55,13 +54,13 @@ _NAMES: Final = (
     ("launch", _LAUNCH),
 )
 """Purpose of the host's events, by the beginnings of the names that Python, JAX's runtimes, CUDA and HIP give them."""
-_OWN_TASK: Final = re.compile(r"ThenExecuteCallback|BufferSequencingEvent::")
+_OWN_TASK = re.compile(r"ThenExecuteCallback|BufferSequencingEvent::")
 """Events of the runtime's own tasks, which are not the call's work even within a call."""
-_POOL: Final = re.compile(r"tf_|tfrt|pjrt|py_xla|EventFD|switchto")
+_POOL = re.compile(r"tf_|tfrt|pjrt|py_xla|EventFD|switchto")
 """Names that the runtime gives to its own threads."""
-_NAMING_SHARE: Final = 0.5
+_NAMING_SHARE = 0.5
 """Share of the host's own work that an event must hold to name it."""
-_LEAST_SHARE: Final = 0.01
+_LEAST_SHARE = 0.01
 """Share of the steps below which idle time is not examined."""
 
 

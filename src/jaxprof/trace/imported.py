@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.errors import JaxprofError
 from jaxprof.events import (
@@ -40,12 +40,12 @@ from jaxprof.trace.sources import choose, read_file
 from jaxprof.trace.summary import TIMELINE, VIEWS, events_of
 from jaxprof.units import and_more, bytes_, counted
 
-KIND: Final = "imported"
-VARIANT: Final = "profile"
-SECONDS_BETWEEN_WORDS: Final = 0.1
-_WITH_HLO: Final = {"kernels", "memory", TIMELINE}
+KIND = "imported"
+VARIANT = "profile"
+SECONDS_BETWEEN_WORDS = 0.1
+_WITH_HLO = {"kernels", "memory", TIMELINE}
 """Views that need the HLO of the programs."""
-PROGRAMS_KEPT: Final = 64
+PROGRAMS_KEPT = 64
 """Most programs that get a run of their own, the longest first; a session of eager ops can have thousands."""
 
 
@@ -184,7 +184,7 @@ def _environment(trace: Trace) -> EnvironmentRead:
     )
 
 
-_FACTS: Final = {
+_FACTS = {
     "device_type_string": "kind",
     "gpu_device_name": "kind",
     "device_vendor": "vendor",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,22 +43,22 @@ from jaxprof.trace.model import (
 )
 from jaxprof.trace.xspace import Plane, Space
 
-_KINDS: Final[dict[str, Kind]] = {
+_KINDS: dict[str, Kind] = {
     "XLA Modules": "modules",
     "Steps": "steps",
     "XLA Ops": "ops",
     "Async XLA Ops": "async",
 }
-_MARKS: Final = re.compile(r"end: |ThreadpoolListener::")
+_MARKS = re.compile(r"end: |ThreadpoolListener::")
 """Events that the profiler writes for itself: the far end of an arrow, or the wake-up of a pool's thread."""
 _DEVICE = re.compile(r"/device:(?P<platform>GPU|TPU|CUSTOM)\w*:(?P<number>\d+)")
 _METADATA_PLANE, _TASK_PLANE = "/host:metadata", "Task Environment"
-_HOST: Final = "host"
-_COUNTERS: Final = "_counters_"
+_HOST: Kind = "host"
+_COUNTERS = "_counters_"
 """Line with samples of a device's counters (power, performance), which are no intervals."""
 _OP_STATS = ("hlo_op", "hlo_module", "program_id", "correlation_id", "run_id", "device_ordinal")
-_GRAPH_NODE: Final = "cuda_graph_node_id"
-_TRACERS: Final = {2: "host", 3: "device", 4: "python", 7: "hlo"}
+_GRAPH_NODE = "cuda_graph_node_id"
+_TRACERS = {2: "host", 3: "device", 4: "python", 7: "hlo"}
 """Fields of `ProfileOptions` (tsl/profiler/protobuf/profiler_options.proto)."""
 _DAMAGE = (HloError, IndexError, ValueError, OverflowError)
 """Exceptions that reading a damaged message raises."""

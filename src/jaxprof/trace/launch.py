@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from jaxprof.trace.model import ABSENT, NO_OP, PS, Ints, Lane, Program, ProgramP
 from jaxprof.units import counted, seconds
 
 _PAIR = re.compile(r"(\w+):([\w,.+-]*)")
-_FIGURES: Final = {
+_FIGURES = {
     "regs": ("registers", 1024),
     "static_shared": ("static_shared_bytes", 1 << 20),
     "dynamic_shared": ("dynamic_shared_bytes", 1 << 20),
@@ -42,29 +42,29 @@ _FIGURES: Final = {
 """Field of `KernelLaunch` and its largest plausible value, several times that of any GPU, by the profiler's name."""
 _MOST_BLOCKS, _MOST_THREADS = (1 << 31) - 1, 1024
 """Largest grid along one axis (in AMD files it counts threads, which also fits), and most threads of a block."""
-_MOST_COPIED: Final = 1 << 42
-_MEMORY: Final = dict.fromkeys(("device", "array", "managed"), "device") | dict.fromkeys(
+_MOST_COPIED = 1 << 42
+_MEMORY = dict.fromkeys(("device", "array", "managed"), "device") | dict.fromkeys(
     ("host", "pinned", "pageable"), "host"
 )
-_BY_NAME: Final = (
+_BY_NAME = (
     (re.compile(r"H(ost)?(to|2)D(evice)?", re.IGNORECASE), "host to device"),
     (re.compile(r"D(evice)?(to|2)H(ost)?", re.IGNORECASE), "device to host"),
     (re.compile(r"D(evice)?(to|2)D(evice)?", re.IGNORECASE), "device to device"),
     (re.compile(r"P2P|peer", re.IGNORECASE), "peer to peer"),
 )
-_CLOCK_PS: Final = 2_000_000
+_CLOCK_PS = 2_000_000
 """GPU profilers align the clocks of device and host to within this time."""
-_MOST_APART_PS: Final = 10_000_000_000
+_MOST_APART_PS = 10_000_000_000
 """Longest plausible time from the last event of a host to the work of its device, if a call returned before its work
 was done.
 """
-_KERNEL_LAUNCH: Final = re.compile(r"(cu|cuda|hip)((Ext|Module|ExtModule)?Launch(Cooperative)?Kernel|GraphLaunch)")
-_OTHER_CALL: Final = re.compile(r"(cu|cuda|hip)[A-Z]")
+_KERNEL_LAUNCH = re.compile(r"(cu|cuda|hip)((Ext|Module|ExtModule)?Launch(Cooperative)?Kernel|GraphLaunch)")
+_OTHER_CALL = re.compile(r"(cu|cuda|hip)[A-Z]")
 """Other calls of the driver: `cuMemHostAlloc`."""
 _COPY_NAME = re.compile(r"mem(cpy|set|cpy2D)|copyBuffer|fillBuffer", re.IGNORECASE)
-_COMMAND_BUFFER: Final = re.compile(r"command_buffer")
-_NOT_IN_KERNEL_NAMES: Final = re.compile(r"\W", re.ASCII)
-_NO_KERNEL: Final = CONTROL | FREE
+_COMMAND_BUFFER = re.compile(r"command_buffer")
+_NOT_IN_KERNEL_NAMES = re.compile(r"\W", re.ASCII)
+_NO_KERNEL = CONTROL | FREE
 _SET_NAME = re.compile(r"memset|fillBuffer", re.IGNORECASE)
 
 

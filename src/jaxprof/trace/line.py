@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import cached_property
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,15 +33,15 @@ _PIECE = 1 << 18
 _VALUE_TAGS = np.zeros(256, np.bool_)
 """Tags with which the value of a statistic may begin."""
 _VALUE_TAGS[[STAT_DOUBLE << 3 | 1, STAT_UINT64 << 3, STAT_INT64 << 3, TEXT_TAG, BYTES_TAG, STAT_REFERENCE << 3]] = True
-_CHUNK: Final = 1 << 13
+_CHUNK = 1 << 13
 """Bytes between the starts of two walks, unless the line needs more than `_MOST_WALKS`."""
-_MOST_WALKS: Final = 1 << 15
+_MOST_WALKS = 1 << 15
 """Most walks. Their numbers fit into 16 bits, and 16-bit numbers are sorted by radix."""
-_WINDOW: Final = 256
+_WINDOW = 256
 """Number of bytes in which a tag to begin at is searched."""
-_HOPS: Final = 24
+_HOPS = 24
 """Links after which a walk that began inside an event has reached whole events: more than an event has statistics."""
-_FEWEST: Final = 4
+_FEWEST = 4
 """Fewest walks that are worth a NumPy step."""
 
 

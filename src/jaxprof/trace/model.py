@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ PROGRAM_MASK = 0xFFFF_FFFF_FFFF_FFFF
 
 Program = tuple[str, int | None]
 """Name and program id of a module."""
-_PROGRAM: Final = re.compile(r"(?P<name>.*?)\((?P<id>-?\d{1,20})\)$", re.DOTALL)
+_PROGRAM = re.compile(r"(?P<name>.*?)\((?P<id>-?\d{1,20})\)$", re.DOTALL)
 
 
 def program_of(name: str) -> Program:
@@ -130,7 +130,7 @@ class Lane:
         return replace(self, **{name: column[rows] for name, column in columns.items() if column is not None})
 
 
-_COLUMNS: Final = (
+_COLUMNS = (
     "starts", "durations", "name_of", "op_of", "correlation", "step", "execution", "launch", "copy", "in_graph",
 )  # fmt: skip
 """Fields of a lane that have a value for each interval."""

@@ -16,7 +16,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from jaxprof.trace.model import PS, Lane, Trace
 
 _ROOT = re.compile(r"backend_compile|XlaCompile|Client::Compile\b|CompileAndLoad|CompileAheadOfTime|TpuCompile")
 _MODULE_SUFFIX = re.compile(r" \([^()]*\)$")
-_DEEPEST: Final = 64
+_DEEPEST = 64
 
 
 @dataclass(slots=True, eq=False)
@@ -179,9 +178,9 @@ def _self_time(span: _Span) -> int:
     return span.end - span.start - covered
 
 
-OTHER: Final = "other"
+OTHER = "other"
 
-_TABLE: Final = (
+_TABLE = (
     ("compile", r"backend_compile"),
     ("HLO passes", r"^HLO passes|RunHloPasses|HloPass"),
     ("cache", r"compilation_?cache|cache (read|write)|get_executable_and_time"),
@@ -205,10 +204,10 @@ _TABLE: Final = (
     ("compile", r"Compile\b|CompileAndLoad|RunBackend|CompileCpuExecutable|XlaCompile"),
 )
 """Stages, and a pattern for the names of each; the first match counts."""
-_PATTERNS: Final = tuple((stage, re.compile(pattern, re.IGNORECASE)) for stage, pattern in _TABLE)
-STAGES: Final = (*dict.fromkeys(stage for stage, _ in _TABLE), OTHER)
+_PATTERNS = tuple((stage, re.compile(pattern, re.IGNORECASE)) for stage, pattern in _TABLE)
+STAGES = (*dict.fromkeys(stage for stage, _ in _TABLE), OTHER)
 
-_PIPELINES: Final = ("HLO passes", "partitioning", "fusion", "layout", "scheduling")
+_PIPELINES = ("HLO passes", "partitioning", "fusion", "layout", "scheduling")
 _HLO_PASS = re.compile(r"[a-z0-9_.-]+$")
 """Form of an HLO pass's name: `tuple-simplifier`, `constant_folding`."""
 

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO
 
 from jaxprof.errors import FileRefusedError, UsageError, missing_file, system_words
 from jaxprof.files import open_regular, unpacked
@@ -21,8 +21,8 @@ from jaxprof.limits import FILE
 if TYPE_CHECKING:
     from jaxprof.trace.model import Trace
 
-_PROFILES: Final = "plugins/profile"
-XPLANE_ENDINGS: Final = (".xplane.pb", ".xplane.pb.gz")
+_PROFILES = "plugins/profile"
+XPLANE_ENDINGS = (".xplane.pb", ".xplane.pb.gz")
 
 
 @frozen
@@ -107,9 +107,9 @@ def choose(path: Path, run: str = "", host: str = "") -> ChosenProfile:
     return ChosenProfile(runs[run], host)
 
 
-_GZIP: Final = b"\x1f\x8b"
-_CHUNK: Final = 1 << 22
-_READ: Final = 0.1
+_GZIP = b"\x1f\x8b"
+_CHUNK = 1 << 22
+_READ = 0.1
 """Assumed share of reading from disk in the work on a file."""
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,16 +32,16 @@ from jaxprof.trace.intervals import Coverage, holds_others
 from jaxprof.trace.launch import copies_of
 from jaxprof.trace.model import NO_OP, PS, Ints, Lane, ProgramProto, Trace, program_proto, span_of
 
-_BETWEEN_DEVICES: Final = COLLECTIVES | {"send", "recv"}
-_HALF: Final = re.compile(r"-(start|update|done)$")
-_HOST_TRANSFER: Final = 47
-_DEEPEST: Final = 9
-_ANY: Final = re.compile("|".join(sorted(_BETWEEN_DEVICES)).encode())
-_BY_NAME: Final = re.compile(
+_BETWEEN_DEVICES = COLLECTIVES | {"send", "recv"}
+_HALF = re.compile(r"-(start|update|done)$")
+_HOST_TRANSFER = 47
+_DEEPEST = 9
+_ANY = re.compile("|".join(sorted(_BETWEEN_DEVICES)).encode())
+_BY_NAME = re.compile(
     r"(all[-_]reduce|all[-_]gather|reduce[-_]scatter|(ragged[-_])?all[-_]to[-_]all|collective[-_](permute|broadcast)|send|recv|"
     r"psum|psum_scatter|psum_invariant|pmax|pmin|ppermute|pbroadcast|all_gather_invariant)([-_](start|done))?(\.\d+)*(\.remat\d*|\.clone)*$"
 )
-KERNEL_OF_COLLECTIVE: Final = re.compile(r"(void )?(nccl|rccl)", re.IGNORECASE)
+KERNEL_OF_COLLECTIVE = re.compile(r"(void )?(nccl|rccl)", re.IGNORECASE)
 """Names of the kernels of NCCL and RCCL, which may belong to no op."""
 
 
@@ -97,9 +96,9 @@ def _opcodes_in(computations: Mapping[int, list[Message]], caller: Message, dept
     return opcodes
 
 
-STEPS_KEPT: Final = 4096
+STEPS_KEPT = 4096
 """Most steps that are recorded one by one."""
-_CLEARLY: Final = 0.9
+_CLEARLY = 0.9
 _COPY_OP = re.compile(r"(copy|slice|dynamic-update-slice)-(start|done)\b|async-copy|(in|out)feed\b")
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Sequence
 from statistics import median
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -115,16 +115,16 @@ def _busy_share(steps: Steps | None, seconds_of_calls: Sequence[float]) -> float
     return (steps.inside_seconds + steps.outside_seconds) / len(steps.devices) / sum(seconds_of_calls)
 
 
-TIMELINE_VERSION: Final = 1
-INTERVALS_KEPT: Final = 1_000_000
+TIMELINE_VERSION = 1
+INTERVALS_KEPT = 1_000_000
 """Most intervals that are kept; beyond that the shortest are left out, and their number is recorded."""
-ACTIVE_BINS: Final = 4096
+ACTIVE_BINS = 4096
 """Number of equal parts of the profile for which a lane's active time is kept, if some of its intervals are not."""
-COUNTS_KEPT: Final = 200_000
+COUNTS_KEPT = 200_000
 """Most values of a counter that are kept."""
-_NAME_LIMIT: Final = 300
+_NAME_LIMIT = 300
 """Most characters of an interval's name: TPU profiles use a whole line of HLO as the name."""
-_DEVICE_KINDS: Final = ("modules", "steps", "stream", "ops", "thread", "async")
+_DEVICE_KINDS = ("modules", "steps", "stream", "ops", "thread", "async")
 
 
 def timeline_text(trace: Trace, limit: int = INTERVALS_KEPT) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from statistics import median
-from typing import Final
 
 import numpy as np
 
@@ -256,8 +255,8 @@ def modules(trace: Trace, kind: str) -> Iterator[TrustCheck]:
 # -- the steps ---------------------------------------------------------------------------------------------------------
 
 
-_UNRECORDED: Final = 0.2
-_UNEVEN: Final = 1.5
+_UNRECORDED = 0.2
+_UNEVEN = 1.5
 """Factor from the median, up or down, from which a step is another kind of step."""
 
 
@@ -296,7 +295,7 @@ def _unlinked(steps: Steps) -> Iterator[TrustCheck]:
     yield row("unlinked_steps", "doubt", f"{annotations} {words}: {instead}")
 
 
-_HOW: Final = {
+_HOW = {
     "annotation": "by their annotations",
     "modules": "by the executions of the program that took the longest",
     "whole": "by taking the profile as one step, because there are neither step annotations nor program executions",

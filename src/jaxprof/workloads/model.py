@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, fields
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from jaxprof import units
 from jaxprof.errors import UsageError, unknown_name
@@ -168,11 +168,11 @@ class Published:
         return self.text if self.seconds is None else units.seconds(self.seconds)
 
 
-THINKING_IN_JAX: Final = 'JAX documentation, "How to think in JAX"'
+THINKING_IN_JAX = 'JAX documentation, "How to think in JAX"'
 """Source: https://docs.jax.dev/en/latest/notebooks/thinking_in_jax.html, which is executed when it is built."""
 
 
-_DEEPHUB: Final[dict[str, dict[str, Any]]] = {
+_DEEPHUB: dict[str, dict[str, Any]] = {
     "run": {"statistic": "best of 5"},
     "transfer_in": {
         "statistic": "one call",

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from math import prod
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 from jaxprof.errors import UsageError
 from jaxprof.frozen import frozen
@@ -44,14 +44,14 @@ _EXAMPLES = (
     "Write f32[1024,1024], bf16[8,128], i32[10], f32[] for a scalar array, key, a number (3, 2.5), "
     "or several of them: {'w': f32[8,4], 'b': f32[4]}."
 )
-_KEYWORD: Final = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)")
-_BEYOND_PYTHON: Final = re.compile(
+_KEYWORD = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)")
+_BEYOND_PYTHON = re.compile(
     r"""(?P<string>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(?<=\bkey)<\w+>|(?<=\w)\s*\[\s*\]"""
     r"""|(?<=\w):(?=[A-Za-z_][\w.]*\s*\()"""
 )
 """What of the notation is not Python's: `key<rbg>`, `f32[]`, the colon of `module:Name(...)`. Not within strings."""
-_LABEL: Final = re.compile(r"-?\d{1,18}|[A-Za-z_]\w*")
-_NAMED: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+_LABEL = re.compile(r"-?\d{1,18}|[A-Za-z_]\w*")
+_NAMED = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
 @frozen(kw_only=True)

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
-from typing import Final
 
 from jaxprof.errors import unknown_name
 from jaxprof.finding import Finding
 from jaxprof.light_dataclass import frozen
 
-SOURCES: Final[dict[str, str]] = {
+SOURCES: dict[str, str] = {
     "program": "recorded programs",
     "job": "jobs of several processes",
     "hlo": "compiled programs",
@@ -46,7 +45,7 @@ def _program(code: str, title: str, means: str, fix: str) -> CatalogueEntry:
     return CatalogueEntry(code, "program", title, means, fix, "programs.md#findings")
 
 
-_OF_PROGRAMS: Final = (
+_OF_PROGRAMS = (
     _program(
         "program_failed",
         "the program failed",
@@ -250,7 +249,7 @@ def _job(code: str, title: str, means: str, fix: str) -> CatalogueEntry:
     return CatalogueEntry(code, "job", title, means, fix, "jobs.md#who-is-late")
 
 
-_OF_JOBS: Final = (
+_OF_JOBS = (
     _job(
         "process-failed",
         "the process that failed first",
@@ -328,7 +327,7 @@ def _capture(code: str, title: str, means: str, fix: str) -> CatalogueEntry:
     return CatalogueEntry(code, "capture", title, means, fix, "traces.md#steps")
 
 
-_OF_CAPTURES: Final = (
+_OF_CAPTURES = (
     _capture(
         "device-idle",
         "the device waits between steps or kernels",
@@ -369,7 +368,7 @@ def _comparison(code: str, title: str, means: str, fix: str) -> CatalogueEntry:
     return CatalogueEntry(code, "comparison", title, means, fix, "comparing.md")
 
 
-_OF_RUNS: Final = (
+_OF_RUNS = (
     _run(
         "run-failed",
         "a run failed",
@@ -483,7 +482,7 @@ def _by_code(entries: Iterable[CatalogueEntry]) -> dict[str, CatalogueEntry]:
     return {entry.code: entry for entry in entries}
 
 
-_USUAL: Final = _by_code((*_OF_PROGRAMS, *_OF_JOBS, *_OF_CAPTURES, *_OF_RUNS))
+_USUAL = _by_code((*_OF_PROGRAMS, *_OF_JOBS, *_OF_CAPTURES, *_OF_RUNS))
 """Findings of programs, jobs, captures and runs: all that most commands look up."""
 
 

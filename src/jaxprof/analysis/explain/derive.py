@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jaxprof.analysis.explain.catalogue import with_fix
 from jaxprof.analysis.explain.model import (
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.session import Session
 
-_DOUBTFUL: Final = ("large_program",)
+_DOUBTFUL = ("large_program",)
 """Findings that may be about something that cannot be changed."""
-_AT_MOST_WEIGHT: Final = 0.5
+_AT_MOST_WEIGHT = 0.5
 """Weight of an upper bound on the saved time; it ranks behind a certain cost of the same size."""
 
 
@@ -134,11 +134,11 @@ def _rank(finding: Finding) -> tuple[bool, bool, float, int, str, str]:
     return not finding.fault, first, -weight, -(finding.bytes or 0), finding.code, finding.run
 
 
-_PROGRAM_FAULTS: Final = ("program_failed", "debug_settings")
+_PROGRAM_FAULTS = ("program_failed", "debug_settings")
 """Findings after which the other figures describe another program, or part of the program."""
-_CACHE_SHARE: Final = 0.5
+_CACHE_SHARE = 0.5
 """Share of the program's work, in compilations that are in no finding, from which a cache is recommended."""
-_UNTIMED: Final = "lines are not timed, "
+_UNTIMED = "lines are not timed, "
 
 
 def program_findings(session: Session, program: ProgramResult, name: str) -> Iterator[Finding]:
@@ -205,10 +205,10 @@ def program_abstentions(program: ProgramResult, *, has_capture: bool) -> Iterato
         yield Abstention("no-capture", reason, again)
 
 
-_JOB_FAULTS: Final = ("process-failed", "failed-after")
+_JOB_FAULTS = ("process-failed", "failed-after")
 """Findings without a cost that come before all others: the job did not complete its work."""
-_READ_ON: Final = "Its session has what it was doing, and what it wrote."
-_EXACT: Final = ("recompiles-alone", "recompiles", "process-stopped")
+_READ_ON = "Its session has what it was doing, and what it wrote."
+_EXACT = ("recompiles-alone", "recompiles", "process-stopped")
 """Findings whose seconds were reported, not estimated from samples."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from jaxprof.events import SourceLocation
 from jaxprof.files import is_as_recorded
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from jaxprof.finding import Finding
     from jaxprof.session import Run, Session
 
-_FLAGS: Final = ("--force", "--full", "--capture")
-_OUTPUT: Final = ("-o", "--out", "--force", "--full", "--format", "--limit")
+_FLAGS = ("--force", "--full", "--capture")
+_OUTPUT = ("-o", "--out", "--force", "--full", "--format", "--limit")
 """Options of a comparison that say where its answer goes, and in which form."""
-_STARTED: Final = ("script", "module")
+_STARTED = ("script", "module")
 """Ways in which jaxprof itself started a program, and can start it again."""
 
 
@@ -102,9 +102,9 @@ def _is_committed(target: str) -> bool:
 Subject: TypeAlias = Literal["program", "job", "runs", "comparison", "profile", "nothing"]
 """What was explained: a recorded program, a job of several processes, measured runs, the sides of `ab`, a profile, or
 a session without a run."""
-MOST_FINDINGS: Final = 5
-MOST_ABSTENTIONS: Final = 4
-MOST_MODULES: Final = 16
+MOST_FINDINGS = 5
+MOST_ABSTENTIONS = 4
+MOST_MODULES = 16
 """Largest number of programs of one session whose HLO is read: the first ones."""
 
 
@@ -159,7 +159,7 @@ class Explanation:
         return "no finding above its threshold"
 
 
-_LONGEST_LINE: Final = 100
+_LONGEST_LINE = 100
 
 
 def code_line(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
 from jaxprof.analysis.explain.model import code_line
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from jaxprof.hlo.model import Module
     from jaxprof.session import Run, Session
 
-_WORTH: Final = 0.02
+_WORTH = 0.02
 """Share of the kernels' time below which a finding is left out, if that time is known."""
-_KERNELS_NAMED: Final = 5
+_KERNELS_NAMED = 5
 
 
 @frozen(kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from jaxprof.analysis.ab import AbResult, ab_results
 from jaxprof.analysis.explain.model import (
@@ -33,28 +33,28 @@ if TYPE_CHECKING:
     from jaxprof.events import TrustCheck, WarningRaised
     from jaxprof.session import Run, Session
 
-_FAULTS: Final = ("wrong_result", "unlike_results", "results_differ", "folded_constants", "dead_code")
+_FAULTS = ("wrong_result", "unlike_results", "results_differ", "folded_constants", "dead_code")
 """Warnings that make the times meaningless."""
-_TO_CHANGE: Final = ("compiled_again", "dtype_narrowed")
+_TO_CHANGE = ("compiled_again", "dtype_narrowed")
 """Warnings about the program that leave its times right."""
-_DOUBTS: Final = (
+_DOUBTS = (
     "throttled", "busy_machine", "disturbed", "unsettled", "drift", "two_modes", "noise", "outliers",
     "no_interval", "few_samples",
     "over_budget", "max_seconds_reached", "not_captured",
 )  # fmt: skip
 """Warnings about the measurement, each about figures that it cannot provide."""
-_DISPATCH_SHARE: Final = 0.5
+_DISPATCH_SHARE = 0.5
 """Share of a call on an accelerator from which the call is bound by its dispatch."""
-_FOLDING: Final = "constant_folding"
-_SLOW_PARTS: Final = {
+_FOLDING = "constant_folding"
+_SLOW_PARTS = {
     "autotuning": ("slow-autotuning", 0.3, 1.0),
     "PTX": ("slow-ptx", 0.3, 1.0),
     "LLVM": ("slow-llvm", 0.5, 5.0),  # LLVM is most of every compilation for a CPU, so only long ones are reported
     f"the pass {_FOLDING}": ("slow-constant-folding", 0.3, 1.0),
 }
 """What of XLA can be shortened: finding code, and the smallest share of a compilation and seconds reported."""
-_MORE_LAUNCHES: Final = 10
-_KERNELS_NAMED: Final = 3
+_MORE_LAUNCHES = 10
+_KERNELS_NAMED = 3
 _Items: TypeAlias = "Iterator[Finding | Abstention]"
 
 
@@ -243,16 +243,16 @@ def _slower_finding(compared: AbResult, versus: AbVersus, median: float) -> Find
     )
 
 
-_WORTH: Final = 0.1
+_WORTH = 0.1
 """Share of the steps from which a part of them is reported."""
-_DOUBTED_CHECKS: Final = (
+_DOUBTED_CHECKS = (
     "no_kernels", "lost_kernels", "clock", "file", "profiler_error", "dropped", "unmatched", "modules", "slowdown",
     "sum", "unrecorded", "compile", "uneven_steps", "attribution",
 )  # fmt: skip
 """Trust checks about figures that are unavailable; the others qualify figures that are shown next to them."""
 
 
-_IDLE_FIXES: Final = {
+_IDLE_FIXES = {
     "compile": "Compile before the steps: the same shapes, dtypes and function objects from the first step on "
     "(jaxprof script FILE.py names what compiled again, and why).",
     "copy": "Place what stays the same on the device once, copy the next batch while the device works (jax.device_put "
@@ -263,10 +263,10 @@ _IDLE_FIXES: Final = {
     "plot or save less often.",
 }
 """Fix for the longest cause."""
-_IDLE: Final = "device-idle"
+_IDLE = "device-idle"
 """Part that only a capture of a whole program can show: calls that are measured one by one wait on purpose. What the
 host did meanwhile is its cause."""
-_PARTS: Final = (
+_PARTS = (
     (_IDLE, "the device waited", "idle"),
     ("launch-gaps", "gaps between kernels", "launch_gaps"),
     ("exposed-collectives", "waiting for collectives", "collectives_exposed"),

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, fields
 from itertools import accumulate
 from statistics import median
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -85,9 +85,9 @@ class LoopWindows:
         return len(self.seconds)
 
 
-LEAST_READINGS: Final = 5
+LEAST_READINGS = 5
 """Smallest number of readings of a busy device, half a second apart; fewer may all be one moment."""
-BUSY: Final = 0.2
+BUSY = 0.2
 """Utilisation from which the clock is that of a device at work; an idle device saves power."""
 
 
@@ -137,9 +137,9 @@ USEFUL, WAITING, START, FIRST, AGAIN, OUTSIDE, STOPPED, AFTER, UNSEEN = (
     "after_failure",
     "not_seen",
 )
-CAUSES: Final = (USEFUL, WAITING, DATA, HOST, DISPATCH, COPY, AGAIN, FIRST, START, OUTSIDE, STOPPED, AFTER, UNSEEN)
+CAUSES = (USEFUL, WAITING, DATA, HOST, DISPATCH, COPY, AGAIN, FIRST, START, OUTSIDE, STOPPED, AFTER, UNSEEN)
 """Causes that a second of a process's wall time can have; each second has exactly one."""
-IN_LOOP: Final = (DEVICE, DATA, HOST, DISPATCH, COPY)
+IN_LOOP = (DEVICE, DATA, HOST, DISPATCH, COPY)
 """Parts of the loop, without compiling."""
 
 
@@ -165,13 +165,13 @@ def time_of(result: ProgramResult) -> Mapping[str, float] | None:
     return time | {UNSEEN: max(0.0, result.wall_seconds - sum(time.values()))}
 
 
-_SIGNALLED: Final = 128
-_ENDED_BY_OTHERS: Final = tuple(_SIGNALLED + number for number in (signal.SIGINT, signal.SIGABRT, signal.SIGTERM))
+_SIGNALLED = 128
+_ENDED_BY_OTHERS = tuple(_SIGNALLED + number for number in (signal.SIGINT, signal.SIGABRT, signal.SIGTERM))
 """Exit codes of processes that are ended because another process has failed."""
-MOST_NAMED: Final = 8
+MOST_NAMED = 8
 """Largest number of processes named in a sentence."""
-_ERROR_SIZE: Final = 300
-_NO_END: Final = "its session has no end: the process or its host was killed, or the file is not whole"
+_ERROR_SIZE = 300
+_NO_END = "its session has no end: the process or its host was killed, or the file is not whole"
 
 
 @frozen

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from statistics import median
-from typing import Final
 
 import numpy as np
 
@@ -57,7 +56,7 @@ from jaxprof.session.log.state import with_urls
 from jaxprof.stats.location import t_quantile
 from jaxprof.units import bytes_, counted, percent, scaled, seconds
 
-_LEAST_WAITING: Final = 0.05
+_LEAST_WAITING = 0.05
 """Share of the loop by which device parts differ by chance; a smaller difference does not count as waiting."""
 
 
@@ -131,9 +130,9 @@ def _waiting_seconds(processes: Sequence[ProcessFigures], times: Sequence[Mappin
     return [each if each >= _LEAST_WAITING * loop else 0.0 for each, loop in zip(excess, loops, strict=True)]
 
 
-_STARTED_TOGETHER_SECONDS: Final = 10.0
+_STARTED_TOGETHER_SECONDS = 10.0
 """Processes of a job start within this time of each other."""
-_NOTICED_SECONDS: Final = 1.0
+_NOTICED_SECONDS = 1.0
 """Largest time in seconds by which the recorded end of a process may be later than the others notice it."""
 
 
@@ -204,9 +203,9 @@ def _failure_key(process: ProcessFigures) -> tuple[float, int]:
     return at - (_NOTICED_SECONDS if process.was_killed else 0.0), process.index
 
 
-_WAITED: Final = 0.5
+_WAITED = 0.5
 """Share of a pause by which the loops of the others must be longer, to conclude that they waited for the pause."""
-_CAUSE_TEXTS: Final = {
+_CAUSE_TEXTS = {
     SIGNAL: "was paused by a signal",
     UNKNOWN: "was paused (with its container, or by a signal that also paused its recorder)",
     SUSPENDED: "did not run while its machine was suspended",
@@ -298,9 +297,9 @@ def _is_costly(again: CompiledAgain, wall_seconds: float | None) -> bool:
     return enough and again.seconds >= WORTH_EXACT * (wall_seconds or 0.0)
 
 
-SLOWER: Final = 0.10
+SLOWER = 0.10
 """Relative difference of a clock below the others' median from which it is slow."""
-ACTIVE: Final = 0.5
+ACTIVE = 0.5
 """Share of a clock's readings in which a throttling reason must be active; an occasional reason does not hold a clock
 down."""
 
@@ -322,7 +321,7 @@ def throttled(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
         yield Finding("throttled-device", message, index=process.index, part=DEVICE)
 
 
-LEAST_STRETCHES: Final = 8
+LEAST_STRETCHES = 8
 """Number of the ten time sections in which a process must arrive late. A burst over two thirds of the time is not
 caused by the device."""
 
@@ -370,7 +369,7 @@ def _is_late(seen: Arrivals, place: int) -> bool:
     return bool(means[place] > t_quantile(1 - FALSE_ALARM_RATE / len(means), count - 1) * error)
 
 
-LEAST_EXPOSED: Final = 0.1
+LEAST_EXPOSED = 0.1
 """Share of the captured time from which exposed exchange is reported, as for the steps of one capture."""
 
 

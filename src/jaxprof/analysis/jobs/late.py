@@ -25,7 +25,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
-from typing import Final
 
 import numpy as np
 
@@ -43,29 +42,29 @@ from jaxprof.frozen import frozen
 from jaxprof.stats.location import t_quantile
 from jaxprof.units import and_more, percent_or_less, seconds
 
-PARTS_OF_ITS_OWN: Final = (DATA, HOST, DISPATCH, COPY)
+PARTS_OF_ITS_OWN = (DATA, HOST, DISPATCH, COPY)
 """Work that a process does while the others wait for it. Compilations have a finding of their own."""
-OWN_WORK: Final = "own"
+OWN_WORK = "own"
 """All of `PARTS_OF_ITS_OWN` together, by the CPU clock of the main thread."""
-_OWN_BY_ITERATION: Final = "own by pass"
+_OWN_BY_ITERATION = "own by pass"
 """Own work as a share of the usual time of the iterations."""
-_BY_CLOCK: Final = (OWN_WORK, _OWN_BY_ITERATION)
-LEAST_BLOCKS: Final = 3
+_BY_CLOCK = (OWN_WORK, _OWN_BY_ITERATION)
+LEAST_BLOCKS = 3
 """Smallest number of blocks that is tested. With fewer, Student's t is so wide that no process could be late. Three are
 enough: in simulated healthy jobs, three blocks blame a process less often than five."""
-MOST_BLOCKS: Final = 20
-FALSE_ALARM_RATE: Final = 0.01
+MOST_BLOCKS = 20
+FALSE_ALARM_RATE = 0.01
 """Probability of blaming a process in a healthy job."""
-LEAST_DIFFERENCE: Final = 0.05
+LEAST_DIFFERENCE = 0.05
 """Smallest difference reported, as a share of the loop's time."""
-_LEAST_ITERATIONS: Final = 10
+_LEAST_ITERATIONS = 10
 """Smallest number of iterations in a window, so that it does not matter where in an iteration the window began."""
-_BLOCKS_ABOVE: Final = 5
+_BLOCKS_ABOVE = 5
 """Smallest number of blocks compared one by one. With fewer, all blocks of a process can be above the others' in a
 healthy job if they resemble each other."""
-_ALIKE: Final = 1e-9
+_ALIKE = 1e-9
 """Largest variance of shares that are equal except for rounding."""
-_MOST_ALIKE: Final = 0.9
+_MOST_ALIKE = 0.9
 """Upper bound of the autocorrelation of successive blocks."""
 
 
@@ -270,16 +269,16 @@ def spread_of(values: Array, middle: float) -> float:
     return (1.4826 * _median(np.abs(values - middle))) ** 2
 
 
-LEAST_CELLS: Final = 10
+LEAST_CELLS = 10
 """Smallest number of cells in a late period; any process may be late for a shorter time now and then."""
-FEWEST_CELLS: Final = 5
+FEWEST_CELLS = 5
 """Smallest number of cells in a late period of a loop with less than twice `LEAST_CELLS`; the period must also be half
 the loop."""
-MOST_CELLS: Final = 200
+MOST_CELLS = 200
 """Largest number of cells that a loop's time is divided into; a late period begins and ends on a cell border."""
-_WORTH_A_TEST: Final = 3.0
+_WORTH_A_TEST = 3.0
 """Number of standard errors below which the test of a period would not be certain."""
-_ROUNDING: Final = 1e-9
+_ROUNDING = 1e-9
 
 
 @frozen
@@ -297,7 +296,7 @@ class LatePeriod:
         return self.began_seconds == 0 and self.ended_seconds is None
 
 
-WHOLE: Final = LatePeriod(0.0, None)
+WHOLE = LatePeriod(0.0, None)
 
 
 class _Loop:
@@ -412,29 +411,29 @@ def _worth_naming(more: Array, least: int) -> Array:
     return worth
 
 
-OWN: Final = (*PARTS_OF_ITS_OWN, COMPILE)
+OWN = (*PARTS_OF_ITS_OWN, COMPILE)
 """Parts of a loop in which a process works itself while the others wait for it."""
-CLEAR_EXCESS: Final = 0.4
+CLEAR_EXCESS = 0.4
 """Excess share of the loop's time that is reported even for a short loop."""
-_CLEAR_EXCESS_BY_CLOCK: Final = 0.25
+_CLEAR_EXCESS_BY_CLOCK = 0.25
 """Excess share by the main threads' CPU clocks, which must agree if every process has one."""
-_SAMPLES_APART: Final = 4
+_SAMPLES_APART = 4
 """Number of successive samples that count as one, because neighbours resemble each other."""
-_CLEAR_EXCESS_ERRORS: Final = 4.0
+_CLEAR_EXCESS_ERRORS = 4.0
 """Smallest difference in standard errors."""
-_SHARED: Final = 0.25
+_SHARED = 0.25
 """Share of its loop (for compiling: of its wall time) that every process must spend on one thing to report it."""
-IN_STEP: Final = 1.15
+IN_STEP = 1.15
 """Largest ratio between the loop times of processes that wait for each other."""
-_UNDECIDED: Final = "cannot determine which process the others wait for: "
-_TEXTS: Final = {
+_UNDECIDED = "cannot determine which process the others wait for: "
+_TEXTS = {
     DATA: "making or fetching its input",
     HOST: "Python on the host",
     DISPATCH: "calling JAX",
     COPY: "copies between host and device",
     OWN_WORK: "work on its main thread",
 }
-_ADVICE: Final = {
+_ADVICE = {
     DATA: "Look at its input: the shard, the disk or the network of that host. Its session has the lines.",
     HOST: "Its session has the lines: logging, checkpoints or metrics of one process, or a busy host.",
     DISPATCH: "Its session has the lines: operations outside jit, or a host with slower processors.",

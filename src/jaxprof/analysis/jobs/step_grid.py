@@ -20,7 +20,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -122,7 +122,7 @@ def _entries(event: StepsTaken) -> tuple[Array, Array, Array, Array]:
     return event.first + np.cumsum(counts) - counts, counts, event.began_seconds + np.cumsum(took) - took, took
 
 
-_FEW_STEPS: Final = 3.0
+_FEW_STEPS = 3.0
 """Largest difference, in iterations, between the numbers of processes that count alike."""
 
 
@@ -149,20 +149,20 @@ def _numbering_notices(names: set[str], extents: Mapping[int, tuple[float, float
         )
 
 
-STEP: Final = "step"
-OWN: Final = "own"
-OWN_PARTS: Final = (DATA, HOST, DISPATCH, COPY, COMPILE)
+STEP = "step"
+OWN = "own"
+OWN_PARTS = (DATA, HOST, DISPATCH, COPY, COMPILE)
 """Parts of a step in which a process works itself; for the rest the device computes, or the process waits for
 others."""
-PARTS_OF: Final = {OWN: OWN_PARTS, **{part: (part,) for part in PARTS}}
-LEAST_COVERED: Final = 0.5
+PARTS_OF = {OWN: OWN_PARTS, **{part: (part,) for part in PARTS}}
+LEAST_COVERED = 0.5
 """Smallest share of a column's steps that sample windows must cover; with less, the parts are unknown."""
-VALUES: Final = (OWN, STEP, *PARTS)
+VALUES = (OWN, STEP, *PARTS)
 """Values that a grid can show: a process's own work in a step, the whole step, or one of its parts."""
-RATIOS: Final = (1.05, 1.1, 1.25, 1.5, 2.0)
+RATIOS = (1.05, 1.1, 1.25, 1.5, 2.0)
 """Bounds of the levels, as multiples of the usual step: of the median process, or of the other one if there are two."""
-UNKNOWN: Final = -1
-_BY_CHANCE: Final = 2.0
+UNKNOWN = -1
+_BY_CHANCE = 2.0
 """Standard errors below which a cell counts as equal to what it is compared with."""
 
 

@@ -6,7 +6,7 @@ They are derived when shown, and kept until the next event arrives. Times are in
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jaxprof.analysis.programs.result import ProgramResult, ProgramSums
 from jaxprof.light_dataclass import frozen
@@ -100,7 +100,7 @@ def _began(run: Run, program: RecordedProgram, last: float) -> float:
     return min(moments, default=last)
 
 
-_WARNINGS: Final = ("function_not_called", "function_not_kept", "function_not_measured")
+_WARNINGS = ("function_not_called", "function_not_kept", "function_not_measured")
 
 
 @frozen

@@ -9,27 +9,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
-from typing import Final
 
 from jaxprof.events import LoopSite, ProgramSampled, SourceLocation, StepsCounted, StepsTaken
 from jaxprof.grouping import grouped
 from jaxprof.light_dataclass import field, frozen
 
-_FEW_STEPS: Final = 5
+_FEW_STEPS = 5
 """Number of single steps below which no jitter is given."""
-BRIEF_SPELL_SECONDS: Final = 100e-6
+BRIEF_SPELL_SECONDS = 100e-6
 """Mean iteration in seconds below which spells of a few hundred iterations do not represent the time between them: a
 spell begins when the thread has a processor, and ends before the thread loses it."""
-LEAST_TOLD: Final = 0.5
+LEAST_TOLD = 0.5
 """Share of a loop's sampled time that the reported steps must fill to represent all steps. The first steps of a loop
 that queues its calls take microseconds; later steps take as long as the device."""
-BRIEF_SECONDS: Final = 1e-3
+BRIEF_SECONDS = 1e-3
 """Mean iteration in seconds below which the median is the better figure. Most longer iterations may only queue their
 step while a few wait for all of them; the mean is then right."""
-TIMED_SHARE: Final = 0.5
+TIMED_SHARE = 0.5
 """Share of a line's sampled time from which its timed iterations count as most of the work."""
-SPELL_EVENTS: Final = 500
-SPELL_SECONDS: Final = 0.03
+SPELL_EVENTS = 500
+SPELL_SECONDS = 0.03
 """Size of one timing spell of the recorder: this many beginnings of iterations and lines, or at least this many
 seconds."""
 

@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Final
 
 from jaxprof.analysis.programs.loop_time import COMPILE, DEVICE, DISPATCH, IDLE, WORKS, HotLoop
 from jaxprof.light_dataclass import frozen
 from jaxprof.units import counted, percent_or_less, seconds
 
-LEAST_SAMPLES: Final = 12
+LEAST_SAMPLES = 12
 """Smallest number of samples for a verdict. With fewer, a share of 60 % could as well be 30 %."""
-_Z: Final = 1.96
-_APART_ERRORS: Final = 1.28
+_Z = 1.96
+_APART_ERRORS = 1.28
 """Standard errors between the two largest parts from which the first counts as larger, at nine in ten."""
-_MOST: Final = 0.5
+_MOST = 0.5
 """Share above which a part is larger than all others together."""
-IDLE_SHARE: Final = 0.5
+IDLE_SHARE = 0.5
 """Share of a program's working time from which the verdict is that it waits for something to do."""
 
 

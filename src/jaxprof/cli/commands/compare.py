@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -31,8 +31,8 @@ from jaxprof.errors import UsageError, unknown_name
 if TYPE_CHECKING:
     from jaxprof.analysis.session_difference import SessionDifference
 
-_COMPILED: Final = ("targets", "axes", "shard", "arguments", "settings", "python")
-_RUN: Final = re.compile(r".+(?<!\.py):r\d+")
+_COMPILED = ("targets", "axes", "shard", "arguments", "settings", "python")
+_RUN = re.compile(r".+(?<!\.py):r\d+")
 """A run of a session, `last:r1`; `step.py:r1` is a function."""
 _PRECISIONS = click.Choice(("default", "high", "highest", "bfloat16", "tensorfloat32", "float32"))
 
@@ -77,7 +77,7 @@ _measured_options = combine_options(
 )
 
 
-_TREND: Final = ("fact", "last")
+_TREND = ("fact", "last")
 """Parameters that only a trend takes."""
 _trend_options = combine_options(
     click.option(

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -45,12 +45,12 @@ from jaxprof.session.log import Library
 from jaxprof.session_names import EXTENSION
 from jaxprof.workloads import is_own, is_workload, split_variant
 
-_COMPILING: Final = {"targets", "axes", "shard", "variant", "arguments", "settings", "device", "python"}
+_COMPILING = {"targets", "axes", "shard", "variant", "arguments", "settings", "device", "python"}
 """Parameters that say what is compiled; `hlo` and `compare` have them, too."""
-TIMED: Final = ("launches", "budget_seconds", "max_seconds", "max_silence_seconds", "seed", "out", "force")
+TIMED = ("launches", "budget_seconds", "max_seconds", "max_silence_seconds", "seed", "out", "force")
 """Parameters of a command that say how the times of sides are measured, and where they are kept."""
 
-_HEAD: Final = "HEAD"
+_HEAD = "HEAD"
 
 
 @click.command("gate")

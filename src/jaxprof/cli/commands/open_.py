@@ -11,7 +11,7 @@ import re
 import socket
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.session import Session
 
-_ADDRESS: Final = re.compile(r"(localhost|\d+(\.\d+){3}|\[[\da-f:]+\]):\d{1,5}")
-_OF_CAPTURES: Final = ("kernels", "steps", "compile", "memory", "trust")
+_ADDRESS = re.compile(r"(localhost|\d+(\.\d+){3}|\[[\da-f:]+\]):\d{1,5}")
+_OF_CAPTURES = ("kernels", "steps", "compile", "memory", "trust")
 """The views that are derived from a profile; its timeline is not printed."""
 
 

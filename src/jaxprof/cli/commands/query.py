@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from jaxprof.analysis.opener import Kind
     from jaxprof.query.asking import AskedSession, SqlAnswer
 
-_EXAMPLE: Final = 'jaxprof query last "SELECT variant, median_seconds FROM runs"'
-_ROWS: Final = 50
+_EXAMPLE = 'jaxprof query last "SELECT variant, median_seconds FROM runs"'
+_ROWS = 50
 """Rows that are printed as text, unless more are requested."""
 
 

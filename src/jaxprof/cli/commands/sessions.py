@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jaxprof.session.log.scrubbing import Scrubbed
 
 
-_LARGEST: Final = 1 << 60
+_LARGEST = 1 << 60
 
 
 def size(value: str) -> int:

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Final
 
 from jaxprof.events import ProgramStopped
 
-LOOK_SECONDS: Final = 0.1
+LOOK_SECONDS = 0.1
 """Time between looks at the process; each takes 80 µs."""
-LEAST_SUSPENDED_SECONDS: Final = 1.0
+LEAST_SUSPENDED_SECONDS = 1.0
 """Shortest suspension reported: the two clocks that show one are not read at the same instant."""
 
 

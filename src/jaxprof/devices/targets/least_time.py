@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
@@ -50,7 +50,7 @@ class Exchange:
     """Least time that each level of the machine is in use."""
 
 
-UNKNOWN: Final = Exchange(None, "", ())
+UNKNOWN = Exchange(None, "", ())
 
 
 def exchange(collective: Collective, machine: Machine) -> Exchange:

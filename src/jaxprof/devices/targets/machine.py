@@ -20,7 +20,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Final, Literal
+from typing import Literal
 
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.frozen import frozen
@@ -52,7 +52,7 @@ class Chip:
     chip."""
 
 
-CHIPS: Final = tuple(
+CHIPS = tuple(
     Chip(name=name, devices=row.get("devices", 1), **row["target"]) for name, row in ROWS.items() if "target" in row
 )
 
@@ -80,7 +80,7 @@ _CEILINGS_ONLY = (
 )
 
 
-_OF_EVERY_GPU: Final = {
+_OF_EVERY_GPU = {
     "threads_per_block_limit": 1024,
     "threads_per_warp": 32,
     "shared_memory_per_block": 49_152,

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
 import jax
 
@@ -34,7 +34,7 @@ LONGEST_CALL_SECONDS = 20.0
 """A longer call is not repeated for its kernels."""
 LONGEST_COMPILE_SECONDS = 30.0
 """A longer compile is not repeated for its passes."""
-HOOK: Final = "tensorflow.python.profiler.trace"
+HOOK = "tensorflow.python.profiler.trace"
 """Module that jaxlib's Python hooks (`python_hooks.cc`, seen in 0.7.2) look for whenever a trace starts or stops, to
 set its `enabled`. They write `Can't import tensorflow.python.profiler.trace` to stderr if they do not find it."""
 

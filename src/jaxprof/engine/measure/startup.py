@@ -11,7 +11,7 @@ import re
 import sys
 import time
 from importlib import import_module
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.engine.measure.control import Reporter
 from jaxprof.errors import JaxprofError
@@ -85,8 +85,8 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
 
 
-_CALLS: Final = 100
-_BATCHES: Final = 60
+_CALLS = 100
+_BATCHES = 60
 
 
 def empty_call_seconds(arrays: int, numbers: int) -> float:

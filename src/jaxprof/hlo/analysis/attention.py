@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from math import prod
-from typing import Final
 
 from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.cost import library
@@ -76,8 +75,8 @@ def _convolution_labels(convolution: Instruction) -> tuple[str, str, str] | None
     return labels
 
 
-MOST_USERS: Final = 64
-_WEIGHING: Final = SAME_PLACE | {"divide", "multiply", "select", "reduce-precision"}
+MOST_USERS = 64
+_WEIGHING = SAME_PLACE | {"divide", "multiply", "select", "reduce-precision"}
 
 
 def is_any_product(instruction: Instruction) -> bool:

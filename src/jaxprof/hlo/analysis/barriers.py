@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
-from typing import Final, Literal, TypeVar, cast
+from typing import Literal, TypeVar, cast
 
 from jaxprof.frozen import frozen
 from jaxprof.hlo import not_collecting
@@ -31,17 +31,17 @@ from jaxprof.hlo.shape import Shape
 
 Answer = TypeVar("Answer")
 
-_UNSPECIFIC: Final = re.compile(r"^the (?:producer|consumer) is not fusible")
+_UNSPECIFIC = re.compile(r"^the (?:producer|consumer) is not fusible")
 """XLA's message for kernels that it never fuses; the derived reason says what kind of kernel they are."""
-_WHOLE_ARRAY_KINDS: Final = frozenset({"sort", "top-k", "FFT", "Cholesky", "triangular solve"})
-_LIBRARY_GENERATORS: Final = ("ynn", "onednn", "cudnn", "cublas", "cutlass", "miopen", "hipblas")
+_WHOLE_ARRAY_KINDS = frozenset({"sort", "top-k", "FFT", "Cholesky", "triangular solve"})
+_LIBRARY_GENERATORS = ("ynn", "onednn", "cudnn", "cublas", "cutlass", "miopen", "hipblas")
 """Parts of the names of fusion generators to which XLA hands a graph. `__triton_gemm` is XLA's own generator."""
-_FUSED_ON_CPU: Final = ELEMENTWISE | {
+_FUSED_ON_CPU = ELEMENTWISE | {
     "bitcast", "broadcast", "concatenate", "dynamic-slice", "dynamic-update-slice", "gather", "iota", "pad", "reduce",
     "reshape", "reverse", "slice", "transpose", "tuple",
 }  # fmt: skip
 """Opcodes that XLA's CPU compiler computes element by element inside another kernel."""
-_MOVING_KINDS: Final = frozenset({"copy", "transpose", "transpose fusion"})
+_MOVING_KINDS = frozenset({"copy", "transpose", "transpose fusion"})
 
 
 @frozen
@@ -75,7 +75,7 @@ class Barrier:
         return why
 
 
-REASONS: Final[dict[str, str]] = {
+REASONS: dict[str, str] = {
     "stated": "XLA says why itself",
     "control-flow": "a loop, branch or call lies between them, and fusions do not cross its boundary",
     "communication": "the array goes to other devices, or to the host",

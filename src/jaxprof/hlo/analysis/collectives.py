@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from math import prod
-from typing import Final
 
 from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.kernels import Kernel, analysis_of
@@ -93,15 +92,15 @@ def _unwrapped(instruction: Instruction) -> Instruction:
 Groups = tuple[tuple[int, ...], ...]
 """Numbers of the devices in each group."""
 
-_MOST: Final = 1 << 17
+_MOST = 1 << 17
 """Most devices that are listed; a text may write any number."""
-_MESH: Final = re.compile(r"mesh\[(?P<axes>[^\]]*)\]")
-_CHOSEN: Final = re.compile(r"\{(?P<chosen>[^{}]*)\}\s*$")
-_AXIS: Final = re.compile(r"'([^']*)'=(\d{1,9})")
-_QUOTED: Final = re.compile(r"'([^']*)'")
-_IOTA: Final = re.compile(r"\[(?P<shape>[\d,]+)\]<=\[(?P<dimensions>[\d,]+)\](?:T\((?P<order>[\d,]+)\))?")
-_ORDER: Final = re.compile(r"\(\[(?P<dimensions>[\d,]+)\](?:T\((?P<order>[\d,]+)\))?\)")
-_LISTED: Final = re.compile(r"\{([\d,\s]*)\}")
+_MESH = re.compile(r"mesh\[(?P<axes>[^\]]*)\]")
+_CHOSEN = re.compile(r"\{(?P<chosen>[^{}]*)\}\s*$")
+_AXIS = re.compile(r"'([^']*)'=(\d{1,9})")
+_QUOTED = re.compile(r"'([^']*)'")
+_IOTA = re.compile(r"\[(?P<shape>[\d,]+)\]<=\[(?P<dimensions>[\d,]+)\](?:T\((?P<order>[\d,]+)\))?")
+_ORDER = re.compile(r"\(\[(?P<dimensions>[\d,]+)\](?:T\((?P<order>[\d,]+)\))?\)")
+_LISTED = re.compile(r"\{([\d,\s]*)\}")
 
 
 def groups_of(instruction: Instruction) -> Groups | None:

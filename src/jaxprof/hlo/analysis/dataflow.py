@@ -9,20 +9,19 @@ iteration.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Set
-from typing import Final
 
 from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.opcodes import ELEMENTWISE, FINISHING, NAMING
 from jaxprof.hlo.model import Instruction
 from jaxprof.hlo.shape import Shape
 
-RENAMING: Final = FINISHING | NAMING
+RENAMING = FINISHING | NAMING
 """Operations whose result is their first operand under another name."""
-FUSION: Final = frozenset({"fusion"})
-_DEEPEST: Final = 64
-_MOST_OF_ONE: Final = 16
+FUSION = frozenset({"fusion"})
+_DEEPEST = 64
+_MOST_OF_ONE = 16
 """Most operations of one operand that are gone back through."""
-MOST_STEPS: Final = 512
+MOST_STEPS = 512
 """Most values that one search visits: a chain of fusions is shorter, and a search must not read a whole module."""
 
 

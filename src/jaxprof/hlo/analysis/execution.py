@@ -13,7 +13,7 @@ loop's state with a constant, the body adds a constant to that element, and it b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
@@ -24,7 +24,7 @@ from jaxprof.hlo.analysis.opcodes import CONTROL, FINISHING, FREE
 from jaxprof.hlo.model import Computation, Instruction, Module
 from jaxprof.text import whole_number
 
-_MOST_RUNS: Final = (1 << 63) - 1
+_MOST_RUNS = (1 << 63) - 1
 """Most executions; nobody waits for more, so loops nested that deep have wrong trip counts."""
 
 
@@ -138,8 +138,8 @@ class Execution:
         return counts
 
 
-_NO_LAUNCH: Final = FREE | FINISHING | {""}
-_RUNNING: Final = ("while(", "conditional(", " call(", "\tcall(", "\ncall(", "-start(")
+_NO_LAUNCH = FREE | FINISHING | {""}
+_RUNNING = ("while(", "conditional(", " call(", "\tcall(", "\ncall(", "-start(")
 """Text that occurs in every instruction that runs computations, and in few others; each match is then parsed."""
 
 
@@ -172,9 +172,9 @@ def _async_computation(start: Instruction) -> str:
     return called[0].name if len(working) != 1 or working[0].opcode in CONTROL else ""
 
 
-_ENTERED: Final = frozenset({"fusion", "call"})
-_THROUGH: Final = frozenset({"copy", "bitcast", "reshape", "convert"})
-_MOST_ADDED: Final = 32
+_ENTERED = frozenset({"fusion", "call"})
+_THROUGH = frozenset({"copy", "bitcast", "reshape", "convert"})
+_MOST_ADDED = 32
 """Most additions that make one step of a counter."""
 
 

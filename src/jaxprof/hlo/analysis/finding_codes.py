@@ -6,7 +6,7 @@ them.
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Literal
 
 from jaxprof.frozen import frozen
 
@@ -25,7 +25,7 @@ class HloFindingKind:
     """Whether the bytes are memory that is held, not traffic."""
 
 
-HLO_FINDINGS: Final[dict[str, HloFindingKind]] = {
+HLO_FINDINGS: dict[str, HloFindingKind] = {
     "layout-copy": HloFindingKind(
         "kernels that only rewrite arrays in another order",
         "Producer and consumer want the dimensions in different orders, so the array is read and written once more.",

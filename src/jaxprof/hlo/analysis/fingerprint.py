@@ -10,20 +10,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterable
 from hashlib import blake2b
-from typing import Final
 
 from jaxprof.grouping import Pair, pairs
 from jaxprof.hlo.model import Computation, Instruction, Module
 from jaxprof.hlo.read.record import CALLING_ATTRIBUTES
 from jaxprof.hlo.read.syntax import unquote
 
-_LEFT_OUT: Final = frozenset(
+_LEFT_OUT = frozenset(
     {"metadata", "channel_id", "frontend_attributes", "control-predecessors", "backend_config", "origin", "id"}
 ) | frozenset(CALLING_ATTRIBUTES)
-_TEXT: Final = re.compile(r'(?P<key>"?\b(?:body|ir|code|ptx)"?\s*+[:=]\s*+)?"(?P<text>(?:[^"\\]|\\.)*+)"')
-_LONGEST_SETTING: Final = 200
+_TEXT = re.compile(r'(?P<key>"?\b(?:body|ir|code|ptx)"?\s*+[:=]\s*+)?"(?P<text>(?:[^"\\]|\\.)*+)"')
+_LONGEST_SETTING = 200
 """Characters from which a text in a `backend_config` counts as code, whatever its key."""
-NUMBERS: Final = re.compile(r"(?:\.\d+|\.clone|\.remat\d*)+$")
+NUMBERS = re.compile(r"(?:\.\d+|\.clone|\.remat\d*)+$")
 """Suffixes that XLA appends to names."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Hashable, Iterator
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.cost.library import ANNOTATIONS
@@ -17,7 +17,7 @@ from jaxprof.hlo.analysis.dataflow import renamed
 from jaxprof.hlo.analysis.kernels import Kernel, analysis_of
 from jaxprof.hlo.model import Computation, Instruction, Module
 
-_DEEPEST: Final = 64
+_DEEPEST = 64
 
 
 ArrayKey: TypeAlias = Hashable

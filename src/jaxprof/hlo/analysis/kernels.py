@@ -31,7 +31,7 @@ from jaxprof.hlo.shape import Shape
 
 Shared = TypeVar("Shared")
 
-MATRIX_KINDS: Final = frozenset({"GEMM", "convolution", "attention"})
+MATRIX_KINDS = frozenset({"GEMM", "convolution", "attention"})
 """Kinds whose FLOPs run on matrix units where the device has them."""
 
 
@@ -217,9 +217,9 @@ class Kernel:
         return self.kind in MATRIX_KINDS
 
 
-_LARGE: Final = 16 << 20
+_LARGE = 16 << 20
 """Characters of HLO text above which a fused computation is freed as soon as its kernel is built."""
-_MOST_ALIKE: Final = 1 << 16
+_MOST_ALIKE = 1 << 16
 
 
 def kernels(module: Module) -> tuple[Kernel, ...]:
@@ -256,7 +256,7 @@ def totals(module: Module) -> Cost:
     return by_computation[module.entry.name] if module.entry is not None else NOTHING
 
 
-_MISSING: Final = Cost(opaque=True, unsized=True)
+_MISSING = Cost(opaque=True, unsized=True)
 
 
 def _more_expensive(one: Cost, other: Cost) -> Cost:
@@ -360,7 +360,7 @@ def _precision(heavy: Instruction) -> str:
     return next((level for level in order if level in requested), "default")
 
 
-_BY_ATTRIBUTES: Final = SAME_PLACE | {
+_BY_ATTRIBUTES = SAME_PLACE | {
     "dot", "slice", "dynamic-slice", "dynamic-update-slice", "gather", "broadcast", "concatenate", "pad",
 }  # fmt: skip
 """Opcodes whose kernels are alike if attributes and shapes agree: neither the producers of their operands nor another
@@ -368,7 +368,7 @@ computation matters.
 """
 _ORIGIN_TEXT = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*+")*+\}')
 _LOCAL_NAME = re.compile(r"(?<![=\w])%([^\s,(){}=]+)")
-_LONGEST_COMPARED: Final = 4096
+_LONGEST_COMPARED = 4096
 """Longest fused computation that is compared, in characters; longer ones are rare."""
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.attention import scores_before
@@ -29,7 +28,7 @@ class KernelKind:
     target: str = ""
 
 
-_OF_OPCODE: Final[dict[str, str]] = {
+_OF_OPCODE: dict[str, str] = {
     "dot": "GEMM", "ragged-dot": "GEMM", "scaled-dot": "GEMM", "sort": "sort", "topk": "top-k", "fft": "FFT",
     "scatter": "scatter", "gather": "gather", "reduce": "reduction", "reduce-window": "window reduction",
     "select-and-scatter": "window reduction", "copy": "copy", "copy-start": "copy", "transpose": "transpose",
@@ -39,16 +38,16 @@ _OF_OPCODE: Final[dict[str, str]] = {
     "dynamic-slice": "slice", "dynamic-update-slice": "update in place", "concatenate": "concatenation", "pad": "pad",
     "broadcast": "broadcast", "iota": "broadcast", "reverse": "copy", "bitcast-convert": "copy", "map": "elementwise",
 }  # fmt: skip
-_OF_FUSION: Final = {
+_OF_FUSION = {
     "kLoop": "loop fusion",
     "kInput": "input fusion",
     "kOutput": "output fusion",
     "kCustom": "custom fusion",
 }
-HOST_KINDS: Final = frozenset({"host callback", "transfer", "infeed", "outfeed"})
+HOST_KINDS = frozenset({"host callback", "transfer", "infeed", "outfeed"})
 """Kinds that exchange data with the host."""
-_HEAVY: Final = ("scatter", "sort", "fft", "select-and-scatter")
-_COPYING: Final = frozenset({"dynamic_memcpy", "address_computation"})
+_HEAVY = ("scatter", "sort", "fft", "select-and-scatter")
+_COPYING = frozenset({"dynamic_memcpy", "address_computation"})
 
 
 def kind_of(instruction: Instruction, held: Sequence[Instruction] | None = None) -> KernelKind:
@@ -153,7 +152,7 @@ def _is_attention(fusion: Instruction) -> bool:
     return False
 
 
-_DEEPEST: Final = 8
+_DEEPEST = 8
 """Most fusions within a fusion."""
 
 
@@ -223,7 +222,7 @@ def _is_view(transpose: Instruction, operand: Instruction) -> bool:
     return tuple(order[number] for number in after.minor_to_major) == before.minor_to_major
 
 
-_MARKS: Final = (
+_MARKS = (
     ("tpu", re.compile(r"\{[\d,]*:T\(\d+(,\d+)?\)|window_config|tpu_custom_call")),
     (
         "gpu",
@@ -234,7 +233,7 @@ _MARKS: Final = (
     ),
     ("cpu", re.compile(r"__ynn_fusion|outer_dimension_partitions|__onednn|lapack_|xla_cpu_|_cpu_callback")),
 )
-_LOOKED_AT: Final = 4 << 20
+_LOOKED_AT = 4 << 20
 
 
 @once_per_module

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from jaxprof import light_dataclass
 from jaxprof.events import HeldBuffer
@@ -29,9 +28,9 @@ from jaxprof.hlo.analysis.opcodes import ARITHMETIC, NAMING, TRANSCENDENTAL
 from jaxprof.hlo.model import Computation, Instruction, Module
 from jaxprof.hlo.shape import HOST_MEMORY, MAIN_MEMORY, Shape
 
-_IN_PLACE: Final = frozenset({"while", "dynamic-update-slice", "scatter", "async-update", "set-dimension-size"})
+_IN_PLACE = frozenset({"while", "dynamic-update-slice", "scatter", "async-update", "set-dimension-size"})
 """Opcodes whose result stays in the memory of the first operand."""
-_TAKES_OVER_SLOT: Final = (ARITHMETIC | TRANSCENDENTAL | {"sort", "copy", "all-reduce", "all-reduce-start", "map"}) - {
+_TAKES_OVER_SLOT = (ARITHMETIC | TRANSCENDENTAL | {"sort", "copy", "all-reduce", "all-reduce-start", "map"}) - {
     "compare", "convert", "is-finite",
 }  # fmt: skip
 """Opcodes whose result may take over an operand's slot; those that change the dtype may not."""
@@ -246,9 +245,9 @@ def _offsets(shape: Shape) -> list[int]:
     return offsets
 
 
-MOST_POINTS: Final = 4096
+MOST_POINTS = 4096
 """Most points of live size over the schedule; a longer schedule is thinned, but keeps every peak."""
-MOST_VALUES: Final = 512
+MOST_VALUES = 512
 """Most values that are listed, largest first."""
 
 

@@ -7,7 +7,7 @@ be read, or XLA's passes have not run. The others name what was assumed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from jaxprof.frozen import frozen
 from jaxprof.hlo.model import Computation, Instruction, Module, once_per_module
@@ -61,10 +61,10 @@ def _trouble(instruction: Instruction) -> str:
     return ""
 
 
-NOT_OPTIMISED: Final = "not-optimised"
-_NAMED: Final = 3
+NOT_OPTIMISED = "not-optimised"
+_NAMED = 3
 """Places that a notice names; it gives the number of the others."""
-_TRUNCATED: Final = "The file is incomplete: copy or dump it again."
+_TRUNCATED = "The file is incomplete: copy or dump it again."
 
 
 @frozen

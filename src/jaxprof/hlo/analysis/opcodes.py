@@ -6,21 +6,19 @@ is unknown, never 0.
 
 from __future__ import annotations
 
-from typing import Final
-
-NAMING: Final = frozenset({"bitcast", "opt-barrier", "optimization-barrier", "add-dependency", "domain"})
+NAMING = frozenset({"bitcast", "opt-barrier", "optimization-barrier", "add-dependency", "domain"})
 """Opcodes whose result is their first operand under another name."""
 
-FREE: Final = NAMING | {
+FREE = NAMING | {
     "parameter", "constant", "tuple", "get-tuple-element", "after-all", "partition-id", "replica-id",
     "get-dimension-size", "set-dimension-size", "create-token",
 }  # fmt: skip
 """Opcodes that launch nothing: names for existing values, or bookkeeping between them."""
 
-CONTROL: Final = frozenset({"while", "call", "conditional"})
+CONTROL = frozenset({"while", "call", "conditional"})
 """Opcodes that launch what the computations that they call launch."""
 
-FINISHING: Final = frozenset(
+FINISHING = frozenset(
     {
         "async-update", "async-done", "all-gather-done", "all-reduce-done", "collective-permute-done", "copy-done",
         "send-done", "recv-done",
@@ -28,7 +26,7 @@ FINISHING: Final = frozenset(
 )  # fmt: skip
 """Second halves of asynchronous pairs, counted with the first."""
 
-TRANSCENDENTAL: Final = frozenset(
+TRANSCENDENTAL = frozenset(
     {
         "acos", "acosh", "asin", "asinh", "atan2", "atanh", "cbrt", "cosine", "cosh", "erf", "exponential",
         "exponential-minus-one", "log", "log-plus-one", "logistic", "power", "rsqrt", "sine", "sinh", "sqrt", "tan",
@@ -37,7 +35,7 @@ TRANSCENDENTAL: Final = frozenset(
 )  # fmt: skip
 """Elementwise opcodes counted separately from FLOPs, one per element, as `HloCostAnalysis` does."""
 
-ARITHMETIC: Final = frozenset(
+ARITHMETIC = frozenset(
     {
         "abs", "add", "and", "ceil", "clamp", "compare", "complex", "convert", "count-leading-zeros", "divide",
         "floor", "imag", "is-finite", "maximum", "minimum", "multiply", "negate", "not", "or", "popcnt", "real",
@@ -49,7 +47,7 @@ ARITHMETIC: Final = frozenset(
 included.
 """
 
-MOVING: Final = frozenset(
+MOVING = frozenset(
     {
         "bitcast-convert", "broadcast", "concatenate", "copy", "copy-start", "dynamic-reshape", "dynamic-slice",
         "dynamic-update-slice", "gather", "infeed", "iota", "outfeed", "pad", "recv", "reshape", "reverse", "send",
@@ -58,7 +56,7 @@ MOVING: Final = frozenset(
 )  # fmt: skip
 """Opcodes that move or make data without arithmetic."""
 
-COLLECTIVES: Final = frozenset(
+COLLECTIVES = frozenset(
     {
         "all-gather", "all-reduce", "all-to-all", "collective-broadcast", "collective-permute", "ragged-all-to-all",
         "reduce-scatter",
@@ -66,15 +64,15 @@ COLLECTIVES: Final = frozenset(
 )  # fmt: skip
 """Opcodes that communicate with other devices, in the synchronous form; `base_opcode` converts the asynchronous one."""
 
-PRODUCTS: Final = frozenset({"dot", "ragged-dot", "scaled-dot", "convolution"})
+PRODUCTS = frozenset({"dot", "ragged-dot", "scaled-dot", "convolution"})
 """Opcodes of matrix products and convolutions."""
 
-SAME_PLACE: Final = frozenset({"bitcast", "reshape", "copy", "transpose", "convert", "reverse", "bitcast-convert"})
+SAME_PLACE = frozenset({"bitcast", "reshape", "copy", "transpose", "convert", "reverse", "bitcast-convert"})
 """Opcodes whose one operand has as many elements as the result: the fraction needed of the result is needed of the
 operand.
 """
 
-ELEMENTWISE: Final = ARITHMETIC | TRANSCENDENTAL | SAME_PLACE
+ELEMENTWISE = ARITHMETIC | TRANSCENDENTAL | SAME_PLACE
 """Opcodes that give one element for each element of every operand."""
 
 

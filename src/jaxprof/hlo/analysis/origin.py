@@ -17,7 +17,7 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from jaxprof.files import open_regular
 from jaxprof.frozen import frozen
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 
 _WRAPPED = re.compile(r"([A-Za-z_]\w*)\((.*)\)$")
-_CALLS: Final = frozenset({"jit", "pjit", "pmap", "xmap", "shard_map", "core_call", "xla_call"})
-_STRUCTURE: Final = frozenset(
+_CALLS = frozenset({"jit", "pjit", "pmap", "xmap", "shard_map", "core_call", "xla_call"})
+_STRUCTURE = frozenset(
     {
         "while", "body", "cond", "scan", "closed_call", "core_closed_call", "checkpoint", "remat", "remat2",
         "rematted_computation", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "pjit", "branch",
@@ -40,7 +40,7 @@ _STRUCTURE: Final = frozenset(
     }
 )  # fmt: skip
 _BRANCH = re.compile(r"branch_\d+_fun$|true_fun$|false_fun$")
-_REMAT: Final = frozenset({"rematted_computation"})
+_REMAT = frozenset({"rematted_computation"})
 
 
 @frozen
@@ -216,11 +216,11 @@ def source_lines(place: HloSourceLocation, around: int = 0) -> tuple[tuple[int, 
         return ()
 
 
-_PAGE: Final = 16384
+_PAGE = 16384
 """Kernels between two checks for cancellation."""
-_MOST_KNOWN: Final = 1 << 14
+_MOST_KNOWN = 1 << 14
 """Most distinct metadata of kernels whose origins are remembered while they are read."""
-_DEEPEST: Final = 8
+_DEEPEST = 8
 """Most nested fusions, as `kinds.fused` follows them."""
 
 Place = tuple[str, HloSourceLocation | None]

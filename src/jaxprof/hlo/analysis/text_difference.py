@@ -12,7 +12,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from operator import eq
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from jaxprof.frozen import frozen
 from jaxprof.grouping import Existence, Pair, paired
@@ -20,7 +20,7 @@ from jaxprof.hlo.analysis.fingerprint import NUMBERS, Fingerprints, diff, settin
 from jaxprof.hlo.analysis.opcodes import FREE, base_opcode
 from jaxprof.hlo.model import Computation, Instruction, Module
 
-_HEADER_LEFT_OUT: Final = frozenset({"is_scheduled", "frontend_attributes", "alias_passthrough_params"})
+_HEADER_LEFT_OUT = frozenset({"is_scheduled", "frontend_attributes", "alias_passthrough_params"})
 
 
 @frozen

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
 from weakref import ref
 
 from jaxprof.errors import FileRefusedError, HloError, missing_file, system_words
@@ -20,22 +19,22 @@ from jaxprof.hlo.model import Module
 from jaxprof.hlo.open.stages import ModuleStages, modules
 from jaxprof.hlo.read import files
 
-_FORMS: Final = (".hlo.txt", ".txt", ".hlo", ".hlo.pb", ".pb")
+_FORMS = (".hlo.txt", ".txt", ".hlo", ".hlo.pb", ".pb")
 """Endings of files that may be HLO, each also with `.gz`. If a module has several files the first ending is used: text
 before proto, because only a text has the layout of its author.
 """
-_SURE: Final = frozenset({".hlo.txt", ".hlo", ".hlo.pb"})
+_SURE = frozenset({".hlo.txt", ".hlo", ".hlo.pb"})
 """Endings that only HLO has."""
-_NEVER_DUMPED: Final = frozenset({".hlo.txt", ".hlo"})
+_NEVER_DUMPED = frozenset({".hlo.txt", ".hlo"})
 """Endings that XLA itself never writes."""
-_PROFILES: Final = (".xplane.pb", ".xplane.pb.gz")
+_PROFILES = (".xplane.pb", ".xplane.pb.gz")
 _DUMP = re.compile(r"(?P<module>[^/]+?)\.(?:(?P<before>before_optimizations)|(?:sm_\d+\.)?\w*after_optimizations)")
 """XLA's file names without the ending: `module_0003.jit_f.sm_9.0_gpu_after_optimizations`. Names of other files about
 the module go on after that (`-buffer-assignment`, `_memory-usage-report`).
 """
-_DEVICE: Final = re.compile(r'^device_description_str: "([^"\\]{1,100})"', re.MULTILINE)
-_MOST_CONFIG_BYTES: Final = 64 << 10
-HOW_TO_DUMP: Final = (
+_DEVICE = re.compile(r'^device_description_str: "([^"\\]{1,100})"', re.MULTILINE)
+_MOST_CONFIG_BYTES = 64 << 10
+HOW_TO_DUMP = (
     "XLA_FLAGS=--xla_dump_to=FOLDER makes a folder of HLO; jax.jit(f).lower(...).compile().as_text() gives text."
 )
 

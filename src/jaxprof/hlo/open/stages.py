@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakValueDictionary
 
 from jaxprof.frozen import frozen
@@ -30,14 +30,14 @@ class StageName(NamedTuple):
     short: str
 
 
-STAGES: Final = (
+STAGES = (
     StageName("jaxpr", "jaxpr", "jaxpr"),
     StageName("stablehlo", "StableHLO", "SHLO"),
     StageName("hlo_before", "HLO (unoptimised)", "unopt"),
     StageName("hlo", "HLO", "HLO"),
 )
 """Stages in the order in which a program goes through them; `hlo_before` is the module before XLA's passes."""
-HLO_STAGES: Final = frozenset({"hlo", "hlo_before"})
+HLO_STAGES = frozenset({"hlo", "hlo_before"})
 
 
 @frozen
@@ -96,10 +96,10 @@ class ModuleStages:
         ]
 
 
-KEPT_CHARACTERS: Final = 16 << 20
+KEPT_CHARACTERS = 16 << 20
 """Total characters of the texts whose unreferenced modules are kept. What is read of a module takes several times that.
 """
-KEPT_TEXTS: Final = 64
+KEPT_TEXTS = 64
 
 
 class ParsedTexts:
@@ -139,7 +139,7 @@ class ParsedTexts:
             characters -= len(kept.popitem(last=False)[0])
 
 
-_TEXTS: Final = ParsedTexts()
+_TEXTS = ParsedTexts()
 
 
 modules, release = _TEXTS.modules, _TEXTS.release

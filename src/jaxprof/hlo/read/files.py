@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jaxprof.errors import FileRefusedError, HloError, system_words
 from jaxprof.files import open_regular, read_whole, unpacked
@@ -13,7 +13,7 @@ from jaxprof.hlo.read.parse import begins_like_hlo
 if TYPE_CHECKING:
     import os
 
-_MAGIC: Final[tuple[tuple[bytes, str], ...]] = (
+_MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"ML\xefR", "MLIR bytecode (StableHLO, most likely)"),
     (b"BC\xc0\xde", "LLVM bitcode"),
     (b"\x7fELF", "an ELF binary"),
@@ -28,9 +28,9 @@ _MAGIC: Final[tuple[tuple[bytes, str], ...]] = (
     (b"\x80\x04", "a Python pickle"),
     (b"\x80\x05", "a Python pickle"),
 )
-_GZIP: Final = b"\x1f\x8b"
-_UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
-_HEAD_BYTES: Final = 1 << 16
+_GZIP = b"\x1f\x8b"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_HEAD_BYTES = 1 << 16
 
 
 def read_text(path: str | os.PathLike[str]) -> str:

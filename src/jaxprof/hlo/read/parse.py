@@ -27,8 +27,8 @@ from jaxprof.hlo.read.syntax import attributes, balanced_end, skip_blank, unsuga
 from jaxprof.hlo.source import Problem, Source, Tables
 from jaxprof.limits import INSTRUCTIONS
 
-_NAME: Final = r"(?:%[^\s=%,(){}\"/]++|[A-Za-z_][\w.\-$]*+)"
-_LANDMARK_LINE: Final = (
+_NAME = r"(?:%[^\s=%,(){}\"/]++|[A-Za-z_][\w.\-$]*+)"
+_LANDMARK_LINE = (
     r"(?P<indent>[ \t]*+)(?:(?P<close>\})(?![)\]}]|[ \t]*,(?![ \t]*execution_thread))|(?P<comment>/\*)"
     rf"|(?P<module>HloModule)\b"
     rf"|(?:(?P<entry>ENTRY)\b[ \t]*+(?P<entry_name>{_NAME})?|(?P<name>{_NAME}))[ \t]*+(?P<open>[({{]))"
@@ -38,7 +38,7 @@ _FIRST_LANDMARK = re.compile("(?:\ufeff)?" + _LANDMARK_LINE)
 _PRINTED_HEADER = re.compile(
     r"(?:, execution_thread=\"[^\"\n]*+\")?\n++((?:ENTRY )?)%?([^\s=%,(){}\"/]++) (?:\([^\n]*+(?<=\{)|\{)(?=\n)"
 )
-_END_ON_A_THREAD: Final = "}, execution_thread="
+_END_ON_A_THREAD = "}, execution_thread="
 _FIRST_COLUMN = re.compile(r"\n(?=[^ \t\r\n])")
 _RESULT = re.compile(r"\s*+(?:->\s*+(?:\w+\[[^\[\]{}]*\](?:\{[^{}]*\})?|(?P<tuple>\()))?")
 _BRACE = re.compile(r"\s*\{")
@@ -265,7 +265,7 @@ class _Index:
         self._found[-1]._index_problems.append(problem)
 
 
-_TEXTS: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = tuple(
+_TEXTS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
     (re.compile(pattern, re.MULTILINE), what, hint)
     for pattern, what, hint in (
         (
@@ -308,7 +308,7 @@ def _other_text(text: str) -> tuple[str, str] | None:
 _JSON = re.compile(rb"\s*[\[{]\s*[\"\[{]")
 _ENTRY = re.compile(rb"^ENTRY [^\n]*\{", re.MULTILINE)
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a]")
-_VARINT: Final = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
+_VARINT = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
 _MODULE_PROTO = re.compile(rb"(?:\x0a%(n)s)?\x0a%(n)s[\x20-\x7e\x80-\xff]+\x12" % {b"n": _VARINT}, re.DOTALL)
 """An HloModuleProto: its name (field 1), and the tag of its entry's name (2). An HloProto has it as its field 1. The
 first field of an XSpace is a plane, which begins with a number (field 1), or with its name in field 2.
@@ -324,10 +324,10 @@ def begins_like_hlo(head: bytes) -> bool:
     return b"HloModule " in head or _ENTRY.search(head) is not None
 
 
-_OF_THE_START: Final = frozenset(
+_OF_THE_START = frozenset(
     {"async_execution_thread", "metadata", "control-predecessors", "frontend_attributes", "sharding"}
 )
-_START: Final = "-start("
+_START = "-start("
 _OPCODE_BEFORE = re.compile(r"[\w\-]+$", re.ASCII)
 
 

@@ -9,7 +9,7 @@ parses it with `jaxprof.hlo.read.record`, which takes ten times as long and deci
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jaxprof.hlo.read.record import CALLING_ATTRIBUTES, COMPUTATION_NAME, NO_OPERANDS
 from jaxprof.hlo.read.syntax import operand_names, skip_blank
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 # Sizes of at most 18 digits in all cannot exceed the 64 bits in which XLA counts elements: `shape.py` refuses others.
-_SIZE: Final = r"(?:<=)?\d++"
-_SIZES: Final = rf"(?=[^\]]{{0,18}}\])(?:{_SIZE}(?:,{_SIZE})*+)?"
-_ARRAY: Final = rf"[a-z][a-z0-9]*+\[{_SIZES}\](?:\{{[^{{}}\n\"]*+\}})?"
-_SHAPE: Final = rf"(?:{_ARRAY}|\((?:(?:/\*index=\d++\*/)?{_ARRAY}(?:, )?)*+\))"
-_BEGINNING: Final = r"[ \t]*+(?:ROOT )?%?"
-_NAME: Final = r"[^\s=%,(){}\"/]++"
-_OPCODE: Final = r"[a-z][\w\-]*+"
+_SIZE = r"(?:<=)?\d++"
+_SIZES = rf"(?=[^\]]{{0,18}}\])(?:{_SIZE}(?:,{_SIZE})*+)?"
+_ARRAY = rf"[a-z][a-z0-9]*+\[{_SIZES}\](?:\{{[^{{}}\n\"]*+\}})?"
+_SHAPE = rf"(?:{_ARRAY}|\((?:(?:/\*index=\d++\*/)?{_ARRAY}(?:, )?)*+\))"
+_BEGINNING = r"[ \t]*+(?:ROOT )?%?"
+_NAME = r"[^\s=%,(){}\"/]++"
+_OPCODE = r"[a-z][\w\-]*+"
 # A `#` among the operands is an element of a tuple in its short form, which is not plain.
-_OPERANDS: Final = r"[^()\"\n#]*+"
+_OPERANDS = r"[^()\"\n#]*+"
 
-_LARGE: Final = 16 << 20
+_LARGE = 16 << 20
 
 # The metadata precedes the first string, or holds it, so its braces are its own and it is not part of another
 # attribute's value.

@@ -12,25 +12,24 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from math import prod
-from typing import Final
 
 from jaxprof.errors import HloError
 from jaxprof.hlo.read.syntax import balanced_end
 from jaxprof.hlo.read.wire import Message
 from jaxprof.limits import INSTRUCTIONS, UNPACKED
 
-PRIMITIVE_TYPES: Final[dict[int, str]] = {
+PRIMITIVE_TYPES: dict[int, str] = {
     1: "pred", 2: "s8", 3: "s16", 4: "s32", 5: "s64", 6: "u8", 7: "u16", 8: "u32", 9: "u64", 10: "f16", 11: "f32",
     12: "f64", 13: "tuple", 14: "opaque", 15: "c64", 16: "bf16", 17: "token", 18: "c128", 19: "f8e5m2", 20: "f8e4m3fn",
     21: "s4", 22: "u4", 23: "f8e4m3b11fnuz", 24: "f8e5m2fnuz", 25: "f8e4m3fnuz", 26: "s2", 27: "u2", 28: "f8e4m3",
     29: "f8e3m4", 30: "s1", 31: "u1", 32: "f4e2m1fn", 33: "f8e8m0fnu", 34: "buffer", 35: "f6e3m2fn", 36: "f6e2m3fn",
 }  # fmt: skip
-_PRED: Final = 1
-_TUPLE: Final = 13
-_BUFFER: Final = 34
-_UNBOUNDED: Final = -(1 << 63)
-_SHOWN_ELEMENTS: Final = 16
-_DEEPEST: Final = 64
+_PRED = 1
+_TUPLE = 13
+_BUFFER = 34
+_UNBOUNDED = -(1 << 63)
+_SHOWN_ELEMENTS = 16
+_DEEPEST = 64
 
 
 def braced(numbers: Iterable[object]) -> str:
@@ -83,14 +82,14 @@ def _layout(proto: Message, rank: int) -> str:
     return "{" + ",".join(map(str, proto.numbers(1))) + (":" + rest if rest else "") + "}"
 
 
-_LITERALS: Final = {
+_LITERALS = {
     4: (4, ""), 5: (5, ""), 8: (6, ""), 9: (7, ""), 11: (8, "f"), 12: (9, "d"), 2: (15, "b"), 6: (3, "B"), 3: (17, "h"),
     7: (16, "H"), 10: (11, "e"), 16: (13, "H"),
 }  # fmt: skip
 """Field of a literal by primitive type, and the `struct` format of its elements; none for varints. bfloat16 is the
 upper half of a float32."""
-_UNSIGNED: Final = (8, 9)
-_BFLOAT16: Final = 16
+_UNSIGNED = (8, 9)
+_BFLOAT16 = 16
 
 
 def literal_text(proto: Message, depth: int = 0) -> str:
@@ -119,7 +118,7 @@ def _values(proto: Message, kind: int) -> list[str]:
     return [_shortest(value, code) if code in _DIGITS else str(value) for value in values]
 
 
-_DIGITS: Final = {"e": (5, 5), "f": (6, 9), "d": (15, 17)}
+_DIGITS = {"e": (5, 5), "f": (6, 9), "d": (15, 17)}
 
 
 def _shortest(value: float, code: str) -> str:
@@ -143,7 +142,7 @@ def _nested(values: Sequence[str], sizes: Sequence[int]) -> str:
     return "{ " + ", ".join(parts) + " }"
 
 
-_SHARDING_TYPES: Final = {0: "replicated", 3: "devices", 4: "manual", 5: "unknown", 6: "unreduced"}
+_SHARDING_TYPES = {0: "replicated", 3: "devices", 4: "manual", 5: "unknown", 6: "unreduced"}
 
 
 def sharding_text(proto: Message, depth: int = 0) -> str:
@@ -210,33 +209,33 @@ def _named_sharding(proto: Message) -> str:
 
 _Writer = Callable[[Message], Iterator[str]]
 
-_NUMBERS: Final = (
+_NUMBERS = (
     (13, "index"), (18, "exponent_bits"), (19, "mantissa_bits"), (25, "feature_index"), (66, "delta"), (81, "k"),
     (80, "cross_program_prefetch_index"),
 )  # fmt: skip
 """Attributes that are printed if the field is present or the opcode always has it (see `_BY_NATURE`)."""
-_BY_NATURE: Final = {
+_BY_NATURE = {
     "get-tuple-element": {13}, "reduce-precision": {18, 19}, "batch-norm-training": {25}, "batch-norm-grad": {25},
     "batch-norm-inference": {25}, "rng-get-and-update-state": {66}, "topk": {81},
 }  # fmt: skip
-_FLAGS: Final = (
+_FLAGS = (
     (47, "is_host_transfer"), (60, "is_stable"), (67, "indices_are_sorted"), (69, "unique_indices"),
     (71, "use_global_device_ids"), (65, "custom_call_has_side_effect"), (89, "is_composite"), (94, "is_reverse"),
 )  # fmt: skip
-_LISTS: Final = ((20, "dynamic_slice_sizes"), (32, "fft_length"), (34, "slice_sizes"))
-_TEXTS: Final = ((11, "kind", False), (63, "direction", False), (28, "custom_call_target", True))
-_NO_DIMENSIONS_TOO: Final = frozenset({"broadcast", "map", "reduce", "transpose"})
-_FFT: Final = ("FFT", "IFFT", "RFFT", "IRFFT")
-_PRECISIONS: Final = ("default", "high", "highest")
-_ALGORITHMS: Final = (
+_LISTS = ((20, "dynamic_slice_sizes"), (32, "fft_length"), (34, "slice_sizes"))
+_TEXTS = ((11, "kind", False), (63, "direction", False), (28, "custom_call_target", True))
+_NO_DIMENSIONS_TOO = frozenset({"broadcast", "map", "reduce", "transpose"})
+_FFT = ("FFT", "IFFT", "RFFT", "IRFFT")
+_PRECISIONS = ("default", "high", "highest")
+_ALGORITHMS = (
     "unset", "dot_any_f8_any_f8_f32", "dot_any_f8_any_f8_f32_fast_accum", "dot_f16_f16_f16", "dot_f16_f16_f32",
     "dot_bf16_bf16_bf16", "dot_bf16_bf16_f32", "dot_bf16_bf16_f32_x3", "dot_bf16_bf16_f32_x6", "dot_tf32_tf32_f32",
     "dot_tf32_tf32_f32_x3", "dot_f32_f32_f32", "dot_f64_f64_f64", "dot_bf16_bf16_f32_x9",
 )  # fmt: skip
-_API_VERSIONS: Final = {2: "STATUS_RETURNING", 3: "STATUS_RETURNING_UNIFIED", 4: "TYPED_FFI"}
-_TRANSPOSES: Final = ("TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")
-_DISTRIBUTIONS: Final = {1: "rng_uniform", 2: "rng_normal"}
-_RANDOM_ALGORITHMS: Final = ("rng_default", "rng_three_fry", "rng_philox")
+_API_VERSIONS = {2: "STATUS_RETURNING", 3: "STATUS_RETURNING_UNIFIED", 4: "TYPED_FFI"}
+_TRANSPOSES = ("TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")
+_DISTRIBUTIONS = {1: "rng_uniform", 2: "rng_normal"}
+_RANDOM_ALGORITHMS = ("rng_default", "rng_three_fry", "rng_philox")
 
 
 def attributes(instruction: Message) -> Iterator[str]:
@@ -383,9 +382,7 @@ def _triangular_solve(proto: Message) -> Iterator[str]:
     yield f"transpose_a={_TRANSPOSES[proto.number(4) % 4]}"
 
 
-_DOT: Final = _lists(
-    (3, "lhs_batch_dims"), (1, "lhs_contracting_dims"), (4, "rhs_batch_dims"), (2, "rhs_contracting_dims")
-)
+_DOT = _lists((3, "lhs_batch_dims"), (1, "lhs_contracting_dims"), (4, "rhs_batch_dims"), (2, "rhs_contracting_dims"))
 
 
 def _ragged_dot(proto: Message) -> Iterator[str]:
@@ -393,7 +390,7 @@ def _ragged_dot(proto: Message) -> Iterator[str]:
     yield from _lists((2, "lhs_ragged_dims"), (3, "rhs_group_dims"))(proto)
 
 
-_MESSAGES: Final[dict[int, _Writer]] = {
+_MESSAGES: dict[int, _Writer] = {
     15: _window,
     16: _dimension_labels,
     21: _padding,
@@ -465,7 +462,7 @@ def _statistics(proto: Message) -> Iterator[str]:
         yield f"statistics={{visualizing_index={proto.number(1)}{values}}}"
 
 
-_CALLING: Final = {
+_CALLING = {
     "fusion": ("calls",),
     "while": ("body", "condition"),
     "select-and-scatter": ("select", "scatter"),
@@ -475,9 +472,9 @@ _CALLING: Final = {
 }
 """Attributes in which an opcode names the computations that it calls, one each. Other opcodes use `to_apply` or a
 list."""
-_CALLING_LISTS: Final = {"conditional": "branch_computations", "custom-call": "called_computations"}
-_ALIAS_KINDS: Final = {1: "may-alias", 2: "must-alias"}
-_LOCAL: Final = (1 << 32) - 1
+_CALLING_LISTS = {"conditional": "branch_computations", "custom-call": "called_computations"}
+_ALIAS_KINDS = {1: "may-alias", 2: "must-alias"}
+_LOCAL = (1 << 32) - 1
 
 
 class BeyondLimitError(HloError):

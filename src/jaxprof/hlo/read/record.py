@@ -14,7 +14,7 @@ import re
 from array import array
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from jaxprof.hlo.read.syntax import (
     COMMENT,
@@ -30,15 +30,15 @@ from jaxprof.hlo.shape import Shape, parse_shape
 from jaxprof.text import whole_number
 
 # Possessive throughout: a repetition keeps what it has taken, so that no text makes these backtrack.
-_NAME: Final = r"\s*+(?:ROOT\s++(?!=))?%?[^\s=%,(){}\"]++\s*+=\s*+"
-_ARRAY_SHAPE: Final = r"[A-Za-z]\w*+\[[^\[\]\"]*+\](?:\{(?:[^{}\"]|\{[^{}\"]*+\})*+\})?"
+_NAME = r"\s*+(?:ROOT\s++(?!=))?%?[^\s=%,(){}\"]++\s*+=\s*+"
+_ARRAY_SHAPE = r"[A-Za-z]\w*+\[[^\[\]\"]*+\](?:\{(?:[^{}\"]|\{[^{}\"]*+\})*+\})?"
 _BEGINNING = re.compile(
     rf"{_NAME}(?:(?P<shape>{_ARRAY_SHAPE})\s*+|(?P<tuple>\w?\())(?:(?P<opcode>[A-Za-z][\w\-]*+)\((?P<flat>[^()\"/]*+\))?)?",
     re.ASCII,
 )
 _FLAT_OPERANDS = re.compile(r"[^()\"/]*+\)")
 _OPCODE = re.compile(r"\s*+([A-Za-z][\w\-]*+)\(", re.ASCII)
-CALLING_ATTRIBUTES: Final = (
+CALLING_ATTRIBUTES = (
     "calls", "to_apply", "body", "condition", "branch_computations", "true_computation", "false_computation",
     "called_computations", "select", "scatter", "decomposition",
 )  # fmt: skip
@@ -50,7 +50,7 @@ _MAY_CALL = re.compile(rf"\W(?:{'|'.join(CALLING_ATTRIBUTES)})\s*=", re.ASCII)
 _COMMENT = re.compile(COMMENT)
 _COMPACT_ELEMENT = re.compile(r"(?<=[\w.\-])#\d")
 COMPUTATION_NAME = re.compile(r"%?([A-Za-z_0-9][\w.\-]*)")
-NO_OPERANDS: Final = frozenset({"parameter", "constant"})
+NO_OPERANDS = frozenset({"parameter", "constant"})
 
 
 class Metadata(NamedTuple):
@@ -170,7 +170,7 @@ def _names(value: str) -> list[str]:
     return [] if "=" in value else COMPUTATION_NAME.findall(value)
 
 
-UNREADABLE: Final = Record("", (0, 0), "", (0, 0), 0)
+UNREADABLE = Record("", (0, 0), "", (0, 0), 0)
 """Stands for a text that is not an instruction: no opcode, operands or attributes."""
 
 
@@ -233,8 +233,8 @@ def read_whole(text: str, start: int, likely_end: int, limit: int, budget: Budge
 _PLAIN_METADATA = re.compile(r'[^"]*?, metadata=\{((?:[^{}"\\]|"[^"\\]*+")*+)\}')
 """Pattern whose braces are the metadata's own, because the first string after the operands lies in the metadata."""
 _METADATA_ITEM = re.compile(rf"(\w+)\s*=\s*({OPEN_STRING}|[^\s\"]++)", re.DOTALL)
-_TEXTS: Final = ("op_name", "source_file")
-_NUMBERS: Final = ("source_line", "stack_frame_id")
+_TEXTS = ("op_name", "source_file")
+_NUMBERS = ("source_line", "stack_frame_id")
 
 
 @lru_cache(maxsize=4096)

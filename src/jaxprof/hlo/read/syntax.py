@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-STRING: Final = r'"(?:[^"\\]++|\\.)*+"'
+STRING = r'"(?:[^"\\]++|\\.)*+"'
 # If a closing mark is missing, the rest is taken, so that later marks do not search for it again.
-OPEN_STRING: Final = STRING + "?"
-COMMENT: Final = r"/\*(?:[^*]++|\*(?!/))*+(?:\*/)?"
+OPEN_STRING = STRING + "?"
+COMMENT = r"/\*(?:[^*]++|\*(?!/))*+(?:\*/)?"
 _TOKEN = re.compile(rf"{OPEN_STRING}|[{{}}\[\]()]|{COMMENT}|//[^\n]*+", re.DOTALL)
-_OPENING: Final = {"{": "}", "[": "]", "(": ")"}
+_OPENING = {"{": "}", "[": "]", "(": ")"}
 
 
 def balanced_end(text: str, at: int, limit: int) -> int:
@@ -175,7 +175,7 @@ def operand_names(inside: str) -> tuple[str, ...]:
 
 
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|(.))", re.DOTALL)
-_LETTERS: Final = {"n": "\n", "r": "\r", "t": "\t", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_LETTERS = {"n": "\n", "r": "\r", "t": "\t", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
 
 def unquote(raw: str) -> str:
@@ -199,7 +199,7 @@ def unquote(raw: str) -> str:
     return octets.decode("utf-8", "replace")
 
 
-_OWN_OPCODE: Final = frozenset(
+_OWN_OPCODE = frozenset(
     {
         "all-gather-start", "all-gather-done", "all-reduce-start", "all-reduce-done", "collective-permute-start",
         "collective-permute-done", "copy-start", "copy-done", "send-done", "recv-done",

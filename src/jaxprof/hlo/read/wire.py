@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Final
 
 from jaxprof.errors import HloError
 
 Blob = bytes | bytearray
 VARINT, FIXED64, DELIMITED, FIXED32 = 0, 1, 2, 5
-LONGEST_VARINT: Final = 10
+LONGEST_VARINT = 10
 
 
 class TruncatedError(ValueError):

@@ -13,7 +13,7 @@ import io
 import sys
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.events import (
     DEFAULT_BUDGET_SECONDS,
@@ -28,8 +28,8 @@ from jaxprof.events import (
 from jaxprof.recorder.calls.kept_call import KeptArguments, WrittenCall, jitted_of, write_call
 from jaxprof.recorder.guest import raised_by_program
 
-_NAMES_KEPT: Final = 500
-_LINES_KEPT: Final = 200
+_NAMES_KEPT = 500
+_LINES_KEPT = 200
 
 
 class CallCapture:

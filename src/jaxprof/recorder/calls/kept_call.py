@@ -14,7 +14,7 @@ from __future__ import annotations
 import gc
 import sys
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from jaxprof.light_dataclass import frozen
 from jaxprof.workloads.callables import in_order, is_key, layers, written_function
@@ -22,8 +22,8 @@ from jaxprof.workloads.find import dotted_name
 from jaxprof.workloads.function import make
 from jaxprof.workloads.specs import Spec, array_text
 
-_SEED: Final = 0
-_LONGEST: Final = 1 << 18
+_SEED = 0
+_LONGEST = 1 << 18
 """Limit for the characters of a call's specs; a longer call is not written down."""
 
 

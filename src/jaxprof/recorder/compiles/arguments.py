@@ -11,7 +11,7 @@ import dataclasses
 import sys
 from collections.abc import Iterator
 from types import FunctionType, MethodType
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.light_dataclass import frozen
 from jaxprof.recorder.compiles.functions import Identities
@@ -19,15 +19,15 @@ from jaxprof.recorder.compiles.signature import Leaf
 from jaxprof.recorder.compiles.values import dtype_name, is_narrowed, sharding_text, static_text
 from jaxprof.recorder.guest import raised_by_program
 
-_SCALARS: Final = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
+_SCALARS = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 """Dtypes that JAX gives to Python's numbers; bool first, because it is an int."""
-_XLA_ALIGNMENT_BYTES: Final = 64
+_XLA_ALIGNMENT_BYTES = 64
 ARRAY, TRACER, NUMPY, OTHER = "array", "tracer", "numpy", "other"
-STRUCTURES_REMEMBERED: Final = 1_000
-_STATICS_KEPT: Final = 256
-_NODES_WALKED: Final = 20_000
+STRUCTURES_REMEMBERED = 1_000
+_STATICS_KEPT = 256
+_NODES_WALKED = 20_000
 """Limit for walked nodes; a larger tree is identified by JAX's own hash."""
-_PLAIN: Final = (dict, list, tuple, type(None))
+_PLAIN = (dict, list, tuple, type(None))
 
 
 class LeafReader:

@@ -9,14 +9,14 @@ takes `*args`, and has the arguments as the user wrote them. The locals of the u
 from __future__ import annotations
 
 from types import CodeType, FrameType
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.light_dataclass import dataclass, field
 from jaxprof.recorder.compiles.functions import code_of, held_function, name_matches, wraps
 from jaxprof.recorder.places import JAX, LIBRARY, STDLIB, file_kind, frame_kind, outwards
 
 _VARARGS, _VARKEYWORDS = 0x04, 0x08
-_OPTIONS: Final = ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames", "inline", "keep_unused")
+_OPTIONS = ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames", "inline", "keep_unused")
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from types import CodeType, FrameType, FunctionType
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.events import NOWHERE, SourceLocation
 from jaxprof.light_dataclass import frozen
@@ -26,8 +26,8 @@ from jaxprof.recorder.places import USER, frame_kind, outwards
 from jaxprof.recorder.samples.call_text import parsed, position_of, source_lines
 from jaxprof.recorder.samples.flow import LOOPS, is_within, span_of, statements_around
 
-_LOCALS: Final = ".<locals>."
-_VALUES_KEPT: Final = 16
+_LOCALS = ".<locals>."
+_VALUES_KEPT = 16
 
 
 @frozen

@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.events import NOWHERE, Compiled, Event, SourceLocation, StageRunning, WarningRaised
 from jaxprof.recorder.compiles import monitoring
@@ -39,12 +39,12 @@ from jaxprof.recorder.guest import raised_by_program
 from jaxprof.recorder.places import JAX, USER, called_from, definition, file_kind
 from jaxprof.recorder.samples.states import WORTH_COPYING_BYTES
 
-ROWS_WAITING_AT_MOST: Final = 64
-ROWS_A_SECOND: Final = 10
+ROWS_WAITING_AT_MOST = 64
+ROWS_A_SECOND = 10
 """Number of compilations in a second from which on they are explained and emitted beside the program: a kill then loses
 at most those of the last quarter of a second."""
 _NAMES_REMEMBERED = 4_000
-_ROOT: Final = re.compile(r"[.\[]")
+_ROOT = re.compile(r"[.\[]")
 """Separates the name of an argument from the path of a leaf in it."""
 
 

@@ -11,26 +11,26 @@ import math
 import re
 import time
 from types import FrameType
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.events import ProgramArray
 from jaxprof.light_dataclass import dataclass, field
 from jaxprof.recorder.places import JAX, frame_kind, outwards
 
-CONSTANT_BYTES_AT_LEAST: Final = 64 * 1024
-CONSTANTS_KEPT: Final = 16
+CONSTANT_BYTES_AT_LEAST = 64 * 1024
+CONSTANTS_KEPT = 16
 
 _FRAMES_LOOKED_AT = 12
 _WALK_SECONDS_AT_MOST = 0.25
 _CLOCK_READ_EVERY = 4096
-_FRAMEWORK: Final = frozenset({"builtin.module", "func.func", "func.return", "stablehlo.return"})
-_RANDOM_BITS: Final = "threefry2x32"
+_FRAMEWORK = frozenset({"builtin.module", "func.func", "func.return", "stablehlo.return"})
+_RANDOM_BITS = "threefry2x32"
 """Beginning of the names of JAX's functions for random bits. For accelerators each has 220 operations, which JAX
 unrolled and not the program; they are not counted."""
 _plain: set[str] = set()
 """Names of operations without regions: how many there are is the same for all of a name. Asking takes a third of the
 walk."""
-_BITS: Final = {"i1": 8, "bf16": 16, "complex<f32>": 64, "complex<f64>": 128}
+_BITS = {"i1": 8, "bf16": 16, "complex<f32>": 64, "complex<f64>": 128}
 
 
 @dataclass(slots=True)
@@ -98,8 +98,8 @@ def _is_random_bits(operation: Any, name: str) -> bool:
     return name == "func.func" and str(operation.attributes["sym_name"].value).startswith(_RANDOM_BITS)
 
 
-_NAMED: Final = re.compile(r'loc\("((?:[^"\\]|\\.)*)"[()]')
-_DONATED: Final = ("tf.aliasing_output", "jax.buffer_donor")
+_NAMED = re.compile(r'loc\("((?:[^"\\]|\\.)*)"[()]')
+_DONATED = ("tf.aliasing_output", "jax.buffer_donor")
 
 
 def _read_arguments(module: Any, size: ModuleSize) -> None:

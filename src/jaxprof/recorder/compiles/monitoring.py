@@ -12,23 +12,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.events import NOWHERE
 from jaxprof.recorder.guest import ReplacedName, raised_by_program, unseen
 from jaxprof.recorder.places import called_from
 
-_STAGES: Final = {
+_STAGES = {
     "/jax/core/compile/jaxpr_trace_duration": "trace",
     "/jax/core/compile/jaxpr_to_mlir_module_duration": "lower",
     "/jax/core/compile/backend_compile_duration": "compile",
 }
-_CACHE_EVENTS: Final = {
+_CACHE_EVENTS = {
     "/jax/compilation_cache/compile_requests_use_cache": "asked",
     "/jax/compilation_cache/cache_hits": "hit",
     "/jax/compilation_cache/cache_misses": "miss",
 }
-_SAVED: Final = "/jax/compilation_cache/compile_time_saved_sec"
+_SAVED = "/jax/compilation_cache/compile_time_saved_sec"
 
 
 _watchers: list[Any] = []

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.events import NOWHERE, STAGES, Compiled, Event, SourceLocation, WarningRaised
 from jaxprof.light_dataclass import dataclass, field
@@ -14,12 +14,12 @@ from jaxprof.recorder.compiles.module_size import ModuleSize
 from jaxprof.recorder.compiles.reasons import Reason
 from jaxprof.recorder.compiles.signature import LEAVES_SHOWN, Signature
 
-THREADS_REMEMBERED: Final = 64
-ROWS_IN_FULL: Final = 2_000
-FOLDED_EVERY_SECONDS: Final = 1.0
-BEFORE: Final = {"lower": "trace", "compile": "lower"}
+THREADS_REMEMBERED = 64
+ROWS_IN_FULL = 2_000
+FOLDED_EVERY_SECONDS = 1.0
+BEFORE = {"lower": "trace", "compile": "lower"}
 """Stage → the one before it."""
-FOLLOWS_WITHIN_SECONDS: Final = 0.05
+FOLLOWS_WITHIN_SECONDS = 0.05
 
 
 @dataclass(slots=True)

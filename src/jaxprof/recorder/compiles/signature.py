@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.events import NOWHERE, ProgramArray, SignatureLeaf, SourceLocation
 from jaxprof.light_dataclass import dataclass, field, frozen
 from jaxprof.recorder.compiles.call_source import Made
 from jaxprof.recorder.compiles.values import array_bytes, array_type
 
-LEAVES_SHOWN: Final = 64
-SIGNATURES_A_FUNCTION: Final = 256
-LEAVES_A_FUNCTION: Final = 50_000
-FUNCTIONS: Final = 2_000
+LEAVES_SHOWN = 64
+SIGNATURES_A_FUNCTION = 256
+LEAVES_A_FUNCTION = 50_000
+FUNCTIONS = 2_000
 
 
 @frozen

@@ -9,7 +9,7 @@ import itertools
 import sys
 from collections.abc import Iterator
 from types import MethodType
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.light_dataclass import dataclass, field
 from jaxprof.recorder.compiles.arguments import NUMPY, OTHER, TRACER, LeafReader, TreeReader, hash_of
@@ -26,7 +26,7 @@ from jaxprof.recorder.compiles.values import static_text
 from jaxprof.recorder.places import JAX, file_kind
 from jaxprof.recorder.samples.states import WORTH_COPYING_BYTES
 
-CONFIG_NAMES: Final = (
+CONFIG_NAMES = (
     "jax_enable_x64",
     "jax_default_matmul_precision",
     "jax_numpy_dtype_promotion",
@@ -101,7 +101,7 @@ class _UserLayout:
         self.leaves.append(leaf)
 
 
-WRITTEN_REMEMBERED: Final = 500
+WRITTEN_REMEMBERED = 500
 
 
 class SignatureReader:

@@ -9,14 +9,14 @@ import dataclasses
 import enum
 import math
 import sys
-from typing import Any, Final
+from typing import Any
 
-_SHORT: Final = {
+_SHORT = {
     "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "complex64": "c64", "complex128": "c128",
     "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "int4": "i4", "int2": "i2",
     "uint64": "u64", "uint32": "u32", "uint16": "u16", "uint8": "u8", "uint4": "u4", "uint2": "u2", "bool": "bool",
 }  # fmt: skip
-_NARROW: Final = {
+_NARROW = {
     "float64": "float32", "int64": "int32", "uint64": "uint32", "complex128": "complex64",
 }  # fmt: skip
 _TEXT_AT_MOST = 120

@@ -17,15 +17,15 @@ import time
 import tokenize
 from functools import lru_cache
 from types import BuiltinFunctionType, CodeType, ModuleType
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.light_dataclass import frozen
 
-LONGEST_TEXT: Final = 48
-_FILES_KEPT: Final = 64
-_LARGEST_FILE_BYTES: Final = 4_000_000
-_TREES_KEPT: Final = 16
-_LARGEST_PARSED_BYTES: Final = 400_000
+LONGEST_TEXT = 48
+_FILES_KEPT = 64
+_LARGEST_FILE_BYTES = 4_000_000
+_TREES_KEPT = 16
+_LARGEST_PARSED_BYTES = 400_000
 """Parsing a larger file would hold the interpreter's lock for more than about 100 ms."""
 _process_began = time.time()
 _parsing = threading.RLock()

@@ -11,7 +11,7 @@ import os
 import re
 from dataclasses import replace
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.recorder.places import JAX, LIBRARY, STDLIB, USER, package_of
 from jaxprof.recorder.samples.call_text import CallSpot, compiled_by, is_a, is_foreign, look_up, spot_of
@@ -40,28 +40,28 @@ from jaxprof.recorder.samples.states import (
     sites_of,
 )
 
-_DEEPEST_PATH: Final = 8
-_FUNCTIONS_AT_MOST: Final = 4_000
-_OFFSETS_AT_MOST: Final = 100
-_SEEN_AT_MOST: Final = 1_000
-_SITES_AT_MOST: Final = 4_000
-FEW_BYTES: Final = 4096
+_DEEPEST_PATH = 8
+_FUNCTIONS_AT_MOST = 4_000
+_OFFSETS_AT_MOST = 100
+_SEEN_AT_MOST = 1_000
+_SITES_AT_MOST = 4_000
+FEW_BYTES = 4096
 """An operand that is not a JAX array and is as small as a Python number: putting it on the device is dispatch."""
-FED_BYTES: Final = 1 << 20
+FED_BYTES = 1 << 20
 """Bytes of NumPy arguments from which on the call of a compiled function may be their copy: about 0.2 ms."""
-STEPPING: Final = ("range()", "enumerate()", "zip()", "reversed()")
+STEPPING = ("range()", "enumerate()", "zip()", "reversed()")
 """Python's own iterators, which take no time as long as no other function runs below them."""
 _LOADER_FILE = re.compile(
     r"[/\\](torch[/\\]utils[/\\]data|tensorflow_datasets|tensorflow[/\\]python[/\\]data|grain|datasets|webdataset"
     r"|torchvision[/\\]datasets|array_record|tfrecord)[/\\]"
 )
-_BACKEND_START: Final = "_init_backend"
+_BACKEND_START = "_init_backend"
 """JAX's function that starts a backend. A first operation calls it, which on a GPU takes 0.5 to 2 s."""
-_IMPORT_FILES: Final = ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
+_IMPORT_FILES = ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
 
-_CALLBACKS: Final = frozenset({"_wrapped_callback", "pure_callback_impl", "io_callback_impl", "debug_callback_impl"})
+_CALLBACKS = frozenset({"_wrapped_callback", "pure_callback_impl", "io_callback_impl", "debug_callback_impl"})
 """JAX's functions in which a compiled function has called back into Python; the first one is around the others."""
-_SYNC_CALLS: Final = {
+_SYNC_CALLS = {
     # JAX's outermost function → what the user wrote there; "" if the line itself shows it better
     "__float__": "float()",
     "__int__": "int()",
@@ -81,11 +81,11 @@ _SYNC_CALLS: Final = {
     "block_until_ready": "",
     "try_to_block": "",
 }
-_EXPLICIT: Final = frozenset({"block_until_ready", "device_get"})
+_EXPLICIT = frozenset({"block_until_ready", "device_get"})
 """Names of explicit waits and reads: a synchronisation that the program requested, not an implicit transfer."""
-_WAITS: Final = ("block_until_ready", "try_to_block")
-_TRANSFER_NAMES: Final = ("device_put", "shard_args", "make_array_from", "copy_to_host", "copy_to_device")
-_INPUT_OUTPUT: Final = frozenset(
+_WAITS = ("block_until_ready", "try_to_block")
+_TRANSFER_NAMES = ("device_put", "shard_args", "make_array_from", "copy_to_host", "copy_to_device")
+_INPUT_OUTPUT = frozenset(
     {
         "write",
         "read",
@@ -104,10 +104,10 @@ _INPUT_OUTPUT: Final = frozenset(
     | {"acquire", "wait", "append", "extend", "close", "commit", "execute", "next", "poll", "select", "communicate"}
 )
 """Method names that no compiled function has."""
-_EVENT_FUNCTIONS: Final = frozenset({("selectors.py", "select"), ("socket.py", "accept"), ("socket.py", "readinto")})
-_EVENT_METHODS: Final = frozenset({"accept", "recv", "recv_into", "recvfrom", "poll"})
+_EVENT_FUNCTIONS = frozenset({("selectors.py", "select"), ("socket.py", "accept"), ("socket.py", "readinto")})
+_EVENT_METHODS = frozenset({"accept", "recv", "recv_into", "recvfrom", "poll"})
 """Methods of sockets, and of the objects of the module `select`; in C, without a frame."""
-_ARRAY_MAKERS: Final = ("asarray", "array", "frombuffer", "from_dlpack")
+_ARRAY_MAKERS = ("asarray", "array", "frombuffer", "from_dlpack")
 
 
 class Classifier:

@@ -19,7 +19,6 @@ from collections.abc import Callable
 from importlib.machinery import BuiltinImporter, PathFinder
 from importlib.util import module_from_spec
 from types import ModuleType
-from typing import Final
 
 from jaxprof.light_dataclass import frozen
 
@@ -36,16 +35,16 @@ def resource_module() -> ModuleType | None:
     return module if hasattr(module, "RUSAGE_THREAD") else None
 
 
-_resource: Final = resource_module()
-_TICKS: Final = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
-RUNNING_SHARE: Final = 0.3
+_resource = resource_module()
+_TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+RUNNING_SHARE = 0.3
 """A thread was running if its CPU clock advanced by more than this share of the time between two readings."""
-BRIEF_SECONDS: Final = 0.0002
-LATE_SECONDS_UNSURE: Final = 0.001
+BRIEF_SECONDS = 0.0002
+LATE_SECONDS_UNSURE = 0.001
 """A longer delay counts as a wait for the lock, if the system does not report whether the thread waited at all."""
-FORCED_SHARE: Final = 0.9
+FORCED_SHARE = 0.9
 """Share of the switch interval after which the holder had to hand over the lock wherever it was."""
-_SWITCHES_OF_A_WAIT: Final = 2
+_SWITCHES_OF_A_WAIT = 2
 """How often a thread gives up the CPU if it sleeps and then waits for the lock; without the wait, once."""
 
 

@@ -10,17 +10,14 @@ import ast
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
-from typing import Final
 
 from jaxprof.light_dataclass import frozen
 from jaxprof.recorder.samples.call_text import describe, parsed
 
-_COMPOUND: Final = (ast.For, ast.AsyncFor, ast.While, ast.If, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
-_FETCHES: Final = frozenset(
-    {"float", "int", "bool", "item", "tolist", "array", "asarray", "device_get", "print", "format"}
-)
-_SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
+_COMPOUND = (ast.For, ast.AsyncFor, ast.While, ast.If, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
+_FETCHES = frozenset({"float", "int", "bool", "item", "tolist", "array", "asarray", "device_get", "print", "format"})
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 Span = tuple[int, int, int, int]
 """First line, last line, first column and last column (bytes of UTF-8), as in the bytecode."""

@@ -7,15 +7,14 @@ import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from types import CodeType
-from typing import Final
 
 from jaxprof.events import SourceLocation
 from jaxprof.light_dataclass import frozen
 
-_COLLECTS: Final = ("LIST_APPEND", "SET_ADD", "MAP_ADD")
+_COLLECTS = ("LIST_APPEND", "SET_ADD", "MAP_ADD")
 """Opcodes by which a comprehension adds an item; with the argument 1 they build a display such as `[*rows, row]`."""
-_HANDLERS_LAST: Final = sys.version_info >= (3, 12)
-_LARGEST_CODE_BYTES: Final = 60_000
+_HANDLERS_LAST = sys.version_info >= (3, 12)
+_LARGEST_CODE_BYTES = 60_000
 """Analysing a larger function would hold the interpreter's lock for too long."""
 
 

@@ -23,38 +23,38 @@ from contextlib import suppress
 from functools import lru_cache
 from itertools import pairwise
 from types import FrameType
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.events import StepsTaken
 from jaxprof.light_dataclass import dataclass, field, frozen
 from jaxprof.recorder.guest import raised_by_program
 from jaxprof.recorder.samples.loops import Loop, loops_of
 
-LEFT: Final = -1.0
+LEFT = -1.0
 """Replaces a moment where the loop was left; what follows begins anew."""
-LEAST_ENTRY_SECONDS: Final = 0.005
-YOUNG_SECONDS: Final = 500.0
-PROOFS: Final = 3
+LEAST_ENTRY_SECONDS = 0.005
+YOUNG_SECONDS = 500.0
+PROOFS = 3
 """Number of consecutive rises by exactly one that prove a counter."""
-_TRIES_AT_MOST: Final = 12
+_TRIES_AT_MOST = 12
 """Number of iterations whose counters are read before the search is given up."""
-_ENDLESS: Final = 1 << 60
-FEWEST_LOOKS: Final = 4
+_ENDLESS = 1 << 60
+FEWEST_LOOKS = 4
 """A loop that begins again after this many looks at its counter, or fewer, may run from begin to end between two looks,
 so that how often it ran is unknown."""
-_ENTRIES_AT_MOST: Final = 2000
+_ENTRIES_AT_MOST = 2000
 """Limit for the entries of one event."""
-_SERIES_AT_MOST: Final = 100
+_SERIES_AT_MOST = 100
 """Limit for the series of one window; the times of further ones are dropped. A loop within a loop may begin thousands
 of times a second."""
 
 Values = Sequence[int | None]
 
-_MOST_COUNTERS: Final = 16
-_OPTIMIZED: Final = 0x1
+_MOST_COUNTERS = 16
+_OPTIMIZED = 0x1
 """Flag in `co_flags` for the code of a function, whose locals have slots and no dict."""
-_BETWEEN: Final = ("UNPACK_SEQUENCE", "UNPACK_EX", "EXTENDED_ARG", "NOP", "CACHE", "COPY", "SWAP")
-_LARGEST: Final = 1 << 52
+_BETWEEN = ("UNPACK_SEQUENCE", "UNPACK_EX", "EXTENDED_ARG", "NOP", "CACHE", "COPY", "SWAP")
+_LARGEST = 1 << 52
 
 
 @frozen
@@ -131,7 +131,7 @@ def read_counter(frame: FrameType, counter: LoopCounter) -> int | None:
 
 _Reads = Callable[[FrameType, str], Any]
 
-READS_ANYWHERE: Final = sys.version_info >= (3, 12) and bool(getattr(sys, "_is_gil_enabled", lambda: True)())
+READS_ANYWHERE = sys.version_info >= (3, 12) and bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 """Whether a thread other than the frame's may read a counter: a single call into Python reads it, under the lock."""
 
 
@@ -149,7 +149,7 @@ def _reader() -> _Reads | None:
     return lambda frame, name: get(frame, name.encode())
 
 
-_read_local: Final = _reader()
+_read_local = _reader()
 
 
 @dataclass(slots=True)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from types import CodeType
-from typing import Final
 
 from jaxprof.events import STAGES, CopiesSeen, LoopSite, ProgramSampled, SampledLine, TransfersSeen
 from jaxprof.light_dataclass import dataclass, field, frozen
@@ -38,9 +37,9 @@ from jaxprof.recorder.samples.states import (
     UserLine,
 )
 
-MOST_LINES: Final = 24
-MOST_COPIES: Final = 64
-_WORTH_A_STATE: Final = 0.02
+MOST_LINES = 24
+MOST_COPIES = 64
+_WORTH_A_STATE = 0.02
 """A share of CPU time below this counts as blocked, if no sample saw the thread running."""
 _Key = tuple[str, str, UserLine | None, tuple[Site, ...]]
 """State, kind, the user's line, and the loops around it."""
@@ -49,11 +48,11 @@ _Path = tuple[tuple[CodeType, int], ...]
 _Leaf = tuple[CodeType, int]
 """A line whose time is known, with no part of it known more closely."""
 _Weights = dict[_Key, float]
-_HOST_BUSY: Final = ("host_busy", "host", None, ())
-_MAY_RUN: Final = frozenset({COMPILED, DISPATCH, FED, TRANSFER, READ, CALL})
-_STANDARD_ERRORS: Final = 2.0
+_HOST_BUSY = ("host_busy", "host", None, ())
+_MAY_RUN = frozenset({COMPILED, DISPATCH, FED, TRANSFER, READ, CALL})
+_STANDARD_ERRORS = 2.0
 """Standard errors by which a share of samples may be off."""
-_OWN_SHARE: Final = 0.05
+_OWN_SHARE = 0.05
 """Share of a window for which the recorder's own thread may run. Beyond it, a blocked main thread may have waited for
 the interpreter's lock while the recorder held it."""
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import gc
 import sys
 from types import CodeType, FrameType
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.light_dataclass import dataclass, field
 from jaxprof.recorder.places import JAX, OWN, STDLIB, USER, frame_kind
 
-DEEPEST: Final = 300
+DEEPEST = 300
 """Number of frames read, from the innermost one, so that deep recursion does not make a sample expensive."""
-_ARRAY_FRAMES: Final = frozenset({"_value", "__array__", "block_until_ready"})
-_LEAVES_ADDED: Final = 64
-_NOT_A_CALLER: Final = (JAX, STDLIB, OWN)
+_ARRAY_FRAMES = frozenset({"_value", "__array__", "block_until_ready"})
+_LEAVES_ADDED = 64
+_NOT_A_CALLER = (JAX, STDLIB, OWN)
 
 
 @dataclass(slots=True)

@@ -26,7 +26,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import Final
 
 from jaxprof.light_dataclass import frozen
 from jaxprof.recorder.samples.cpu_clock import (
@@ -37,19 +36,19 @@ from jaxprof.recorder.samples.cpu_clock import (
     steal_seconds,
 )
 
-LEAST_SECONDS: Final = 0.2
+LEAST_SECONDS = 0.2
 """Shortest pause reported where each processor has one thread to run: a shorter one looks like other delays. With three
 threads for each processor, the shortest is three times this."""
-LEAST_SECONDS_BUSY: Final = 0.75
+LEAST_SECONDS_BUSY = 0.75
 """Upper limit for the shortest pause reported, however many threads there are."""
-_OTHER_REASONS: Final = 0.25
+_OTHER_REASONS = 0.25
 """Share of a pause that may be explained by waits for the interpreter's lock, by the main thread's waits for a
 processor, and by the virtual machine's waits for its host."""
-_PRESSED: Final = 0.25
+_PRESSED = 0.25
 """Share of a pause for which threads may have waited for a processor; beyond it, others had the processor."""
 STOOD_STILL, GIVEN_AWAY = "standstill", "pressure"
 """Kinds of delays, from `STOP_WITNESSES`."""
-_BUSY: Final = 0.1
+_BUSY = 0.1
 """Share of the delay for which the process may have used a processor, beyond its own use before the pause."""
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import inspect
 from dataclasses import replace
 from types import CodeType
-from typing import Final
 
 from jaxprof.events import LoopSite
 from jaxprof.light_dataclass import field, frozen
@@ -17,12 +16,12 @@ from jaxprof.recorder.samples.flow import under_a_condition
 from jaxprof.recorder.samples.loops import Loop, loops_at
 from jaxprof.recorder.samples.stack import Stack
 
-GENERATORS: Final = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
-_EXPRESSIONS: Final = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
+GENERATORS = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
+_EXPRESSIONS = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
 """Code objects whose loop is part of an expression, and not a loop of the program."""
-_SITES_OF_A_STACK: Final = 6
+_SITES_OF_A_STACK = 6
 
-WORTH_COPYING_BYTES: Final = 65_536
+WORTH_COPYING_BYTES = 65_536
 """Copying a ready array smaller than this takes no time: the thread is only waking up."""
 
 HOST, IDLE, CALL, READ = "host", "idle", "call", "read"
@@ -36,7 +35,7 @@ blocked `read` is such a wait. `inline`: the thread runs inside the call of a co
 interpreter's lock: it launches the function, or computes it itself. `unseen`: the interpreter's lock was held, at a
 line that the sample did not see. `contended`: the thread waited for the lock. `preempted`: it waited for a processor,
 in a call in which it may have waited for the device before."""
-STATES: Final = {
+STATES = {
     # kind: (state while it runs, state while it is blocked)
     HOST: ("host_busy", "waiting"),
     IDLE: ("host_busy", "waiting"),
@@ -57,7 +56,7 @@ STATES: Final = {
     CONTENDED: ("waiting", "waiting"),
     PREEMPTED: ("waiting", "waiting"),
 }
-WORK: Final = frozenset({COMPILED, INLINE, FED, CALLBACK, DISPATCH, TRANSFER})
+WORK = frozenset({COMPILED, INLINE, FED, CALLBACK, DISPATCH, TRANSFER})
 """Kinds that are a loop's work with JAX; waiting for a value is not."""
 
 

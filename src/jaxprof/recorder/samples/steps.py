@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, FrameType
-from typing import Final
 
 from jaxprof.events import StepsCounted, StepsTaken, TimedLine
 from jaxprof.hot_loop import hot_loop
@@ -44,26 +43,26 @@ from jaxprof.recorder.samples.sample_window import TimedLoop
 from jaxprof.recorder.samples.stack import DEEPEST
 from jaxprof.recorder.samples.states import GENERATORS, SYNC, UNSEEN, Seen, UserLine
 
-MOST_INTERVALS: Final = 100
-LEAST_WEIGHT_SECONDS: Final = 0.05
+MOST_INTERVALS = 100
+LEAST_WEIGHT_SECONDS = 0.05
 """A loop is counted once samples have seen the program in it for this long."""
-FADING: Final = 0.7
+FADING = 0.7
 """Factor by which the weights of one window fade in the next."""
-LEAST_HITS: Final = 5
+LEAST_HITS = 5
 """A line that was timed less often does not represent the time between the spells."""
-FEW_INTERVALS: Final = 10
-_CHAINS_AT_MOST: Final = 200
-_CALLED_AT_MOST: Final = 50
-_CALLED_TIMED: Final = 4
+FEW_INTERVALS = 10
+_CHAINS_AT_MOST = 200
+_CALLED_AT_MOST = 50
+_CALLED_TIMED = 4
 """Number of functions between the loop and JAX whose lines are timed, too."""
-_SUSPENDED: Final = GENERATORS | inspect.CO_COROUTINE
+_SUSPENDED = GENERATORS | inspect.CO_COROUTINE
 """Flags of functions that others interrupt: the time of a line with a `yield` or an `await` has theirs in it."""
-_LINES_AT_MOST: Final = 40
-_PAUSES_AT_MOST: Final = 20
+_LINES_AT_MOST = 40
+_PAUSES_AT_MOST = 20
 
-_LONG_AGAIN_SECONDS: Final = 2 * SHORTEST_SECONDS
+_LONG_AGAIN_SECONDS = 2 * SHORTEST_SECONDS
 """Length from which on iterations that were too short to record are tried again."""
-_LOOPS_AT_MOST: Final = 100
+_LOOPS_AT_MOST = 100
 
 _Key = tuple[int, int]
 

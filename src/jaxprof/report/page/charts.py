@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import nlargest
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxprof.analysis.flame import PICOSECONDS, FlameGraph
 from jaxprof.analysis.memory import SCHEDULE, MemoryPicture
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from jaxprof.analysis.ranking import Ranking
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
 
-_BINS: Final = 40
-_FEWEST_SAMPLES: Final = 8
+_BINS = 40
+_FEWEST_SAMPLES = 8
 """Fewest samples whose distribution is drawn; fewer have no shape."""
-_POINTS_DRAWN: Final = 400
-_FRAMES_DRAWN: Final = 4_000
-_FEWEST_FRAMES: Final = 4
+_POINTS_DRAWN = 400
+_FRAMES_DRAWN = 4_000
+_FEWEST_FRAMES = 4
 """Fewest frames of a flame graph that is drawn: the root, a scope and two kernels."""
-_STEPS_DRAWN: Final = 24
-_LIVE_DRAWN: Final = 2_000
-_PHASES: Final = (*ONCE_PHASES, "transfer_in", "first_run", "run", "transfer_out")
-_PARTS: Final = ("kernels", "transfers", "collectives_exposed", "launch_gaps", "idle")
+_STEPS_DRAWN = 24
+_LIVE_DRAWN = 2_000
+_PHASES = (*ONCE_PHASES, "transfer_in", "first_run", "run", "transfer_out")
+_PARTS = ("kernels", "transfers", "collectives_exposed", "launch_gaps", "idle")
 
 
 def bars(caption: str, rows: Iterable[tuple[str, Iterable[tuple[str, float | None]]]]) -> Iterator[Drawing]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from pathlib import PurePath
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.analysis.explain.derive import explanation
 from jaxprof.facts.sessions import environment, state_words
@@ -33,9 +33,9 @@ from jaxprof.report.page.elements import (
 from jaxprof.report.page.sections import capture_sections, programs_section, runs_section
 from jaxprof.session import Session
 
-_TEXTS: Final = ("hlo", "stablehlo", "jaxpr")
+_TEXTS = ("hlo", "stablehlo", "jaxpr")
 """Names of the texts of a run that are folded at the end of the page."""
-_TEXTS_KEPT: Final = 12
+_TEXTS_KEPT = 12
 
 
 def sections(session: Session, name: str) -> Iterator[Section]:
@@ -110,8 +110,8 @@ def _texts(session: Session) -> Iterator[Section]:
     yield from section("hlo", "HLO", shown)
 
 
-_STYLES: Final = ("uPlot.min.css", "page.css")
-_SCRIPTS: Final = (
+_STYLES = ("uPlot.min.css", "page.css")
+_SCRIPTS = (
     "uPlot.iife.min.js",
     "units.js",
     "tables.js",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.facts import column
 from jaxprof.frozen import frozen
@@ -12,11 +12,11 @@ from jaxprof.report.renderers import Headline, Piece, Prose, Table
 from jaxprof.text import safe, safe_lines
 from jaxprof.units import UNKNOWN, integer
 
-ROWS_KEPT: Final = 1_000
+ROWS_KEPT = 1_000
 """Most rows of a table on the page; a note under it counts the others."""
-TEXT_KEPT: Final = 1_000
+TEXT_KEPT = 1_000
 """Most characters of a cell or a line."""
-FOLDED_KEPT: Final = 256 << 10
+FOLDED_KEPT = 256 << 10
 """Most characters of a folded text."""
 
 

@@ -4,7 +4,6 @@ whole, and their charts."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
 
 from jaxprof.analysis.flame import kernel_flame, program_flame
 from jaxprof.analysis.measured import kernels_of, seconds_per_call
@@ -73,7 +72,7 @@ def _program(session: Session, run: Run) -> Iterator[Element]:
     yield from draw.flame(program_flame(program))
 
 
-_PROGRAMS_READ: Final = 4
+_PROGRAMS_READ = 4
 """Most programs of a profile whose HLO is read for the page, those that took longest."""
 
 
@@ -123,7 +122,7 @@ def _compile_charts(_: Session, run: Run) -> Iterator[Element]:
         yield from table(passes_table(tree, rows))
 
 
-_OF_RUNS: Final[tuple[tuple[str, str, Callable[[Session, Run], Iterable[Element]]], ...]] = (
+_OF_RUNS: tuple[tuple[str, str, Callable[[Session, Run], Iterable[Element]]], ...] = (
     ("kernels", "Kernels", _kernel_charts),
     ("steps", "Steps", lambda session, run: draw.steps(run.steps.steps) if run.steps is not None else ()),
     ("compile", "Compile passes", _compile_charts),

@@ -14,16 +14,15 @@ import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Final
 
 from jaxprof.errors import JaxprofError
 from jaxprof.report.page.document import to_page
 from jaxprof.session import Session
 from jaxprof.session.log.reader import Follower, is_live
 
-ADDRESS: Final = "127.0.0.1"
-_OWN_NAMES: Final = frozenset({ADDRESS, "localhost"})
-_IDLE_SECONDS: Final = 30.0
+ADDRESS = "127.0.0.1"
+_OWN_NAMES = frozenset({ADDRESS, "localhost"})
+_IDLE_SECONDS = 30.0
 
 
 class FollowedPage:

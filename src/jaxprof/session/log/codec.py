@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from types import UnionType
-from typing import Annotated, Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -21,10 +21,10 @@ from jaxprof.events.base import fields_of
 from jaxprof.limits import DEPTH
 from jaxprof.session_names import EXTENSION
 
-LARGEST_INTEGER: Final = (1 << 63) - 1
-LARGEST_FLOAT: Final = 1e100
+LARGEST_INTEGER = (1 << 63) - 1
+LARGEST_FLOAT = 1e100
 """Limit beyond every duration, size and count, and small enough for a product of three to be finite."""
-_BOUNDED: Final[dict[Any, Any]] = {
+_BOUNDED: dict[Any, Any] = {
     int: Annotated[int, msgspec.Meta(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)],
     float: Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)],
 }

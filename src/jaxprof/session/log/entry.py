@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO
 
 from jaxprof.errors import FileRefusedError, system_words
 from jaxprof.events import Event, Header, RunClosed, RunPlanned, SessionClosed
@@ -168,7 +168,7 @@ def _process(event: Event, index: int, count: int) -> tuple[int, int]:
     return (event.index, event.count) if isinstance(event, ProcessIdentified) else (index, count)
 
 
-_END_BYTES: Final = 1 << 16
+_END_BYTES = 1 << 16
 """Size of the end of a session that holds the lines that close it."""
 
 

@@ -12,7 +12,7 @@ import socket
 import time
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from jaxprof.errors import FileRefusedError, system_words
 from jaxprof.frozen import frozen
@@ -22,7 +22,7 @@ from jaxprof.session.log.reader import Follower, is_live
 from jaxprof.session_names import JOB_EXTENSION, PROCESS_NAME, attempts_in
 from jaxprof.units import and_more
 
-_MOST_NAMED: Final = 8
+_MOST_NAMED = 8
 
 S = TypeVar("S", bound=Session)
 
@@ -159,7 +159,7 @@ def _sorted_names(folder: Path, notices: list[str]) -> list[tuple[int, int, Path
     return attempts[: PROCESSES.most]
 
 
-SILENCE_SECONDS: Final = 30.0
+SILENCE_SECONDS = 30.0
 """A writer on another host, whose lock is not seen here, counts as gone after this long without an event."""
 
 

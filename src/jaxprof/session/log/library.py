@@ -12,7 +12,6 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
 
 from jaxprof.errors import StorageError, UsageError, not_found, system_words
 from jaxprof.events import Header
@@ -30,7 +29,7 @@ from jaxprof.session.log.state import state_folder, url_of
 from jaxprof.session_names import EXTENSION, JOB_EXTENSION, process_number
 from jaxprof.units import and_more
 
-_OURS: Final = ("rollup", "capture.json")
+_OURS = ("rollup", "capture.json")
 """Names of files in the folder of a job besides the sessions."""
 
 

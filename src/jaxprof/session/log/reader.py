@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
 
 from jaxprof.errors import FileRefusedError, missing_file, system_words
 from jaxprof.events import Event, Header
@@ -207,7 +207,7 @@ def _lines(types: tuple[str, ...]) -> re.Pattern[bytes]:
     return re.compile(rb'\n((?:\{"type":"(?:' + names + rb')"|(?!\{"type":")\s*\{)[^\n]*)(?=\n)')
 
 
-_RUNNING_SECONDS: Final = 300.0
+_RUNNING_SECONDS = 300.0
 """The session of which a copy was fetched counts as being written if it had changed within this time before."""
 
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -28,19 +28,19 @@ from jaxprof.session.log.reader import BLOCK_BYTES, Follower, is_live
 from jaxprof.session.log.writer import FILE_MODE
 from jaxprof.session.texts import Texts, split
 
-_USER: Final = "user"
-_HOST: Final = "host"
-_COMMANDS: Final = frozenset(("argv", "arguments", "command"))
-_OF_PERSONS: Final = frozenset(("user", "uuid"))
+_USER = "user"
+_HOST = "host"
+_COMMANDS = frozenset(("argv", "arguments", "command"))
+_OF_PERSONS = frozenset(("user", "uuid"))
 """Fields, of a device or of a process on it, that identify a person or a device."""
-_AS_THEY_ARE: Final = frozenset(("created", "data", "digest", "format", "session", "type"))
-_PROSE: Final = "source"
+_AS_THEY_ARE = frozenset(("created", "data", "digest", "format", "session", "type"))
+_PROSE = "source"
 """Name of the text whose names are a person's; those of jaxpr, StableHLO and HLO are the compiler's (`%token.1`)."""
-_HOME: Final = re.compile(
+_HOME = re.compile(
     r"((?<![\w.-])/(?:home|Users)/|[A-Za-z]:[\\/]+Users[\\/]+)[^/\\\s\"'<>|:,;()\[\]]+|(?<![\w./-])/root(?![\w.-])"
 )
-_USER_IN_LINE: Final = re.compile(rb"(?:/home/|/Users/|:\\+Users\\+)([\w.-]{2,40})")
-_ORDINARY: Final = frozenset(
+_USER_IN_LINE = re.compile(rb"(?:/home/|/Users/|:\\+Users\\+)([\w.-]{2,40})")
+_ORDINARY = frozenset(
     ("cpu", "cuda", "data", "gpu", "home", "host", "jax", "lib", "local", "localhost", "opt", "python", "rocm", "root",
      "runner", "shared", "site-packages", "src", "tmp", "tpu", "ubuntu", "user", "usr", "work")
 )  # fmt: skip

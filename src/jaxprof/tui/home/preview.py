@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from socket import gethostname
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from textual.content import Content
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from jaxprof.tui.home.plan_options import HomeOptions
     from jaxprof.workloads.model import VariantInfo, WorkloadInfo
 
-_NAME: Final = 12
+_NAME = 12
 """Columns of the names of the facts."""
-_MOST_FOLDED_BYTES: Final = 16 << 20
+_MOST_FOLDED_BYTES = 16 << 20
 """Largest session that is folded for a preview: about two seconds in a thread."""
-_POINTS: Final = 8
+_POINTS = 8
 """Most points of a trend."""
 
 

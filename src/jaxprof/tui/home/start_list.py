@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 from textual.message import Message
@@ -100,11 +100,11 @@ WAYS = (
         "app.help",
     ),
 )  # fmt: skip
-_OLDER: Final = StartRow("Older sessions…", "", "Lists all kept sessions and jobs.", "list_all")
-_MORE_PROGRAMS: Final = StartRow(
+_OLDER = StartRow("Older sessions…", "", "Lists all kept sessions and jobs.", "list_all")
+_MORE_PROGRAMS = StartRow(
     "More programs here…", "", "Lists all programs of this folder that import jax, and all kept sessions.", "list_all"
 )
-_EXAMPLES: Final = Heading(" Examples", "bold $primary")
+_EXAMPLES = Heading(" Examples", "bold $primary")
 
 
 def own_rows(

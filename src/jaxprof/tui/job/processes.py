@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from textual import events
@@ -35,25 +35,25 @@ if TYPE_CHECKING:
     from jaxprof.analysis.jobs.job import JobFigures
 
 
-MARKS: Final = "·░▒▓█"
+MARKS = "·░▒▓█"
 """Characters by level. From the last of `RATIOS` on, a digit shows the multiple of the usual step."""
-STYLES: Final = (
+STYLES = (
     *(f"{colour} on $background" for colour in ("$text-disabled", "$heat-1", "$heat-2", "$heat-3", "$heat-4")),
     "bold $background on $heat-5",
 )
 """Styles by level."""
-TITLES: Final = {
+TITLES = {
     OWN: "Own work", STEP: "Step time", DATA: "Data", HOST: "Host: Python", DISPATCH: "Dispatch: calling JAX",
     COPY: "Copies", COMPILE: "Recompilation", DEVICE: "Device, and waiting for the others",
 }  # fmt: skip
-SHOWN: Final = tuple(value for value in VALUES if value in TITLES)
+SHOWN = tuple(value for value in VALUES if value in TITLES)
 """The values that `]` goes through, in this order."""
-NOTES: Final = {
+NOTES = {
     OWN: "in lockstep, own work shows the late process",
     STEP: "in lockstep, all processes take the same time",
     DEVICE: "the late process waits least",
 }
-_DIGITS: Final = 9
+_DIGITS = 9
 
 
 def mark_of(level: int, ratio: float) -> str:
@@ -128,7 +128,7 @@ def cell_words(grid: StepGrid, row: int, column: int) -> str:
 
 
 Column = TableColumn["ProcessFigures"]
-VIEWS: Final = {"map": "Steps", "ranks": "Processes"}
+VIEWS = {"map": "Steps", "ranks": "Processes"}
 """Titles of the views of the list."""
 _PARTS = (DATA, HOST, DISPATCH, COPY, COMPILE, DEVICE)
 _MANY = 16

@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jaxprof.frozen import frozen
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from jaxprof.session import Session
     from jaxprof.session.log.job_folder import JobFollower
 
-_LOSS_COLUMNS: Final = 100
+_LOSS_COLUMNS = 100
 """Columns of the grid from which the lost seconds are computed."""
-_LEAST_PAUSE_SECONDS: Final = 5.0
+_LEAST_PAUSE_SECONDS = 5.0
 """Shortest pause between two readings of the roll-ups of a running job."""
-_PAUSE_FACTOR: Final = 10.0
+_PAUSE_FACTOR = 10.0
 """The pause between two readings of the roll-ups of a running job is this many times the duration of a reading."""
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import textwrap
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from jaxprof.session import Session
 
 READING = "Analysing the session…"
-_TALL: Final = 34
+_TALL = 34
 """Terminal height, in lines, from which on nothing is cut."""
-_SHORT: Final = 2
+_SHORT = 2
 """Most lines of the action below that height."""
 
 

@@ -15,7 +15,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import textual
@@ -42,13 +42,13 @@ Made = TypeVar("Made")
 Work = Callable[[], object]
 Fail = Callable[[JaxprofError], object]
 
-LARGEST_LOG_BYTES: Final = 1 << 20
+LARGEST_LOG_BYTES = 1 << 20
 """Most bytes of the log; a longer log is started again."""
-QUIET_SECONDS: Final = 12.0
+QUIET_SECONDS = 12.0
 """Seconds for which a repeated failure is not reported again: a failure at every redraw is shown and logged once in
 this time."""
-CALLED_BY_PREFIX: Final = ("on_", "action_", "watch_")
-CALLED_BY_NAME: Final[dict[str, Callable[[Any], object]]] = {
+CALLED_BY_PREFIX = ("on_", "action_", "watch_")
+CALLED_BY_NAME: dict[str, Callable[[Any], object]] = {
     "compose": lambda node: (),
     "compose_body": lambda node: (),
     "render": lambda node: "",
@@ -66,7 +66,7 @@ class Hidden(str):
     __slots__ = ()
 
 
-HIDDEN: Final = Hidden()
+HIDDEN = Hidden()
 
 
 class Guarded(MessagePump):
@@ -183,7 +183,7 @@ async def _call(node: MessagePump, callback: Callable[..., Any], *args: Any, **k
         return await answer if inspect.isawaitable(answer) else answer
 
 
-_reported: Final[WeakKeyDictionary[App[Any], dict[str, float]]] = WeakKeyDictionary()
+_reported: WeakKeyDictionary[App[Any], dict[str, float]] = WeakKeyDictionary()
 """When each failure was last reported (monotonic clock), by app and by the place where it escaped."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from textual.content import Content
 
@@ -113,7 +113,7 @@ def _peak(program: ProfileProgram) -> str:
     return bytes_(peak) + (" est." if memory is not None and memory.is_estimate and peak is not None else "")
 
 
-_PROGRAM: Final[Facts[ProfileProgram]] = (
+_PROGRAM: Facts[ProfileProgram] = (
     column("share", "share", percent_or_less, right=True),
     column("self", "seconds", seconds, right=True),
     column("calls", lambda program: getattr(program.run.measured.get(IMPORTED), "calls", None), integer),

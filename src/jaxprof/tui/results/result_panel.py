@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from textual.containers import Horizontal
 from textual.content import Content
@@ -210,7 +210,7 @@ def _check(row: RunRow) -> str:
     return f"{CHECK.text(row)}  {words}".replace(f"{UNKNOWN}  ", "")
 
 
-FIGURES: Final[Facts[RunRow]] = (
+FIGURES: Facts[RunRow] = (
     *pick(RUNS.facts, "side"),
     column("median", _median),
     column("samples", _samples),

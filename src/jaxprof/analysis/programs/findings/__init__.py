@@ -8,7 +8,7 @@ every run (the cache is off, compiling takes most of a short run) are remarks, n
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jaxprof.analysis.explain.catalogue import with_fix
 from jaxprof.analysis.programs.findings import arrays, compiling, loops
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
     from jaxprof.events import DeviceReading, ProgramSampled, SourceLocation
 
-_NO_MEMORY: Final = re.compile(r"RESOURCE_EXHAUSTED|MemoryError|[Oo]ut of memory|Unable to allocate")
-_ERROR: Final = "Fix what the error names, and run it again: its figures end there."
-_NO_ERROR: Final = "What it wrote last on stderr says why. Its figures end there."
-_LESS_MEMORY: Final = (
+_NO_MEMORY = re.compile(r"RESOURCE_EXHAUSTED|MemoryError|[Oo]ut of memory|Unable to allocate")
+_ERROR = "Fix what the error names, and run it again: its figures end there."
+_NO_ERROR = "What it wrote last on stderr says why. Its figures end there."
+_LESS_MEMORY = (
     "Make it smaller (the batch, the sequence, the model), free what else is held, donate what is replaced "
     "(donate_argnums), or compute it again in the backward pass (jax.checkpoint). Calls return before their work is "
     "done, so a call before this line may have asked for it."
 )
-_WAITED: Final = " XLA's allocator waits 10 s for memory before it fails, which looks like work of the device."
+_WAITED = " XLA's allocator waits 10 s for memory before it fails, which looks like work of the device."
 
 
 def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
@@ -94,7 +94,7 @@ def _last_line(windows: tuple[ProgramSampled, ...]) -> SourceLocation | None:
     return most.place if most is not None and most.file else None
 
 
-_PAUSES: Final = {
+_PAUSES = {
     SIGNAL: (
         "paused for {} by a signal, {}",
         "Look for what sends SIGSTOP or SIGTSTP (ctrl+z, a batch system). No line of it takes this time.",
@@ -130,7 +130,7 @@ def stopped(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         )
 
 
-_CHECKS: Final[tuple[Callable[[ProgramResult, Claims], Iterator[Finding]], ...]] = (
+_CHECKS: tuple[Callable[[ProgramResult, Claims], Iterator[Finding]], ...] = (
     program_failed,
     stopped,
     compiling.debug_settings,
@@ -157,7 +157,7 @@ _CHECKS: Final[tuple[Callable[[ProgramResult, Claims], Iterator[Finding]], ...]]
     arrays.arrays_grow,
     arrays.unused_donation,
 )
-_OF_SAMPLED_LOOPS: Final = (
+_OF_SAMPLED_LOOPS = (
     loops.host_sync,
     loops.op_by_op_loop,
     loops.data_waits,
@@ -165,7 +165,7 @@ _OF_SAMPLED_LOOPS: Final = (
     loops.dispatch_bound,
 )
 """Checks that say nothing if JAX works in another thread than the sampled one."""
-_REMARKS: Final = (compiling.compile_dominates, compiling.cache_off)
+_REMARKS = (compiling.compile_dominates, compiling.cache_off)
 CODES, REMARKS = (tuple(check.__name__ for check in checks) for checks in (_CHECKS, _REMARKS))
 """Every code that a finding, or a remark, can have; the check that yields it has its name."""
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jaxprof.finding import Finding
 from jaxprof.text import safe
@@ -17,30 +17,30 @@ if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.events import Compiled
 
-COUNTS: Final = 6
+COUNTS = 6
 """Number of counts after the start that growth needs."""
-START: Final = 0.25
+START = 0.25
 """Share of the counts that belong to the start, when every program creates its arrays; they are left out."""
-RISES: Final = 0.8
+RISES = 0.8
 """Share of the counts that must be at or above the previous one; a cache that is filled and emptied fails this."""
-GROWN: Final = 0.2
+GROWN = 0.2
 """Relative growth since just after the start, in arrays or in bytes."""
-GROWN_ARRAYS: Final = 50
+GROWN_ARRAYS = 50
 """Smallest growth in arrays; for a few large arrays, `GROWN_BYTES` applies instead."""
-LEAST_BYTES: Final = 1 << 20
+LEAST_BYTES = 1 << 20
 """Bytes that the arrays must hold together: some hundred scalars, kept to be fetched at the end, are no leak."""
-MANY_ARRAYS: Final = 5_000
+MANY_ARRAYS = 5_000
 """Number of arrays that is reported whatever they hold, because each has Python objects."""
-ONE_JUMP: Final = 0.5
+ONE_JUMP = 0.5
 """Share of the growth that one count may add in less than half of that share of the time. Parameters that are joined
 once by their gradients or by an optimizer's state are no leak."""
 LONG_GAP, GAP_SHARE = 0.2, 0.25
 """Share of the time from which two counts are far apart, and how much of its share of the growth such a gap must have:
 what grew before it and after it, but not in it, was set up in two steps."""
-GROWN_BYTES: Final = 64 << 20
-UNUSED_BYTES: Final = 1 << 20
+GROWN_BYTES = 64 << 20
+UNUSED_BYTES = 1 << 20
 """Bytes of donated arrays below which reusing their memory gains nothing."""
-_LEAVES_NAMED: Final = 3
+_LEAVES_NAMED = 3
 
 
 def arrays_grow(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
@@ -117,15 +117,15 @@ def _rise_share(values: Sequence[float]) -> float:
     return sum(after >= before for before, after in steps) / len(steps)
 
 
-LARGE_BYTES: Final = 1 << 20
+LARGE_BYTES = 1 << 20
 """Bytes of NumPy arguments from which the time of a call may be the copy: some 0.2 ms."""
-_COPIES: Final = ("transfer", "dispatch", "call")
+_COPIES = ("transfer", "dispatch", "call")
 """Other kinds of work in which samples see a call with NumPy arguments; the copy happens inside the call."""
-_EXPLICIT: Final = re.compile(r"(^|\.)device_put\(\)$|^(jnp|jax\.numpy)\.\w+\(\)$")
+_EXPLICIT = re.compile(r"(^|\.)device_put\(\)$|^(jnp|jax\.numpy)\.\w+\(\)$")
 """Calls that create an array on the device; their copies are not implicit."""
-_LINES_NAMED: Final = 3
+_LINES_NAMED = 3
 
-_DIRECTIONS: Final = {
+_DIRECTIONS = {
     "host_to_device": (
         "host to device",
         "Put what stays the same on the device once, before the loop (jax.device_put), and supply batches as jax "

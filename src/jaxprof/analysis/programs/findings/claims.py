@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jaxprof.analysis.programs.functions import WORTH_EXACT, row_seconds
 from jaxprof.analysis.programs.loop_time import DEVICE, Spot
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from jaxprof.events import Compiled
     from jaxprof.finding import Finding
 
-WORTH: Final = 0.05
+WORTH = 0.05
 """Share of the hot loop that a fix must save if the figure rests on samples."""
-SURELY: Final = 0.03
+SURELY = 0.03
 """Share of the hot loop that a fix must save at the lower end of the samples' interval."""
-LEAST_SAMPLES: Final = 6
+LEAST_SAMPLES = 6
 """Number of samples that a finding needs; fewer may be one odd moment."""
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jaxprof.analysis.programs.functions import row_seconds
 from jaxprof.analysis.programs.loop_time import (
@@ -38,53 +38,53 @@ if TYPE_CHECKING:
     from jaxprof.analysis.programs.findings.claims import Claims
     from jaxprof.events import Compiled
 
-LARGE_BYTES: Final = 1 << 20
+LARGE_BYTES = 1 << 20
 """Bytes of an array from which fetching it counts as a copy, not as a wait for a value."""
-CALLS_SHARE: Final = 0.5
+CALLS_SHARE = 0.5
 """Share of the hot loop from which calling compiled functions is what bounds it."""
-WRAPPED_SHARE: Final = 0.25
+WRAPPED_SHARE = 0.25
 """The same share if the reason for the calls' cost is known, or if no part of the loop is larger."""
-MANY_LEAVES: Final = 200
+MANY_LEAVES = 200
 """Number of argument leaves from which looking at them dominates a call: some 0.4 µs each."""
-_OPERANDS: Final = 4
+_OPERANDS = 4
 """Largest number of arguments that an operation uses on average."""
-SYNC_SHARE: Final = 0.25
+SYNC_SHARE = 0.25
 """Share of the hot loop spent waiting for values fetched in each iteration that is reported whatever a fix saves."""
-SYNC_STEP_SECONDS: Final = 0.02
+SYNC_STEP_SECONDS = 0.02
 """Seconds of an iteration above which not waiting at the end of each iteration gains nothing."""
-LEAST_SAVED: Final = 0.05
+LEAST_SAVED = 0.05
 """Share of the hot loop that not waiting must save if its iterations are longer."""
-SET_UP_PASSES: Final = 20
+SET_UP_PASSES = 20
 """Number of iterations below which a loop may be a set-up that makes the parameters of some layers."""
-MOSTLY_COMPILED: Final = 4.0
+MOSTLY_COMPILED = 4.0
 """Ratio of compiling a set-up loop's operations to running them above which only compiling counts."""
-FEW_PASSES: Final = 0.5
+FEW_PASSES = 0.5
 """Share of the loop's iterations below which a line already runs only every few iterations."""
-BRIEF_SECONDS: Final = 10e-6
+BRIEF_SECONDS = 10e-6
 """Seconds below which a line of Python is a few operations of the interpreter, and no work that could be left out."""
-LEAST_OF_LOOP: Final = 0.1
+LEAST_OF_LOOP = 0.1
 """Share of the hot loop that the lines of a finding must take; below it they are not the first thing to change."""
-KEPT_SHARE: Final = 0.1
+KEPT_SHARE = 0.1
 """Share of a cost that remains if it is paid every ten iterations, or once for many."""
-_STEPPING: Final = ("", "range()", "enumerate()", "zip()", "reversed()")
+_STEPPING = ("", "range()", "enumerate()", "zip()", "reversed()")
 """Calls in the head of a loop that only step to the next number or item."""
-_ONE_FUNCTION_SHARE: Final = 2 / 3
+_ONE_FUNCTION_SHARE = 2 / 3
 """Share of the operations that a function must hold to be the one to compile."""
-_LINES_NAMED: Final = 3
-_FETCHES: Final = re.compile(r"(^|\.)(device_get|asarray|array|copy|ascontiguousarray|tolist|save\w*|dump\w*)\(\)$")
-_BY_NAME: Final = re.compile(r"block_until_ready")
-_FROM_ANOTHER: Final = re.compile(r"\.(get|recv)\(\)$")
-_DECIDE_SELDOM: Final = (
+_LINES_NAMED = 3
+_FETCHES = re.compile(r"(^|\.)(device_get|asarray|array|copy|ascontiguousarray|tolist|save\w*|dump\w*)\(\)$")
+_BY_NAME = re.compile(r"block_until_ready")
+_FROM_ANOTHER = re.compile(r"\.(get|recv)\(\)$")
+_DECIDE_SELDOM = (
     "While the host waits, it cannot dispatch the next step: look at the value every N iterations, or move the loop "
     "with its condition into one compiled function (jax.lax.while_loop)."
 )
-_ONE_CALL: Final = (
+_ONE_CALL = (
     "Give one call more to do: many iterations in one compiled function (jax.lax.fori_loop or scan around them), "
     "or many independent problems at once (jax.vmap); and pass fewer, larger arrays."
 )
-_BOUND_LIBRARY: Final = "flax.nnx"
+_BOUND_LIBRARY = "flax.nnx"
 """Library whose compiled function a finding names, because the advice is about that function."""
-_LIBRARIES: Final = {
+_LIBRARIES = {
     _BOUND_LIBRARY: "nnx.jit takes the modules apart and puts them together again in each call: bind them once with "
     "nnx.cached_partial(step, model, optimizer), or, where they are, nnx.split them once, and jax.jit a function of "
     "the state.",
@@ -92,17 +92,17 @@ _LIBRARIES: Final = {
     "jax.jit a function of its arrays that combines them (eqx.combine), or put many iterations into one call.",
 }
 """Advice by the library whose Python surrounds the calls."""
-_PASS_USED: Final = (
+_PASS_USED = (
     "Pass only the leaves that it uses: each call looks at all of them, whether they are used or not, before it can "
     "launch anything."
 )
-_FEWER_LEAVES: Final = (
+_FEWER_LEAVES = (
     "Pass fewer, larger arrays (parameters of one shape stacked into one, as jax.lax.scan over layers takes them), or "
     "put many iterations into one call: each call looks at all of them before it can launch anything."
 )
-_WORKER_CALLS: Final = re.compile(r"\.(get|recv|result)\(\)$")
+_WORKER_CALLS = re.compile(r"\.(get|recv|result)\(\)$")
 """Calls that already wait for another thread or process, if they wait for data at all."""
-_MORE_WORKERS: Final = (
+_MORE_WORKERS = (
     "What prepares the batches beside the loop is slower than the steps: give it more threads or processes, less to do "
     "for each batch, or batches that were prepared once and kept; a longer queue only moves the wait."
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
 from jaxprof.frozen import frozen
 
@@ -48,5 +47,5 @@ class NotShownError(Exception):
     """Raised by a formula if the text does not show what it needs."""
 
 
-NOTHING: Final = Cost()
-OPAQUE: Final = Cost(opaque=True)
+NOTHING = Cost()
+OPAQUE = Cost(opaque=True)

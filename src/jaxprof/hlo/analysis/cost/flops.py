@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from math import ceil, inf, log2, prod
-from typing import Final
 
 from jaxprof.hlo.analysis.cost import NOTHING, OPAQUE, Cost, NotShownError, library
 from jaxprof.hlo.analysis.cost.library import first_leaf
@@ -29,10 +28,10 @@ from jaxprof.hlo.analysis.opcodes import (
 from jaxprof.hlo.model import Computation, Instruction
 from jaxprof.hlo.shape import Shape
 
-_COMPLEX_FLOPS: Final = {"add": 2, "subtract": 2, "multiply": 6, "divide": 11, "abs": 3}
-DEEPEST: Final = 100
+_COMPLEX_FLOPS = {"add": 2, "subtract": 2, "multiply": 6, "divide": 11, "abs": 3}
+DEEPEST = 100
 """Most nested calls that are followed. XLA's own modules have a few; a file may nest deeper than Python's stack."""
-_ZERO: Final = FREE | MOVING | FINISHING
+_ZERO = FREE | MOVING | FINISHING
 
 
 class CostModel:
@@ -181,7 +180,7 @@ def _random(_: CostModel, instruction: Instruction) -> Cost:
     return Cost(transcendentals=float(leaves[-1].elements), estimated=True) if leaves else OPAQUE
 
 
-_FORMULAS: Final[dict[str, Callable[[CostModel, Instruction], Cost]]] = {
+_FORMULAS: dict[str, Callable[[CostModel, Instruction], Cost]] = {
     "dot": _dot,
     "ragged-dot": _dot,
     "scaled-dot": _dot,

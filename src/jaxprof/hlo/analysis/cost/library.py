@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from math import log2, prod
-from typing import Final
 
 from jaxprof.hlo.analysis.cost import OPAQUE, Cost, NotShownError
 from jaxprof.hlo.analysis.cost.linear import convolution_flops, dot_flops, matmul_flops, multiply_add_flops
@@ -19,7 +18,7 @@ from jaxprof.hlo.model import Instruction
 from jaxprof.hlo.shape import Shape
 from jaxprof.text import number, whole_number
 
-_TARGETS: Final[tuple[tuple[str, str], ...]] = (
+_TARGETS: tuple[tuple[str, str], ...] = (
     (r"__cublas\$(lt\$)?(gemm|matmul|grouped).*|(?i:.*(gemm|matmul).*)", "GEMM"),
     (r"__cudnn\$conv.*|__onednn\$convolution.*|.*[cC]onv(olution)?([A-Z$_].*)?", "convolution"),
     (r"(?i:__cudnn\$(fmha|flash).*|.*(attn|attention|mha|splash).*)", "attention"),
@@ -39,9 +38,9 @@ _TARGETS: Final[tuple[tuple[str, str], ...]] = (
     (r"(?i:.*(cutlass|cutedsl).*)", "CUTLASS kernel"),
     (r"(?i:.*norm.*)", "normalisation"),
 )
-_PATTERNS: Final = tuple((re.compile(pattern), kind) for pattern, kind in _TARGETS)
+_PATTERNS = tuple((re.compile(pattern), kind) for pattern, kind in _TARGETS)
 
-ANNOTATIONS: Final = frozenset(
+ANNOTATIONS = frozenset(
     {
         "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "AllocateBuffer", "CreateBuffer", "PinBuffer",
         "Pin", "Unpin", "LayoutConstraint", "AssumeGatherIndicesInBound", "ConcatBitcast", "X64Combine",
@@ -212,7 +211,7 @@ def _svd_flops(m: int, n: int) -> float:
     return 4.0 * tall * tall * short + 8.0 * tall * short * short + 9.0 * short**3
 
 
-_FACTORISATIONS: Final[dict[str, Callable[[int, int], float]]] = {
+_FACTORISATIONS: dict[str, Callable[[int, int], float]] = {
     "Cholesky": lambda _m, n: n**3 / 3,
     "LU": _lu_flops,
     "QR": _qr_flops,
@@ -244,7 +243,7 @@ def _callback(instruction: Instruction, _: str) -> Cost:
     return OPAQUE if any(leaf.is_array for leaf in instruction.shape.leaves()) else Cost()
 
 
-_FORMULAS: Final[dict[str, Callable[[Instruction, str], Cost]]] = {
+_FORMULAS: dict[str, Callable[[Instruction, str], Cost]] = {
     "host callback": _callback,
     "GEMM": _gemm,
     "convolution": _convolution,

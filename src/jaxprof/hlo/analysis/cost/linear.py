@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from math import gcd, isqrt, prod
-from typing import Final
 
 from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.cost import NotShownError
@@ -17,8 +16,8 @@ from jaxprof.hlo.analysis.opcodes import PRODUCTS
 from jaxprof.hlo.model import Instruction
 from jaxprof.hlo.shape import Shape
 
-_COMPLEX: Final = frozenset({"c64", "c128"})
-_LONGEST_WINDOW: Final = 1 << 17
+_COMPLEX = frozenset({"c64", "c128"})
+_LONGEST_WINDOW = 1 << 17
 """Most window positions that are counted one by one; a longer window is treated as if nothing lay outside."""
 
 

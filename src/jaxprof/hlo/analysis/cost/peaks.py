@@ -22,7 +22,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from jaxprof.errors import unknown_name
 from jaxprof.frozen import frozen
@@ -30,9 +30,9 @@ from jaxprof.frozen import frozen
 if TYPE_CHECKING:
     from jaxprof.hlo.analysis.kernels import Kernel
 
-_GB: Final = 1e9
-_GIB: Final = 1 << 30
-_T: Final = 1e12
+_GB = 1e9
+_GIB = 1 << 30
+_T = 1e12
 
 
 @frozen
@@ -80,7 +80,7 @@ class DevicePeaks:
         return next((key for key in _matrix_keys(dtype, precision) if key in self.matrix), dtype)
 
 
-_BF16_PASSES: Final = {"high": 3, "highest": 6}
+_BF16_PASSES = {"high": 3, "highest": 6}
 """Number of bfloat16 products that a TPU adds up for one float32 product, by the requested precision."""
 
 
@@ -120,11 +120,11 @@ def _read(name: str, row: Mapping[str, Any]) -> DevicePeaks:
     )
 
 
-ROWS: Final[Mapping[str, Mapping[str, Any]]] = json.loads(Path(__file__).with_name("devices.json").read_text("utf-8"))
+ROWS: Mapping[str, Mapping[str, Any]] = json.loads(Path(__file__).with_name("devices.json").read_text("utf-8"))
 """What is known of each device, by its name; `target` of those that can be compiled for."""
-DEVICES: Final[Mapping[str, DevicePeaks]] = {name: _read(name, row) for name, row in ROWS.items()}
+DEVICES: Mapping[str, DevicePeaks] = {name: _read(name, row) for name, row in ROWS.items()}
 """Every device of the table, by its name on the command line."""
-_ALIASES: Final = {alias: name for name, row in ROWS.items() for alias in row.get("aliases", ())}
+_ALIASES = {alias: name for name, row in ROWS.items() for alias in row.get("aliases", ())}
 
 
 def device_name(name: str) -> str:

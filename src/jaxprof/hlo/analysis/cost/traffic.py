@@ -12,15 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Final
 
 from jaxprof.hlo.analysis.cost.flops import DEEPEST
 from jaxprof.hlo.analysis.opcodes import ELEMENTWISE, base_opcode
 from jaxprof.hlo.model import Computation, Instruction
 from jaxprof.hlo.shape import HOST_MEMORY, MAIN_MEMORY, Shape
 
-_SLICING: Final = frozenset({"slice", "dynamic-slice", "gather"})
-_UPDATING: Final = frozenset({"dynamic-update-slice", "scatter"})
+_SLICING = frozenset({"slice", "dynamic-slice", "gather"})
+_UPDATING = frozenset({"dynamic-update-slice", "scatter"})
 
 
 class TrafficModel:
@@ -172,7 +171,7 @@ def _tiled_bytes(shape: Shape) -> int:
     )
 
 
-_MOST_BITCASTS: Final = 1000
+_MOST_BITCASTS = 1000
 
 
 def _results(custom_call: Instruction) -> tuple[Shape, ...]:

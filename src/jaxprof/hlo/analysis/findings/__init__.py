@@ -7,7 +7,6 @@ constants with their reasons; anything below them is not reported.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final
 
 from jaxprof.finding import Finding
 from jaxprof.hlo.analysis.findings import compute, traffic
@@ -15,13 +14,13 @@ from jaxprof.hlo.analysis.findings.finding import Scene
 from jaxprof.hlo.analysis.kinds import platform_of
 from jaxprof.hlo.model import Module, once_per_module
 
-_LOOKS: Final[tuple[Callable[[Scene], Iterator[Finding]], ...]] = (
+_LOOKS: tuple[Callable[[Scene], Iterator[Finding]], ...] = (
     traffic.layout_copies, traffic.converts, compute.float64, traffic.broadcasts, compute.tiny, traffic.padding,
     compute.odd_sizes, compute.rematerialised, traffic.constants, traffic.unused, traffic.host, compute.loops,
     compute.attention_scores, traffic.lost_donation, compute.upcast_products, compute.precise_products,
     traffic.resharded,
 )  # fmt: skip
-_BEFORE_OPTIMISATION: Final = (compute.rematerialised, traffic.constants, traffic.host)
+_BEFORE_OPTIMISATION = (compute.rematerialised, traffic.constants, traffic.host)
 """Findings that apply to a module in which nothing is fused yet."""
 
 

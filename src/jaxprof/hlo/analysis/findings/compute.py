@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Final
 
 from jaxprof.finding import Finding
 from jaxprof.grouping import grouped
@@ -19,16 +18,16 @@ from jaxprof.hlo.analysis.kinds import held_in, values_of
 from jaxprof.hlo.model import Instruction
 from jaxprof.units import bytes_, counted, integer, percent, scaled
 
-TINY_BYTES: Final = 32 << 10
-TINY_FLOPS: Final = 1e5
+TINY_BYTES = 32 << 10
+TINY_FLOPS = 1e5
 """FLOPs, with `TINY_BYTES`, below which a GPU kernel runs for less time than its launch takes (some 2 to 5 µs)."""
-_TINY_IN_LOOP: Final = {"gpu": (TINY_BYTES, TINY_FLOPS), "cpu": (1 << 10, 1e3)}
+_TINY_IN_LOOP = {"gpu": (TINY_BYTES, TINY_FLOPS), "cpu": (1 << 10, 1e3)}
 """Bytes and FLOPs below which a kernel of a loop body takes less time than the loop's own steps: a CPU takes some 0.1
 µs from one kernel to the next. A TPU runs the whole loop without a launch, so nothing is reported.
 """
-FEW: Final = 10
+FEW = 10
 """Number of tiny launches in one run from which they are reported: 10 take some 30 µs."""
-LARGE_GEMM_FLOPS: Final = 1e7
+LARGE_GEMM_FLOPS = 1e7
 """FLOPs below which a product is launch-bound, so that its sizes and its precision do not matter."""
 
 
@@ -87,7 +86,7 @@ def odd_sizes(scene: Scene) -> Iterator[Finding]:
         )
 
 
-_GPU_MULTIPLE: Final = {"f32": 4, "f64": 2, "s8": 16, "u8": 16, "f8e4m3fn": 16, "f8e5m2": 16}
+_GPU_MULTIPLE = {"f32": 4, "f64": 2, "s8": 16, "u8": 16, "f8e4m3fn": 16, "f8e5m2": 16}
 """Elements in 16 bytes: the alignment that tensor cores need (NVIDIA, Matrix Multiplication Background, section 4)."""
 
 
@@ -165,9 +164,9 @@ def loops(scene: Scene) -> Iterator[Finding]:
 # -- precision ---------------------------------------------------------------------------------------------------------
 
 
-_NARROW: Final = frozenset({"bf16", "f16"})
-_REARRANGING: Final = frozenset({"copy", "transpose", "reshape", "broadcast", "slice"})
-_PRECISE: Final = re.compile(r"high|highest|dot_f32_f32_f32|.*_x[369]")
+_NARROW = frozenset({"bf16", "f16"})
+_REARRANGING = frozenset({"copy", "transpose", "reshape", "broadcast", "slice"})
+_PRECISE = re.compile(r"high|highest|dot_f32_f32_f32|.*_x[369]")
 """Precisions for which a TPU adds up several bfloat16 products, and a GPU does the same or does not use its matrix
 units.
 """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Final
 
 from jaxprof.finding import Finding
 from jaxprof.hlo.analysis.finding_codes import HLO_FINDINGS
@@ -22,7 +21,7 @@ def found(code: str, message: str, kernels: tuple[str, ...], moved: int | None =
     return Finding(code, message, own_fix=kind.fix, scope="module", bytes=moved, held=kind.holds, kernels=kernels)
 
 
-LARGE_BYTES: Final = 1 << 20
+LARGE_BYTES = 1 << 20
 """Bytes below which traffic hardly matters: a megabyte takes some 0.3 µs of an accelerator's bandwidth, less than a
 launch.
 """

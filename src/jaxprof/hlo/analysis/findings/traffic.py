@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Set
 from contextlib import suppress
-from typing import Final
 
 from jaxprof.finding import Finding
 from jaxprof.hlo.analysis.collectives import Collective, collectives
@@ -19,7 +18,7 @@ from jaxprof.hlo.analysis.kinds import HOST_KINDS, reorders
 from jaxprof.hlo.model import Instruction
 from jaxprof.hlo.shape import parse_shape
 
-_AROUND: Final = frozenset({"copy", "transpose", "reshape", "slice", "broadcast", "pad"})
+_AROUND = frozenset({"copy", "transpose", "reshape", "slice", "broadcast", "pad"})
 
 
 def _only(scene: Scene, doing: Set[str], beside: Set[str]) -> list[Kernel]:
@@ -121,9 +120,9 @@ def host(scene: Scene) -> Iterator[Finding]:
     )
 
 
-UPDATED_BYTES: Final = 16 << 20
+UPDATED_BYTES = 16 << 20
 """Memory of replaced arguments from which their donation is worth reporting."""
-_UPDATED: Final = 2
+_UPDATED = 2
 """Number of updated arguments that identify a step, which replaces its state, rather than a function of an array."""
 
 
@@ -167,16 +166,16 @@ def _is_argument(value: Value, result: Value, taken: set[int]) -> bool:
 # Derived from the collectives that XLA's partitioner made. Collectives that the program requests (`psum`, `all_gather`,
 # `ppermute`, ... in `shard_map` or `pmap`) carry the name of their primitive, and are not reported.
 
-_ASKED_FOR: Final = ("shard_map", "pmap(", "xmap(")
+_ASKED_FOR = ("shard_map", "pmap(", "xmap(")
 """Parts of the `op_name` of a collective that the program itself requests."""
-_REARRANGING: Final = frozenset(
+_REARRANGING = frozenset(
     {"convert", "copy", "transpose", "reshape", "bitcast-convert", "slice", "dynamic-slice", "get-tuple-element"}
 )
-_PARTS: Final = frozenset({"slice", "dynamic-slice", "pad", "concatenate"})
+_PARTS = frozenset({"slice", "dynamic-slice", "pad", "concatenate"})
 """Opcodes with which a permute of a border (of a convolution, a roll) begins: they take a part of the array, which
 keeps its sharding.
 """
-_MOST: Final = 16
+_MOST = 16
 
 
 def resharded(scene: Scene) -> Iterator[Finding]:
@@ -215,7 +214,7 @@ def _is_partitioners(collective: Collective) -> bool:
     return bool(name) and collective.kernel.path.primitive not in _OWN and not any(word in name for word in _ASKED_FOR)
 
 
-_OWN: Final = frozenset(
+_OWN = frozenset(
     {
         "all_gather", "all_gather_invariant", "all_gather_reduced", "all_to_all", "collective_permute", "pgather",
         "pbroadcast", "ppermute", "psend", "precv", "psum", "psum_invariant", "psum_scatter", "ragged_all_to_all",

@@ -6,15 +6,14 @@ The state is without widgets (it has only the number of columns and lines) and w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from jaxprof.analysis.lanes import End, LaneGroup, LaneRow, Lanes, Stretch, idle_around, longest_idle, other_end
 from jaxprof.frozen import frozen
 
 LEAST_NS = 200
 """Length of the shortest window, in nanoseconds; a recording is at least as long."""
-ZOOM: Final = 2.0
-PAN: Final = 0.1
+ZOOM = 2.0
+PAN = 0.1
 """Share of the window by which each press of an arrow pans."""
 
 Place = tuple[int, int]
