@@ -34,8 +34,8 @@ from jaxprof.errors import FileRefusedError
 from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
 from jaxprof.trace.intervals import Coverage, joined
+from jaxprof.trace.model import Ints
 
-Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 DEEPEST = 16

@@ -20,6 +20,7 @@ from jaxprof.trace.model import (
     ABSENT,
     NO_OP,
     PROGRAM_MASK,
+    Flags,
     Ints,
     Lane,
     Op,
@@ -51,13 +52,13 @@ _MOST_STATS = 64
 class StatColumn:
     """One statistic of every event of a line: absent, a number, or a reference into the plane's names."""
 
-    present: NDArray[np.bool_]
-    number: NDArray[np.int64]
+    present: Flags
+    number: Ints
     """Integers as they are; references as the id of a name; text as its position in the file (`text_end` is its
     end)."""
-    text_end: NDArray[np.int64]
+    text_end: Ints
     """End of a text in the file; 0 if the value is not such a text."""
-    is_reference: NDArray[np.bool_]
+    is_reference: Flags
     blob: Blob
     """The file, which holds the texts."""
 
@@ -75,7 +76,7 @@ class Events:
         return len(self._starts)
 
     @cached_property
-    def _columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], Positions, Positions]:
+    def _columns(self) -> tuple[Ints, Ints, Ints, Positions, Positions]:
         """Metadata ids, offsets and durations in ps, the start of each event's statistics, and its end.
 
         The profiler writes the three numbers in order and leaves a zero out; events in any other order are read one by
@@ -126,17 +127,17 @@ class Events:
         at[index] = first_stat
 
     @property
-    def metadata_ids(self) -> NDArray[np.int64]:
+    def metadata_ids(self) -> Ints:
         """Metadata id of each event, in file order."""
         return self._columns[0]
 
     @property
-    def starts_ps(self) -> NDArray[np.int64]:
+    def starts_ps(self) -> Ints:
         """Start of each event in picoseconds on the line's clock, from the line's `timestamp_ns`."""
         return self._columns[1]
 
     @property
-    def durations_ps(self) -> NDArray[np.int64]:
+    def durations_ps(self) -> Ints:
         """Duration of each event, in picoseconds."""
         return self._columns[2]
 
@@ -167,7 +168,7 @@ class Events:
         self,
         columns: dict[str, StatColumn],
         wanted: Mapping[int, str],
-        rows: NDArray[np.int64],
+        rows: Ints,
         at: Positions,
         until: Positions,
     ) -> None:
@@ -192,7 +193,7 @@ class Events:
         self,
         columns: dict[str, StatColumn],
         wanted: Mapping[int, str],
-        rows: NDArray[np.int64],
+        rows: Ints,
         inside: Positions,
         after: Positions,
     ) -> None:
@@ -341,7 +342,7 @@ def follow_clock(lane: Lane, clock: tuple[Ints, Ints]) -> None:
 def ops_of_metadata(plane: Plane, events: Events, lane: Lane, modules: dict[int, str], ops: OpNumbers) -> None:
     """Set the ops of a TPU's events, whose metadata names the op, its program, and its cost."""
     ids, which = distinct(events.metadata_ids)
-    numbers: NDArray[np.int64] = np.full(len(ids), NO_OP, np.int64)
+    numbers: Ints = np.full(len(ids), NO_OP, np.int64)
     for index, key in enumerate(ids.tolist()):
         metadata = plane.event_metadata.get(key)
         program = metadata.stats.get("program_id") if metadata is not None else None

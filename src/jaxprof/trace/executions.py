@@ -19,13 +19,12 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
 from jaxprof.trace.intervals import Coverage, Spans, distinct, extents_by_group, joined, outermost, places_of
 from jaxprof.trace.launch import launches_on
-from jaxprof.trace.model import ABSENT, NO_OP, Ints, Lane, Program, Trace, program_of
+from jaxprof.trace.model import ABSENT, NO_OP, Flags, Ints, Lane, Program, Trace, program_of
 
 CALL = re.compile(r"Executable(_|::)Execute|ExecuteHelper|ExecuteOnLocalDevice|Execute[A-Z]\w*OnStream")
 """Names that JAX's runtimes give to the host call that executes a program."""
@@ -319,7 +318,7 @@ def _waited_for(annotations: Annotations, executions: Sequence[Executions]) -> W
     starts, ends = joined(each.starts for each in executions), joined(each.ends for each in executions)
     anyone = np.zeros(len(starts), np.int64)
     owner = annotations.around(starts, anyone)
-    inside: NDArray[np.bool_] = owner >= 0
+    inside: Flags = owner >= 0
     until = annotations.around(np.maximum(ends - 1, starts), anyone)
     holding = len(np.unique(owner[inside]))
     if not holding or holding < len(annotations.starts) or (owner != until).any():

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxprof.frozen import frozen
-from jaxprof.trace.model import Ints, Lane
+from jaxprof.trace.model import Flags, Ints, Lane
 
 _MOST = 1 << 62
 """Limit for sums of times; beyond it their order is used."""
@@ -29,7 +29,7 @@ def joined(columns: Iterable[Ints]) -> Ints:
     return np.concatenate([np.zeros(0, np.int64), *columns])
 
 
-def places_of(wanted: Ints, ascending: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+def places_of(wanted: Ints, ascending: Ints) -> tuple[Ints, Flags]:
     """Return where each wanted value stands in an ascending column, and whether it is there."""
     if not len(ascending):
         return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
@@ -232,12 +232,12 @@ class Coverage(Spans):
         """Return how much of each window from `starts` to `ends` is covered."""
         return self._until(ends) - self._until(starts)
 
-    def holding(self, starts: Ints, ends: Ints) -> NDArray[np.bool_]:
+    def holding(self, starts: Ints, ends: Ints) -> Flags:
         """Return which of these windows are covered completely."""
         if not len(self.starts):
             return np.zeros(len(starts), np.bool_)
         index = np.maximum(np.searchsorted(self.starts, starts, side="right") - 1, 0)
-        held: NDArray[np.bool_] = (self.starts[index] <= starts) & (ends <= self.ends[index])
+        held: Flags = (self.starts[index] <= starts) & (ends <= self.ends[index])
         return held
 
     def _until(self, moments: Ints) -> Ints:
@@ -251,7 +251,7 @@ class Coverage(Spans):
         return covered
 
 
-def holds_others(starts: Ints, durations: Ints) -> NDArray[np.bool_]:
+def holds_others(starts: Ints, durations: Ints) -> Flags:
     """Return which intervals of one thread hold another one (a while loop holds the ops of its body)."""
     order = nesting_order(starts, durations)
     begin, length = starts[order], durations[order]

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jaxprof.errors import HloError
 from jaxprof.hlo.read.wire import Message
@@ -33,6 +32,7 @@ from jaxprof.trace.model import (
     NO_OP,
     PROGRAM_MASK,
     Counter,
+    Flags,
     Ints,
     Kind,
     Lane,
@@ -207,9 +207,7 @@ def _host_lanes(plane: Plane, lines: list[PlaneLine], trace: Trace, ops: OpNumbe
         trace.python_tracer = True
 
 
-def _whole_thread(
-    trace: Trace, line: PlaneLine, marked: Lane, rows: Ints, own: NDArray[np.bool_], lanes: list[Lane]
-) -> None:
+def _whole_thread(trace: Trace, line: PlaneLine, marked: Lane, rows: Ints, own: Flags, lanes: list[Lane]) -> None:
     """Add the lane of a thread to `lanes`. `marked` holds the events `rows` of the thread; those flagged in `own`, a
     CPU's own ops, form lanes of that device instead."""
     _count(trace, line)
@@ -255,9 +253,7 @@ def _spread(column: Ints | None, rows: Ints, count: int) -> Ints | None:
     return spread
 
 
-def _marked(
-    line: PlaneLine, rows: Ints, trace: Trace, ops: OpNumbers, *, on_device: bool
-) -> tuple[Lane, NDArray[np.bool_]]:
+def _marked(line: PlaneLine, rows: Ints, trace: Trace, ops: OpNumbers, *, on_device: bool) -> tuple[Lane, Flags]:
     """Return the lane of some events of a thread with their ops, steps and launches, and which of them are a CPU's own
     ops.
 

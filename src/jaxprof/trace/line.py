@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from jaxprof.hlo.read.wire import DELIMITED, VARINT, Blob, TruncatedError, fields, signed, varint
 from jaxprof.limits import EVENTS
 from jaxprof.trace.events import BYTES_TAG, STAT_TAG, TEXT_TAG, Events
+from jaxprof.trace.model import Flags
 from jaxprof.trace.xspace import (
     STAT_DOUBLE,
     STAT_ID,
@@ -144,7 +145,7 @@ class PlaneLine:
         rows = np.searchsorted(self._starts, places, side="right") - 1
         return rows[(rows >= 0) & (np.diff(rows, prepend=-1) > 0)]
 
-    def _stats_in(self, begin: int, end: int, is_wanted: NDArray[np.bool_]) -> Positions:
+    def _stats_in(self, begin: int, end: int, is_wanted: Flags) -> Positions:
         """Return the positions at which a wanted statistic may begin: TAG LENGTH, then 08 ID TAG and the value."""
         data = self._data
         at = begin + np.flatnonzero(data[begin:end] == STAT_ID << 3)
@@ -246,7 +247,7 @@ class Chain:
         for lane, start in enumerate(starts.tolist()):
             self._walks[start] = (places[borders[lane] : borders[lane + 1]], int(ends[lane]))
 
-    def _next(self, at: Positions) -> tuple[Positions, NDArray[np.bool_]]:
+    def _next(self, at: Positions) -> tuple[Positions, Flags]:
         """Return the next link from each position, and whether the link is ordinary: the tag, then a length of one or
         two bytes, within the line."""
         data = self._data

@@ -17,6 +17,7 @@ from jaxprof.frozen import frozen
 from jaxprof.units import counted
 
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 Kind = Literal["stream", "ops", "async", "thread", "modules", "steps", "host"]
 Platform = Literal["cpu", "gpu", "tpu", ""]
 NO_OP = -1
@@ -67,7 +68,7 @@ class TextColumn:
         """Return the text of one interval; empty if it has none."""
         return self.texts[int(self.which[row])] if self.which[row] != ABSENT else ""
 
-    def __getitem__(self, rows: Ints | NDArray[np.bool_]) -> TextColumn:
+    def __getitem__(self, rows: Ints | Flags) -> TextColumn:
         """Return the column of these rows."""
         return TextColumn(self.texts, self.which[rows])
 
@@ -97,7 +98,7 @@ class Lane:
     """`kernel_details`: grid, block, registers and the like of a GPU kernel."""
     copy: TextColumn | None = None
     """`memcpy_details` of a GPU's copies."""
-    in_graph: NDArray[np.bool_] | None = None
+    in_graph: Flags | None = None
     """Whether a CUDA graph launched the kernel or copy; None if no event says so."""
     thread: int = 0
     """Thread id of a host lane, shared by a thread and the row of its launches; 0 if unknown."""
@@ -120,11 +121,11 @@ class Lane:
         """`run_id` of each interval, or 0."""
         return np.zeros(len(self), np.int64) if self.execution is None else self.execution
 
-    def matching(self, test: Callable[[str], object]) -> NDArray[np.bool_]:
+    def matching(self, test: Callable[[str], object]) -> Flags:
         """Return which intervals have a name that passes the test; each different name is tested once."""
         return np.array([bool(test(name)) for name in self.names], np.bool_)[self.name_of]
 
-    def select(self, rows: Ints | NDArray[np.bool_]) -> Lane:
+    def select(self, rows: Ints | Flags) -> Lane:
         """Return a lane of these intervals (their indices, or a flag for each interval), in the given order."""
         columns = {name: getattr(self, name) for name in _COLUMNS}
         return replace(self, **{name: column[rows] for name, column in columns.items() if column is not None})

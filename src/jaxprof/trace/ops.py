@@ -8,7 +8,6 @@ threads work on one op. Self time leaves out what ran inside (a while loop holds
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jaxprof.events import KernelLaunch, KernelTimes
 from jaxprof.grouping import totals
@@ -23,7 +22,7 @@ from jaxprof.trace.intervals import (
     union_by_group,
 )
 from jaxprof.trace.launch import launches_of
-from jaxprof.trace.model import NO_OP, PS, Ints, Lane, Trace
+from jaxprof.trace.model import NO_OP, PS, Flags, Ints, Lane, Trace
 
 
 def op_times(trace: Trace) -> list[KernelTimes]:
@@ -101,9 +100,6 @@ def _executions(trace: Trace, lanes: list[Lane], op: Ints, starts: Ints, duratio
         groups, part = distinct(which[several])
         took[groups] = union_by_group(part, starts[several], durations[several], len(groups))
     return op_of, took
-
-
-Flags = NDArray[np.bool_]
 
 
 def op_executions(program: Ints, run: Ints, op: Ints, starts: Ints, ends: Ints, holds: Flags) -> Ints:

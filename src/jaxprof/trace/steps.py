@@ -17,7 +17,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jaxprof.errors import HloError
 from jaxprof.events import StepParts, StepsDevice, StepTimes
@@ -30,7 +29,7 @@ from jaxprof.trace.executions import Annotations, Executions, Windows, annotated
 from jaxprof.trace.idle import idle_causes
 from jaxprof.trace.intervals import Coverage, holds_others
 from jaxprof.trace.launch import copies_of
-from jaxprof.trace.model import NO_OP, PS, Ints, Lane, ProgramProto, Trace, program_proto, span_of
+from jaxprof.trace.model import NO_OP, PS, Flags, Ints, Lane, ProgramProto, Trace, program_proto, span_of
 
 _BETWEEN_DEVICES = COLLECTIVES | {"send", "recv"}
 _HALF = re.compile(r"-(start|update|done)$")
@@ -45,7 +44,7 @@ KERNEL_OF_COLLECTIVE = re.compile(r"(void )?(nccl|rccl)", re.IGNORECASE)
 """Names of the kernels of NCCL and RCCL, which may belong to no op."""
 
 
-def collective_ops(trace: Trace) -> NDArray[np.bool_]:
+def collective_ops(trace: Trace) -> Flags:
     """Return which of the trace's ops are collectives or wait for one, and a last False for `NO_OP`."""
     programs, of_op = trace.programs_of_ops()
     held = [program_proto(trace, *program) for program in programs]
@@ -205,7 +204,7 @@ def _windows(trace: Trace, device: str, executions: list[Executions], annotation
     return "whole", Windows(np.array([begin]), np.array([end]), ["whole profile"])
 
 
-def _activity(trace: Trace, device: str, executing: Coverage, is_collective: NDArray[np.bool_]) -> _Activity:
+def _activity(trace: Trace, device: str, executing: Coverage, is_collective: Flags) -> _Activity:
     is_copy = np.array([bool(_COPY_OP.match(op.name)) for op in trace.ops] + [False], np.bool_)
     parts: dict[str, list[Lane]] = {"kernels": [], "collectives": [], "copies": [], "holders": []}
     for lane in trace.on_device(device):
@@ -263,7 +262,7 @@ def _rows(device: str, windows: Windows, activity: _Activity, op_starts: Ints) -
     ]
 
 
-def _complete(windows: Windows, op_starts: Ints) -> NDArray[np.bool_]:
+def _complete(windows: Windows, op_starts: Ints) -> Flags:
     """Return whether each step is complete: False for the first and the last if they have clearly fewer ops than every
     other.
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from textual.content import Content
 
-from jaxprof.analysis.lanes import Busy, End, Ints, LaneGroup, LaneRow, Lanes, kernels_on, range_totals
+from jaxprof.analysis.lanes import Busy, End, LaneGroup, LaneRow, Lanes, kernels_on, range_totals
 from jaxprof.analysis.profile import FOUND_BY, mean_step
 from jaxprof.analysis.timeline import BUSY, COUNTER, KINDS
 from jaxprof.events import StepParts, StepTimes
@@ -24,6 +24,7 @@ from jaxprof.facts import Fact, column
 from jaxprof.frozen import frozen
 from jaxprof.report.renderers import Table
 from jaxprof.text import columns, safe, shorten
+from jaxprof.trace.model import Flags, Ints
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import SPARKS
 from jaxprof.tui.kit.table_columns import table_lines
@@ -50,13 +51,13 @@ _HIT = "$accent"
 class Columns:
     """A row in a window, column by column."""
 
-    kind: NDArray[np.int64]
+    kind: Ints
     """Index of the kind in each column, -1 where nothing ran."""
     height: NDArray[np.float64]
     """Share of the column that was busy, 0..1."""
-    gap: NDArray[np.bool_]
+    gap: Flags
     """Whether nothing ran in a column between the row's first and last interval."""
-    hit: NDArray[np.bool_]
+    hit: Flags
     """Whether a column holds a match of the search."""
 
 
