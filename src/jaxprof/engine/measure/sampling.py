@@ -6,11 +6,9 @@ no event is sent.
 
 from __future__ import annotations
 
-import gc
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
 from statistics import median
@@ -19,6 +17,7 @@ from typing import Any, Protocol, TypeVar
 from jaxprof.engine.measure.control import Reporter
 from jaxprof.events import SamplesTaken, TurnAwaited
 from jaxprof.frozen import frozen
+from jaxprof.hlo import not_collecting
 
 Clock = Callable[[], float]
 Result = TypeVar("Result")
@@ -96,18 +95,6 @@ class Plan:
     show_progress: bool = False
     in_turns: bool = False
     """Whether blocks of samples are taken one at a time, when the run's control gives it a turn."""
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Turn garbage collection off inside the block; the setting is restored afterwards."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 @cache
@@ -270,7 +257,7 @@ def _burst(trial: Trial, clock: Clock, calls: int, most: int, seconds: float, ga
     samples: list[float] = []
     warm = clock() + warm_in if warm_in else 0.0
     ends = clock() + seconds
-    with quiet():
+    with not_collecting():
         while True:
             work = prepare(calls)
             began = clock()
