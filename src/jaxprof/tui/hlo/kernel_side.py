@@ -52,7 +52,7 @@ class KernelSide(Guarded, Container):
         with Vertical(id="list-box", classes="box"):
             yield FilterLine("kernels", "findings")
             yield Picture(id="roofline")
-            yield KernelTable(id="kernels")
+            yield KernelTable()
             yield HloFindings(id="findings")
         with Vertical(id="fact-box", classes="box"):
             yield FactList(id="facts")

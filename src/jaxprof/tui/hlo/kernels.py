@@ -72,8 +72,8 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
 
     UNSORTED = "in the order of execution"
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__((), id=id)
+    def __init__(self) -> None:
+        super().__init__((), id="kernels")
         self.noun = "kernel"
         """What a row is called in the title: before XLA's passes, a module has operations."""
         self.ranking = Ranking()

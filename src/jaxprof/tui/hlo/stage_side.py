@@ -67,8 +67,8 @@ def coloured(line: str) -> Content:
 class CodeView(RowList[int], keys="text"):
     """Shows one document at a time, with a cursor on a line."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self) -> None:
+        super().__init__(id="code")
         self.document = Document("")
         """The document that is shown."""
         self._left = 0
@@ -209,7 +209,7 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
     def compose(self) -> ComposeResult:
         with Vertical(id="text-box", classes="box"):
             yield FilterLine(placeholder="regular expression")
-            yield CodeView(id="code")
+            yield CodeView()
         with Vertical(id="origin-box", classes="box") as box:
             box.border_title = "Comes from"
             yield Lines(id="origin")

@@ -27,7 +27,7 @@ class DeviceList(RowList[DeviceRow], keys="devices"):
 
     EMPTY = "Looking for devices…"
 
-    def __init__(self, devices: DeviceMonitor, chosen: list[str], *, id: str | None = None) -> None:
+    def __init__(self, devices: DeviceMonitor, chosen: list[str]) -> None:
         super().__init__(
             (
                 TableColumn("", lambda row: " " if _unused(row) else mark(row.device.id in self._chosen), 1),
@@ -35,7 +35,7 @@ class DeviceList(RowList[DeviceRow], keys="devices"):
                 TableColumn("readings", _name_and_readings, 8, weight=1),
             ),
             titles=False,
-            id=id,
+            id="devices",
         )
         self._devices = devices
         self._chosen = chosen

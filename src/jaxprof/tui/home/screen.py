@@ -89,11 +89,11 @@ class HomeScreen(SessionScreen, keys="home"):
         )
         with Vertical(id="devices-box", classes="box") as box:
             box.border_title = "Devices"
-            yield DeviceList(self.profiler.devices, self.choices.devices, id="devices")
+            yield DeviceList(self.profiler.devices, self.choices.devices)
         with Horizontal(id="home-body"):
             with Vertical(id="home-left"), Vertical(id="start-box", classes="box") as box:
                 box.border_title = "Your code, sessions, examples"
-                yield StartList(self._infos, self.choices, id="start")
+                yield StartList(self._infos, self.choices)
             with Vertical(id="detail-box", classes="box"), ScrollPane(id="detail"):
                 yield Lines()
         yield Static(id="plan", markup=False)

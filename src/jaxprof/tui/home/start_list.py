@@ -184,7 +184,7 @@ class StartList(RowList[StartRow], keys="start"):
     class Marked(Message):
         """The user has marked or unmarked a row."""
 
-    def __init__(self, infos: Mapping[str, WorkloadInfo | None], choices: HomeOptions, *, id: str) -> None:
+    def __init__(self, infos: Mapping[str, WorkloadInfo | None], choices: HomeOptions) -> None:
         super().__init__(
             (
                 TableColumn("", lambda row: mark(True) if row.key in self.marked else row.verb, 4),
@@ -192,7 +192,7 @@ class StartList(RowList[StartRow], keys="start"):
                 TableColumn("note", _note, 4, most=27, fits=True),
             ),
             titles=False,
-            id=id,
+            id="start",
         )  # fmt: skip
         self._infos, self._choices = infos, choices
         self._own: Sequence[StartRow] = WAYS

@@ -145,7 +145,7 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
     class Changed(Message):
         """Other values are shown, another number of columns, or another column is under the cursor."""
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self) -> None:
         self.grid: StepGrid | None = None
         """The steps that are drawn: all of them."""
         self.view, self.column, self.values_of = "map", 0, SHOWN[0]
@@ -170,7 +170,7 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
                 *(self._figure(facts[key], width, priority) for key, width, priority in _FIGURES),
             ),
         }  # fmt: skip
-        super().__init__(self._columns_of[self.view], order="process", id=id)
+        super().__init__(self._columns_of[self.view], order="process", id="processes")
 
     # -- what is shown ----------------------------------------------------------------------------------------
 

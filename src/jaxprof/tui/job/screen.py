@@ -90,7 +90,7 @@ class JobScreen(ViewsScreen, keys="job"):
         yield StageTabs(id="job-tabs")
         yield FilterLine("processes")
         with Vertical(id="job-body", classes="box"):
-            yield ProcessList(id="processes")
+            yield ProcessList()
             yield Lines(id="map-facts")
             yield Lines(id="map-legend")
 

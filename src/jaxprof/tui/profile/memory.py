@@ -44,7 +44,7 @@ class BufferList(RowList["LiveValue"], keys="buffers"):
 
     EMPTY = "The buffers are unknown."
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self) -> None:
         super().__init__(
             (
                 TableColumn("size", lambda buffer: bytes_(buffer.bytes), 9, right=True, style="bold"),
@@ -56,7 +56,7 @@ class BufferList(RowList["LiveValue"], keys="buffers"):
                 TableColumn("instruction", lambda buffer: buffer.instruction or UNKNOWN, 16, weight=3, priority=1),
                 TableColumn("", self._bar, 16, priority=2),
             ),
-            id=id,
+            id="memory",
         )
         self._buffers: tuple[LiveValue, ...] = ()
 
@@ -135,7 +135,7 @@ class MemoryView(Guarded, Container, keys="memory"):
             yield Lines(id="memory-head")
         yield Picture(id="live-plot", classes="box")
         with Vertical(id="buffer-box", classes="box"):
-            yield BufferList(id="memory")
+            yield BufferList()
 
     def read(
         self, key: object, make: Callable[[], MemoryPicture | None], why: str, measured: Content | None = None

@@ -87,7 +87,7 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
     _result: ProgramResult
     """The program whose functions are shown."""
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self) -> None:
         super().__init__(
             (
                 TableColumn("function", self._function, 24, weight=1, most=43,
@@ -101,7 +101,7 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
                 TableColumn("reason", _reason, 32, weight=3),
             ),
             order="time",
-            id=id,
+            id="ledger",
         )  # fmt: skip
 
     def show(self, result: ProgramResult) -> None:

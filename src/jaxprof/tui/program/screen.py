@@ -88,7 +88,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
         yield StageTabs(id="program-tabs")
         yield FilterLine("ledger", "findings")
         with Vertical(id="program-body"):
-            for widget in (AdviceList(id="findings"), LedgerList(id="ledger"), LogPane(id="output", of_program=True)):
+            for widget in (AdviceList(id="findings"), LedgerList(), LogPane(id="output", of_program=True)):
                 with Vertical(id=f"{widget.id}-pane", classes="box") as box:
                     box.border_title = VIEWS[widget.id or ""]
                     if widget.id == "findings":

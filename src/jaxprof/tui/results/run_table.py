@@ -50,7 +50,7 @@ class RunTable(RowList[RunResult]):
 
     UNSORTED = "as planned"
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self) -> None:
         super().__init__(
             (
                 TableColumn("", self._mark, 1),
@@ -73,7 +73,7 @@ class RunTable(RowList[RunResult]):
                             style="$text-muted", priority=6, sort=lambda row: row.phase_seconds.get("compile")),
                 _extra("once", 9, 7, lambda row: seconds(row.once_seconds) if row.run.plan.how != "numpy" else ""),
             ),
-            id=id,
+            id="results",
         )  # fmt: skip
         self._session: Session | None = None
         self._growing = False

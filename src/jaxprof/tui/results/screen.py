@@ -54,7 +54,7 @@ class ResultsScreen(SessionScreen, keys="results"):
         yield ExplanationHead()
         with Vertical(id="results-box", classes="box") as box:
             box.border_title = "Runs"
-            yield RunTable(id="results")
+            yield RunTable()
         yield ResultPanel(id="panel", classes="box")
         with Vertical(id="log-box", classes="box") as box:
             box.border_title = OUTPUT_TITLE

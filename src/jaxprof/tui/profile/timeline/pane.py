@@ -56,8 +56,8 @@ class TimelineView(RowList[Place], keys="timeline"):
     class Moved(Message):
         """The cursor, or the part in view, has changed."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self) -> None:
+        super().__init__(id="timeline")
         self.browse = Browse(NO_LANES, 1, 1)
         """The state; it has no lines while there is nothing to show."""
         self.matches: Matches | None = None
@@ -243,7 +243,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         with Vertical(id="lane-box", classes="box") as box:
             box.border_title = "Timeline"
             yield FilterLine()
-            yield TimelineView(id="timeline")
+            yield TimelineView()
         with Vertical(id="timeline-facts", classes="box") as box:
             box.border_title = "Under the cursor"
             with Vertical(id="here-facts"):
