@@ -2,7 +2,6 @@
 
 import json
 import os
-from copy import deepcopy
 from itertools import islice
 
 import pytest
@@ -59,13 +58,13 @@ def _places(value, at=()):
 
 def _with(value, place, text):
     """The JSON of `value` with `text` at a place."""
-    mark = "the place that is changed"
-    changed = deepcopy(value)
-    inner = changed
+    mark, inner = "the place that is changed", value
     for key in place[:-1]:
         inner = inner[key]
-    inner[place[-1]] = mark
-    return json.dumps(changed).replace(json.dumps(mark), text)
+    kept, inner[place[-1]] = inner[place[-1]], mark
+    changed = json.dumps(value).replace(json.dumps(mark), text)
+    inner[place[-1]] = kept
+    return changed
 
 
 def _changed(events, texts):
