@@ -23,10 +23,14 @@ def shapes(text):
     return [jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in map(parse, text.split())]
 
 
+IN_HASTE = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+"""The module is optimised as usual, and no time is spent on making its machine code quick."""
+
+
 @functools.cache
 def compiled(function, arguments):
     """The optimised module of `function`, as its text says; compiled once for all tests of a process."""
-    return module(jax.jit(function).lower(*shapes(arguments)).compile().as_text())
+    return module(jax.jit(function).lower(*shapes(arguments)).compile(IN_HASTE).as_text())
 
 
 def lowered(function, arguments):
