@@ -3,7 +3,7 @@
 from textual.app import App
 from textual.content import Content
 
-from jaxprof.tui.kit.picture import Lines, Picture
+from jaxprof.tui.kit.picture import Lines, Picture, show_titles
 from tui.fakes import until
 
 KNOWN: list[str] = []
@@ -45,5 +45,9 @@ async def test_what_looks_the_same_is_not_sent_again_and_what_looks_different_is
             KNOWN[:] = known
             app.show()
             assert drawn == again, known
+        for title, subtitle, again in (("a", "b", 2), ("a", "b", 0), ("a", None, 0), (None, "c", 1), ("", "c", 1)):
+            drawn.clear()
+            show_titles(app.query_one(Lines), *(None if text is None else Content(text) for text in (title, subtitle)))
+            assert drawn == [("Lines", {})] * again, (title, subtitle)
         app.query_one(Lines).clear()
         assert not app.query_one(Lines).display

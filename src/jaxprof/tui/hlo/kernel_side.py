@@ -21,7 +21,7 @@ from jaxprof.tui.kit.drawing import whole_parts
 from jaxprof.tui.kit.fact_list import FactList, Facts, FactTarget
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import Guarded, on
-from jaxprof.tui.kit.picture import Picture
+from jaxprof.tui.kit.picture import Picture, show_titles
 from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot, nothing
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.units import counted, integer, scaled
@@ -143,8 +143,8 @@ class KernelSide(Guarded, Container):
         elif opened is not None and opened.kernels is not None:
             words, below = self.table.words, self.table.order
         title = opened.program.title if opened is not None else ""
-        box.border_title = Content(safe(" · ".join(filter(None, (title, words)))))
-        box.border_subtitle = whole_parts(below, box.size.width - 4)
+        titles = Content(safe(" · ".join(filter(None, (title, words)))))
+        show_titles(box, titles, whole_parts(below, box.size.width - 4))
 
     def on_resize(self) -> None:
         """Fit the titles."""
@@ -165,7 +165,7 @@ class KernelSide(Guarded, Container):
             around = 0 if self.screen.has_class("-short") else 1
             about, facts = ranked.key, partial(kernel_facts, opened, ranked, around=around)
         self.query_one(FactList).show(about, facts or (lambda width: ()))
-        self.query_one("#fact-box").border_title = title
+        show_titles(self.query_one("#fact-box"), Content(title))
 
     # -- messages from the lists ----------------------------------------------------------------------
 

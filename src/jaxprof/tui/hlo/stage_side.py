@@ -23,7 +23,7 @@ from jaxprof.tui.hlo.modules import Document, Hits, HloDocument, OpenedModule, s
 from jaxprof.tui.kit.dialogs import Choose, Option
 from jaxprof.tui.kit.filter import FilterLine, compiled, following
 from jaxprof.tui.kit.guard import Guarded, in_thread, on
-from jaxprof.tui.kit.picture import Lines
+from jaxprof.tui.kit.picture import Lines, show_titles
 from jaxprof.tui.kit.python_source import source_facts
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.units import integer
@@ -237,7 +237,7 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
             line = document.line_of(module.entry) if module is not None and module.entry is not None else None
             self.view.go(line or 0)
         title = f"{opened.program.title} · {TITLES[stage]}" if opened is not None else ""
-        self.query_one("#text-box").border_title = Content(safe(title))
+        show_titles(self.query_one("#text-box"), Content(safe(title)))
         self._show_origin()
 
     def show_document(self, document: Document) -> None:
@@ -347,7 +347,8 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
         """Show the number of matches, in other words if given, and the line of the cursor."""
         self.count, document = self.count if text is None else text, self.view.document
         at = f"{integer(self.view.cursor + 1)} of {integer(document.line_count)}" if document.source.text else ""
-        self.query_one("#text-box").border_subtitle = Content(safe(" · ".join(filter(None, (self.count, at)))))
+        words = Content(safe(" · ".join(filter(None, (self.count, at)))))
+        show_titles(self.query_one("#text-box"), subtitle=words)
 
     # -- where a line came from --------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from jaxprof.tui.home.start_list import MOST_HERE, StartList, StartRow, explaine
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import HIDDEN, Hidden, in_thread, on
-from jaxprof.tui.kit.picture import Lines, ScrollPane
+from jaxprof.tui.kit.picture import Lines, ScrollPane, show_titles
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.live import LiveChanged
@@ -195,7 +195,7 @@ class HomeScreen(SessionScreen, keys="home"):
         it."""
         row = self._rows.current_row
         title = row.title if row is not None else ""
-        self.query_one("#detail-box").border_title = Content(safe(title))
+        show_titles(self.query_one("#detail-box"), Content(safe(title)))
         pane = self.query_one("#detail", ScrollPane)
         pane.query_one(Lines).show(lambda width: self._preview(row, max(24, width)))
         if row is not None and self._previewed != row.key:
@@ -258,7 +258,7 @@ class HomeScreen(SessionScreen, keys="home"):
         notes = [f"{len(rows.marked)} marked"] if rows.marked else []
         notes += [f"{rows.hidden} hidden"] if rows.hidden else []
         notes += [f"{key_of('home.compare')} compares"] if len(rows.marked) == len(self._to_compare) == 2 else []
-        self.query_one("#start-box").border_subtitle = " · ".join(notes)
+        show_titles(self.query_one("#start-box"), subtitle=Content(" · ".join(notes)))
         self.refresh_bindings()
         self._show_plan()
 

@@ -21,7 +21,7 @@ from jaxprof.tui.kit.claims import Claim, ClaimList, claim_of
 from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import in_thread, on
-from jaxprof.tui.kit.picture import Lines
+from jaxprof.tui.kit.picture import Lines, show_titles
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import ViewsScreen
 from jaxprof.tui.kit.screen_bars import StageTabs
@@ -234,7 +234,7 @@ class JobScreen(ViewsScreen, keys="job"):
         facts, count = listed.facts, len(figures.processes) if figures is not None and listed.view == "map" else 0
         self.query_one("#map-facts", Lines).show(lambda width: Content.styled(facts, "bold").wrap(width)[:2])
         self.query_one("#map-legend", Lines).show(lambda width: [legend(count)] if count else [])
-        box.border_title, box.border_subtitle = Content(listed.title), Content(listed.note)
+        show_titles(box, Content(listed.title), Content(listed.note))
 
     # -- keys -------------------------------------------------------------------------------------------------
 

@@ -80,3 +80,11 @@ class ScrollPane(Guarded, VerticalScroll, keys="scroll"):
 
     def action_scroll(self, step: int) -> None:
         self.scroll_relative(y=step, animate=False)
+
+
+def show_titles(box: Widget, title: Content | None = None, subtitle: Content | None = None) -> None:
+    """Show the title and the subtitle in the frame of a box; None leaves one as it is. Textual draws the box, and all
+    that is in it, whenever a title is set, even to what it is already."""
+    for name, text in (("border_title", title), ("border_subtitle", subtitle)):
+        if text is not None and text.markup != getattr(box, name):
+            setattr(box, name, text)

@@ -17,7 +17,7 @@ from jaxprof.text import safe
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import bar, hang, stacked, whole_parts
 from jaxprof.tui.kit.guard import HIDDEN, Guarded, in_thread
-from jaxprof.tui.kit.picture import Lines, Picture
+from jaxprof.tui.kit.picture import Lines, Picture, show_titles
 from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot, seconds_tick, whole_tick
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
@@ -206,7 +206,7 @@ class MemoryView(Guarded, Container, keys="memory"):
             keys = ["← → by instruction", by_change]
         self.query_one(BufferList).show(listed)
         box, width = self.query_one("#buffer-box"), self.size.width - 4
-        box.border_title, box.border_subtitle = whole_parts(title, width), whole_parts(keys, width)
+        show_titles(box, whole_parts(title, width), whole_parts(keys, width))
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         """Hide the keys while there is no schedule."""

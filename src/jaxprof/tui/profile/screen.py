@@ -38,6 +38,7 @@ from jaxprof.tui.kit.captures import (
 from jaxprof.tui.kit.dialogs import Choose, Option
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import HIDDEN, in_thread, on
+from jaxprof.tui.kit.picture import show_titles
 from jaxprof.tui.kit.python_source import SourceLines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import ViewsScreen
@@ -239,7 +240,7 @@ class ProfileScreen(ViewsScreen, keys="profile"):
             self._trees[self._view] = of
             tree.show(make(), same=before is not None and self._view in OF_PROGRAM)
         words = (tree.order_in_words, note) if tree.count else ()
-        self.query_one(f"#{self._view}-pane").border_subtitle = Content(" · ".join(filter(None, words)))
+        show_titles(self.query_one(f"#{self._view}-pane"), subtitle=Content(" · ".join(filter(None, words))))
 
     def _words(self, run: Run | None) -> str:
         """Return why there is nothing to show: nothing was run, or the program was not captured; empty otherwise."""

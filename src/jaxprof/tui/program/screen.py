@@ -26,7 +26,7 @@ from jaxprof.tui.kit.explanation import cost_lines
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LogPane
-from jaxprof.tui.kit.picture import Lines
+from jaxprof.tui.kit.picture import Lines, show_titles
 from jaxprof.tui.kit.program_summary import head_lines
 from jaxprof.tui.kit.python_source import SourceLines
 from jaxprof.tui.kit.row_list import RowList
@@ -165,7 +165,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
             "findings": how if found else "",
             "output": counted(len(result.run.log), "line") if result.run.log else "",
         }.items():
-            self.query_one(f"#{name}-pane").border_subtitle = Content(text)
+            show_titles(self.query_one(f"#{name}-pane"), subtitle=Content(text))
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.share_room)  # when the screen has the classes of its new size

@@ -24,7 +24,7 @@ from jaxprof.session.run import IMPORTED
 from jaxprof.text import columns, safe, safe_lines, shorten
 from jaxprof.tui.kit.drawing import bar, cell, hang
 from jaxprof.tui.kit.format import baseline_name, half_width, interval
-from jaxprof.tui.kit.picture import Lines, Picture, ScrollPane
+from jaxprof.tui.kit.picture import Lines, Picture, ScrollPane, show_titles
 from jaxprof.tui.kit.plots import (
     MARKERS,
     STYLES,
@@ -52,8 +52,6 @@ _HOW = {"numpy": "NumPy on the host", "eager": "op by op", "jit": "compiled as o
 class ResultPanel(ScrollPane):
     """All of a row, hidden while there is nothing to show."""
 
-    _titles = ("", "")
-
     def compose(self) -> ComposeResult:
         yield Lines(id="crossovers")
         yield Picture(id="sweep-plot")
@@ -75,10 +73,7 @@ class ResultPanel(ScrollPane):
         self.display = result is not None and group is not None
         if result is None or group is None:
             return
-        titles = shorten(result.run.label, 60), safe(_state(result.run))
-        if titles != self._titles:
-            self._titles = titles
-            self.border_title, self.border_subtitle = map(Content, titles)
+        show_titles(self, Content(shorten(result.run.label, 60)), Content(safe(_state(result.run))))
         self._show_sweep(sweep)
         self._show_run(session, result, group)
         self._show_samples(result)

@@ -24,6 +24,7 @@ from jaxprof.tui.kit.explanation import ExplanationHead
 from jaxprof.tui.kit.format import baseline_name, half_width, interval
 from jaxprof.tui.kit.guard import HIDDEN, on
 from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LogPane
+from jaxprof.tui.kit.picture import show_titles
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.results.result_panel import ResultPanel
 from jaxprof.tui.results.run_table import RunTable
@@ -46,7 +47,6 @@ class ResultsScreen(SessionScreen, keys="results"):
     TICK_SECONDS = 0.1
     AUTO_FOCUS = "#results"
 
-    _summary = ""
     _followed = ""
     """The newest run, which the cursor follows until the user moves it to another row."""
 
@@ -109,10 +109,7 @@ class ResultsScreen(SessionScreen, keys="results"):
             parts += [left_in_words(runs, monotonic() + self.profiler.opened.clock_shift_seconds)]
         parts += [f"{len(rows.marked)} marked"] if rows.marked else []
         parts += [rows.order_in_words] if runs else []
-        words = " · ".join(filter(None, parts))
-        if words != self._summary:
-            self._summary = words
-            self.query_one("#results-box").border_subtitle = Content(words)
+        show_titles(self.query_one("#results-box"), subtitle=Content(" · ".join(filter(None, parts))))
 
     def come_into_view(self) -> None:
         """Put the cursor on the run that another screen had in view, and start the clock again."""

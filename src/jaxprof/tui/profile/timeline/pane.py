@@ -24,7 +24,7 @@ from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.kit.drawing import styled_runs
 from jaxprof.tui.kit.filter import FilterLine, compiled, following
 from jaxprof.tui.kit.guard import HIDDEN, Guarded, Hidden, in_thread, on
-from jaxprof.tui.kit.picture import Lines, Picture
+from jaxprof.tui.kit.picture import Lines, Picture, show_titles
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.profile.timeline.browse import Browse, Place
 from jaxprof.tui.profile.timeline.drawing import (
@@ -315,7 +315,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         self.query_one("#timeline-facts").display = under is not None
         if under is None:
             box.styles.height = "1fr"
-            box.border_subtitle = Content("")
+            show_titles(box, subtitle=Content(""))
             cursor.clear()
             step.clear()
             return
@@ -324,8 +324,8 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         known = [shown, counted(lanes.intervals, "event")]
         known += [f"{integer(lanes.left_out)} shortest left out"] if lanes.left_out else []
         known += [] if any(lane.kind == BUSY for lane in lanes.lanes) else ["device busy: unknown, no device lane"]
-        box.border_subtitle = Content(self._search_state or " · ".join(known))
-        box.border_title = Content.assemble("Timeline  ", legend(lanes, self.size.width - 18))
+        title = Content.assemble("Timeline  ", legend(lanes, self.size.width - 18))
+        show_titles(box, title, Content(self._search_state or " · ".join(known)))
         self._fit(browse)
         self._show_totals(browse)
         if browse.range is None:
@@ -347,7 +347,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         """Show the totals of the range, in place of what is under the cursor."""
         span, lanes, lane = browse.range, browse.lanes, browse.places[browse.line][0]
         self.set_class(span is not None, "-range")
-        self.query_one("#timeline-facts").border_title = Content("Range" if span else "Under the cursor")
+        show_titles(self.query_one("#timeline-facts"), Content("Range" if span else "Under the cursor"))
 
         def draw(width: int, height: int) -> Content:
             return range_facts(lanes, span, lane, width, height) if span else Content("")
