@@ -7,6 +7,7 @@ It reads only code objects and line numbers, no locals, so it changes nothing in
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from types import CodeType, FrameType
@@ -21,6 +22,10 @@ _PACKAGE_FOLDERS = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os
 _FILES_REMEMBERED = 20_000
 _FRAMES_LOOKED_AT = 2_000
 _FRAMES_OF_A_CALL = 200
+
+_PROMPTS = ("<stdin>", "<ipython")
+_GENERATED = re.compile(r"<(@|frozen |.*(generated|\bgen\b|internals|template))")
+"""Matches the names of code that libraries generate: beartype's, attrs', sympy's, NumPy's, those of `decorator`."""
 
 _kinds: dict[str, str] = {}
 
@@ -37,8 +42,7 @@ def file_kind(file: str) -> str:
 
 def _kind_of(file: str) -> str:
     if file.startswith("<"):
-        # Code made by `exec` has no place; a prompt, a cell and `python -c` are the user's.
-        return USER if file.startswith(("<stdin>", "<ipython", "<string>")) else STDLIB
+        return STDLIB if _GENERATED.match(file) else USER  # a prompt, a cell, `python -c`
     if file.startswith(_jax_folders()):
         return JAX
     if file.startswith(_OWN_FOLDER):
@@ -66,9 +70,11 @@ def _jax_folders() -> tuple[str, ...]:
 def frame_kind(frame: FrameType) -> str:
     """Return whose code a frame runs."""
     code = frame.f_code
-    kind = file_kind(code.co_filename)
-    if kind == USER and code.co_filename == "<string>" and frame.f_globals.get("__name__") != "__main__":
-        return STDLIB  # the generated methods of dataclasses and named tuples
+    file = code.co_filename
+    kind = file_kind(file)
+    is_unnamed = kind == USER and file.startswith("<") and not file.startswith(_PROMPTS)
+    if is_unnamed and frame.f_globals.get("__name__") != "__main__":
+        return STDLIB  # made by `exec`, such as the methods of dataclasses and named tuples
     return kind
 
 

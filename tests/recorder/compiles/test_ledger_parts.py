@@ -138,7 +138,28 @@ def test_files_have_owners():
     assert places.file_kind(functools.__file__) == places.STDLIB
     assert places.file_kind(rows.__file__) == places.OWN
     assert places.file_kind("<frozen importlib._bootstrap>") == places.STDLIB
-    assert places.file_kind("<stdin>") == places.USER
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "kind"),
+    [
+        ("<stdin>", None, places.USER),
+        ("<ipython-input-3-a1>", "notebook", places.USER),
+        ("<string>", "__main__", places.USER),
+        ("<string>", "namedtuple_Point", places.STDLIB),
+        ("<cell 2>", "__main__", places.USER),
+        ("<python-input-0>", "__main__", places.USER),
+        ("<cell 2>", "library", places.STDLIB),
+        ("<@beartype(__main__.step) at 0x7f>", "__main__", places.STDLIB),
+        ("<attrs generated init __main__.Point>", "__main__", places.STDLIB),
+        ("<decorator-gen-12>", "__main__", places.STDLIB),
+        ("<lambdifygenerated-1>", "__main__", places.STDLIB),
+    ],
+)
+def test_a_cell_is_the_users_and_what_a_library_makes_in_it_is_not(name, module, kind):
+    names = {"sys": sys} | ({"__name__": module} if module else {})
+    exec(compile("frame = sys._getframe()", name, "exec"), names)
+    assert places.frame_kind(names["frame"]) == kind
 
 
 def row(reason_code="shape", **values):

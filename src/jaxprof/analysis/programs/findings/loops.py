@@ -318,7 +318,8 @@ def host_work(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         return
     waits = _seconds(spot for spot in spots if spot.state == "waiting") > took / 2
     lines = {site.line for spot in spots if (site := spot.site_in(loop.key)) is not None}
-    beside = "" if lines & loop.working else ", and no result of this goes to the device"
+    read = any(spot.call or site.call for spot in spots for site in spot.sites)  # without the source nobody knows
+    beside = "" if lines & loop.working or not read else ", and no result of this goes to the device"
     what = f"the loop {'waits' if waits else 'works'} on the host{beside}"
     yield _of_lines(result, claims, "host_work", what, spots, saves)
 
