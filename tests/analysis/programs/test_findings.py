@@ -420,6 +420,9 @@ SAID = {
     "six static values": ("static_argument_varies", statics(6)),
     "an object that is another each time": ("static_argument_varies", again("static_argument", 3, reason=OBJECT)),
     "another structure once": ("arguments_vary", again("structure", 1, compile_seconds=1.5, reason="[0] new")),
+    "work whose source nobody has": ("host_work", loop(made.line(95, 0.3, "host_busy"))),
+    "another setting of JAX": ("arguments_vary", again("config", 3, reason="config x64: False → True")),
+    "other donated arguments": ("arguments_vary", again("config", 3, reason="donated arguments: none → w")),
     "a cache that would not keep small ones": (
         "cache_off",
         [made.compiled(f"f{index}", cache="off", compile_seconds=0.3) for index in range(10)],

@@ -168,7 +168,7 @@ def _listed(texts: Sequence[str], kind: str) -> str:
 
 
 _CHANGE: Final = re.compile(r"(shape|dtype|weak type|sharding|static argument)(?: of)? (.+?): (.+)")
-_SETTING: Final = re.compile(r"((?:config|jit option) \S+): ")
+_SETTING: Final = re.compile(r"((?:config|jit option) \S+|(?:donated|static) arguments): ")
 
 
 def briefest(reason: str) -> str:

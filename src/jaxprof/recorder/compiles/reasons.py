@@ -325,6 +325,10 @@ def _split(part: str) -> str:
     return "not split" if part == "None" else part
 
 
+_CHOSEN = {"donate": "donated arguments", "static": "static arguments"}
+"""Words for the options of `jax.jit` that choose arguments, by position (`_argnums`) or by name (`_argnames`)."""
+
+
 def _settings(now: Signature, before: Signature) -> Iterator[_Difference]:
     for kind, after, earlier in (("config", now.config, before.config), ("jit option", now.options, before.options)):
         if after == earlier:
@@ -334,5 +338,13 @@ def _settings(now: Signature, before: Signature) -> Iterator[_Difference]:
         for name in differing:
             # JAX derives the positions from the names and the names from the positions: one of them is enough
             if not (name.endswith("argnums") and name.replace("argnums", "argnames") in differing):
-                words = f"{kind} {name}: {old.get(name, 'not set')} → {new.get(name, 'not set')}"
-                yield "config", words
+                yield "config", _setting_words(kind, name, old.get(name), new.get(name))
+
+
+def _setting_words(kind: str, name: str, before: str | None, now: str | None) -> str:
+    """Return `config jax_enable_x64: False → True`, or `donated arguments: none → x`."""
+    chosen = _CHOSEN.get(name.partition("_arg")[0])
+    if chosen is None:
+        return f"{kind} {name}: {before or 'not set'} → {now or 'not set'}"
+    earlier, later = (", ".join(re.findall(r"[\w…]+", text or "none")) for text in (before, now))
+    return f"{chosen}: {earlier} → {later}"

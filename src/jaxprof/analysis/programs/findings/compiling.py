@@ -186,12 +186,21 @@ _OTHER: Final = {
 }
 
 
+_JIT_OPTIONS = (
+    "options of jax.jit",
+    "Call jax.jit once with one set of options, and keep what it returns: the same function under other options is "
+    "another program.",
+)
+
+
 def arguments_vary(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield functions compiled again for any other reason, each with its own advice."""
-    for code, (what, fix) in _OTHER.items():
+    for code, words in _OTHER.items():
         for function, reason in _recompiled(claims, code, COSTLY_SECONDS):
             if function.op_by_op:
                 continue
+            of_jit = code == "config" and not reason.text.startswith("config ")
+            what, fix = _JIT_OPTIONS if of_jit else words
             times = f"for {integer(reason.count)} other {what}" if reason.count > 1 else f"once for other {what}"
             text = f"{times}: {reason.text}"
             yield _compiled_again(claims, "arguments_vary", function, reason, text, reason.called_from, own_fix=fix)
