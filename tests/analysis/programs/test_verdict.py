@@ -396,3 +396,25 @@ def test_what_launching_takes_is_not_called_the_devices_work():
         assert ("device busy" in cost) is not calls, cost
     unknown = made.result(*inline(0.7, 0.3, 10e-6)[1:-1], wall=10.0)  # nothing was timed, as on Python 3.11
     assert (unknown.spent["device_busy"], unknown.spent["calls"]) == (0.0, pytest.approx(7.0))
+
+
+@pytest.mark.parametrize(
+    ("began", "took", "kind", "words"),
+    [
+        (-5.0, 5.0, "host", "before the loop (most in load(), train.py:12) 5.0 s"),
+        (20.0, 5.0, "host", "outside the loop (most in load(), train.py:12) 5.0 s"),
+        (-0.5, 0.5, "host", ""),  # three others take more
+        (-5.0, 5.0, "idle", ""),  # a server waits for its first request
+    ],
+)
+def test_what_takes_long_outside_the_loop_has_its_line_among_the_largest_costs(began, took, kind, words):
+    lines = [
+        made.line(12, 0.8 * took, "host_busy", "sort()", "load", kind=kind, loop=None),
+        made.line(20, 0.2 * took, "waiting", "read()", "parse", kind=kind, loop=None),
+    ]
+    outside = made.sampled(began, took, {"host_busy": 0.8 * took, "waiting": 0.2 * took}, lines)
+    inside = loop(made.line(89, 0.3, "host_busy", "log"), made.line(86, 0.2, "data", "next()"))
+    events = sorted([outside, *inside], key=lambda event: event.began_seconds)
+    cost, _ = program_cost(made.result(*events, wall=10.0 + took))
+    assert words in cost
+    assert ("the loop (" in cost) is bool(words), cost

@@ -8,7 +8,7 @@ activity, and the loops around it.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -276,6 +276,47 @@ def find_hot_loop(spots: Sequence[Spot], rows: Sequence[Compiled]) -> LoopKey | 
 
     # Samples may miss calls of microseconds; the compilations in the loop then identify it.
     return of(library=False) or of(library=True) or of(library=False, first=True)
+
+
+_HOST_STATES = frozenset({"host_busy", "waiting", "data", "transfer"})
+_BEFORE_SHARE = 0.9
+"""Share of the time outside the hot loop that must be over when the loop is first seen to lie before it."""
+
+
+@frozen
+class OutsideLoop:
+    """Time that the main thread spent on the host outside the hot loop, without imports and compilations."""
+
+    states: Mapping[str, float]
+    """Seconds by state."""
+    where: SourceLocation
+    """The line that took most, in the function that took most."""
+    before: bool
+    """Whether nearly all of it lies before the loop."""
+
+
+def outside_loop(windows: Sequence[ProgramSampled], key: LoopKey) -> OutsideLoop | None:
+    """Return the host's time outside the hot loop `key`; None if no sample saw any."""
+    states: dict[str, float] = defaultdict(float)
+    lines: dict[SourceLocation, float] = defaultdict(float)
+    early, begun = 0.0, False
+    for window in windows:
+        inside = {at for at, site in enumerate(window.sites) if site.key == key}
+        for line in window.lines:
+            kind = _kind_of(line, window)
+            if not line.file or inside.intersection(line.sites) or kind in STAGES or kind in OUTSIDE:
+                continue
+            if line.state in _HOST_STATES:
+                states[line.state] += line.seconds
+                lines[line.place] += line.seconds
+                early += 0.0 if begun else line.seconds
+        begun = begun or bool(inside)
+    if not lines:
+        return None
+    functions = totals((replace(place, line=None), took) for place, took in lines.items())
+    most = max(functions, key=lambda function: functions[function])
+    where = max((place for place in lines if replace(place, line=None) == most), key=lambda place: lines[place])
+    return OutsideLoop(states, where, early >= _BEFORE_SHARE * sum(states.values()))
 
 
 def loop_figures(

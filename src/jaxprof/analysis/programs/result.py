@@ -32,7 +32,7 @@ from jaxprof.text import raised_at, safe
 from jaxprof.units import seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.programs.loop_time import HotLoop, Spot, Spots
+    from jaxprof.analysis.programs.loop_time import HotLoop, OutsideLoop, Spot, Spots
     from jaxprof.analysis.programs.verdict import Verdict
     from jaxprof.finding import Finding
     from jaxprof.session import RecordedProgram, Run
@@ -433,6 +433,13 @@ class ProgramResult:
             self._program.empty_call,
             shares_processors=_all_are_processors(self.run),
         )
+
+    @cached_property
+    def outside_loop(self) -> OutsideLoop | None:
+        """Time of the host outside the hot loop; None if there is no loop, or no such time."""
+        from jaxprof.analysis.programs.loop_time import outside_loop
+
+        return outside_loop(self.sample_windows, self.hot.key) if self.hot.key is not None else None
 
     @cached_property
     def other_thread(self) -> str:
