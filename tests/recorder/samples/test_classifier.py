@@ -369,15 +369,18 @@ class TestJax:
             assert [code.co_name for code, _ in seen.path] == ["note", here.co_name]
 
     def test_a_copy_for_a_callback_is_part_of_it(self):
-        """JAX puts what it passes and returns on the host or the device, outside the function that is called."""
+        """JAX puts what it passes and returns on the host or the device, outside the function that is called. Before a
+        call with ordered effects, it puts a token of its own there."""
 
         def seen(around):
             codes = [compile("", "j.py", "exec").replace(co_name=name) for name in ("device_put", around)]
             user = compile("x", "u.py", "exec")
             return Classifier().classify(Stack([*codes, user], [0, 0, 0], [JAX, JAX, USER], [{}, {}, {}]))
 
-        assert [(each.kind, each.implicit) for each in map(seen, ("_wrapped_callback", "_device_put"))] == [
+        around = ("_wrapped_callback", "get_token_input", "_device_put")
+        assert [(each.kind, each.implicit) for each in map(seen, around)] == [
             (CALLBACK, ""),
+            (COMPILED, ""),
             (TRANSFER, ""),
         ]
 

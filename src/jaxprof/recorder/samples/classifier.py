@@ -61,6 +61,8 @@ _IMPORT_FILES = ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_
 
 _CALLBACKS = frozenset({"_wrapped_callback", "pure_callback_impl", "io_callback_impl", "debug_callback_impl"})
 """JAX's functions in which a compiled function has called back into Python; the first one is around the others."""
+_TOKEN = "get_token_input"
+"""JAX's function that puts its own token on the device, in the call of a compiled function with ordered effects."""
 _SYNC_CALLS = {
     # JAX's outermost function → what the user wrote there; "" if the line itself shows it better
     "__float__": "float()",
@@ -217,6 +219,8 @@ class Classifier:
     def _kind(self, stack: Stack, at: int, spot: CallSpot, names: list[str]) -> str:
         if names and names[-1] in _WAITS and at != stack.user:
             return COMPILED  # a library waits for what it has called, as equinox does in order to raise its errors
+        if _TOKEN in names:
+            return COMPILED
         if any(name in _SYNC_CALLS for name in names):
             return SYNC
         made_array = bool(names) and names[-1] in _ARRAY_MAKERS
