@@ -74,6 +74,8 @@ def record(name: str, python: str, seconds: float, folder: Path) -> Judged:
     session, file = folder / "session.jsonl", folder / "truth.json"
     environment = {**os.environ, "JAXPROF_HOME": str(folder), "PYTHONPATH": str(ROOT / "src")}
     environment["JAX_PLATFORMS"] = PLATFORMS
+    if name.startswith("sharded"):
+        environment["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
     words = [str(LOOPS), name, str(seconds), str(file)]
     command = [sys.executable, "-m", "jaxprof", "script", "--plain", "--format", "json", "--python", python]
     command += ["--out", str(session), *words]

@@ -344,6 +344,35 @@ def logged_beside() -> tuple[list[Piece], Run]:
     return device(30)
 
 
+def sharded(size: int) -> tuple[list[Piece], Run]:
+    """A step over all devices, whose call waits until each has begun; `bound.py` has XLA make two of the CPU."""
+    devices = jax.devices()
+    mesh = jax.sharding.Mesh(np.array(devices), ("data",))
+    rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data"))
+    x = jax.device_put(jnp.ones((128 * len(devices), size)), rows)
+    weights, out = jnp.ones((size, size)) / size, [MATRIX]
+
+    @jax.jit
+    def step(x: jax.Array) -> jax.Array:
+        for _ in range(8):
+            x = jnp.tanh(x @ weights)
+        return jnp.mean(x * x)
+
+    def call() -> None:
+        out[0] = step(x)
+
+    def run(passes: int) -> None:
+        for _ in range(passes):
+            y = step(x)
+            y.block_until_ready()
+
+    return [("call", call), ("wait", lambda: out[0].block_until_ready())], run
+
+
+LOOPS["sharded_32"] = lambda: sharded(32)
+LOOPS["sharded_200"] = lambda: sharded(200)
+
+
 @loop
 def op_by_op() -> tuple[list[Piece], Run]:
     x = jnp.ones(8)

@@ -1,5 +1,7 @@
 """The states of a stretch add up to it, whatever the samples say."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -285,3 +287,27 @@ def test_waits_for_a_processor_are_a_part_of_a_lines_measured_time():
     found = {(row.kind, row.line): round(row.seconds, 6) for row in event.lines}
     assert found == {("preempted", CALLS): 0.5, ("inline", CALLS): 0.4, ("host", LOOP.line): 0.1}
     assert event.delay_seconds == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("busy", "found"),
+    [
+        (0.01, {("sync", LOOP.line): 0.5, ("call", CALLS): 0.1, ("contended", CALLS): 0.4}),
+        (0.05, {("sync", LOOP.line): 0.5, ("call", CALLS): 0.5}),
+    ],
+    ids=["it did not run", "it ran"],
+)
+def test_what_a_line_takes_is_no_python_for_longer_than_the_thread_ran(busy, found):
+    """The call of a function for several devices waits until each has begun, where no sample sees it wait."""
+    window, waits = SampleWindow(0.0), replace(SITE, at=replace(SITE.at, line=LOOP.line))
+    for number in range(10):
+        kind, line, site = (UNSEEN, CALLS, SITE) if number < 2 else (SYNC, LOOP.line, waits)
+        seen = Seen(kind, UserLine(__file__, line, "_train", ""), (site,), path=((_train.__code__, line),))
+        window.add(seen, 0.1, running=number < 2, stages=NO_STAGES, busy_seconds=busy, held=number < 2)
+    timed = TimedLoop(
+        LOOP,
+        {LOOP.line: 0.5, CALLS: 0.5},
+        lambda code, line: (CALL, UserLine(__file__, line, code.co_name, "")),
+    )
+    lines = window.event(1.0, None, timed=timed).lines
+    assert {(row.kind, row.line): round(row.seconds, 6) for row in lines} == found

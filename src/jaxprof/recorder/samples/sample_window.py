@@ -50,6 +50,8 @@ _Leaf = tuple[CodeType, int]
 _Weights = dict[_Key, float]
 _HOST_BUSY = ("host_busy", "host", None, ())
 _MAY_RUN = frozenset({COMPILED, DISPATCH, FED, TRANSFER, READ, CALL})
+_PYTHON = frozenset({CALL, DISPATCH, HOST})
+"""Kinds of Python that hold the interpreter's lock, for which the thread must run."""
 _STANDARD_ERRORS = 2.0
 """Standard errors by which a share of samples may be off."""
 _OWN_SHARE = 0.05
@@ -97,6 +99,8 @@ class SampleWindow:
     """Seconds for which the whole process was paused; they belong to no line."""
     given_away: float = 0.0
     """Seconds in which others had the program's processor; they belong to no line and no state."""
+    assumed: _Weights = field(default_factory=lambda: defaultdict(float))
+    """Seconds of Python that a line's measured time leaves beside its samples."""
     copies: dict[tuple[str, str, int, str], tuple[int, float]] = field(default_factory=dict)
     """By direction, file, line and call of an implicit copy, the number of its samples, and the seconds."""
 
@@ -182,6 +186,7 @@ class SampleWindow:
         lines = self._distribute(total - in_stages, least, own, UNSEEN if timed is None else SYNC)
         if timed is not None:
             self._locate(lines, timed)
+            self._doubt(lines, total - in_stages)
         states: dict[str, float] = defaultdict(float)
         for (state, *_), seconds in lines.items():
             states[state] += seconds
@@ -444,7 +449,27 @@ class SampleWindow:
                 where = replace(where, through=through.through)
             named[STATES[kind][0], kind, where, _with_line(sites, sites[0].at.line, where.call)] = 1.0
         for key, weight in named.items():
-            lines[key] = lines.get(key, 0.0) + rest * weight / sum(named.values())
+            seconds = rest * weight / sum(named.values())
+            lines[key] = lines.get(key, 0.0) + seconds
+            if key[1] in _PYTHON:
+                self.assumed[key] += seconds
+
+    def _doubt(self, lines: _Weights, rest: float) -> None:
+        """Give up what is only `assumed` to be Python where the thread did not run for so long by its clock. It was
+        blocked then, or waited for a processor, at a line at which no sample saw it so: the call of a function for
+        several devices waits until each of them has begun."""
+        if self.busy is None:
+            return
+        preempted = sum(seconds for key, seconds in lines.items() if key[1] == PREEMPTED)
+        ran = sum(seconds for key, seconds in lines.items() if key[0] == "host_busy" or key[1] == INLINE)
+        over = ran - self.busy - max(0.0, self.delay - preempted)
+        if over <= _WORTH_A_STATE * rest:
+            return
+        share = min(1.0, over / sum(self.assumed.values())) if self.assumed else 0.0
+        for key, seconds in self.assumed.items():
+            doubtful = self._as_kind(key, CONTENDED)
+            lines[key] -= share * seconds
+            lines[doubtful] = lines.get(doubtful, 0.0) + share * seconds
 
     def _held_share(self, key: _Key) -> float:
         """Return the share of a line's samples that had to wait for the interpreter's lock."""
