@@ -265,9 +265,11 @@ def own(x: jax.Array, calls: int) -> None:
 
 
 def profiled(seconds: float) -> None:
-    """`cProfile` counts the calls of this program alone, in the loop that the recorder watches, too."""
+    """`cProfile` counts the calls of this program alone, in the loop that the recorder watches, too. JAX's callback of
+    the collector would be two more, wherever a collection falls."""
     x, until, totals = start(), time.monotonic() + seconds, set[int]()
     own(x, CALLS)
+    gc.disable()
     while time.monotonic() < until:
         profile = cProfile.Profile()
         profile.enable()

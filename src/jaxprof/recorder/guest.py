@@ -11,10 +11,9 @@ import functools
 import gc
 import operator
 import os
-import re
 import signal
 from collections.abc import Callable, Iterator
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType, TracebackType
 from typing import Any, Final, ParamSpec, TypeVar
 
 from jaxprof.recorder.places import OWN, file_kind
@@ -24,7 +23,6 @@ _FAULT_SIGNALS: Final = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SI
 """Signals that a thread gets for what it does itself."""
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-_Function = TypeVar("_Function", bound=Callable[..., object])
 
 
 def _tracing_functions() -> tuple[Callable[[], Any], Callable[[Any], object], Callable[[Any], object]]:
@@ -57,7 +55,7 @@ def unseen(function: Callable[_P, _R]) -> Callable[_P, _R]:
             _enter(state)
             return function(*args, **kwargs)
         except BaseException as error:  # the program's own: from its signal handler, or an interrupt
-            hide_own_frames(error)
+            error.__traceback__ = _without_ours(error.__traceback__)
             raise
         finally:
             _leave(state)
@@ -65,38 +63,14 @@ def unseen(function: Callable[_P, _R]) -> Callable[_P, _R]:
     return listener
 
 
-def hide_own_frames(error: BaseException) -> None:
-    """Keep only what lies below our innermost frame of an exception's traceback. A jump at the end of a loop has no
-    line in Python 3.11, and JAX, which filters each traceback that passes through it, fails with a TypeError at a frame
-    interrupted there."""
-    step = below = error.__traceback__
+def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
+    """Return what lies below our innermost frame. A jump at the end of a loop has no line in Python 3.11, and JAX,
+    which filters each traceback that passes through it, fails with a TypeError at a frame interrupted there."""
+    step = below = traceback
     while step is not None:
         below = step.tb_next if file_kind(step.tb_frame.f_code.co_filename) == OWN else below
         step = step.tb_next
-    error.__traceback__ = below
-
-
-_NUMBER = rb"[\x40-\x7f\xc0-\xff]*[\x00-\x3f\x80-\xbf]"
-_FIRST_ENTRY = re.compile(rb"(?s)([\x80-\xbf])%b(%b%b)" % (_NUMBER, _NUMBER, _NUMBER))
-"""Matches the first entry of an exception table: begin, length, and then target and depth. A number has six bits in
-each byte, and the first byte of an entry has the highest bit (InternalDocs/exception_handling.md of CPython)."""
-
-
-def guarded(function: _Function) -> _Function:
-    """Let the `try` around the body of a function also hold at its very first instruction, where Python runs the signal
-    handlers that are due."""
-    made: Any = function
-    made.__code__ = _guarded_code(made.__code__)
-    return function
-
-
-@functools.cache
-def _guarded_code(code: CodeType) -> CodeType:
-    table = code.co_exceptiontable
-    entry = _FIRST_ENTRY.match(table)
-    if entry is None:
-        return code
-    return code.replace(co_exceptiontable=bytes([0x80, entry[1][0] & 0x3F]) + entry[2] + table)
+    return below
 
 
 def start_thread(run: Callable[[], object]) -> None:

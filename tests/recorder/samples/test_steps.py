@@ -2,16 +2,13 @@
 thread follows it beside the program."""
 
 import asyncio
-import ctypes
 import re
-import signal
 import sys
 import threading
 import time
-import traceback
 from contextlib import contextmanager
 from pathlib import Path
-from types import CodeType, SimpleNamespace
+from types import CodeType
 
 import pytest
 
@@ -319,48 +316,6 @@ def test_lines_of_a_function_that_the_loop_calls_are_timed_beside_it(monkeypatch
     times.take(begun[1][_books.__code__])
     assert (len(times.intervals), set(times.seconds)) == (10, {first + 1, first + 2})
     assert [code for code, _ in clock.compiled] == [_books.__code__], "told once"
-
-
-class OnTime(Exception):
-    pass
-
-
-def _is_due(number, frame):
-    raise OnTime
-
-
-_make_due = getattr(ctypes.PyDLL(None), "raise")
-
-
-def _interrupted(count, number=signal.SIGUSR1):
-    for step in range(count):
-        for _ in map(_make_due, [number] * (step == 3)):  # Python looks for signals where our callback begins
-            step += 1
-        step -= 1
-
-
-@monitored
-@pytest.mark.parametrize("inside", [False, True], ids=["at its start", "inside"])
-@pytest.mark.parametrize("timed", [False, True], ids=["iterations", "lines"])
-def test_what_a_signal_handler_raises_in_a_callback_has_no_frame_of_ours(monkeypatch, timed, inside):
-    def read_clock():
-        if inside:
-            _make_due(signal.SIGUSR1)
-        return 0.0
-
-    monkeypatch.setattr(monitored_loop, "time", SimpleNamespace(perf_counter=read_clock, monotonic=read_clock))
-    former = signal.signal(signal.SIGUSR1, _is_due)
-    clock = monitored_loop.MonitoredLines(threading.get_ident())
-    loop = loops_of(_interrupted.__code__)[-1]
-    try:
-        _ = clock.begin(loop) if timed else clock.watch(loop, ())
-        with pytest.raises(OnTime) as raised:
-            _interrupted(9)
-    finally:
-        clock.close()
-        signal.signal(signal.SIGUSR1, former)
-    names = [frame.f_code.co_name for frame, _ in traceback.walk_tb(raised.value.__traceback__)][1:]
-    assert names == ["_interrupted", *["read_clock"] * inside, "_is_due"]
 
 
 def _descend(depth=1):

@@ -25,7 +25,7 @@ from types import CodeType, FrameType
 from typing import Any, Final
 
 from jaxprof.light_dataclass import dataclass, field
-from jaxprof.recorder.guest import ReplacedName, guarded, hide_own_frames, raised_by_program
+from jaxprof.recorder.guest import ReplacedName, raised_by_program
 from jaxprof.recorder.samples.call_text import compiled_by
 from jaxprof.recorder.samples.loops import Loop, loops_of
 from jaxprof.recorder.samples.passes import LEFT as LOOP_LEFT
@@ -162,18 +162,13 @@ def _spell_callbacks(
     disable, clock, current = _monitoring().DISABLE, time.perf_counter, _thread.get_ident
     most = MOST_EVENTS
 
-    @guarded
     def jumped(code: object, offset: int, destination: int) -> object:
-        try:
-            further = watched[1](code, offset, destination) if watched is not None else disable
-            if destination not in targets or len(moments) >= most:
-                return further
-            if current() == main_thread:
-                moments.append((JUMP, clock()))
-            return None
-        except BaseException as error:
-            hide_own_frames(error)
-            raise
+        further = watched[1](code, offset, destination) if watched is not None else disable
+        if destination not in targets or len(moments) >= most:
+            return further
+        if current() == main_thread:
+            moments.append((JUMP, clock()))
+        return None
 
     def called_at(code: CodeType, *marks: int) -> object:
         if len(calls[code]) >= most:
@@ -184,45 +179,30 @@ def _spell_callbacks(
                 calls[code].append((mark, at))
         return None
 
-    @guarded
     def started(code: CodeType, offset: int) -> object:
-        try:
-            if code in calls:
-                return called_at(code, LEFT, JUMP)  # an exception may have ended the call before
-            return watched[2](code, offset, 0) if watched is not None else disable
-        except BaseException as error:
-            hide_own_frames(error)
-            raise
+        if code in calls:
+            return called_at(code, LEFT, JUMP)  # an exception may have ended the call before
+        return watched[2](code, offset, 0) if watched is not None else disable
 
-    @guarded
     def lined(code: CodeType, line: int) -> object:
-        try:
-            if code in calls:
-                return called_at(code, line)
-            inside = first <= line <= last
-            if len(moments) >= most or (not inside and moments and moments[-1][0] == LEFT):
-                return disable  # lines outside cost nothing, except the one at which the loop is left
-            if current() == main_thread:
-                moments.append((line if inside else LEFT, clock()))
-            return None
-        except BaseException as error:
-            hide_own_frames(error)
-            raise
+        if code in calls:
+            return called_at(code, line)
+        inside = first <= line <= last
+        if len(moments) >= most or (not inside and moments and moments[-1][0] == LEFT):
+            return disable  # lines outside cost nothing, except the one at which the loop is left
+        if current() == main_thread:
+            moments.append((line if inside else LEFT, clock()))
+        return None
 
-    @guarded
     def returned(code: CodeType, offset: int, value: Any) -> object:
-        try:
-            if code in calls:
-                return called_at(code, JUMP, LEFT)  # the function may have called itself
-            further = watched[2](code, offset, value) if watched is not None else disable
-            if len(moments) >= most:
-                return further
-            if current() == main_thread:
-                moments.append((LEFT, clock()))
-            return None
-        except BaseException as error:
-            hide_own_frames(error)
-            raise
+        if code in calls:
+            return called_at(code, JUMP, LEFT)  # the function may have called itself
+        further = watched[2](code, offset, value) if watched is not None else disable
+        if len(moments) >= most:
+            return further
+        if current() == main_thread:
+            moments.append((LEFT, clock()))
+        return None
 
     return {"JUMP": jumped, "LINE": lined, "PY_RETURN": returned, "PY_START": started}
 
@@ -271,14 +251,12 @@ class MonitoredLines:
             self._set(loop.code, spell=True)
             return moments, calls
 
-    @guarded
     def _calling(self, code: CodeType, offset: int, callee: object, _first: object) -> object:
         try:
             if compiled_by(callee) == "user":
                 self.compiled.append((code, offset))
-        except BaseException as error:  # one of ours would be one of the program's
-            if raised_by_program(error) or not isinstance(error, Exception):
-                hide_own_frames(error)
+        except Exception as error:  # it would be one of the program's
+            if raised_by_program(error):
                 raise
         return _monitoring().DISABLE
 
@@ -395,25 +373,20 @@ def _watch_callbacks(watched: WatchedPasses, main_thread: int) -> tuple[_Callbac
     disable, clock, current, moments = _monitoring().DISABLE, time.monotonic, _thread.get_ident, watched.moments
     append, wanted = moments.append, watched.wanted
 
-    @guarded
     def jumped(_code: object, _offset: int, destination: int) -> object:
-        try:
-            if destination in targets:
-                if len(moments) >= watched.limit and watched.is_full():
-                    return disable
-                if current() == main_thread:
-                    at = clock()
-                    if wanted:
-                        read(at)
-                    append(at)
-                return None
-            if destination in around:  # the loop was left, and the one around it goes on
-                left(_code, _offset)
-                return None
-            return disable
-        except BaseException as error:
-            hide_own_frames(error)
-            raise
+        if destination in targets:
+            if len(moments) >= watched.limit and watched.is_full():
+                return disable
+            if current() == main_thread:
+                at = clock()
+                if wanted:
+                    read(at)
+                append(at)
+            return None
+        if destination in around:  # the loop was left, and the one around it goes on
+            left(_code, _offset)
+            return None
+        return disable
 
     def read(at: float) -> None:
         wanted.pop()
@@ -423,16 +396,11 @@ def _watch_callbacks(watched: WatchedPasses, main_thread: int) -> tuple[_Callbac
         if frame is not None:
             watched.read.append((at, [read_counter(frame, counter) for counter in watched.counters]))
 
-    @guarded
     def left(_code: object, _offset: int, _value: Any = None) -> None:
-        try:
-            if current() == main_thread and not watched.short and len(moments) < MOST_MOMENTS:
-                append(LOOP_LEFT)
-                if not wanted:  # the numbers may begin again
-                    wanted.append(None)
-        except BaseException as error:
-            hide_own_frames(error)
-            raise
+        if current() == main_thread and not watched.short and len(moments) < MOST_MOMENTS:
+            append(LOOP_LEFT)
+            if not wanted:  # the numbers may begin again
+                wanted.append(None)
 
     return jumped, left
 
