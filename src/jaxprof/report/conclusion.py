@@ -42,6 +42,7 @@ _STATES: Final = {
     "trace": "tracing",
     "import": "imports",
     "calls": "calls of compiled functions",
+    "ending": "after its last line",
 }
 """Words for states and phases in a sentence. Those that are not listed go by their own names."""
 
@@ -162,6 +163,7 @@ def program_cost(program: ProgramResult) -> tuple[str, str]:
     times = {state: took for state, took in program.spent.items() if state != "not_seen"}
     if not times or not program.wall_seconds:
         return "unknown: where its time went was not recorded", "nothing was sampled"
+    times["ending"] = program.ending_seconds
     words = filter(None, (verdict(program) if program.verdict.kind is not None else "", _basis(program)))
     return largest(_with_outside(program, times), program.wall_seconds, words=str), "; ".join(words)
 

@@ -418,3 +418,20 @@ def test_what_takes_long_outside_the_loop_has_its_line_among_the_largest_costs(b
     cost, _ = program_cost(made.result(*events, wall=10.0 + took))
     assert words in cost
     assert ("the loop (" in cost) is bool(words), cost
+
+
+@pytest.mark.parametrize(
+    ("wall", "notes", "words"),
+    [
+        (15.0, [], "after its last line 5.0 s (33 %)"),
+        (15.0, [{"code": "forked", "message": "it forked"}], "after its last line 5.0 s (33 %)"),
+        (15.0, [{"code": "not_unwound", "message": "a signal ended it"}], "the rest 5.0 s (33 %)"),
+        (10.02, [], "of 10.0 s"),
+        (None, [], "of 10.0 s"),  # it runs
+    ],
+)
+def test_the_time_after_the_last_line_is_a_cost_where_the_recording_saw_that_line(wall, notes, words):
+    notes = [e.Note(**note) for note in notes]
+    cost, _ = program_cost(made.result(*loop(made.line(89, 0.3, "host_busy", "log")), wall=wall, notes=notes))
+    assert words in cost
+    assert ("last line" in cost) is ("last line" in words)

@@ -42,6 +42,8 @@ CALLS: Final = "calls"
 """Name of the time inside compiled functions that is not known to be a device's work; see `ProgramResult.spent`."""
 NOT_SEEN: Final = "not_seen"
 """Last share of a time line: time before the recording began, after it ended, and where nothing was recorded."""
+_BROKEN_OFF = frozenset({"not_unwound", "not_recorded"})
+"""Codes of notes about a recording that ended before its program did."""
 EXACT_STATES: Final = frozenset(STAGES)
 """States whose begin and end JAX reports; all others are estimated from stack samples."""
 
@@ -304,6 +306,15 @@ class ProgramResult:
         """Shares of the main thread's time, which add up to `wall_seconds`; the last share is the time not seen."""
         shares = [Share(state, took, state in EXACT_STATES) for state, took in self._states.items()]
         return (*shares, Share(NOT_SEEN, max(0.0, self.wall_seconds - sum(self._states.values())), False))
+
+    @property
+    def ending_seconds(self) -> float:
+        """Seconds from the end of the recording, in the first exit handler, to that of the process: the other handlers,
+        of which JAX's waits for all that was dispatched. 0 if the program runs, or its recording broke off."""
+        ended, windows = self._program.ended, self.sample_windows
+        if ended is None or not windows or {note.code for note in ended.notes} & _BROKEN_OFF:
+            return 0.0
+        return max(0.0, self.began_seconds + self.announced_seconds - windows[-1].monotonic_seconds)
 
     @cached_property
     def spent(self) -> Mapping[str, float]:
