@@ -14,12 +14,12 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, MethodType, TracebackType
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from jaxprof.recorder.places import OWN, file_kind
 
-_FRAMES_LOOKED_AT: Final = 200
-_FAULT_SIGNALS: Final = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP", "SIGSYS")
+_FRAMES_LOOKED_AT = 200
+_FAULT_SIGNALS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP", "SIGSYS")
 """Signals that a thread gets for what it does itself."""
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -132,10 +132,10 @@ class CollectorElsewhere:
         return get_threshold
 
 
-_NEVER: Final = (1 << 31) - 2
+_NEVER = (1 << 31) - 2
 """A threshold that no program reaches, and none sets."""
-_thresholds: Final = gc.get_threshold
-_collect_never: Final = functools.partial(gc.set_threshold, _NEVER, _NEVER, _NEVER)
+_thresholds = gc.get_threshold
+_collect_never = functools.partial(gc.set_threshold, _NEVER, _NEVER, _NEVER)
 
 
 class ReplacedName:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jaxprof.grouping import totals
 from jaxprof.light_dataclass import frozen
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from jaxprof.finding import Finding
     from jaxprof.session import Session
 
-_LARGEST: Final = 3
-_LEAST_SHARE: Final = 0.005
+_LARGEST = 3
+_LEAST_SHARE = 0.005
 """Parts with a smaller share are not named, because they would show as 0 %."""
-LABEL_WIDTH: Final = 13
+LABEL_WIDTH = 13
 """Columns of the label before each line of a conclusion."""
-_NO_COST: Final = "unknown: nothing was measured"
-_STATES: Final = {
+_NO_COST = "unknown: nothing was measured"
+_STATES = {
     "compile": "compiling",
     "lower": "lowering",
     "trace": "tracing",

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from statistics import median
-from typing import Final
 
 from jaxprof.events import STAGES, Compiled, SignatureLeaf, SourceLocation
 from jaxprof.grouping import grouped, totals
@@ -23,12 +22,12 @@ _MOST_LISTED = 4
 """Largest number of types or values that are listed; of more, the range is given, or the first ones and their
 number."""
 
-COSTLY_COUNT: Final = 3
+COSTLY_COUNT = 3
 """Number of recompilations for one reason from which they are reported: a last short batch and an evaluation make
 two."""
-COSTLY_SECONDS: Final = 1.0
+COSTLY_SECONDS = 1.0
 """Seconds from which a single recompilation is reported: it is paid at each start, and gains nothing."""
-WORTH_EXACT: Final = 0.01
+WORTH_EXACT = 0.01
 """Share of the program's own time (without imports) that any fix must save; sufficient if JAX reported the seconds."""
 
 
@@ -167,8 +166,8 @@ def _listed(texts: Sequence[str], kind: str) -> str:
     return f"{', '.join(texts[: _MOST_LISTED - 1])}, … ({len(texts)} {kind})"
 
 
-_CHANGE: Final = re.compile(r"(shape|dtype|weak type|sharding|static argument)(?: of)? (.+?): (.+)")
-_SETTING: Final = re.compile(r"((?:config|jit option) \S+|(?:donated|static) arguments): ")
+_CHANGE = re.compile(r"(shape|dtype|weak type|sharding|static argument)(?: of)? (.+?): (.+)")
+_SETTING = re.compile(r"((?:config|jit option) \S+|(?:donated|static) arguments): ")
 
 
 def briefest(reason: str) -> str:

@@ -11,7 +11,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
 
 from jaxprof.analysis.programs.functions import row_seconds
 from jaxprof.analysis.programs.steps import StepFigures
@@ -28,9 +27,9 @@ from jaxprof.grouping import grouped, totals
 from jaxprof.hot_loop import hot_loop
 from jaxprof.light_dataclass import field, frozen
 
-WORKS: Final = frozenset({"compiled", "inline", "fed", "callback", "dispatch", "transfer", "sync", *STAGES})
+WORKS = frozenset({"compiled", "inline", "fed", "callback", "dispatch", "transfer", "sync", *STAGES})
 """Kinds of work that JAX does."""
-_KINDS: Final = {"device_busy": "compiled", "host_busy": "host", "waiting": "host"}
+_KINDS = {"device_busy": "compiled", "host_busy": "host", "waiting": "host"}
 """Kind of work by state, for sessions recorded before lines had a kind."""
 LoopKey = tuple[str, str, int]
 """File, function and first line of a loop."""
@@ -122,52 +121,52 @@ def _may_be_delayed(line: SampledLine | Spot) -> bool:
 
 
 DEVICE, DISPATCH, DATA, HOST, COPY, COMPILE = "device", "dispatch", "data", "host", "copy", "compile"
-PARTS: Final = (DEVICE, DISPATCH, DATA, HOST, COPY, COMPILE)
+PARTS = (DEVICE, DISPATCH, DATA, HOST, COPY, COMPILE)
 """Parts of a loop's time. The kind of a verdict is one of these words and `-bound`."""
-UNKNOWN: Final = "unknown"
-LAUNCH_SECONDS: Final = (1e-6, 25e-6)
+UNKNOWN = "unknown"
+LAUNCH_SECONDS = (1e-6, 25e-6)
 """Least and most seconds that the calling thread needs to launch a compiled function of few arguments without the
 interpreter's lock. A thread that runs for longer computes the function itself, as on a CPU."""
-LAUNCH_SHARE: Final = 0.5
+LAUNCH_SHARE = 0.5
 """Least time of a launch over the time that the same call spends with the interpreter's lock to look at its arguments.
 An empty call has a ratio of 0.5 to 1.4."""
-LAUNCH_LEAF_SECONDS: Final = 5e-6
+LAUNCH_LEAF_SECONDS = 5e-6
 """Most seconds that each argument adds to a launch; this allows for as many results (2 µs for both together), or for
 the copy of a number or of a small NumPy array (5 µs)."""
-EMPTY_CALL_SHARES: Final = (0.75, 1.3)
+EMPTY_CALL_SHARES = (0.75, 1.3)
 """Least and most time of a call's own work over that of an empty call, measured in another process."""
-UNCOUNTED: Final = 1.25
+UNCOUNTED = 1.25
 """By how much more iterations there may be than those that were timed make up, where nothing counts them: brief ones
 take up to half as long again while their lines are timed."""
-CALLBACK_CALL: Final = 50
+CALLBACK_CALL = 50
 """Most time of Python around the call of a function that calls Python, over that of an empty call: measured were 17 to
 19 for one with `jax.debug.print`, and 30 to 34 for one with an ordered callback, where neither was called back."""
-MOST_ARGUMENTS: Final = 256
+MOST_ARGUMENTS = 256
 """Most arrays, and most Python numbers, with which an empty call is timed."""
-NEEDS_EMPTY_CALL_SHARE: Final = 0.2
+NEEDS_EMPTY_CALL_SHARE = 0.2
 """Share of a loop that a launch may or may not account for, from which an empty call is timed."""
-WAKE_SECONDS: Final = 10e-6
+WAKE_SECONDS = 10e-6
 """Most seconds that a fetch of a result takes on the calling thread itself, besides the device's time: the call, going
 to sleep and waking up (5 to 8 µs measured on a CPU)."""
-MANY_OF_JAX: Final = 8
+MANY_OF_JAX = 8
 """Number of compilations of one of JAX's own functions for other shapes from which they are more than a set-up."""
-_SEEN_AT_ALL: Final = 4
-_PURE: Final = 0.95
-PREEMPTED: Final = "preempted"
-_MOST_DELAYED: Final = 0.9
+_SEEN_AT_ALL = 4
+_PURE = 0.95
+PREEMPTED = "preempted"
+_MOST_DELAYED = 0.9
 """Most of a running thread's time that is taken for waits; clocks and samples disagree by some of it."""
-_BLOCKED: Final = frozenset({"device_busy", "waiting"})
+_BLOCKED = frozenset({"device_busy", "waiting"})
 """States of a thread that does not run, unless it computes a compiled function itself."""
-IDLE: Final = "idle"
-OUTSIDE: Final = frozenset({"import", IDLE, PREEMPTED})
+IDLE = "idle"
+OUTSIDE = frozenset({"import", IDLE, PREEMPTED})
 """Kinds of work that belong to no loop: imports, waits for input from outside (a server asleep in its event loop), and
 waits for a processor that others had."""
 AROUND, BEYOND = "around", "beyond"
 """Kinds of Python at the call of a compiled function that itself calls Python. `around`: the call's own, or what the
 function calls. `beyond`: what the call's own cannot be; the function calls it, or it makes the arguments."""
-_ASLEEP: Final = re.compile(r"(^|\.)(sleep|select|poll|pause|sigwait|accept|recv|wait|join)\(\)$")
+_ASLEEP = re.compile(r"(^|\.)(sleep|select|poll|pause|sigwait|accept|recv|wait|join)\(\)$")
 """Calls in which a thread sleeps until it has something to do."""
-_PARTS: Final = {
+_PARTS = {
     "compiled": DEVICE,
     "inline": DEVICE,
     "sync": DEVICE,

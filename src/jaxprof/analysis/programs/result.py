@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from jaxprof.analysis.programs.functions import Definition, FunctionCompiles, by_function
 from jaxprof.analysis.programs.steps import PassSeries, StepFigures, loops, loops_around, pass_series
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from jaxprof.session import RecordedProgram, Run
 
 _Number = TypeVar("_Number", int, float)
-CALLS: Final = "calls"
+CALLS = "calls"
 """Name of the time inside compiled functions that is not known to be a device's work; see `ProgramResult.spent`."""
-NOT_SEEN: Final = "not_seen"
+NOT_SEEN = "not_seen"
 """Last share of a time line: time before the recording began, after it ended, and where nothing was recorded."""
 _BROKEN_OFF = frozenset({"not_unwound", "not_recorded"})
 """Codes of notes about a recording that ended before its program did."""
-EXACT_STATES: Final = frozenset(STAGES)
+EXACT_STATES = frozenset(STAGES)
 """States whose begin and end JAX reports; all others are estimated from stack samples."""
 
 
@@ -101,10 +101,10 @@ class ArrayFigures:
 SIGNAL, UNKNOWN, SUSPENDED = "signal", "unknown", "suspended"
 """Causes of a pause. `signal`: SIGSTOP, ctrl+z or the like. `unknown`: the whole process was paused by a signal that
 also paused its recorder, or with its container. `suspended`: the machine slept."""
-_CAUSES: Final = {"state": SIGNAL, "standstill": UNKNOWN, "clock": SUSPENDED}
-LEAST_SECONDS: Final = 0.2
+_CAUSES = {"state": SIGNAL, "standstill": UNKNOWN, "clock": SUSPENDED}
+LEAST_SECONDS = 0.2
 """Shortest pause reported in seconds: twice the interval between two looks at a process."""
-_UNSURE_SECONDS: Final = 0.1
+_UNSURE_SECONDS = 0.1
 """Uncertainty of the begin and end of a pause."""
 
 
@@ -184,7 +184,7 @@ def _sum_of_known(values: Iterable[_Number | None]) -> _Number | None:
     return sum(known) if known else None
 
 
-TINY_OPERATIONS: Final = 10
+TINY_OPERATIONS = 10
 """Largest number of operations in a tiny program, whose compilation (some 10 ms or more) never breaks even."""
 
 

@@ -10,7 +10,6 @@ import itertools
 import operator
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 from jaxprof.events import NOWHERE, ClosureChange, SourceLocation
 from jaxprof.light_dataclass import field, frozen
@@ -18,7 +17,7 @@ from jaxprof.recorder.compiles.call_source import Made
 from jaxprof.recorder.compiles.signature import Leaf, Signature
 from jaxprof.recorder.places import short
 
-TELLING: Final = (
+TELLING = (
     "closure",
     "new_function",
     "static_argument",
@@ -31,13 +30,13 @@ TELLING: Final = (
 )
 """Codes, most informative first: a compilation with several differences gets the first of them."""
 
-_OTHER_STRUCTURE: Final = "the containers of the arguments, or static parts in them, changed"
+_OTHER_STRUCTURE = "the containers of the arguments, or static parts in them, changed"
 """Text for a changed structure if there is nothing more specific to report."""
-_AGAIN: Final = "the same function and signature again: "
+_AGAIN = "the same function and signature again: "
 _DIFFERENCES_NAMED = 4
 """Number of differences in a text: if a whole tree of parameters was cast, a hundred say no more than the first few."""
-_SPEC: Final = re.compile(r"P\((.*)\)( over .*)$")
-_KEY: Final = re.compile(r"^[^.\[]+|\.[^.\[]+|\[(?:'[^']*'|\"[^\"]*\"|[^\]]*)\]")
+_SPEC = re.compile(r"P\((.*)\)( over .*)$")
+_KEY = re.compile(r"^[^.\[]+|\.[^.\[]+|\[(?:'[^']*'|\"[^\"]*\"|[^\]]*)\]")
 """Matches one key of a leaf's path: `params`, `['head']`, `.weight`, `[0]`."""
 _WHOLE_AT_MOST = 48
 """Length up to which a static value is shown whole; of a longer one only the part that differs."""

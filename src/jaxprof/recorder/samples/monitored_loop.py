@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 from types import CodeType, FrameType
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.light_dataclass import dataclass, field
 from jaxprof.recorder.guest import ReplacedName, raised_by_program
@@ -31,28 +31,28 @@ from jaxprof.recorder.samples.loops import Loop, loops_of
 from jaxprof.recorder.samples.passes import LEFT as LOOP_LEFT
 from jaxprof.recorder.samples.passes import LoopCounter, Values, read_counter
 
-_TOOLS: Final = (4, 3)
+_TOOLS = (4, 3)
 """Tool numbers that Python leaves free; the named ones belong to debuggers, coverage tools and profilers."""
-_SITES_AT_MOST: Final = 100
-MOST_MOMENTS: Final = 20_000
+_SITES_AT_MOST = 100
+MOST_MOMENTS = 20_000
 """Limit for the moments that wait for the sampler's thread. A loop that reaches it has iterations too short to record
 each, or is in a process that the program forked, where that thread does not run."""
-SHORTEST_SECONDS: Final = 50e-6
+SHORTEST_SECONDS = 50e-6
 """Mean length of iterations whose ends are recorded, at about 0.3 µs each. Measured by bench/passes.py."""
-_FEWEST: Final = 200
+_FEWEST = 200
 """Number of iterations since the last look from which their mean decides: so few cost next to nothing."""
 
 _Callback = Callable[[object, int, int], object]
 
 
-MOST_EVENTS: Final = 500
+MOST_EVENTS = 500
 """Limit for the line events in one spell, at about 0.3 µs each."""
-EVENT_SECONDS_AT_MOST: Final = 2e-6
+EVENT_SECONDS_AT_MOST = 2e-6
 """Upper limit for the cost of recording the beginning of a line. Below it, the estimate is the shortest time of any
 line, such as the head of a `for`, which takes next to nothing itself."""
-JUMP: Final = -1
+JUMP = -1
 """Replaces a line number: the loop begins another iteration."""
-LEFT: Final = -2
+LEFT = -2
 """Replaces a line number: the loop has been left, and the time until its next iteration is not part of it."""
 
 Moments = list[tuple[int, float]]

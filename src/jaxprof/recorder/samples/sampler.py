@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
 from jaxprof.events import (
     ArraysCounted,
@@ -40,47 +40,47 @@ from jaxprof.recorder.samples.standstill import STOOD_STILL, StandstillTest
 from jaxprof.recorder.samples.states import COMPILED, Seen
 from jaxprof.recorder.samples.steps import StepCounter
 
-CLOSE_INTERVAL: Final = 0.005
-CLOSE_SECONDS: Final = 4.0
+CLOSE_INTERVAL = 0.005
+CLOSE_SECONDS = 4.0
 """A program is sampled closely for this long, not counting the stages of compilations, so that the findings do not
 depend on how long it runs. The limit bounds the cost."""
-SHORTEST_INTERVAL: Final = 0.010
-LONGEST_CLOSE_INTERVAL: Final = 0.040
+SHORTEST_INTERVAL = 0.010
+LONGEST_CLOSE_INTERVAL = 0.040
 """Longest interval while a program is sampled closely."""
-LONGEST_INTERVAL: Final = 0.100
-STAGE_INTERVAL: Final = 0.025
+LONGEST_INTERVAL = 0.100
+STAGE_INTERVAL = 0.025
 """Least interval while something is compiled: the ledger has the exact time of stages, and samples only the lines that
 it came from."""
-OWN_SHARE: Final = 0.0035
+OWN_SHARE = 0.0035
 """Share of the time for which the sampler may be awake; the interval follows from how long it is awake for a sample. On
 a machine with more to run than processors, that is longer than it runs: the program may wait for the lock meanwhile."""
-CLOSE_SHARE: Final = 0.010
+CLOSE_SHARE = 0.010
 """The same share while the sampler samples closely."""
-FIRST_SHARE: Final = 0.030
+FIRST_SHARE = 0.030
 """The same share for the first `FIRST_SAMPLES` of what is not compiled: short programs need their samples."""
-FIRST_SAMPLES: Final = 100
-_SAMPLES_FOR_PACE: Final = 10
-_STACKS_OF_A_LINE: Final = 16
+FIRST_SAMPLES = 100
+_SAMPLES_FOR_PACE = 10
+_STACKS_OF_A_LINE = 16
 """Number of compilations from one line whose stacks are read."""
-_CALLS_WAITING: Final = 1000
+_CALLS_WAITING = 1000
 """Limit for the calls that compiled since the last sample, if no sampler takes them, as after it failed."""
-WINDOW_SECONDS: Final = 1.0
-GROWTH: Final = 1 / 150
+WINDOW_SECONDS = 1.0
+GROWTH = 1 / 150
 """A sample window lasts at least this share of the program's age, so that a day has 1 000 windows and a year 2 000."""
-TICK_SECONDS: Final = 0.25
-CLOSE_TICK_SECONDS: Final = 0.1
-STAGE_IS_LONG_SECONDS: Final = 0.5
-_GOLDEN: Final = 0.6180339887498949
+TICK_SECONDS = 0.25
+CLOSE_TICK_SECONDS = 0.1
+STAGE_IS_LONG_SECONDS = 0.5
+_GOLDEN = 0.6180339887498949
 
-COUNTED_EVERY_SECONDS: Final = 1.0
-COUNTED_AT_FIRST_SECONDS: Final = 0.1
+COUNTED_EVERY_SECONDS = 1.0
+COUNTED_AT_FIRST_SECONDS = 0.1
 """Interval between the first counts, so that a program of a second or two has some."""
-FIRST_COUNTS: Final = 40
-COUNTING_SHARE: Final = 0.004
+FIRST_COUNTS = 40
+COUNTING_SHARE = 0.004
 """Share of the wall time that counting may take: after a count that took longer, the next interval is longer."""
 
 
-_DEBUG_SETTINGS: Final = (
+_DEBUG_SETTINGS = (
     "jax_debug_nans",
     "jax_debug_infs",
     "jax_disable_jit",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jaxprof.analysis.programs.functions import (
     COSTLY_COUNT,
@@ -34,23 +34,23 @@ if TYPE_CHECKING:
     from jaxprof.analysis.programs.findings.claims import Claims
     from jaxprof.events import Compiled, SourceLocation
 
-AGAIN_CLEARED: Final = 2
+AGAIN_CLEARED = 2
 """Number of programs compiled again after the caches were cleared from which they are reported."""
-_MOST_VARYING: Final = 4
-WEAK_TYPE_SECONDS: Final = 0.25
+_MOST_VARYING = 4
+WEAK_TYPE_SECONDS = 0.25
 """Seconds from which a single compilation for a weak type is reported: a cast saves it every time."""
-_ANOTHER: Final = " → another "
+_ANOTHER = " → another "
 """Part of a reason: an object that prints like the previous one, but is not equal to it."""
-_OTHER_VALUE: Final = (
+_OTHER_VALUE = (
     "Where it is only computed with, take it out of static_argnums and pass it as an array; where it steers control "
     "flow, use lax.cond, lax.switch or fori_loop; where it sets a shape, keep to a few values."
 )
-_OTHER_OBJECT: Final = (
+_OTHER_OBJECT = (
     "JAX compares static arguments with == and hash, which treat every new object as a different one: make the "
     "object once, give its class __eq__ and __hash__ over what the program depends on (a frozen dataclass has "
     "them), or make it a pytree and pass it as an argument."
 )
-_NAMED_WIDTH: Final = 100
+_NAMED_WIDTH = 100
 """Largest number of columns for the arguments that vary: a function of many arrays has many of them."""
 
 
@@ -164,7 +164,7 @@ def weak_type_flips(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
             yield _compiled_again(claims, "weak_type_flips", function, reason, text, reason.called_from)
 
 
-_OTHER: Final = {
+_OTHER = {
     "dtype": (
         "dtypes of its arguments",
         "Cast once where the data comes in (x.astype(...)): NumPy gives float64 and int64 where JAX has 32 bits.",
@@ -273,36 +273,36 @@ def _times_text(count: int) -> str:
     return "once" if count == 1 else f"{integer(count)} times"
 
 
-MANY: Final = 20
+MANY = 20
 """Number of tiny programs from which they are reported; fewer are the set-up of any script."""
-TINY_SHARE: Final = 0.05
+TINY_SHARE = 0.05
 """Share of the program's own time that compiling the tiny programs as one would save."""
-TINY_SECONDS: Final = 0.2
+TINY_SECONDS = 0.2
 """Seconds that tiny programs must cost together: enough for a person to notice."""
-DOMINATES: Final = 0.5
+DOMINATES = 0.5
 """Share of the wall time from which the program mostly compiles."""
-DOMINATES_SECONDS: Final = 1.0
+DOMINATES_SECONDS = 1.0
 """Seconds that compiling must take at least: a script of half a second compiles for half of it, whatever it does."""
-TRACING: Final = 0.15
+TRACING = 0.15
 """Share of the program's own time from which tracing is slow."""
-LARGE_SHARE: Final = 0.1
+LARGE_SHARE = 0.1
 """Share of the program's own time from which compiling one large program is reported."""
-TRACING_SECONDS: Final = 1.0
-CACHE_SECONDS: Final = 2.0
+TRACING_SECONDS = 1.0
+CACHE_SECONDS = 2.0
 """Backend seconds, repeated at every start, from which switching on the persistent cache is recommended."""
-CACHE_KEEPS_SECONDS: Final = 1.0
+CACHE_KEEPS_SECONDS = 1.0
 """Compile time above which JAX caches a program (jax_persistent_cache_min_compile_time_secs, its default)."""
-CONSTANT_BYTES: Final = 1 << 20
+CONSTANT_BYTES = 1 << 20
 """Bytes of constants in one program; smaller ones fold in milliseconds and hardly enlarge the executable."""
-UNROLLED_OPERATIONS: Final = 5_000
+UNROLLED_OPERATIONS = 5_000
 """Number of operations above which a program is probably a Python loop that tracing unrolled."""
-LARGE_OPERATIONS: Final = 1_000
+LARGE_OPERATIONS = 1_000
 """Number of operations of a large program if compiling it is most of the work: XLA needs 1 or 2 ms for each
 operation."""
-MOST_SHARE: Final = 0.25
-LARGE_SECONDS: Final = 1.0
-_LINES_NAMED: Final = 3
-_LIBRARY_TRACED: Final = (
+MOST_SHARE = 0.25
+LARGE_SECONDS = 1.0
+_LINES_NAMED = 3
+_LIBRARY_TRACED = (
     "Tracing was mostly in the Python of {}, which is not yours to change: call it from fewer places and with options "
     "that trace less (fewer stages or layers), otherwise keep {}."
 )
@@ -438,14 +438,14 @@ def cache_off(result: ProgramResult) -> Iterator[Finding]:
     )
 
 
-_SETTINGS: Final = {
+_SETTINGS = {
     "jax_debug_nans": "each call waits for its results and looks for NaN in them",
     "jax_debug_infs": "each call waits for its results and looks for infinities in them",
     "jax_disable_jit": "functions under jax.jit run one operation at a time",
     "jax_disable_most_optimizations": "XLA leaves out most of its optimisations",
     "jax_check_tracer_leaks": "each trace is searched for leaked tracers, and none is kept",
 }
-_MOSTLY: Final = 0.5
+_MOSTLY = 0.5
 """Share of the program's own time under a setting from which the whole program counts as running with it."""
 
 
