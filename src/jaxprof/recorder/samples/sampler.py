@@ -363,10 +363,13 @@ class StackSampler:
         thread."""
         if self._window.samples >= _SAMPLES_FOR_PACE:
             ran = own - self._own_began
-            closely = FIRST_SHARE if self._first_left > 0 else CLOSE_SHARE
-            self._interval = interval(
-                self._window.samples, self._awake, ran, closely if self._close_left > 0 else OWN_SHARE
-            )
+            self._interval = interval(self._window.samples, self._awake, ran, self._share())
+
+    def _share(self) -> float:
+        """Return the share of the time for which the sampler may be awake now."""
+        if self._close_left <= 0:
+            return OWN_SHARE
+        return FIRST_SHARE if self._first_left > 0 else CLOSE_SHARE
 
     def _tick(self, now: float) -> None:
         self._steps.look()

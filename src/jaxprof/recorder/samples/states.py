@@ -33,9 +33,8 @@ part of the loop's time. `call`: the Python code around the call of a compiled f
 the flattening of arguments. `read`: `np.asarray`, which waits for a JAX array without a Python frame that shows it; a
 blocked `read` is such a wait. `inline`: the thread runs inside the call of a compiled function, without the
 interpreter's lock: it launches the function, or computes it itself. `unseen`: the interpreter's lock was held, at a
-line that the sample did not see. `contended`: the thread waited for the lock, or,
-by its clock, for something else that no sample saw. `preempted`: it waited for a processor,
-in a call in which it may have waited for the device before."""
+line that the sample did not see. `contended`: the thread waited for the lock, or, by its clock, for something else that
+no sample saw. `preempted`: it waited for a processor, in a call in which it may have waited for the device before."""
 STATES = {
     # kind: (state while it runs, state while it is blocked)
     HOST: ("host_busy", "waiting"),
