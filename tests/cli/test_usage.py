@@ -91,3 +91,12 @@ def test_a_completion_ends_well(call, monkeypatch):
 def test_what_is_offered_belongs_to_what_was_typed(kept):
     words = {line: offered(*shlex.split(line.replace("KEPT", str(kept)))) for line in cases("completion.txt")}
     held_cases("completion.txt", {line: "".join(f"  {word}\n" for word in found) for line, found in words.items()})
+
+
+@pytest.mark.parametrize("words", [("explain",), ("open", "--format", "text"), ("export", "--format", "perfetto")])
+def test_a_program_that_was_not_recorded_is_taken_for_no_damaged_profile(words, call, tmp_path):
+    program = tmp_path / "train.py"
+    program.write_text('"""Trains."""\nimport jax\n')
+    said = call(*words, str(program))
+    assert said.code == 2
+    assert f"jaxprof script {program}" in said.err

@@ -220,6 +220,8 @@ def recorded(word: str, views: tuple[str, ...] = ()) -> Iterator[Recorded]:
     from jaxprof.session.log.reader import one_session_needed
 
     kind, place = named(word)
+    if place.suffix == ".py" and place.is_file():
+        raise FileRefusedError(f"{word} is a program that has not been recorded", f"jaxprof script {word} records it.")
     if kind is Kind.PROFILE:
         from jaxprof.reaper import TemporaryFolder
         from jaxprof.runner.profiles import session_name

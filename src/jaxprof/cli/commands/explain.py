@@ -64,9 +64,6 @@ def _explain(file: str, most: int) -> Explanation:
 
     if kind is Kind.HLO:
         raise UsageError(f"{file} is HLO, which has no times", f"Its findings: {shell_line('hlo', file, '--findings')}")
-    if path.suffix == ".py" and path.is_file():
-        what = f"{file} is a program that has not been recorded"
-        raise UsageError(what, f"jaxprof script {file}, then jaxprof explain.")
     with recorded(file, ("kernels", "steps", "trust")) as found:
         return explanation(found.session, found.name, most=most)
 
