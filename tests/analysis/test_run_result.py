@@ -182,8 +182,7 @@ SWEEPS = {
 
 def test_what_a_sweep_comes_to():
     crossovers = {case: sweep(*sides)[0].crossovers() for case, sides in SWEEPS.items()}
-    told = {case: figures_text(*found, *(each.sentence("n") for each in found)) for case, found in crossovers.items()}
-    held_cases("sweeps.txt", told)
+    held_cases("sweeps.txt", {case: figures_text(*found) for case, found in crossovers.items()})
     assert sweep({10: STEADY}, {}) == [], "one size is no sweep"
 
 

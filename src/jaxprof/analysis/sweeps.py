@@ -3,62 +3,34 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from itertools import pairwise
 
 from jaxprof.analysis.run_result import RunResult, result
 from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
 from jaxprof.session import Session
-from jaxprof.stats.comparison import Verdict
 from jaxprof.units import integer
 
 
 @frozen
 class SweepLine:
-    """One variant on one device over ascending sizes; only the points that have a figure."""
+    """One variant on one device."""
 
     variant: str
     device: str
-    sizes: tuple[float, ...]
-    results: tuple[RunResult, ...]
+    points: Mapping[float, RunResult]
+    """Runs that have a time, by size in ascending order."""
 
     @property
     def label(self) -> str:
         """Label of the line, such as `jit cpu:0`."""
         return f"{self.variant} {self.device}"
 
-
-@frozen
-class Crossover:
-    """Where a variant overtakes the baseline or falls behind it: between two sizes at which the order is certain."""
-
-    label: str
-    size: float | None
-    """Size interpolated between `low` and `high` on a log-log scale, an estimate; None if the order never changes."""
-    low: float | None
-    high: float | None
-    verdict: Verdict = "faster"
-    """Verdict at the largest size at which one is certain."""
-    certain: int = 1
-    """Number of sizes at which the verdict is certain."""
-    measured: int = 1
-    """Number of sizes measured."""
-
-    def sentence(self, parameter: str) -> str:
-        """Return text such as `jit cpu:0 is faster from n ≈ 12 000 (between 10 000 and 31 623)`."""
-        if self.verdict == "same":
-            return f"{self.label} is as fast as the baseline at the sizes measured"
-        if self.verdict == "inconclusive":
-            return f"{self.label} and the baseline cannot be told apart at the sizes measured"
-        if self.size is None or self.low is None or self.high is None:
-            if self.certain < self.measured:
-                return (
-                    f"{self.label} is {self.verdict} at {self.certain} of {self.measured} sizes, unclear at the others"
-                )
-            return f"{self.label} is {self.verdict} at every size measured"
-        rounded = round(self.size, 1 - math.floor(math.log10(self.size)))
-        between = f"(between {integer(self.low)} and {integer(self.high)})"
-        return f"{self.label} is {self.verdict} from {parameter} ≈ {integer(rounded)} {between}"
+    @property
+    def medians(self) -> dict[float, float]:
+        """Median seconds of a call by size."""
+        return {size: run.summary.median for size, run in self.points.items() if run.summary is not None}
 
 
 @frozen
@@ -71,27 +43,25 @@ class SweepGroup:
     lines: tuple[SweepLine, ...]
     """All lines, including the baseline."""
 
-    def crossovers(self) -> list[Crossover]:
-        """Return, for every other line, the size at which it overtakes the baseline or falls behind it."""
+    @property
+    def sizes(self) -> list[float]:
+        """Sizes of all lines, in ascending order."""
+        return sorted({size for line in self.lines for size in line.points})
+
+    def crossovers(self) -> list[str]:
+        """Return, for every other line, where it overtakes the baseline or falls behind it, such as
+        `jit cpu:0 is faster from n ≈ 12 000 (between 10 000 and 31 623)`."""
         if self.baseline is None:
             return []
-        return [
-            crossover
-            for line in self.lines
-            if line is not self.baseline
-            if (crossover := _crossover(self.baseline, line))
-        ]
+        others = (line for line in self.lines if line is not self.baseline)
+        return [text for line in others if (text := _crossover(self.baseline, line, self.parameter))]
 
 
 def sweep_groups(session: Session) -> list[SweepGroup]:
     """Return the sweeps of a session: workloads in which exactly one numeric parameter takes several values."""
     by_workload = grouped((run.plan.workload, result(session, run.id)) for run in session.runs.values())
-    groups = []
-    for workload, members in by_workload.items():
-        parameter = _swept(members)
-        if parameter:
-            groups.append(_group(workload, parameter, members))
-    return groups
+    swept = ((workload, _swept(members), members) for workload, members in by_workload.items())
+    return [_group(workload, parameter, members) for workload, parameter, members in swept if parameter]
 
 
 def _swept(members: list[RunResult]) -> str:
@@ -113,32 +83,34 @@ def _group(workload: str, parameter: str, members: list[RunResult]) -> SweepGrou
             baseline_key = key
         if member.summary is not None:
             points.setdefault(key, {})[float(member.run.plan.parameters[parameter])] = member
-    lines: dict[tuple[str, str], SweepLine] = {}
-    for key, at in points.items():
-        sizes = tuple(sorted(at))
-        lines[key] = SweepLine(key[0], key[1], sizes, tuple(at[size] for size in sizes))
+    lines = {key: SweepLine(*key, dict(sorted(at.items()))) for key, at in points.items()}
     baseline = lines.get(baseline_key) if baseline_key is not None else None
     return SweepGroup(workload, parameter, baseline, tuple(lines.values()))
 
 
-def _crossover(baseline: SweepLine, line: SweepLine) -> Crossover | None:
-    """Return the verdict from sizes whose intervals allow one, without a crossing if the two cannot be separated."""
-    certain: list[tuple[float, float]] = []
-    verdicts: list[str] = []
-    for size, point in zip(line.sizes, line.results, strict=True):
-        if point.versus is None or size not in baseline.sizes:
-            continue
-        faster = point.versus.speedup
-        verdicts.append(faster.verdict)
-        if faster.verdict in ("faster", "slower") and faster.ratio is not None:
-            certain.append((size, faster.ratio))
+def _crossover(baseline: SweepLine, line: SweepLine, parameter: str) -> str:
+    """Return where a line crosses the baseline, from the sizes whose verdict is certain; empty if there is no verdict
+    at all. The size of a crossing is interpolated on a log-log scale between two certain sizes."""
+    found = {size: run.versus.speedup for size, run in line.points.items() if run.versus and size in baseline.points}
+    certain = [
+        (size, times.ratio)
+        for size, times in found.items()
+        if times.verdict in ("faster", "slower") and times.ratio is not None
+    ]
+    if not found:
+        return ""
+    if not certain and {times.verdict for times in found.values()} == {"same"}:
+        return f"{line.label} is as fast as the baseline at the sizes measured"
     if not certain:
-        tie: Verdict = "same" if set(verdicts) == {"same"} else "inconclusive"
-        return Crossover(line.label, None, None, None, tie) if verdicts else None
-    verdict: Verdict = "faster" if certain[-1][1] > 1 else "slower"
+        return f"{line.label} and the baseline cannot be told apart at the sizes measured"
+    verdict = "faster" if certain[-1][1] > 1 else "slower"
     for (low, before), (high, after) in reversed(list(pairwise(certain))):
         if (before > 1) != (after > 1) and low > 0:
             share = math.log(before) / (math.log(before) - math.log(after))
             size = math.exp(math.log(low) + share * (math.log(high) - math.log(low)))
-            return Crossover(line.label, size, low, high, verdict)
-    return Crossover(line.label, None, None, None, verdict, len(certain), len(line.sizes))
+            rounded = round(size, 1 - math.floor(math.log10(size)))
+            between = f"(between {integer(low)} and {integer(high)})"
+            return f"{line.label} is {verdict} from {parameter} ≈ {integer(rounded)} {between}"
+    if len(certain) < len(line.points):
+        return f"{line.label} is {verdict} at {len(certain)} of {len(line.points)} sizes, unclear at the others"
+    return f"{line.label} is {verdict} at every size measured"

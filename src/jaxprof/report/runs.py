@@ -362,7 +362,7 @@ def sweep_report(sweep: SweepGroup) -> Iterator[Piece]:
     yield from (Headline(f"{sweep.workload}  ·  {sweep.parameter} swept"), sweep_table(sweep))
     if crossovers := sweep.crossovers():
         yield ""
-    yield from (Prose(crossover.sentence(sweep.parameter), hang=2) for crossover in crossovers)
+    yield from (Prose(crossover, hang=2) for crossover in crossovers)
 
 
 def _labelled_by_size(session: Session, sweep: SweepGroup) -> Iterator[RunRow]:
@@ -375,19 +375,17 @@ def _labelled_by_size(session: Session, sweep: SweepGroup) -> Iterator[RunRow]:
 
 def sweep_table(sweep: SweepGroup) -> Table[float]:
     """Return the table of a sweep: a row for each size, a column for each variant."""
-    sizes = sorted({size for line in sweep.lines for size in line.sizes})
     several = len({line.device for line in sweep.lines}) > 1
     columns = [_variant_column(line, line.label if several else line.variant) for line in sweep.lines]
     sized: Fact[float] = column(sweep.parameter, lambda size: size, scaled)
-    return Table((sized, *columns), sizes)
+    return Table((sized, *columns), sweep.sizes)
 
 
 def _variant_column(line: SweepLine, title: str) -> Fact[float]:
     """Return the column with the time and the speed-up of a variant at each size."""
-    results = dict(zip(line.sizes, line.results, strict=True))
 
     def cell(size: float) -> str | None:
-        result = results.get(size)
+        result = line.points.get(size)
         if result is None or result.summary is None:
             return None
         text = seconds(result.summary.median)

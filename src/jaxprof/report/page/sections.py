@@ -40,20 +40,9 @@ def _group(session: Session, group: RunGroup) -> Iterator[Element]:
 
 def _sweep(sweep: SweepGroup) -> Iterator[Element]:
     yield from html(sweep_report(sweep))
-    sizes = sorted({size for line in sweep.lines for size in line.sizes})
-    medians = [
-        {
-            size: result.summary.median
-            for size, result in zip(line.sizes, line.results, strict=True)
-            if result.summary is not None
-        }
-        for line in sweep.lines
-    ]
-    series = [
-        (line.label, [by_size.get(size) for size in sizes]) for line, by_size in zip(sweep.lines, medians, strict=True)
-    ]
+    series = [(line.label, [line.medians.get(size) for size in sweep.sizes]) for line in sweep.lines]
     caption = f"median of a call over {sweep.parameter}"
-    yield draw.lines(caption, sweep.parameter, sizes, "seconds", series, logarithmic=True)
+    yield draw.lines(caption, sweep.parameter, sweep.sizes, "seconds", series, logarithmic=True)
 
 
 def programs_section(session: Session) -> Iterator[Section]:

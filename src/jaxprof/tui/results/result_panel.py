@@ -151,7 +151,7 @@ def _under(name: str, lines: Sequence[Content]) -> list[Content]:
 def crossover_lines(sweep: SweepGroup, width: int) -> Iterator[Content]:
     """Yield where variants cross, in words."""
     for crossover in sweep.crossovers():
-        yield from hang(Content.styled("◉ ", "bold $warning"), crossover.sentence(sweep.parameter), width, "bold")
+        yield from hang(Content.styled("◉ ", "bold $warning"), crossover, width, "bold")
 
 
 def sweep_plot(sweep: SweepGroup, width: int, height: int) -> Content:
@@ -162,10 +162,8 @@ def sweep_plot(sweep: SweepGroup, width: int, height: int) -> Content:
     lines = []
     for line in sweep.lines:
         at = 1 + others.index(line) % (len(STYLES) - 1) if line in others else 0
-        timed = zip(line.sizes, (result.summary for result in line.results), strict=True)
-        points = tuple((size, summary.median) for size, summary in timed if summary is not None)
-        if points:
-            lines.append(PlotLine(line.label if several else line.variant, points, STYLES[at], MARKERS[at]))
+        points = tuple(line.medians.items())
+        lines.append(PlotLine(line.label if several else line.variant, points, STYLES[at], MARKERS[at]))
     x_axis = Axis(safe(sweep.parameter), count_tick, log=True)
     return line_plot(lines, x_axis, Axis("time of a call", seconds_tick, log=True), width, height)
 
