@@ -46,11 +46,12 @@ class StackFrame(NamedTuple):
 
 @frozen
 class WeightedStack:
-    """A stack and the time spent in its innermost frame."""
+    """A stack, and what belongs to its innermost frame."""
 
     frames: tuple[StackFrame, ...]
     """Frames, outermost first."""
-    seconds: float
+    amount: float
+    """Seconds, or bytes."""
     count: int
     """Number of times that the stack was entered; for samples, number of samples."""
 
@@ -212,28 +213,22 @@ class FlameGraph:
         return f"{self.unknown} kernels are missing because their {what} unknown."
 
 
-def stacks_flame(stacks: Iterable[WeightedStack], basis: str, by: str) -> FlameGraph:
+def stacks_flame(stacks: Iterable[WeightedStack], basis: str, by: str, unknown: int = 0) -> FlameGraph:
     """Build the graph of stacks; stacks that begin alike share their frames."""
-    return _graph(((stack.frames, round(stack.seconds * PICOSECONDS), stack.count) for stack in stacks), basis, by)
-
-
-def _graph(
-    stacks: Iterable[tuple[Iterable[StackFrame], int, int]], basis: str, by: str, unknown: int = 0
-) -> FlameGraph:
-    """Build the graph of stacks, each with its amount and count."""
+    scale = 1 if basis == "bytes" else PICOSECONDS
     frames = [FlameFrame(StackFrame(ALL))]
     known: dict[tuple[int, StackFrame], FlameFrame] = {}
-    for path, amount, count in stacks:
+    for stack in stacks:
         frame = frames[0]
-        for at in path:
+        for at in stack.frames:
             inner = known.get((id(frame), at))
             if inner is None:
                 inner = known[id(frame), at] = FlameFrame(at, frame)
                 frame.inside.append(inner)
                 frames.append(inner)
             frame = inner
-        frame.own += amount
-        frame.count += count
+        frame.own += round(stack.amount * scale)
+        frame.count += stack.count
     for frame in reversed(frames):
         frame.total += frame.own
         frame.inside.sort(key=lambda inner: inner.total, reverse=True)
@@ -258,13 +253,13 @@ def kernel_flame(session: Session, run: Run) -> FlameGraph | None:
     ranking = _ranking(session, run)
     if ranking is None:
         return None
-    scale, weights = 1 if ranking.basis == "bytes" else PICOSECONDS, ranking.column("weight")
+    weights = ranking.column("weight")
     stacks = (
-        (_frames("", kernel.name, kernel), round(weight * scale), kernel.count or 0)
+        WeightedStack(_frames("", kernel.name, kernel), weight, kernel.count or 0)
         for kernel, weight in zip(ranking.kernels, weights, strict=True)
         if weight > 0
     )
-    return _graph(stacks, ranking.basis, "scope", sum(map(math.isnan, weights)))
+    return stacks_flame(stacks, ranking.basis, "scope", sum(map(math.isnan, weights)))
 
 
 def _ranking(session: Session, run: Run) -> Ranking | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 from jaxprof.errors import unknown_name
 from jaxprof.finding import Finding
@@ -32,19 +32,20 @@ class CatalogueEntry:
 
     code: str
     """Code of the finding, as its source writes it."""
-    source: str
-    """One of `SOURCES`."""
     title: str
     means: str
     fix: str
+    source: str
+    """One of `SOURCES`."""
     page: str
     """Page of the documentation with its heading, such as `programs.md#findings`."""
 
 
-def _program(code: str, title: str, means: str, fix: str) -> CatalogueEntry:
-    return CatalogueEntry(code, "program", title, means, fix, "programs.md#findings")
-
-
+_program = partial(CatalogueEntry, source="program", page="programs.md#findings")
+_job = partial(CatalogueEntry, source="job", page="jobs.md#who-is-late")
+_capture = partial(CatalogueEntry, source="capture", page="traces.md#steps")
+_run = partial(CatalogueEntry, source="run", page="measuring.md#what-warnings-the-engine-raises")
+_comparison = partial(CatalogueEntry, source="comparison", page="comparing.md")
 _OF_PROGRAMS = (
     _program(
         "program_failed",
@@ -245,10 +246,6 @@ _OF_PROGRAMS = (
 )
 
 
-def _job(code: str, title: str, means: str, fix: str) -> CatalogueEntry:
-    return CatalogueEntry(code, "job", title, means, fix, "jobs.md#who-is-late")
-
-
 _OF_JOBS = (
     _job(
         "process-failed",
@@ -323,10 +320,6 @@ _OF_JOBS = (
 )
 
 
-def _capture(code: str, title: str, means: str, fix: str) -> CatalogueEntry:
-    return CatalogueEntry(code, "capture", title, means, fix, "traces.md#steps")
-
-
 _OF_CAPTURES = (
     _capture(
         "device-idle",
@@ -356,16 +349,6 @@ _OF_CAPTURES = (
         "Place what stays the same on the device once, copy the next batch ahead, and fetch results less often.",
     ),
 )
-
-
-def _run(
-    code: str, title: str, means: str, fix: str, page: str = "measuring.md#what-warnings-the-engine-raises"
-) -> CatalogueEntry:
-    return CatalogueEntry(code, "run", title, means, fix, page)
-
-
-def _comparison(code: str, title: str, means: str, fix: str) -> CatalogueEntry:
-    return CatalogueEntry(code, "comparison", title, means, fix, "comparing.md")
 
 
 _OF_RUNS = (
@@ -439,30 +422,30 @@ _OF_RUNS = (
          "On an accelerator the call returns before its work is done. Where returning takes most of a call, the host "
          "is what limits it.",
          "Give one call more to do (lax.scan, vmap), pass fewer arrays, or call it ahead without waiting.",
-         "measuring.md#the-phases"),
+         page="measuring.md#the-phases"),
     _run("copies-outweigh-work", "copies take longer than the call",
          "Copying the arguments to the device and the result back takes longer than the call itself.",
-         "Keep arrays on the device between calls, and let it do more with each copy.", "measuring.md#the-phases"),
+         "Keep arrays on the device between calls, and let it do more with each copy.", page="measuring.md#the-phases"),
     _run("slow-autotuning", "XLA tries out kernels while compiling",
          "The autotuner runs candidates of GEMMs, convolutions and fusions on the device, which can be most of a "
          "compile.",
          "Keep its results: the persistent compilation cache does. XLA_FLAGS=--xla_gpu_autotune_level=0 switches it "
-         "off, and slower kernels may be chosen.", "traces.md#compiles"),
+         "off, and slower kernels may be chosen.", page="traces.md#compiles"),
     _run("slow-llvm", "LLVM takes most of a compile",
          "LLVM generates the machine code of each kernel, which takes long for large fusions and many kernels, "
          "especially on a CPU.",
          "For a program that compiles longer than it runs XLA_FLAGS=--xla_backend_optimization_level=0 lets LLVM do "
          "less: the compile is shorter, and the program may run slower. The persistent compilation cache keeps the "
-         "result; a scan in place of a Python loop makes fewer kernels.", "traces.md#compiles"),
+         "result; a scan in place of a Python loop makes fewer kernels.", page="traces.md#compiles"),
     _run("slow-constant-folding", "XLA computes constants while compiling",
          "What follows from constants alone is computed by the compiler, slowly: large closed-over arrays, or large "
          "iotas and tables.",
          "Pass the arrays as arguments. XLA_FLAGS=--xla_disable_hlo_passes=constant_folding switches the pass off: "
-         "then each call computes them.", "traces.md#compiles"),
+         "then each call computes them.", page="traces.md#compiles"),
     _run("slow-ptx", "assembling the kernels takes long",
          "ptxas turns each kernel's PTX into machine code; large kernels, and many of them, take long.",
          "The persistent compilation cache keeps the result; unrolled loops and huge fusions make PTX large.",
-         "traces.md#compiles"),
+         page="traces.md#compiles"),
     _comparison(
         "slower",
         "a side is slower",
@@ -494,11 +477,11 @@ def entries() -> dict[str, CatalogueEntry]:
 
     doubt = "The capture does not show what it seems to show; figures that rest on it may be off."
     of_hlo = [
-        CatalogueEntry(code, "hlo", kind.title, kind.means, kind.fix, "hlo.md#findings")
+        CatalogueEntry(code, kind.title, kind.means, kind.fix, "hlo", "hlo.md#findings")
         for code, kind in HLO_FINDINGS.items()
     ]
     of_trust = [
-        CatalogueEntry(code, "trust", title, doubt, fix, "traces.md#trust") for code, (title, fix) in TRUST.items()
+        CatalogueEntry(code, title, doubt, fix, "trust", "traces.md#trust") for code, (title, fix) in TRUST.items()
     ]
     return _by_code((*_OF_PROGRAMS, *_OF_JOBS, *of_hlo, *_OF_CAPTURES, *of_trust, *_OF_RUNS))
 

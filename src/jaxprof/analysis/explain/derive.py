@@ -23,7 +23,7 @@ from jaxprof.analysis.explain.model import (
     program_verified,
     record_again,
 )
-from jaxprof.analysis.programs.derive import with_share
+from jaxprof.analysis.programs.derive import program_result, with_share
 from jaxprof.errors import FileRefusedError
 from jaxprof.finding import Finding
 from jaxprof.light_dataclass import frozen
@@ -47,8 +47,12 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
     `name` is the session's name in commands. Reads the HLO of its runs, which can take a second, so call it in a
     thread. Damaged parts raise nothing: they are left out as in all views.
     """
-    recorded = _programs(session)
-    items = list(_of_programs(session, recorded, name))
+    recorded = [program_result(session, run.id) for run in session.programs]
+    has_capture = any(run.plan.how == IMPORTED for run in session.runs.values())
+    items: list[Finding | Abstention] = []
+    for program in recorded:
+        items += program_findings(session, program, name)
+        items += program_abstentions(program, has_capture=has_capture)
     subject: Subject = "nothing"
     if len(session.runs) > len(recorded):
         from jaxprof.analysis.explain.runs import explained_runs
@@ -56,24 +60,6 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
         subject, others = explained_runs(session, recorded[0] if recorded else None, name)
         items += others
     return _explained(name, "program" if recorded else subject, items, session=session, most=most)
-
-
-def _programs(session: Session) -> list[ProgramResult]:
-    """Return the session's programs. Loads their analysis only if there is one."""
-    if not session.programs:
-        return []
-    from jaxprof.analysis.programs.derive import program_result
-
-    return [program_result(session, run.id) for run in session.programs]
-
-
-def _of_programs(session: Session, recorded: Sequence[ProgramResult], name: str) -> Iterator[Finding | Abstention]:
-    if not recorded:
-        return
-    captured = any(run.plan.how == IMPORTED for run in session.runs.values())
-    for program in recorded:
-        yield from program_findings(session, program, name)
-        yield from program_abstentions(program, has_capture=captured)
 
 
 def _explained(
