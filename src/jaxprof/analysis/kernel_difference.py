@@ -176,7 +176,7 @@ def _paired(before: Module, after: Module) -> list[KernelDifference]:
     """Return the rows in the order of the second module, with unpaired kernels of the first module at the end."""
     if before.text == after.text:
         return [KernelDifference("same", *both) for both in zip(kernels(before), kernels(after), strict=True)]
-    pairing = _Pairing(_Side(before), _Side(after))
+    pairing = _Pairing(before, after)
     pairing.pair()
     return list(pairing.rows())
 
@@ -253,54 +253,48 @@ def _settings(before: Kernel, after: Kernel) -> tuple[str, str]:
     return text(ours), text(theirs)
 
 
-class _Side:
-    """Kernels of one module, with the properties by which they are paired."""
+class _Pairing:
+    """Pairs of the kernels of two modules, built step by step."""
 
-    def __init__(self, module: Module) -> None:
-        self.kernels = kernels(module)
-        fingerprints = module.once(Fingerprints)
-        self.prints = {kernel: fingerprints.of_instruction(kernel.instruction) for kernel in self.kernels}
-        self.near: dict[Kernel, list[Kernel]] = {}
+    def __init__(self, before: Module, after: Module) -> None:
+        self._ours, self._theirs = kernels(before), kernels(after)
+        self._prints: dict[Kernel, str] = {}
+        self._near: dict[Kernel, list[Kernel]] = defaultdict(list)
         """Producers and consumers of each kernel; empty in a large module."""
-        self.past: dict[Kernel, int] = {}
+        self._past: dict[Kernel, int] = {}
         """Hash of each kernel and everything that leads to it; equal for kernels with equal histories."""
-        self.future: dict[Kernel, int] = {}
+        self._future: dict[Kernel, int] = {}
         """Hash of each kernel and everything that follows it."""
-        if len(self.kernels) <= _MOST_FOLLOWED:
-            self._follow(flow_of(module).passages)
+        self._partner: dict[Kernel, Kernel] = {}
+        for module in (before, after):
+            fingerprints, own = module.once(Fingerprints), kernels(module)
+            self._prints |= {kernel: fingerprints.of_instruction(kernel.instruction) for kernel in own}
+            if len(own) <= _MOST_FOLLOWED:
+                self._follow(own, flow_of(module).passages)
 
-    def _follow(self, passages: Iterable[Passage]) -> None:
+    def _follow(self, own: Sequence[Kernel], passages: Iterable[Passage]) -> None:
         read: dict[Kernel, list[Passage]] = defaultdict(list)
         written: dict[Kernel, list[Passage]] = defaultdict(list)
         for passage in passages:
             read[passage.consumer].append(passage)
             written[passage.producer].append(passage)
-        for kernel in self.kernels:
-            self.near[kernel] = [*(one.producer for one in read[kernel]), *(one.consumer for one in written[kernel])]
-            led = [(one.number, self.past.get(one.producer)) for one in read[kernel]]
-            self.past[kernel] = hash((self.prints[kernel], *led))
-        for kernel in reversed(self.kernels):
-            following = [(one.number, self.future.get(one.consumer, 0)) for one in written[kernel]]
-            self.future[kernel] = hash((self.prints[kernel], *sorted(following)))
-
-
-class _Pairing:
-    """Pairs of two sides, built step by step."""
-
-    def __init__(self, ours: _Side, theirs: _Side) -> None:
-        self._ours, self._theirs = ours, theirs
-        self._side = {**dict.fromkeys(ours.kernels, ours), **dict.fromkeys(theirs.kernels, theirs)}
-        self._partner: dict[Kernel, Kernel] = {}
+        for kernel in own:
+            self._near[kernel] = [*(one.producer for one in read[kernel]), *(one.consumer for one in written[kernel])]
+            led = [(one.number, self._past.get(one.producer)) for one in read[kernel]]
+            self._past[kernel] = hash((self._prints[kernel], *led))
+        for kernel in reversed(own):
+            following = [(one.number, self._future.get(one.consumer, 0)) for one in written[kernel]]
+            self._future[kernel] = hash((self._prints[kernel], *sorted(following)))
 
     def pair(self) -> None:
         """Pair all kernels that belong together, the surest first."""
         self._pair_by(
-            lambda one: (self._print(one), self._side[one].past.get(one), self._side[one].future.get(one)),
-            lambda one: (self._print(one), self._side[one].past.get(one), _origin(one), one.count),
-            lambda one: (self._print(one), self._side[one].future.get(one), _origin(one), one.count),
-            lambda one: (self._print(one), _origin(one), one.count),
-            lambda one: (self._print(one), one.count),
-            self._print,
+            lambda one: (self._prints[one], self._past.get(one), self._future.get(one)),
+            lambda one: (self._prints[one], self._past.get(one), _origin(one), one.count),
+            lambda one: (self._prints[one], self._future.get(one), _origin(one), one.count),
+            lambda one: (self._prints[one], _origin(one), one.count),
+            lambda one: (self._prints[one], one.count),
+            self._prints.get,
         )
         for one, other in self._similar_kernels():
             self._join(one, other)
@@ -318,21 +312,18 @@ class _Pairing:
         """Yield all kernels of both sides."""
         gone = self._unpaired(self._ours)
         into, out_of = self._moves(gone, self._unpaired(self._theirs))
-        for kernel in self._theirs.kernels:
+        for kernel in self._theirs:
             one = self._partner.get(kernel)
             if one is None:
                 yield KernelDifference("new", None, kernel, moved=tuple(out_of.get(kernel, ())))
             else:
-                changes = _changes(one, kernel, alike=self._print(one) == self._print(kernel))
+                changes = _changes(one, kernel, alike=self._prints[one] == self._prints[kernel])
                 yield KernelDifference("changed" if changes else "same", one, kernel, changes)
         for kernel in gone:
             yield KernelDifference("gone", kernel, None, moved=tuple(into.get(kernel, ())))
 
-    def _print(self, kernel: Kernel) -> str:
-        return self._side[kernel].prints[kernel]
-
-    def _unpaired(self, side: _Side) -> list[Kernel]:
-        return [kernel for kernel in side.kernels if kernel not in self._partner]
+    def _unpaired(self, side: Iterable[Kernel]) -> list[Kernel]:
+        return [kernel for kernel in side if kernel not in self._partner]
 
     def _pair_by(self, *keys: _Key) -> None:
         for key in keys:  # one key at a time: the place of a kernel depends on earlier pairs
@@ -345,16 +336,15 @@ class _Pairing:
 
     def _place(self, kernel: Kernel) -> Hashable:
         """Return the pairs that its neighbours are in; None unless all neighbours are paired."""
-        near = self._side[kernel].near.get(kernel, [])
+        near = self._near[kernel]
         pairs = [frozenset((one, self._partner[one])) for one in near if one in self._partner]
         return (kernel.count, *pairs) if pairs and len(pairs) == len(near) else None
 
     def _is_beside(self, kernel: Kernel, other: Kernel) -> bool:
         """Return whether kernels of both sides have neighbouring places. They do if the first one is next to the
         partner of the second, or next to a kernel whose partner is next to the second."""
-        near = self._side[kernel].near.get(kernel, [])
-        beside = {other, *self._side[other].near.get(other, ())}
-        return any(self._partner.get(one) in beside for one in near)
+        beside = {other, *self._near[other]}
+        return any(self._partner.get(one) in beside for one in self._near[kernel])
 
     def _similar_kernels(self) -> Iterator[tuple[Kernel, Kernel]]:
         """Yield kernels with at least half of their operations in common, the most similar first."""
@@ -378,8 +368,8 @@ class _Pairing:
     ) -> tuple[dict[Kernel, list[str]], dict[Kernel, list[str]]]:
         """Return, by kernel, the names of those that do a gone kernel's operations now, and of those that did a new
         kernel's."""
-        pairs = [(one, self._partner[one]) for one in self._ours.kernels if one in self._partner]
-        changed = [(one, other) for one, other in pairs if self._print(one) != self._print(other)]
+        pairs = [(one, self._partner[one]) for one in self._ours if one in self._partner]
+        changed = [(one, other) for one, other in pairs if self._prints[one] != self._prints[other]]
         if max(len(gone), len(new), len(changed)) > _MOST_COMPARED:
             return {}, {}
         gained = {other: _operations(other) - _operations(one) for one, other in changed}

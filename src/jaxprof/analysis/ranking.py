@@ -494,17 +494,12 @@ def roofline_points(ranking: Ranking, numbers: Sequence[int]) -> tuple[list[Roof
         flops, took = row.kernel.total_flops, row.measured_seconds
         speed = flops / took if flops and took else roof.attainable
         by_place.setdefault((roof.intensity, speed, roof.bound, bool(flops and took)), []).append(row)
-    points = [_point(place, sorted(rows, key=_share, reverse=True)) for place, rows in by_place.items()]
+    points: list[RooflinePoint] = []
+    for (intensity, speed, bound, measured), rows in by_place.items():
+        rows.sort(key=lambda row: -(row.share or 0.0))
+        of_point = tuple(row.number for row in rows)
+        points.append(RooflinePoint(of_point, intensity, speed, bound, rows[0].share or 0.0, measured))
     return sorted(points, key=lambda point: point.share), without
-
-
-def _share(row: Ranked) -> float:
-    return row.share or 0.0
-
-
-def _point(place: tuple[float, float, str, bool], rows: Sequence[Ranked]) -> RooflinePoint:
-    intensity, speed, bound, measured = place
-    return RooflinePoint(tuple(row.number for row in rows), intensity, speed, bound, _share(rows[0]), measured)
 
 
 def roofline_ceilings(ranking: Ranking, numbers: Sequence[int], device: DevicePeaks) -> list[tuple[str, float]]:

@@ -235,12 +235,9 @@ def _order_warnings(run: Run, summary: Summary, samples: Sequence[float]) -> Ite
     """Warn if the time of a call depends on the turns of other runs, on its place in a block, or on when it ran."""
     beside = disturbed(run)
     if beside is not None:
-        yield _warning(
-            run,
-            "disturbed",
-            f"a call takes {seconds(beside.alone_seconds)} alone and {seconds(beside.turns_seconds)} in turns with the "
-            "others: its figures and its speed-up are those of the runs alone",
-        )
+        in_turns, alone = map(seconds, beside)
+        times = f"a call takes {alone} alone and {in_turns} in turns with the others"
+        yield _warning(run, "disturbed", f"{times}: its figures and its speed-up are those of the runs alone")
     turns = [turn.seconds for launch in run.launches for turn in launch.turns] if beside is None else []
     change = change_within(turns)
     if change is not None:

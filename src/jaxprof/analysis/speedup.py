@@ -42,33 +42,24 @@ class Memo(Generic[Derived]):
         return kept[1]
 
 
-_disturbed: Memo[Disturbed | None] = Memo()
+_disturbed: Memo[tuple[float, float] | None] = Memo()
 _times_of: Memo[TimeComparison] = Memo()
 
 
-@frozen
-class Disturbed:
-    """A run whose time changes in turns with the other runs of its group."""
-
-    turns_seconds: float
-    """Seconds of a call in turns."""
-    alone_seconds: float
-    """Seconds of a call alone."""
-
-
-def disturbed(run: Run) -> Disturbed | None:
-    """Return the time in turns and alone if they differ; None if they agree, or if it is unknown."""
+def disturbed(run: Run) -> tuple[float, float] | None:
+    """Return the seconds of a call in turns with the other runs of its group, and alone, if they differ; None if they
+    agree, or if it is unknown."""
     launches = [launch for launch in run.launches if launch.turns and launch.alone]
     samples = sum(len(turn.seconds) for launch in launches for turn in launch.turns)
     return _disturbed.of((run,), (len(launches), samples), lambda: _turns_or_alone(run, launches))
 
 
-def _turns_or_alone(run: Run, launches: Sequence[RunLaunch]) -> Disturbed | None:
+def _turns_or_alone(run: Run, launches: Sequence[RunLaunch]) -> tuple[float, float] | None:
     compared = turns_over_alone(turn_launches(launches), alone_launches(run))
     if compared is None or not compared[1]:
         return None
     alone = middle([middle(launch.alone) for launch in launches])
-    return Disturbed(alone * compared[0], alone)
+    return alone * compared[0], alone
 
 
 def turn_launches(launches: Sequence[RunLaunch]) -> list[LaunchBlocks]:
