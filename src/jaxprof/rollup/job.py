@@ -21,7 +21,6 @@ from jaxprof.analysis.jobs.job import JobFigures, figures_of
 from jaxprof.analysis.jobs.step_grid import (
     OWN,
     OWN_PARTS,
-    ColumnSums,
     Intervals,
     LoopTrace,
     StepGrid,
@@ -30,6 +29,7 @@ from jaxprof.analysis.jobs.step_grid import (
     column_edges,
     common_unit,
     in_columns,
+    no_sums,
     parts_of,
 )
 from jaxprof.errors import FileRefusedError
@@ -137,7 +137,7 @@ class JobSteps:
                 columns = min(columns, MOST_BLOCKS // _LEAST_BLOCKS)
         edges = column_edges(extents.values(), columns, whole=self._unit == "step")
         rows = {index: row for row, index in enumerate(self._indices)}
-        sums = ColumnSums.nothing(len(rows), len(edges) - 1)
+        sums = no_sums(len(rows), len(edges) - 1)
         notices: list[str] = []
         blocks = self._blocks(rolled, parts, notices) if rolled else None
         if blocks is not None:
@@ -146,7 +146,7 @@ class JobSteps:
             firsts, lasts = np.transpose([extents[index] for index in rolled])
             places = Intervals(np.maximum(begins, firsts[at]), np.minimum(ends, lasts[at]))
             row_of = np.asarray([rows[index] for index in rolled])[at]
-            sums.add(in_columns(places, edges, *values, rows=row_of, count=len(rows)))
+            sums += in_columns(places, edges, *values, rows=row_of, count=len(rows))
         for index, loop in self._used.items():
             if isinstance(loop, LoopTrace):
                 add_trace(sums, rows[index], loop, edges, parts)
@@ -163,7 +163,7 @@ class JobSteps:
 
     def _blocks(self, rolled: Sequence[int], parts: Sequence[str], notices: list[str]) -> list[Array] | None:
         """Return the process of each block of these processes, where it begins and ends, and its values in the order of
-        `ColumnSums`; None without blocks."""
+        `no_sums`; None without blocks."""
         from jaxprof.rollup.reading import numbers, opened
         from jaxprof.rollup.schema import PART_COLUMNS, WORKED
 

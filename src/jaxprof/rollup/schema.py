@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from jaxprof.analysis.jobs.figures import Array, LoopWindows
-from jaxprof.analysis.jobs.step_grid import OWN_PARTS, ColumnSums, add_trace
+from jaxprof.analysis.jobs.step_grid import OWN_PARTS, add_trace, no_sums
 from jaxprof.analysis.programs.loop_time import PARTS
 from jaxprof.facts import Fact, Facts, Part, Relation, Repeated
 from jaxprof.facts.processes import FIGURES, PART_SECONDS, ProcessFile
@@ -76,21 +76,23 @@ def overview(file: ProcessFile) -> Iterator[Part]:
     if trace is None or extent is None or extent[1] <= extent[0]:
         return
     edges = _block_edges(*extent, whole=trace.unit == "step")
-    sums = ColumnSums.nothing(1, len(edges) - 1)
+    sums = no_sums(1, len(edges) - 1)
     add_trace(sums, 0, trace, edges, PARTS)
+    seconds, counts, _, _, samples, covered = sums[:, 0]
     of_parts = {}
     for column, summed in {WORKED: OWN_PARTS, **{PART_COLUMNS[part]: (part,) for part in PARTS}}.items():
-        of_one = ColumnSums.nothing(1, len(edges) - 1)
+        of_one = no_sums(1, len(edges) - 1)
         add_trace(of_one, 0, trace, edges, summed)
-        of_parts[column] = rounded(of_one.part_seconds[0])
+        _, _, part_seconds, *_ = of_one[:, 0]
+        of_parts[column] = rounded(part_seconds)
     yield {
         "process": Repeated(file.index),
         "begins": edges[:-1].astype("f8"),
         "ends": edges[1:].astype("f8"),
-        "count": rounded(sums.counts[0], 30),
-        "seconds": rounded(sums.seconds[0]),
-        "covered": rounded(sums.covered[0]),
-        "samples": rounded(sums.samples[0]),
+        "count": rounded(counts, 30),
+        "seconds": rounded(seconds),
+        "covered": rounded(covered),
+        "samples": rounded(samples),
         **of_parts,
     }
 

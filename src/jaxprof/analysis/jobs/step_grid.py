@@ -244,32 +244,13 @@ class StepGrid:
         }
 
 
-@frozen
-class ColumnSums:
-    """Sums over the timed iterations and the sample windows in each column of each process, R x C."""
+def no_sums(rows: int, columns: int) -> Array:
+    """Return sums over the timed iterations and the sample windows in each column of each process: 6 x R x C, all 0.
 
-    seconds: Array
-    """Seconds of the timed iterations."""
-    counts: Array
-    """Number of timed iterations."""
-    part_seconds: Array
-    """Seconds in the sample windows that go to the values shown."""
-    window_seconds: Array
-    """Seconds of all parts in the sample windows."""
-    samples: Array
-    covered: Array
-    """How much of the column the windows cover, in the column's unit."""
-
-    @classmethod
-    def nothing(cls, rows: int, columns: int) -> ColumnSums:
-        """Return empty sums, for processes of which nothing is known yet."""
-        return cls(*(np.zeros((rows, columns)) for _ in range(6)))
-
-    def add(self, sums: Iterable[Array]) -> None:
-        """Add further sums, in the order of the fields."""
-        arrays = (self.seconds, self.counts, self.part_seconds, self.window_seconds, self.samples, self.covered)
-        for array, more in zip(arrays, sums, strict=True):
-            array += more
+    They are: seconds of the timed iterations; their number; seconds in the sample windows that go to the values shown;
+    seconds of all parts in these windows; their samples; and how much of the column they cover, in its unit.
+    """
+    return np.zeros((6, rows, columns))
 
 
 def parts_of(values_of: str) -> tuple[str, ...]:
@@ -277,14 +258,14 @@ def parts_of(values_of: str) -> tuple[str, ...]:
     return () if values_of == STEP else PARTS_OF[values_of]
 
 
-def add_trace(sums: ColumnSums, row: int, trace: LoopTrace, edges: Array, parts: Sequence[str]) -> None:
+def add_trace(sums: Array, row: int, trace: LoopTrace, edges: Array, parts: Sequence[str]) -> None:
     """Add the loop of one process to the sums."""
-    sums.seconds[row], sums.counts[row] = in_columns(trace.passes, edges, trace.seconds, trace.counts)
+    sums[:2, row : row + 1] = in_columns(trace.passes, edges, trace.seconds, trace.counts)
     if parts and len(trace.windows):
         seen = _part_seconds(trace, parts)
         width = trace.spans.ends - trace.spans.begins
-        columns = in_columns(trace.spans, edges, seen, trace.windows.parts.sum(axis=1), trace.windows.samples, width)
-        sums.part_seconds[row], sums.window_seconds[row], sums.samples[row], sums.covered[row] = columns
+        whole = trace.windows.parts.sum(axis=1)
+        sums[2:, row : row + 1] = in_columns(trace.spans, edges, seen, whole, trace.windows.samples, width)
 
 
 def _part_seconds(trace: LoopTrace, parts: Sequence[str]) -> Array:
@@ -305,14 +286,14 @@ def common_unit(units: Sequence[str]) -> Literal["step", "time"]:
 def assembled(
     indices: Sequence[int],
     edges: Array,
-    sums: ColumnSums,
+    sums: Array,
     unit: Literal["step", "time"],
     values_of: str,
     names: set[str],
     extents: Mapping[int, tuple[float, float]],
     left_out: Sequence[int],
 ) -> StepGrid:
-    """Build the grid from the sums of its columns; `names` are the variables that number the steps,
+    """Build the grid from the sums of its columns, as in `no_sums`; `names` are the variables that number the steps,
     and `extents` where the loop of each process begins and ends."""
     notices = []
     if left_out:
@@ -321,13 +302,14 @@ def assembled(
     if unit == "step" and extents:
         notices += _numbering_notices(names, extents)
     by_step = unit == "step" or values_of == STEP
-    each = quotient(sums.seconds, sums.counts)
+    seconds, counts, part_seconds, window_seconds, window_samples, covered = sums
+    each = quotient(seconds, counts)
     samples = np.full(each.shape, np.nan)
     values = each
     if values_of != STEP:
-        enough = sums.covered >= LEAST_COVERED * (sums.counts if unit == "step" else np.diff(edges))
-        shares = np.where(enough, quotient(sums.part_seconds, sums.window_seconds), np.nan)
-        values, samples = each * shares if by_step else shares, np.where(enough, sums.samples, 0.0)
+        enough = covered >= LEAST_COVERED * (counts if unit == "step" else np.diff(edges))
+        shares = np.where(enough, quotient(part_seconds, window_seconds), np.nan)
+        values, samples = each * shares if by_step else shares, np.where(enough, window_samples, 0.0)
     return StepGrid(
         tuple(indices),
         edges[:-1],
