@@ -1,7 +1,6 @@
 """Loops in blocks of time, and what their means are worth."""
 
 from statistics import median
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -126,16 +125,6 @@ def test_a_process_is_compared_with_the_middle_one_of_the_others(shares):
         found = comparison.excess(number, "data")
         others = shares[:number] + shares[number + 1 :]
         assert (found.share, found.usual) == pytest.approx((shares[number], median(others)))
-
-
-SHARES = st.sampled_from([0.0, 0.02, 0.04, 0.06, 0.1, 0.3])
-
-
-@given(st.lists(st.lists(SHARES, min_size=3, max_size=40), min_size=3, max_size=5))
-def test_no_stretch_that_is_worth_naming_is_left_out_beforehand(shares):
-    found = stretches(*shares)
-    with patch.object(late, "_worth_naming", lambda more, _least: np.ones(len(more), dtype=bool)):
-        assert found == stretches(*shares)
 
 
 @pytest.mark.filterwarnings("error")

@@ -36,7 +36,7 @@ from jaxprof.analysis.jobs.figures import (
     same_loop,
     share_beside,
 )
-from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DISPATCH, HOST, PARTS
+from jaxprof.analysis.programs.loop_time import COPY, DATA, DISPATCH, HOST, PARTS
 from jaxprof.finding import Finding
 from jaxprof.frozen import frozen
 from jaxprof.stats.location import t_quantile
@@ -329,7 +329,6 @@ class Differences:
             warnings.simplefilter("ignore", RuntimeWarning)  # cells in which no process has a share
             usual = shares[::-1] if len(shares) == 2 else np.nanmedian(shares, axis=0)
         self._more: Array = shares - usual
-        self._worth = _worth_naming(self._more, self._least)
 
     def stretch(self, number: int) -> tuple[LatePeriod, LatePeriod] | None:
         """Return the period in which a process is most above the others, and the period that can be reported.
@@ -337,13 +336,15 @@ class Differences:
         The second period also covers the time before and after the first that is as late, or too short to be shown
         otherwise. None if no difference of enough cells is worth naming.
         """
-        if not self._worth[number]:
-            return None
         known = np.flatnonzero(np.isfinite(self._more[number]))
         more = self._more[number][known]
         if len(more) < self._least:
             return None
         sums = np.concatenate([[0.0], np.cumsum(more)])
+        # a period divides into periods of fewer than twice `least` cells, one of which has a mean at least as high
+        short = range(self._least, min(2 * self._least, len(sums)))
+        if all((sums[length:] - sums[:-length]).max() < LEAST_DIFFERENCE * length - _ROUNDING for length in short):
+            return None
         lengths = np.arange(len(sums))[None, :] - np.arange(len(sums))[:, None]
         scores = np.where(
             lengths >= self._least, (sums[None, :] - sums[:, None]) / np.sqrt(np.maximum(lengths, 1)), -np.inf
@@ -392,27 +393,6 @@ def differences(loops: Sequence[LoopWindows], origins: Sequence[float], whats: I
     return by_what
 
 
-def _worth_naming(more: Array, least: int) -> Array:
-    """Return, by process, whether it can be at least `LEAST_DIFFERENCE` above the others for `least` cells or more.
-
-    Each period divides into periods of fewer than twice `least` cells, one of which has a mean at least as high. These
-    few lengths therefore decide for all processes at once, and rule out most processes of a large job.
-    """
-    known = np.isfinite(more)
-    order = np.argsort(~known, axis=1, kind="stable")
-    in_order = np.take_along_axis(np.where(known, more, 0.0), order, axis=1)
-    sums = np.concatenate([np.zeros((len(more), 1)), np.cumsum(in_order, axis=1)], axis=1)
-    counts = known.sum(axis=1)[:, None]
-    worth = np.zeros(len(more), dtype=bool)
-    for length in range(least, min(2 * least, sums.shape[1])):
-        is_known = np.arange(length, sums.shape[1]) <= counts
-        means = (sums[:, length:] - sums[:, :-length]) / length
-        worth |= (is_known & (means >= LEAST_DIFFERENCE - _ROUNDING)).any(axis=1)
-    return worth
-
-
-OWN = (*PARTS_OF_ITS_OWN, COMPILE)
-"""Parts of a loop in which a process works itself while the others wait for it."""
 CLEAR_EXCESS = 0.4
 """Excess share of the loop's time that is reported even for a short loop."""
 _CLEAR_EXCESS_BY_CLOCK = 0.25
