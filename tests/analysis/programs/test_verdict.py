@@ -220,7 +220,12 @@ LOOPS = {
     "waits in calls may have been the device's": [*preempted(0.05, 0.65, 0.3, delay=0.6), on("cpu")],
     "or a smaller part than what Python takes itself": [*preempted(0.02, 0.83, 0.15, delay=0.6), on("cpu")],
     "clocks of waits that are nearly all of it leave nothing": [*kept_waiting(0.96, 0.95), on("cpu")],
-    "nobody sees what a device of the same processors waited": [*delayed(inline(0.95, 0.05, 1e-3), 0.6), on("cpu")],
+    "nobody sees what other threads of the same processors waited": [
+        *preempted(0.95, 0.05, 0.0, delay=0.6),
+        on("cpu"),
+    ],
+    "the thread that computes for the device waited itself": [*delayed(inline(0.95, 0.05, 1e-3), 0.6), on("cpu")],
+    "but may compute less than Python takes": [*delayed(inline(0.80, 0.20, 1e-3), 0.6), on("cpu")],
     "a device of its own was not": [*preempted(0.2, 0.3, 0.5, delay=0.7), on("gpu")],
     "Python takes longer however it was kept waiting": preempted(0.05, 0.45, 0.5, delay=0.7),
     "waits for a processor while the program sets up are not the loop's": [

@@ -135,12 +135,12 @@ def _undelayed_share(name: str, loop: HotLoop) -> float | None:
 
 def _least_share(name: str, loop: HotLoop) -> float:
     """Return the share that a part has at least without the waits for a processor: what is unknown, and waits in calls,
-    are other parts', and all other waits were in this one. 0 for a device that is made of the same processors, whose
-    own waits nobody sees."""
-    ran = loop.parts[name] - loop.waited
-    if ran <= 0 or (name == DEVICE and loop.shares_processors):
-        return 0.0
-    return ran / (loop.seconds - loop.waited)
+    are other parts', and all other waits were in this one. Of a device that is made of the same processors only what
+    the calling thread computes counts, as nobody sees what other threads waited."""
+    ran = loop.parts[name]
+    if name == DEVICE and loop.shares_processors:
+        ran = sum(spot.seconds for spot in loop.spots if spot.kind == "inline") - sum(loop.launching.values())
+    return max(0.0, ran - loop.waited) / (loop.seconds - loop.waited)
 
 
 def _no_verdict(loop: HotLoop, reason: str, needs_seconds: float | None) -> Verdict:
