@@ -33,17 +33,11 @@ def test_the_only_function_of_each_session_is_the_same_function(call, tmp_path):
     assert "jaxprof compare FIRST:r2 SECOND:r2" in unpaired
 
 
-def test_what_is_left_out_is_counted(call, state_home):
+def test_the_list_over_time_names_what_is_wrong_or_not_read(call, state_home):
     folder = state_home / "sessions"
     kept.keep(folder, 0, [*kept.run("r1", 0.01, passed=False), *kept.run("r2", 0.02, status="failed")])
-    (folder / "copy.jaxprof").write_bytes((folder / "session-000.jaxprof").read_bytes())
     (folder / "foreign.jaxprof").write_text("hello\x1b[31m\n")
     out = " ".join(call("compare", "--over-time", "matmul").out.split())
-    for said in (
-        "1 wrong result",
-        "Runs that are no points: 1 failed.",
-        "1 file holds a session that another file holds, too.",
-        "1 file not read: foreign.jaxprof",
-    ):
-        assert said in out
+    assert "wrong 0.10.2" in out
+    assert "foreign.jaxprof" in out
     assert "\x1b" not in out

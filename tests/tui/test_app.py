@@ -143,7 +143,7 @@ EMPTY = {
     "results": ("Nothing was run yet.", "enter C r m l s m S y n escape down"),
     "hlo": ("Nothing was run yet.", "m 9 escape ] escape"),
     "program": ("No program was recorded in this session", "m b m f m L w C r escape / enter down s"),
-    "history": ("No points.", "y escape"),
+    "history": ("No kept session has a measured run.", "y escape"),
 }
 """What each screen says without a session, and keys that do no harm there."""
 HIDDEN = {"results": "Sort"}

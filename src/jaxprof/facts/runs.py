@@ -13,6 +13,7 @@ from jaxprof.analysis.run_result import RunResult, results
 from jaxprof.events import STAGES
 from jaxprof.facts import RUN, Fact, Relation
 from jaxprof.facts.units import (
+    BY_NAME,
     BYTE_RATE,
     BYTES,
     COUNT,
@@ -103,6 +104,8 @@ def _wall_seconds(row: RunRow) -> float | None:
     return closed.wall_seconds if closed is not None else None
 
 
+PARAMETERS: Fact[Run] = Fact("parameters", BY_NAME, "Parameters of the workload", "plan.parameters")
+"""Fact of a run, as an object in JSON."""
 _ALL = "; of a program all its compilations together"
 RUNS = Relation(
     "runs",

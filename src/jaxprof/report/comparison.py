@@ -25,11 +25,10 @@ from jaxprof.analysis.session_difference import (
 from jaxprof.analysis.speedup import AbVersus
 from jaxprof.facts import SENTENCE, Fact, Facts, column, optional, pick, recorder, within
 from jaxprof.facts.kernels import places_text
-from jaxprof.facts.runs import RUNS, RunRow
+from jaxprof.facts.runs import PARAMETERS, RUNS, RunRow
 from jaxprof.facts.sessions import state_of, state_words
 from jaxprof.facts.units import (
     ANY,
-    BY_NAME,
     BYTES,
     COUNT,
     INDEX,
@@ -458,7 +457,7 @@ RUN_COMPARED: Facts[Run] = (
     Fact("workload", TEXT, "Name of the workload, the function or the program", "plan.workload"),
     Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's", "plan.variant"),
     Fact("device", TEXT, "Where it ran", "plan.device"),
-    Fact("parameters", BY_NAME, "Parameters of the workload", lambda run: dict(run.plan.parameters)),
+    PARAMETERS,
     Fact("status", TEXT, "How it ended", "shown.status"),
 )
 _SIDE: Facts[Session] = (

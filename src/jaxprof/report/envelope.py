@@ -95,7 +95,6 @@ _KEPT: Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[str, Any
     },
     "catalogue": {"findings": 1000},
     "query-schema": {"tables.columns.*": ("name", "type")},
-    "history": {"series.points": -20},
     "sessions": {"sessions.runs": 10},
     "workloads": {
         "workloads.description": 0,

@@ -22,7 +22,7 @@ from jaxprof.facts.kernels import KERNEL_OF_RUN, kernel_rows
 from jaxprof.facts.listed import PUBLISHED
 from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.programs import ASKED, COMPILES, FINDINGS, PROGRAM, TRANSFERS, rows_of
-from jaxprof.facts.runs import RUNS, RunRow, run_rows
+from jaxprof.facts.runs import PARAMETERS, RUNS, RunRow, run_rows
 from jaxprof.facts.sessions import SESSIONS, environment
 from jaxprof.facts.units import (
     BY_NAME,
@@ -318,7 +318,7 @@ RUN: Facts[_RunRow] = (
     *pick(RUNS.facts, "workload", "variant", "how", "device", "device_kind"),
     *within("run", (
         optional("side", TEXT, "Which side of a measured comparison it is: A, B...", "plan.side"),
-        Fact("parameters", BY_NAME, "Parameters of the workload", lambda run: dict(run.plan.parameters)),
+        PARAMETERS,
     )),
     *pick(RUNS.facts, "preset", "status", "error", "advice", "wall_seconds", "launches"),
     Fact("phases", BY_NAME, "Its phases", _phases, inside=PHASE),

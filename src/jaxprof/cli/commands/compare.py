@@ -1,5 +1,5 @@
 """`jaxprof compare A B...`: what can be run is measured in turns, sessions are compared with the first, run by run.
-With `--over-time`, it shows the trend of a figure over the kept sessions."""
+With `--over-time`, it lists the runs of a measurement in the kept sessions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import click
 
 from jaxprof.cli import options
 from jaxprof.cli.answers import command_line, measure, print_conclusion, print_facts
-from jaxprof.cli.options import refuse, refuse_others, refuse_without
+from jaxprof.cli.options import refuse_others, refuse_without
 from jaxprof.cli.output import (
     combine_options,
     format_option,
     no_form,
+    print_csv,
     print_json,
     print_lines,
-    print_pieces,
     print_report,
     print_text,
 )
@@ -77,32 +77,16 @@ _measured_options = combine_options(
 )
 
 
-_TREND = ("fact", "last")
-"""Parameters that only a trend takes."""
-_trend_options = combine_options(
-    click.option(
-        "--over-time",
-        is_flag=True,
-        help="The trend of A (a workload, WORKLOAD:VARIANT, a function of yours), or of all, over the kept sessions.",
-    ),
-    click.option(
-        "--fact",
-        type=click.Choice(("run", "trace", "lower", "compile", "first_run")),
-        default="run",
-        help="With --over-time: which time. The default, run, is the steady call.",
-    ),
-    click.option(
-        "--last", type=click.IntRange(1), metavar="N", help="With --over-time: the newest N points of each measurement."
-    ),
-)
-
-
 @click.command("compare")
 @click.argument("files", metavar="[A] [B]...", nargs=-1, shell_complete=options.completed_by("target"))
 @options.target("Compile A, B... for h100, tpu-v5e...: exact facts, without the device.")
 @options.arguments(help="An argument of your functions: f32[1024,1024].")
 @_measured_options
-@_trend_options
+@click.option(
+    "--over-time",
+    is_flag=True,
+    help="The runs of A (a workload, WORKLOAD:VARIANT, a function of yours), or all, in the kept sessions.",
+)
 @click.option("--no-run", is_flag=True, help="Run nothing: A and B are sessions, whatever their names are.")
 @format_option("text", "json", "markdown", "csv")
 def command(files: tuple[str, ...], form: str, over_time: bool, no_run: bool, **words: Any) -> int | None:
@@ -122,12 +106,11 @@ def command(files: tuple[str, ...], form: str, over_time: bool, no_run: bool, **
     looks the same as a slower program.
     """
     if over_time:
-        refuse_others("does not apply to a trend over the kept sessions", "files", "over_time", *_TREND, "form")
+        refuse_others("does not apply to a list of the kept sessions", "files", "over_time", "form")
         if len(files) > 1:
             raise UsageError("--over-time takes one workload, or none", f"jaxprof compare --over-time {files[0]}")
-        _print_trend(files[0] if files else "", form, **{name: words[name] for name in _TREND})
+        _print_history(files[0] if files else "", form)
         return None
-    refuse(_TREND, "has no effect without --over-time", "Add --over-time.")
     if form == "csv":
         raise no_form("a comparison of A with B", form, "text", "json", "markdown")
     if words["targets"]:
@@ -274,22 +257,16 @@ def _print_differences(differences: list[SessionDifference], form: str, next_com
         print_report(islice(report_lines(chain.from_iterable(pieces), WIDE), 1, None), form)
 
 
-def _print_trend(workload: str, form: str, *, fact: str, last: int | None) -> None:
-    """Print the trend of each measurement of the workload (of all workloads if it is empty). Runs of the same workload,
-    variant, kind of device, parameters, arguments and precision on the same hardware are one measurement."""
-    from jaxprof.analysis.history import read_history
-    from jaxprof.report import history as report
+def _print_history(workload: str, form: str) -> None:
+    """Print the runs of the workload (of all workloads if it is empty) in the kept sessions."""
+    from jaxprof.report.history import history_table, kept_runs
+    from jaxprof.report.renderers import WIDE, text_lines
     from jaxprof.session.log import Library
 
-    found = read_history(Library().paths(), fact, workload, last=last)
+    runs, notices = kept_runs(Library().paths(), workload)
     if form == "json":
-        newest = [series.points[-2:] for series in found.series if len(series.points) > 1]
-        words = [[f"{point.path}:{point.run}" for point in pair] for pair in newest]
-        print_facts("history", found, [command_line("compare", *pair) for pair in words])
+        print_facts("history", {"runs": runs, "notices": notices})
     elif form == "csv":
-        print_pieces([report.history_csv(found)])
-    elif workload or form == "markdown":
-        shown = report.POINTS_SHOWN if last is None and form == "text" else None
-        print_report([report.history_text(found, shown)], form)
+        print_csv(history_table(runs, notices))
     else:
-        print_text(report.overview_text(found))
+        print_report(text_lines(history_table(runs, notices), width=WIDE), form)

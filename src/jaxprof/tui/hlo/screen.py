@@ -39,7 +39,7 @@ from jaxprof.tui.kit.captures import (
     source_of,
     uncaptured_program,
 )
-from jaxprof.tui.kit.dialogs import Choose, Option, ReportDialog, comparison_dialog
+from jaxprof.tui.kit.dialogs import Choose, Option, ReportDialog, derived_dialog
 from jaxprof.tui.kit.fact_list import FactTarget
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import HIDDEN, in_thread, on
@@ -72,7 +72,7 @@ def difference_of(first: ModuleStages, second: ModuleStages) -> ReportDialog:
     names = first.title, second.title
     if first.title == second.title:
         names = f"{first.title} ({first.key})", f"{second.title} ({second.key})"
-    return comparison_dialog(*names, derive)
+    return derived_dialog(" and ".join(names), derive)
 
 
 class HloScreen(ViewsScreen, keys="hlo"):

@@ -16,7 +16,6 @@ from textual.content import Content
 from jaxprof import units
 from jaxprof.events.base import with_failures
 from jaxprof.facts import Facts, column
-from jaxprof.report.history import shares
 from jaxprof.report.renderers import Table
 from jaxprof.report.runs import parameters_text
 from jaxprof.text import safe
@@ -38,6 +37,9 @@ _MOST_FOLDED_BYTES = 16 << 20
 """Largest session that is folded for a preview: about two seconds in a thread."""
 _POINTS = 8
 """Most points of a trend."""
+_LEAST_SPAN = 1.1
+"""Least ratio of the highest to the lowest value that fills the height of a trend. With it, noise of a few percent does
+not look like a mountain."""
 
 
 # -- trends ---------------------------------------------------------------------------------------------------
@@ -73,10 +75,17 @@ def medians(entries: Iterable[Entry]) -> dict[Measured, list[float]]:
     return found
 
 
+def _shares(values: Sequence[float]) -> list[float]:
+    """Return the place of each value between the lowest (0) and the highest (1); values that hardly differ lie low."""
+    low, high = min(values), max(values)
+    span = max(high, low * _LEAST_SPAN) - low
+    return [(value - low) / span if span > 0 else 0.0 for value in values]
+
+
 def trend(newest_first: Sequence[float]) -> str:
     """Draw the newest points as columns of eight heights, the oldest first; empty for a single point."""
     points = newest_first[_POINTS - 1 :: -1]
-    return spark(shares(points), len(points)).plain if len(points) > 1 else ""
+    return spark(_shares(points), len(points)).plain if len(points) > 1 else ""
 
 
 # -- sessions -------------------------------------------------------------------------------------------------

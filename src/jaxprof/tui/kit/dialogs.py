@@ -114,15 +114,14 @@ class ReportDialog(TextDialog):
         self.query_one(Lines).show(self.lines)
 
 
-def comparison_dialog(first: str, second: str, derive: Callable[[], Iterable[Piece]]) -> ReportDialog:
-    """Return the dialog with what differs between two sides, the first one the baseline. `derive` makes the report, in
-    a thread."""
+def derived_dialog(title: str, derive: Callable[[], Iterable[Piece]], waiting: str = "Comparing…") -> ReportDialog:
+    """Return the dialog with a report that `derive` makes, in a thread."""
 
     def read() -> Draw:
         pieces = list(derive())
         return lambda width: list(report_contents(pieces, width))
 
-    return ReportDialog(f"{first} and {second}", read, "Comparing…")
+    return ReportDialog(title, read, waiting)
 
 
 def plain_lines(text: str, width: int, style: str = "") -> list[Content]:

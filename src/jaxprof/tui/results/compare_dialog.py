@@ -1,4 +1,4 @@
-"""What differs between two runs of the session, or two sessions, and how a workload did over the kept sessions.
+"""What differs between two runs of the session, or two sessions, and the runs of a workload in the kept sessions.
 
 The texts are those of `jaxprof compare` and `jaxprof compare --over-time`. Threads read HLO and sessions.
 """
@@ -6,7 +6,6 @@ The texts are those of `jaxprof compare` and `jaxprof compare --over-time`. Thre
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.ab import sides_beside
@@ -17,7 +16,7 @@ from jaxprof.report.renderers import Headline, Piece, Prose
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from jaxprof.tui.keys import key_of
-from jaxprof.tui.kit.dialogs import Draw, ReportDialog, comparison_dialog, plain_lines
+from jaxprof.tui.kit.dialogs import ReportDialog, derived_dialog
 from jaxprof.units import seconds
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ def of_runs(session: Session, first: str, second: str) -> ReportDialog:
         difference = session_difference(session, session, run_before=first, run_after=second)
         yield from (*verdict(difference), *comparison_pieces(difference))
 
-    return comparison_dialog(session.runs[first].label, session.runs[second].label, derive)
+    return derived_dialog(f"{session.runs[first].label} and {session.runs[second].label}", derive)
 
 
 def of_sessions(first: Path, second: Path) -> ReportDialog:
@@ -105,20 +104,15 @@ def of_sessions(first: Path, second: Path) -> ReportDialog:
     def derive() -> Iterator[Piece]:
         return comparison_pieces(session_difference(load(first, Session), load(second, Session)))
 
-    return comparison_dialog(first.stem, second.stem, derive)
+    return derived_dialog(f"{first.stem} and {second.stem}", derive)
 
 
 def of_history(library: Library, workload: str) -> ReportDialog:
-    """Return the dialog with how a workload did over the kept sessions, or all, if its name is empty."""
+    """Return the dialog with the runs of a workload in the kept sessions, or of all, if its name is empty."""
 
-    def read() -> Draw:
-        from jaxprof.analysis.history import read_history
-        from jaxprof.report.history import history_text
+    def derive() -> Iterator[Piece]:
+        from jaxprof.report.history import history_table, kept_runs
 
-        try:
-            text = history_text(read_history(library.paths(), "run", workload))
-        except UsageError:
-            text = f"No kept session measured {workload}."
-        return partial(plain_lines, text)
+        yield history_table(*kept_runs(library.paths(), workload))
 
-    return ReportDialog(f"History of {workload or 'all workloads'}", read, "Reading the sessions…")
+    return derived_dialog(f"History of {workload or 'all workloads'}", derive, "Reading the sessions…")
