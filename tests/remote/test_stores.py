@@ -15,7 +15,7 @@ import jaxprof
 from flaky_store import FlakyFileSystem as Flaky
 from golden import cases, held_cases
 from jaxprof.errors import FileRefusedError, UsageError
-from jaxprof.remote.mirror import Mirror, failure_of, forget_old
+from jaxprof.remote.mirror import Mirror, forget_old
 from jaxprof.remote.place import RemotePlace, is_url, path_here
 from jaxprof.session import Session
 from jaxprof.session.log.reader import is_live, load
@@ -46,8 +46,10 @@ def test_a_folder_is_fetched_whole_and_only_for_its_owner(folder):
     (folder / "rollup" / "steps" / "process-00000.parquet").write_bytes(b"x")
     mirror = mirror_of(folder)
     mirror.path.mkdir(parents=True)
-    (mirror.path / ".process-00000.jaxprof.partial").write_text("half fetched by a process that was killed")
-    assert mirror.refresh() == []
+    half = mirror.path / ".process-00000.jaxprof.0f0f0f0f.partial"
+    half.write_text("half fetched by a process that was killed")
+    os.utime(half, (1, 1))
+    assert mirror.refresh() == ""
     assert names(mirror.path) == names(folder)
     assert all((mirror.path / name).read_bytes() == (folder / name).read_bytes() for name in names(folder))
     assert (mirror.path / "process-00000.jaxprof").stat().st_mode & 0o077 == 0
@@ -60,7 +62,7 @@ def test_a_folder_is_fetched_whole_and_only_for_its_owner(folder):
     mirror_of(folder).refresh()
     assert Flaky.reads == ["process-00001.jaxprof"]
     Flaky.error = ConnectionError("no route to host")
-    (said,) = mirror_of(folder).refresh()
+    said = mirror_of(folder).refresh()
     assert "no route to host" in said
     assert ": the copy of " in said, "what was fetched is there"
 
@@ -74,15 +76,14 @@ def test_the_network_may_go_in_the_middle(folder, monkeypatch):
 
     monkeypatch.setattr(Flaky, "get_file", cut)
     mirror = mirror_of(folder)
-    (said,) = mirror.refresh()
-    assert "1 of 2 files could not be fetched (process-00001.jaxprof: connection reset)" in said
+    assert "1 of 2 files: " in (said := mirror.refresh())
+    assert "connection reset" in said
     assert names(mirror.path) == ["process-00000.jaxprof"], "no half file"
     monkeypatch.setattr(Flaky, "get_file", lambda self, path, target, **more: Path(target).write_bytes(b"half"))
-    (said,) = mirror.refresh()
-    assert "only 4 of " in said
+    assert "only 4 of " in mirror.refresh()
     monkeypatch.setattr(Flaky, "get_file", lambda self, path, target, **more: Path(f"{path}-gone").read_bytes())
-    (said,) = mirror.refresh()
-    assert "(process-00001.jaxprof: it has gone)" in said
+    assert mirror.refresh() == ""
+    assert names(mirror.path) == ["process-00000.jaxprof"], "the other has gone since the listing"
 
 
 def test_what_was_never_fetched_whole_is_forgotten_too(folder):
@@ -100,10 +101,9 @@ def test_what_was_never_fetched_whole_is_forgotten_too(folder):
 @pytest.mark.parametrize(
     ("error", "word", "hint"),
     [
-        (PermissionError("Access Denied"), "refuses access", "permission to read"),
-        (RuntimeError("NoCredentialsError: Unable to locate credentials"), "refuses access", "Check your credentials"),
+        (PermissionError("Access Denied"), "cannot be read: Access Denied", "permission to read"),
         (FileNotFoundError("x"), "there is nothing", "last folder"),
-        (RuntimeError("an odd library"), "cannot be reached: an odd library", "network"),
+        (RuntimeError("an odd library"), "cannot be read: an odd library", "network"),
         ("fetched_files=1", "more than 1 files", ""),
         ("fetched=100", "more than 100 B", ""),
     ],
@@ -117,21 +117,6 @@ def test_each_refusal_has_its_words(folder, error, word, hint, monkeypatch):
         mirror_of(folder).refresh()
     assert word in refused.value.what
     assert hint in refused.value.hint
-
-
-@pytest.mark.parametrize(
-    ("words", "refused"),
-    [
-        ("Connection timeout to host http://login.example:40301/runs/anonymous.jaxprof", False),
-        ("Cannot connect to host login.example:40301 ssl:default", False),
-        ("runs/anonymous.jaxprof is no file", False),
-        ("403, message='Forbidden', url='http://login.example:40301/runs/anonymous.jaxprof'", True),
-        ("host login.example:40301 wants a login", True),
-    ],
-)
-def test_a_url_that_looks_like_a_refusal_is_none(words, refused):
-    place = RemotePlace("http://login.example:40301/runs/anonymous.jaxprof")
-    assert ("refuses access" in str(failure_of(place, RuntimeError(words)))) == refused
 
 
 def test_a_name_that_leads_out_of_the_folder_is_left_out(folder, monkeypatch):
@@ -196,7 +181,7 @@ def liar():
     [
         ("known/a.jaxprof", "sends is more than 1.00 MiB"),
         ("huge/a.jaxprof", "holds more than 1.00 MiB"),
-        ("silent/a.jaxprof", "cannot be reached: "),
+        ("silent/a.jaxprof", "cannot be read: "),
         ("known/run.jaxprof.d", "a web server lists no folders"),
     ],
 )
@@ -220,7 +205,7 @@ def test_a_web_server_that_takes_no_connection_is_given_up(monkeypatch):
             one.setblocking(False)
             one.connect_ex(full.getsockname())
         began = time.monotonic()
-        with pytest.raises(FileRefusedError, match="cannot be reached"):
+        with pytest.raises(FileRefusedError, match="cannot be read"):
             Mirror(RemotePlace(f"http://127.0.0.1:{full.getsockname()[1]}/a.jaxprof")).refresh()
         assert time.monotonic() - began < 20
 
@@ -241,7 +226,7 @@ def test_a_process_that_is_kept_from_urls_takes_none(folder, monkeypatch):
 def test_what_is_no_file_on_this_machine_is_neither_waited_for_nor_copied(tmp_path, make):
     path = tmp_path / "a.jaxprof"
     make(path)
-    with pytest.raises(FileRefusedError, match="not a regular file"):
+    with pytest.raises(FileRefusedError, match="there is nothing"):
         mirror_of(path, "file").refresh()
 
 

@@ -87,8 +87,8 @@ def _fetched(url: str) -> Path:
 
     with unwound_by_signals():
         mirror = Mirror(place)
-        for line in mirror.refresh(progress):
-            note(f"note: {line}")
+        if words := mirror.refresh(progress):
+            note(f"note: {words}")
     return _fetched_paths.setdefault(url, mirror.path)
 
 

@@ -1,7 +1,8 @@
 """Keep a local copy of a place in a store, in the cache folder, and fetch what has changed since.
 
-fsspec's file systems raise whatever their libraries raise; only this module handles that, and raises errors with a
-hint. A file is current while its size and its time are those of the store.
+fsspec's own caches fetch without a limit, and keep no times, by which a session counts as being written. Its file
+systems raise whatever their libraries raise; only this module handles that, and raises errors with a hint. A file is
+current while its size and its time are those of the store.
 """
 
 from __future__ import annotations
@@ -16,28 +17,21 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import urlsplit
 
 from jaxprof.errors import FileRefusedError, MissingFileError, StorageError, UsageError, system_words
-from jaxprof.files import PARTIAL, open_regular, private_folder
+from jaxprof.files import PARTIAL, PRIVATE, private_folder, taking_place
 from jaxprof.frozen import frozen
 from jaxprof.limits import FETCH_TIME, FETCHED, FETCHED_FILES
 from jaxprof.remote.place import REFUSED, URLS, RemotePlace
 from jaxprof.session.log.state import FETCHED_FROM, fetched_folder
 from jaxprof.session_names import JOB_EXTENSION
 
-_REFUSALS = (
-    "permission", "access denied", "accessdenied", "forbidden", "unauthorized", "credential", "anonymous",
-    "authentication", "invalidaccesskeyid", "signaturedoesnotmatch", "expiredtoken", "401", "403", "login",
-)  # fmt: skip
-"""Texts in the message or class name of an error that mean that the store refuses access."""
 _NO_STORES = frozenset(
     ("blockcache", "cached", "dask", "data", "filecache", "generic", "jlab", "jupyter", "reference", "simplecache")
 )
 """File systems of fsspec that are not used: they copy without a limit, run in other processes, or read files that name
 further files, also on this machine. A chain of file systems may hold any of them."""
 _DEEPEST = 8
-_PIECE = 1 << 20
 _WEB = frozenset(("http", "https"))
 _LOCAL = ("file", "local")
 _SILENT_SECONDS = 60.0
@@ -54,12 +48,10 @@ Progress = Callable[[int, int], None]
 class StoreFailure(FileRefusedError):
     """The store did not do what was requested. A copy from before can be used nevertheless."""
 
-    def __init__(self, place: RemotePlace, words: str, *, refused: bool = False) -> None:
+    def __init__(self, place: RemotePlace, words: str) -> None:
         super().__init__(
-            f"{place.shown} {'refuses access' if refused else 'cannot be reached'}: {words}",
-            "Check your credentials and your permission to read." if refused else "Check the network and the URL.",
+            f"{place.shown} cannot be read: {words}", "Check the URL, the network, and your permission to read."
         )
-        self.words = words
 
 
 @frozen
@@ -81,7 +73,7 @@ class Mirror:
 
     def __init__(self, place: RemotePlace) -> None:
         """Find the file system of the store, which may already connect. Raises UsageError for an unknown scheme and for
-        missing packages, StoreFailure if the store refuses access or cannot be reached."""
+        missing packages, StoreFailure if the store cannot be read."""
         self.place = place
         self._files, self._root = _filesystem(place)
         self._folder = fetched_folder() / place.key
@@ -92,55 +84,41 @@ class Mirror:
         """Received so far: a store may send more than the sizes in its listing."""
         self._end = time.monotonic() + FETCH_TIME.most
 
-    def refresh(self, progress: Progress | None = None) -> list[str]:
-        """Fetch what has changed. Returns what could not be fetched, a line each, if the copy can be used nevertheless.
-        Raises FileRefusedError if there is no usable copy, StorageError if the disk refuses a write."""
+    def refresh(self, progress: Progress | None = None) -> str:
+        """Fetch what has changed. Returns what could not be fetched if the copy can be used nevertheless, or an empty
+        text. Raises FileRefusedError if there is no usable copy, StorageError if the disk refuses a write."""
         note = self._folder / FETCHED_FROM
         try:
             private_folder(self._folder)
-            with _exclusive(self._folder / "lock"):
-                lines = self._refresh(progress)
-                note.write_text(self.place.shown, "utf-8")
-                return lines
+            missing = self._refresh(progress)
+            note.write_text(self.place.shown, "utf-8")
         except StoreFailure as failure:
             if not (note.exists() and self.path.exists()):
                 raise
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(note.stat().st_mtime))
-            return [f"{self.place.shown} cannot be reached ({failure.words}): the copy of {when} is shown"]
+            return f"{failure.what}: the copy of {when} is shown"
         except OSError as error:
             raise StorageError(
                 f"{self.place.shown} cannot be fetched to {self._folder}: {system_words(error)}", "Free some space."
             ) from error
+        return missing
 
-    def _refresh(self, progress: Progress | None) -> list[str]:
+    def _refresh(self, progress: Progress | None) -> str:
         files = self.files()
         self._delete_others(files)
         due = [file for file in files if not self._is_current(file)]
-        due.sort(key=lambda file: (not file.name.startswith("rollup/"), file.name))  # they are small, and show all
-        failures: dict[str, FileRefusedError] = {}
-        done = 0
-
-        def fetch(file: StoredFile) -> None:
-            nonlocal done
-            try:
-                self._fetch(file)
-            except (StoreFailure, MissingFileError) as failure:
-                failures[file.name] = failure
-            done += 1
-            if progress is not None:
-                progress(done, len(due))
-
-        if getattr(self._files, "async_impl", False) and len(due) > 1:
-            pool = ThreadPoolExecutor(_FETCH_THREADS, "jaxprof-fetch")
-            try:
-                list(pool.map(fetch, due))
-            finally:  # after ctrl+c, no further file is begun
-                pool.shutdown(cancel_futures=True)
-        else:
-            list(map(fetch, due))
+        pool = ThreadPoolExecutor(_FETCH_THREADS if getattr(self._files, "async_impl", False) else 1)
+        failures: list[StoreFailure] = []
+        try:
+            for done, failure in enumerate(pool.map(self._fetch, due), start=1):
+                failures += [failure] if failure is not None else []
+                if progress is not None:
+                    progress(done, len(due))
+        finally:  # after ctrl+c, no further file is begun
+            pool.shutdown(cancel_futures=True)
         if failures and not any(self._target(file).exists() for file in files):
-            raise next(iter(failures.values()))
-        return _failure_lines(self.place, failures, len(files))
+            raise failures[0]
+        return f"{len(failures)} of {len(files)} files: {failures[0].what}" if failures else ""
 
     def files(self) -> list[StoredFile]:
         """Return the files in and below the folder, or the one file, without names that are unsafe as local names.
@@ -154,42 +132,30 @@ class Mirror:
         if len(listed) > FETCHED_FILES.most:
             raise FileRefusedError(f"{self.place.shown} holds {FETCHED_FILES.words}", FETCHED_FILES.hint)
         named = ((_relative(path, self._root), path, info) for path, info in listed.items())
-        files = [_stored(name, path, info) for name, path, info in named if name is not None]
+        files = [
+            StoredFile(name, path, -1 if (size := info.get("size")) is None else int(size), _seconds(info))
+            for name, path, info in named
+            # A named pipe on this machine would be waited for, and a device copied for ever.
+            if name is not None and (self.place.scheme not in _LOCAL or os.path.isfile(path))
+        ]
         if not files:
             raise _nothing(self.place)
         if sum(max(file.size, 0) for file in files) > FETCHED.most:
             raise FileRefusedError(f"{self.place.shown} holds {FETCHED.words}", FETCHED.hint)
         return files
 
-    def _fetch(self, file: StoredFile) -> None:
-        self._take(0)
+    def _fetch(self, file: StoredFile) -> StoreFailure | None:
+        """Fetch a file, unless it has gone since the listing. Returns why it cannot be read."""
         target = self._target(file)
         private_folder(target.parent)
-        partial = target.with_name(f".{target.name}{PARTIAL}")
         try:
-            with _failures(self.place):
-                self._receive(file.path, str(partial))
-            if not partial.exists():  # some file systems treat a file that has gone as a folder
-                raise _nothing(self.place)
-            size = partial.stat().st_size
-            if size < file.size:
-                raise StoreFailure(self.place, f"only {size} of {file.size} bytes arrived")
-            partial.chmod(0o600)
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
-        if file.modified_seconds is not None:
-            os.utime(target, (file.modified_seconds, file.modified_seconds))
+            with suppress(MissingFileError), taking_place(target, PRIVATE, only_regular=True) as fresh:
+                self._receive(file, fresh)
+        except StoreFailure as failure:
+            return failure
+        return None
 
-    def _receive(self, path: str, target: str) -> None:
-        """Write a file to `target`, and count what arrives. For a path of this machine, fsspec would wait for a named
-        pipe, and copy a device for ever."""
-        if self.place.scheme in _LOCAL:
-            with open_regular(path) as file, open(target, "wb") as copy:
-                while piece := file.read(_PIECE):
-                    self._take(len(piece))
-                    copy.write(piece)
-            return
+    def _receive(self, file: StoredFile, fresh: Path) -> None:
         from fsspec.callbacks import Callback
 
         before = 0
@@ -199,7 +165,14 @@ class Mirror:
             self._take(value - before)
             before = value
 
-        self._files.get_file(path, target, callback=Callback(hooks={"taken": taken}))
+        self._take(0)
+        with _failures(self.place):
+            self._files.get_file(file.path, str(fresh), callback=Callback(hooks={"taken": taken}))
+        size = fresh.stat().st_size
+        if size < file.size:
+            raise StoreFailure(self.place, f"only {size} of {file.size} bytes arrived")
+        if file.modified_seconds is not None:
+            os.utime(fresh, (file.modified_seconds, file.modified_seconds))
 
     def _take(self, count: int) -> None:
         """Count received bytes. Raises FileRefusedError for too many bytes, StoreFailure after the time limit."""
@@ -222,11 +195,14 @@ class Mirror:
         return self.path / file.name if file.name else self.path
 
     def _delete_others(self, files: list[StoredFile]) -> None:
-        """Delete the copies of files that the store does not have any more, and what killed processes left."""
+        """Delete the copies of files that the store does not have any more, and what killed processes left: a younger
+        half file may be one that another process fetches now."""
         stored = {self._target(file) for file in files}
+        killed_before = time.time() - FETCH_TIME.most
         for path in [*self._folder.glob(f".*{PARTIAL}"), *self.path.rglob("*")]:
-            if path not in stored and not path.is_dir():
-                with suppress(OSError):
+            with suppress(OSError):
+                is_fetched_now = path.name.endswith(PARTIAL) and path.stat().st_mtime > killed_before
+                if path not in stored and not path.is_dir() and not is_fetched_now:
                     path.unlink(missing_ok=True)
 
 
@@ -241,28 +217,6 @@ def forget_old(now: float) -> None:
                     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _failure_lines(place: RemotePlace, failures: dict[str, FileRefusedError], count: int) -> list[str]:
-    if not failures:
-        return []
-    name, failure = next(iter(failures.items()))
-    which = f"{len(failures)} of {count} files" if name else "it"
-    words = failure.words if isinstance(failure, StoreFailure) else "it has gone"
-    return [f"{place.shown}: {which} could not be fetched ({name + ': ' if name else ''}{words})"]
-
-
-@contextmanager
-def _exclusive(path: Path) -> Iterator[None]:
-    """Hold the lock file at `path`, so that no other process of this machine refreshes the same copy."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    with path.open("wb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 @contextmanager
 def _failures(place: RemotePlace) -> Iterator[None]:
     """Turn whatever the library raises into a FileRefusedError, in one line and without secrets."""
@@ -271,32 +225,20 @@ def _failures(place: RemotePlace) -> Iterator[None]:
     except (FileRefusedError, UsageError):
         raise
     except Exception as error:
-        raise failure_of(place, error) from error
+        raise _failure_of(place, error) from error
 
 
-def failure_of(place: RemotePlace, error: Exception) -> FileRefusedError:
-    """Return what an error of a library says of a store: that nothing is there, or that it refuses access or cannot be
-    reached."""
+def _failure_of(place: RemotePlace, error: Exception) -> FileRefusedError:
+    """Return what an error of a library says of a store: that nothing is there, or that it cannot be read."""
     cause = error.__cause__ or error.__context__
     if isinstance(error, FileNotFoundError) and isinstance(cause, OSError) and not error.strerror:
         error = cause  # fsspec raises FileNotFoundError for every problem with a web server
     kind = type(error).__name__
-    silence = "no answer in time" if isinstance(error, TimeoutError) else kind
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or silence
-    message = " ".join(place.clean(text).split())[:300]
     if isinstance(error, FileNotFoundError) or "NoSuchBucket" in kind:
         return _nothing(place)
-    about = f"{kind} {_without(place, message)}".lower()
-    refused = isinstance(error, PermissionError) or any(word in about for word in _REFUSALS)
-    return StoreFailure(place, message or kind, refused=refused)
-
-
-def _without(place: RemotePlace, message: str) -> str:
-    """Return the message of a library without the parts of the URL, which may look like a refusal: port 40301."""
-    parts = urlsplit(place.url)
-    for part in filter(None, (place.shown, parts.netloc.rpartition("@")[2], parts.path, parts.path.strip("/"))):
-        message = message.replace(part, " ")
-    return message
+    silence = "no answer in time" if isinstance(error, TimeoutError) else kind
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or silence
+    return StoreFailure(place, " ".join(place.clean(text).split())[:300] or kind)
 
 
 def _nothing(place: RemotePlace) -> MissingFileError:
@@ -332,11 +274,6 @@ def _web_options() -> dict[str, Any]:
     from aiohttp import ClientTimeout
 
     return {"client_kwargs": {"timeout": ClientTimeout(sock_connect=_SILENT_SECONDS, sock_read=_SILENT_SECONDS)}}
-
-
-def _stored(name: str, path: str, info: Mapping[str, Any]) -> StoredFile:
-    size = info.get("size")
-    return StoredFile(name, path, -1 if size is None else int(size), _seconds(info))
 
 
 def _seconds(info: Mapping[str, Any]) -> float | None:
