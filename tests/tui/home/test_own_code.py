@@ -122,7 +122,7 @@ def test_a_whole_session_whose_run_failed_says_so(shelf, statuses, trouble):
     assert entry.complete
     (row,) = own_rows([entry], shelf)
     assert (row.trouble, row.note) == (trouble, "just now")
-    state = next(line.plain for line in session_summary(entry, None, [], 80) if line.plain.startswith("state"))
+    state = next(line.plain for line in session_summary(entry, None, 80) if line.plain.startswith("state"))
     assert state.split(maxsplit=1)[1] == ", ".join(filter(None, ("complete", trouble)))
 
 

@@ -1,5 +1,4 @@
-"""The preview beside the list of Start: a session or job in a few lines, or a workload down to its source code; each
-measurement with its trend over the kept sessions.
+"""The preview beside the list of Start: a session or job in a few lines, or a workload down to its source code.
 
 No session is folded for this, but that of a program under the cursor, in a thread: what it costs.
 """
@@ -9,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from socket import gethostname
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 
@@ -19,13 +18,13 @@ from jaxprof.facts import Facts, column
 from jaxprof.report.renderers import Table
 from jaxprof.report.runs import parameters_text
 from jaxprof.text import safe
-from jaxprof.tui.kit.drawing import cell, hang, mark, spark
+from jaxprof.tui.kit.drawing import cell, hang, mark
 from jaxprof.tui.kit.format import moment
 from jaxprof.tui.kit.python_source import highlighted
 from jaxprof.tui.kit.table_columns import table_lines
 
 if TYPE_CHECKING:
-    from jaxprof.events import RunPlanned, RunSpec, Scalar
+    from jaxprof.events import RunPlanned
     from jaxprof.session.log import Entry
     from jaxprof.session.log.entry import JobOutline
     from jaxprof.tui.home.plan_options import HomeOptions
@@ -35,57 +34,6 @@ _NAME = 12
 """Columns of the names of the facts."""
 _MOST_FOLDED_BYTES = 16 << 20
 """Largest session that is folded for a preview: about two seconds in a thread."""
-_POINTS = 8
-"""Most points of a trend."""
-_LEAST_SPAN = 1.1
-"""Least ratio of the highest to the lowest value that fills the height of a trend. With it, noise of a few percent does
-not look like a mountain."""
-
-
-# -- trends ---------------------------------------------------------------------------------------------------
-
-
-class Measured(NamedTuple):
-    """What was measured, where: medians of the same are points of one trend."""
-
-    workload: str
-    variant: str
-    device: str
-    host: str
-    parameters: frozenset[tuple[str, Scalar]]
-    settings: tuple[str, ...]
-    """Precision, and the user's function with its arguments."""
-
-
-def measured(entry: Entry, spec: RunSpec) -> Measured:
-    """Return what a planned run measures."""
-    host = entry.header.host if entry.header is not None else ""
-    parameters, settings = frozenset(spec.parameters.items()), (spec.precision, spec.target, *spec.arguments)
-    return Measured(spec.workload, spec.variant, spec.device, host, parameters, settings)
-
-
-def medians(entries: Iterable[Entry]) -> dict[Measured, list[float]]:
-    """Return the medians of each measurement, in the order of the `entries`: the newest first."""
-    found: dict[Measured, list[float]] = {}
-    for entry in entries:
-        planned = {plan.run: plan.spec for plan in entry.planned}
-        for closed in reversed(entry.closed):
-            if closed.median_seconds is not None and closed.run in planned:
-                found.setdefault(measured(entry, planned[closed.run]), []).append(closed.median_seconds)
-    return found
-
-
-def _shares(values: Sequence[float]) -> list[float]:
-    """Return the place of each value between the lowest (0) and the highest (1); values that hardly differ lie low."""
-    low, high = min(values), max(values)
-    span = max(high, low * _LEAST_SPAN) - low
-    return [(value - low) / span if span > 0 else 0.0 for value in values]
-
-
-def trend(newest_first: Sequence[float]) -> str:
-    """Draw the newest points as columns of eight heights, the oldest first; empty for a single point."""
-    points = newest_first[_POINTS - 1 :: -1]
-    return spark(_shares(points), len(points)).plain if len(points) > 1 else ""
 
 
 # -- sessions -------------------------------------------------------------------------------------------------
@@ -107,11 +55,9 @@ def has_cost(entry: Entry) -> bool:
     return recorded and entry.job is None and not entry.running and entry.size_bytes <= _MOST_FOLDED_BYTES
 
 
-def session_summary(
-    entry: Entry, open_path: Path | None, entries: Sequence[Entry], width: int, cost: str = ""
-) -> list[Content]:
-    """Return the summary of `entry`; `open_path` is the session that is open, `entries` are all that are kept, and
-    `cost` is what costs most, once that is known."""
+def session_summary(entry: Entry, open_path: Path | None, width: int, cost: str = "") -> list[Content]:
+    """Return the summary of `entry`; `open_path` is the session that is open, and `cost` is what costs most, once that
+    is known."""
     lines = Content.styled(safe(entry.name), "bold").wrap(width)
     if entry.problem:
         return [
@@ -133,7 +79,7 @@ def session_summary(
     lines.append(Content(""))
     if entry.job is not None:
         return [*lines, *_processes(entry.job, width)]
-    lines += _runs(entry, entries, width)
+    lines += _runs(entry, width)
     if not entry.planned:
         lines.append(Content.styled("This session contains no runs.", "$text-muted"))
     return lines
@@ -162,11 +108,9 @@ def _state(entry: Entry, open_path: Path | None) -> str:
     return ", ".join(words)
 
 
-def _runs(entry: Entry, entries: Sequence[Entry], width: int) -> Iterator[Content]:
-    """Yield a line per measured run, with its trend up to this session, then the errors of those that failed."""
+def _runs(entry: Entry, width: int) -> Iterator[Content]:
+    """Yield a line per measured run, then the errors of those that failed."""
     closed = {event.run: event for event in entry.closed}
-    older = [each for each in entries if each.modified_seconds < entry.modified_seconds]
-    points = medians((entry, *older))
 
     def status(plan: RunPlanned) -> str:
         return closed[plan.run].status if plan.run in closed else "running" if entry.live else units.UNKNOWN
@@ -176,7 +120,6 @@ def _runs(entry: Entry, entries: Sequence[Entry], width: int) -> Iterator[Conten
         column("variant", lambda plan: plan.spec.variant),
         column("device", lambda plan: plan.spec.device),
         column("median", lambda plan: closed[plan.run].median_seconds if plan.run in closed else None, units.seconds),
-        column("trend", lambda plan: trend(points.get(measured(entry, plan.spec), ()))),
         column("status", status),
         column("parameters", lambda plan: parameters_text(plan.spec.parameters), gives_way=True),
     )
@@ -192,14 +135,18 @@ def _runs(entry: Entry, entries: Sequence[Entry], width: int) -> Iterator[Conten
 def last_medians(
     workload: str, parameters: Mapping[str, object], entries: Iterable[Entry], host: str
 ) -> dict[str, str]:
-    """Return the newest median of each variant of a workload with these parameters on this `host`, in words, and its
-    trend. `entries` come newest first."""
+    """Return the newest median of each variant of a workload with these parameters on this `host`, in words. `entries`
+    come newest first."""
     last: dict[str, str] = {}
-    for what, points in medians(entries).items():
-        if (what.workload, what.host, what.parameters) == (workload, host, frozenset(parameters.items())):
-            where = "" if what.device == "cpu:0" else what.device
-            words = ("last", units.seconds(points[0]), where, trend(points))
-            last.setdefault(what.variant, " ".join(filter(None, words)))
+    for entry in entries:
+        planned = {plan.run: plan.spec for plan in entry.planned}
+        for closed in reversed(entry.closed):
+            spec = planned.get(closed.run)
+            if spec is None or closed.median_seconds is None or entry.header is None or entry.header.host != host:
+                continue
+            if (spec.workload, spec.parameters) == (workload, parameters):
+                where = "" if spec.device == "cpu:0" else spec.device
+                last.setdefault(spec.variant, f"last {units.seconds(closed.median_seconds)} {where}".rstrip())
     return last
 
 

@@ -232,7 +232,7 @@ class HomeScreen(SessionScreen, keys="home"):
 
         if row.entry is not None:
             cost = self._costs.get((row.entry.path, row.entry.modified_seconds), "")
-            return session_summary(row.entry, self.profiler.session_path, self._entries, width, cost)
+            return session_summary(row.entry, self.profiler.session_path, width, cost)
         info = self._infos[row.workload]
         return list(description(info, self.choices, self._entries, width)) if info is not None else []
 
