@@ -11,7 +11,7 @@ from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.run_result import result
 from jaxprof.facts import SENTENCE, Fact, Relation, SessionFile, within
-from jaxprof.facts.programs import OF_FINDING, text_of
+from jaxprof.facts.programs import OF_FINDING
 from jaxprof.facts.units import TEXT, TRUTH
 from jaxprof.finding import Finding
 from jaxprof.frozen import frozen
@@ -55,7 +55,8 @@ def _hlo_findings(session: Session, run: Run, name: str) -> Iterator[_Row]:
 
 
 def _place(row: _Row) -> str | None:
-    return text_of(row.finding.where) or ", ".join(row.finding.kernels) or None
+    where = row.finding.where
+    return where.text if where else ", ".join(row.finding.kernels) or None
 
 
 FINDINGS = Relation(

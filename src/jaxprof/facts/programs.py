@@ -24,7 +24,6 @@ from jaxprof.facts.units import (
     SHARE,
     TEXT,
     TRUTH,
-    Unit,
 )
 from jaxprof.finding import Finding
 from jaxprof.light_dataclass import frozen
@@ -61,22 +60,6 @@ def rows_of(program: ProgramResult, items: Iterable[Any]) -> list[ProgramRow]:
     return [ProgramRow(program, item) for item in items]
 
 
-def _of_item(key: str, unit: Unit, meaning: str, title: str | None = None, **options: Any) -> ProgramFact:
-    """Return a fact that reads the attribute `key` of an item."""
-    return Fact(key, unit, meaning, f"item.{key}", title, **options)
-
-
-def _location(key: str, meaning: str, attribute: str = "") -> ProgramFact:
-    """Return a fact that reads a source location of an item in full, by default from the attribute `key`."""
-    read = at(f"item.{attribute or key}")
-    return Fact(key, TEXT, meaning, lambda row: text_of(read(row)))
-
-
-def text_of(where: SourceLocation | None) -> str | None:
-    """Return a source location in full; None if unknown."""
-    return where.text if where else None
-
-
 def _began(row: ProgramRow) -> float | None:
     return row.item.began_seconds - row.program.began_seconds if row.item.began_seconds else None
 
@@ -102,38 +85,43 @@ _ARGUMENT: Facts[Any] = (
     optional("zero_copy", TRUTH, "A CPU uses the NumPy array in place"),
 )
 COMPILES: tuple[ProgramFact, ...] = (
-    _of_item("function", TEXT, "JAX's name of the compiled function"),
-    _location("called_from", "file:line of the call that compiled it"),
-    Fact("called_in", TEXT, "The function that the line is in", lambda row: row.item.called_from.function),
-    _location("defined_at", "file:line of its definition"),
-    Fact("began_seconds", SECONDS, "When it began, since the program began", _began, "at"),
-    _of_item("trace_seconds", SECONDS, "Python to jaxpr; null if it did not happen", "trace"),
-    _of_item("lower_seconds", SECONDS, "jaxpr to StableHLO; null if it did not happen", "lower"),
-    _of_item("compile_seconds", SECONDS, "StableHLO to an executable; null if it did not happen", "compile"),
-    _of_item("cache", TEXT, "The persistent compilation cache: hit, miss, off", "cache"),
-    _of_item("saved_seconds", SECONDS, "Time that a hit of the cache saved"),
-    _of_item("reason", TEXT, "Why it was compiled again, in words; null for the first time"),
-    _of_item("reason_code", TEXT,
-         "first, shape, dtype, weak_type, structure, static_argument, new_function, closure, sharding, config, ..."),
-    _location("made_at", "file:line that calls the factory, which makes the function anew each time"),
-    _of_item("factory", TEXT, "The function that makes it"),
-    _of_item("closure", ROWS, "Variables of the factory that have changed", inside=(
-        Fact("name", TEXT, "Its name"),
-        Fact("before", TEXT, "The value at the earlier compilation"),
-        Fact("now", TEXT, "The value now"),
+    *within("item", (
+        Fact("function", TEXT, "JAX's name of the compiled function"),
+        Fact("called_from", TEXT, "file:line of the call that compiled it", "called_from.text"),
+        Fact("called_in", TEXT, "The function that the line is in", "called_from.function"),
+        Fact("defined_at", TEXT, "file:line of its definition", "defined_at.text"),
     )),
-    _location("cleared_at", "file:line of the last jax.clear_caches()"),
-    _of_item("signature", ROWS, "The arguments", inside=_ARGUMENT),
-    _of_item("signature_more", COUNT, "Arguments that are not listed"),
-    _of_item("numpy_bytes", BYTES, "What each call copies from NumPy arrays to the device"),
-    _of_item("unused_donations", ROWS, "Donated arguments that no output can take",
-         inside=(Fact("name", TEXT, "Its name"), *_ARRAY)),
-    _of_item("operations", COUNT, "Operations of its StableHLO"),
-    _of_item("constants", ROWS, "Large constants in it", inside=_ARRAY),
-    _of_item("thread", TEXT, "The thread; null for the main one"),
-    _of_item("op_by_op", TRUTH, "Whether it is a single operation, outside any jit"),
-    _of_item("library", TRUTH, "Whether it is defined in a library"),
-    _of_item("count", COUNT, "Compilations in this row; more than 1 in a long ledger"),
+    Fact("began_seconds", SECONDS, "When it began, since the program began", _began, "at"),
+    *within("item", (
+        Fact("trace_seconds", SECONDS, "Python to jaxpr; null if it did not happen", title="trace"),
+        Fact("lower_seconds", SECONDS, "jaxpr to StableHLO; null if it did not happen", title="lower"),
+        Fact("compile_seconds", SECONDS, "StableHLO to an executable; null if it did not happen", title="compile"),
+        Fact("cache", TEXT, "The persistent compilation cache: hit, miss, off", title="cache"),
+        Fact("saved_seconds", SECONDS, "Time that a hit of the cache saved"),
+        Fact("reason", TEXT, "Why it was compiled again, in words; null for the first time"),
+        Fact("reason_code", TEXT, "first, shape, dtype, weak_type, structure, static_argument, new_function, closure, "
+             "sharding, config, ..."),
+        Fact("made_at", TEXT, "file:line that calls the factory, which makes the function anew each time",
+             "made_at.text"),
+        Fact("factory", TEXT, "The function that makes it"),
+        Fact("closure", ROWS, "Variables of the factory that have changed", inside=(
+            Fact("name", TEXT, "Its name"),
+            Fact("before", TEXT, "The value at the earlier compilation"),
+            Fact("now", TEXT, "The value now"),
+        )),
+        Fact("cleared_at", TEXT, "file:line of the last jax.clear_caches()", "cleared_at.text"),
+        Fact("signature", ROWS, "The arguments", inside=_ARGUMENT),
+        Fact("signature_more", COUNT, "Arguments that are not listed"),
+        Fact("numpy_bytes", BYTES, "What each call copies from NumPy arrays to the device"),
+        Fact("unused_donations", ROWS, "Donated arguments that no output can take",
+             inside=(Fact("name", TEXT, "Its name"), *_ARRAY)),
+        Fact("operations", COUNT, "Operations of its StableHLO"),
+        Fact("constants", ROWS, "Large constants in it", inside=_ARRAY),
+        Fact("thread", TEXT, "The thread; null for the main one"),
+        Fact("op_by_op", TRUTH, "Whether it is a single operation, outside any jit"),
+        Fact("library", TRUTH, "Whether it is defined in a library"),
+        Fact("count", COUNT, "Compilations in this row; more than 1 in a long ledger"),
+    )),
 )  # fmt: skip
 OF_FINDING: Facts[Finding] = (
     Fact("seconds", SECONDS, "What it cost in this run; no second is in two findings of a program"),
@@ -145,32 +133,34 @@ OF_FINDING: Facts[Finding] = (
     Fact("others", LIST, "More lines with the same finding", lambda finding: [other.text for other in finding.others]),
 )  # fmt: skip
 """Facts of every finding beside its sentence and its place."""
-FINDINGS: tuple[ProgramFact, ...] = (
-    *within("item", SENTENCE),
-    _location("place", "file:line to change", "where"),
-    *within("item", OF_FINDING),
-    _of_item("estimate", TRUTH, "Whether seconds is an estimate"),
-)
-TRANSFERS: tuple[ProgramFact, ...] = (
-    _of_item("direction", TEXT, "host_to_device, device_to_host"),
-    _of_item("count", COUNT, "Samples of the stack in which such a copy was seen"),
-    _of_item("seconds", SECONDS, "Time of all of these copies: an estimate"),
-    _location("place", "file:line", "where"),
-)
+FINDINGS: tuple[ProgramFact, ...] = tuple(within("item", (
+    *SENTENCE,
+    Fact("place", TEXT, "file:line to change", "where.text"),
+    *OF_FINDING,
+    Fact("estimate", TRUTH, "Whether seconds is an estimate"),
+)))  # fmt: skip
+TRANSFERS: tuple[ProgramFact, ...] = tuple(within("item", (
+    Fact("direction", TEXT, "host_to_device, device_to_host"),
+    Fact("count", COUNT, "Samples of the stack in which such a copy was seen"),
+    Fact("seconds", SECONDS, "Time of all of these copies: an estimate"),
+    Fact("place", TEXT, "file:line", "where.text"),
+)))  # fmt: skip
 TIMELINE: tuple[ProgramFact, ...] = (
-    _of_item("state", TEXT,
-         "import, data, trace, lower, compile, transfer, device_busy, host_busy, waiting, stopped, not_seen"),
-    _of_item("seconds", SECONDS, "Time in that state"),
+    *within("item", (
+        Fact("state", TEXT,
+             "import, data, trace, lower, compile, transfer, device_busy, host_busy, waiting, stopped, not_seen"),
+        Fact("seconds", SECONDS, "Time in that state"),
+    )),
     Fact("share", SHARE, "Share of the wall time, in 0..1", share),
-    _of_item("exact", TRUTH, "Whether JAX announced it; else it is an estimate from samples"),
+    Fact("exact", TRUTH, "Whether JAX announced it; else it is an estimate from samples", "item.exact"),
 )  # fmt: skip
-LINES: tuple[ProgramFact, ...] = (
-    _location("place", "file:line"),
-    Fact("function", TEXT, "The function that the line is in", "item.place.function", "in", widest=18),
-    _of_item("state", TEXT, "data, trace, lower, compile, transfer, device_busy, host_busy, waiting"),
-    _of_item("call", TEXT, "What is called there", "calls", widest=24),
-    _of_item("seconds", SECONDS, "Time at that line in that state"),
-)
+LINES: tuple[ProgramFact, ...] = tuple(within("item", (
+    Fact("place", TEXT, "file:line", "place.text"),
+    Fact("function", TEXT, "The function that the line is in", "place.function", "in", widest=18),
+    Fact("state", TEXT, "data, trace, lower, compile, transfer, device_busy, host_busy, waiting"),
+    Fact("call", TEXT, "What is called there", title="calls", widest=24),
+    Fact("seconds", SECONDS, "Time at that line in that state"),
+)))  # fmt: skip
 
 
 def _relation(
@@ -198,7 +188,7 @@ def _rows(key: str, meaning: str, facts: tuple[ProgramFact, ...], most: int | No
     return Fact(key, ROWS, meaning, lambda program: rows_of(program, getattr(program, key)[slice(most)]), inside=facts)
 
 
-_WHERE: Fact[Any] = Fact("place", TEXT, "file:line of its first line", lambda loop: text_of(loop.where))
+_WHERE: Fact[Any] = Fact("place", TEXT, "file:line of its first line", "where.text")
 _LOOP: Facts[Any] = (
     _WHERE,
     Fact("count", COUNT, "Steps"),
@@ -215,8 +205,8 @@ _STAGE: Facts[Any] = (
 )
 _FUNCTION: Facts[Any] = (
     Fact("function", TEXT, "JAX's name of the compiled function"),
-    Fact("called_from", TEXT, "file:line of the call that compiled it", lambda function: text_of(function.called_from)),
-    Fact("defined_at", TEXT, "file:line of its definition", lambda function: text_of(function.defined_at)),
+    Fact("called_from", TEXT, "file:line of the call that compiled it", "called_from.text"),
+    Fact("defined_at", TEXT, "file:line of its definition", "defined_at.text"),
     Fact("count", COUNT, "Compilations"),
     Fact("seconds", SECONDS, "Time of all of them"),
     Fact("stages", BY_NAME, "trace, lower and compile of one compilation", lambda function: function.spreads(),
@@ -237,7 +227,7 @@ _VERDICT: Facts[ProgramResult] = (
         Fact("low", SHARE, "Lower bound of the 95 % interval of the share"),
         Fact("high", SHARE, "Upper bound of the 95 % interval"),
     )),
-    Fact("place", TEXT, "file:line of the first line of the hot loop", lambda program: text_of(program.hot.where)),
+    Fact("place", TEXT, "file:line of the first line of the hot loop", "hot.where.text"),
     Fact("last_line", INDEX, "Last line of the hot loop", "hot.last_line"),
     *within("verdict", (
         Fact("reason", TEXT, "Why there is no verdict"),
