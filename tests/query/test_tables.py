@@ -30,7 +30,7 @@ NAMES_IN_SQL = {"compile": "passes", "timeline": "states"}
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_the_rows_of_a_view_are_a_table_with_the_same_columns(view):
-    facts, _ = view_of(view)
+    facts = view_of(view).facts
     table = TABLES[NAMES_IN_SQL.get(view, view)]
     assert {fact.key for fact in columns(facts)} <= {fact.key for fact in table.facts}
 

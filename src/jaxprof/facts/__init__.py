@@ -19,7 +19,7 @@ from jaxprof.light_dataclass import frozen
 if TYPE_CHECKING:
     import numpy as np
 
-    from jaxprof.session import Session
+    from jaxprof.session import Run, Session
 
 Row = TypeVar("Row")
 
@@ -233,6 +233,33 @@ class Relation:
             for read, append in takers:
                 append(read(row))
         return [{fact.key: column for fact, column in zip(self.facts, cells, strict=True)}]
+
+
+@frozen
+class RunItem:
+    """One of several items of a run, such as a step."""
+
+    run: Run
+    item: Any
+
+
+@frozen
+class RunItems:
+    """What a run may have several of, such as steps: a view of it, and a table of SQL."""
+
+    facts: Facts[Any]
+    """Facts of an item."""
+    of: Callable[[Session, Run], Iterable[Any] | None]
+    """Derives the items of a run; None if it does not have the view."""
+
+    def relation(self, name: str, meaning: str) -> Relation:
+        """Return the table with the items of all runs."""
+
+        def rows(file: SessionFile) -> Iterator[RunItem]:
+            for run in file.session.runs.values():
+                yield from (RunItem(run, item) for item in self.of(file.session, run) or ())
+
+        return Relation(name, meaning, (RUN, *columns(within("item", self.facts))), rows)
 
 
 def within(of: Read[Any], facts: Iterable[Fact[Any]]) -> Iterator[Fact[Any]]:

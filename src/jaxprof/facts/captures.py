@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from jaxprof.facts import RUN, Encoded, Fact, Facts, Part, Relation, Repeated, SessionFile, columns, within
+from jaxprof.facts import RUN, Encoded, Fact, Facts, Part, Relation, Repeated, RunItems, SessionFile, within
 from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, NUMBERS, SECONDS, SHARE, TEXT, TRUTH
 from jaxprof.frozen import frozen
 from jaxprof.units import UNKNOWN, seconds
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.profile import DeviceSteps
     from jaxprof.analysis.timeline import Timeline, TimelineLane
     from jaxprof.events import CopyTimes, PassTimes, StepTimes, TrustCheck
-    from jaxprof.session import Run
+    from jaxprof.session import Run, Session
 
 STEPS: Facts[StepTimes] = (
     Fact("name", TEXT, "Name of the step", title="step"),
@@ -134,30 +134,13 @@ PASSES: Facts[PassRow] = (
 """Facts of the phases and passes of a compile."""
 
 
-@frozen
-class _RunItem:
-    """One of several items of a run, such as a step or a pass."""
-
-    run: Run
-    item: Any
-
-
-def _relation(name: str, meaning: str, facts: Facts[Any], items: Callable[[Run], Iterable[Any]]) -> Relation:
-    """Return a relation with a row for each of the `items` of each run."""
-
-    def rows(file: SessionFile) -> Iterator[_RunItem]:
-        return (_RunItem(run, item) for run in file.session.runs.values() for item in items(run))
-
-    return Relation(name, meaning, (RUN, *columns(within("item", facts))), rows)
-
-
-def _device_steps(run: Run) -> Iterable[DeviceSteps]:
+def _device_steps(_: Session, run: Run) -> Iterable[DeviceSteps]:
     from jaxprof.analysis.profile import device_steps
 
     return device_steps(run.steps)
 
 
-def _copies(run: Run) -> Iterable[CopyTimes]:
+def _copies(_: Session, run: Run) -> Iterable[CopyTimes]:
     from jaxprof.analysis.measured import capture_of
 
     captured = capture_of(run)
@@ -198,6 +181,12 @@ def _lane_part(run: Run, timeline: Timeline, lane: TimelineLane) -> Part:
     }
 
 
+VIEWS = {
+    "steps": RunItems(STEPS, lambda _, run: run.steps.steps if run.steps is not None else None),
+    "compile": RunItems(PASSES, lambda _, run: pass_rows(run.compile_passes.tree) if run.compile_passes else None),
+    "trust": RunItems(TRUST, lambda _, run: trust_rows(run)),
+}
+"""Views of captures that can be printed alone."""
 RELATIONS = (
     Relation(
         "intervals",
@@ -218,16 +207,12 @@ RELATIONS = (
         ),
         arrays=_intervals,
     ),
-    _relation("steps", "Where the time of each step of a capture went, on each device", STEPS,
-              lambda run: run.steps.steps if run.steps is not None else ()),
-    _relation(
-        "passes",
-        "The phases and passes of each compilation that was captured, a parent before its children",
-        PASSES,
-        lambda run: pass_rows(run.compile_passes.tree) if run.compile_passes is not None else (),
+    VIEWS["steps"].relation("steps", "Where the time of each step of a capture went, on each device"),
+    VIEWS["compile"].relation(
+        "passes", "The phases and passes of each compilation that was captured, a parent before its children"
     ),
-    _relation("device_steps", "The steps of each device in a capture as a whole", DEVICE_STEPS, _device_steps),
-    _relation("copies", "The copies of each capture by direction and device", COPIES, _copies),
-    _relation("trust", "Whether the captures can be trusted, check by check", TRUST, trust_rows),
-)  # fmt: skip
+    RunItems(DEVICE_STEPS, _device_steps).relation("device_steps", "The steps of each device in a capture as a whole"),
+    RunItems(COPIES, _copies).relation("copies", "The copies of each capture by direction and device"),
+    VIEWS["trust"].relation("trust", "Whether the captures can be trusted, check by check"),
+)
 """Tables of SQL."""

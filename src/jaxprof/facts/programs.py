@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.events import SourceLocation
-from jaxprof.facts import RUN, SENTENCE, Fact, Facts, Relation, SessionFile, at, columns, optional, within
+from jaxprof.facts import RUN, SENTENCE, Fact, Facts, Relation, RunItems, columns, optional, within
 from jaxprof.facts.units import (
     BY_NAME,
     BYTES,
@@ -27,7 +28,7 @@ from jaxprof.facts.units import (
 )
 from jaxprof.finding import Finding
 from jaxprof.light_dataclass import frozen
-from jaxprof.session import Run
+from jaxprof.session import Run, Session
 
 LINES_KEPT = 100
 """Most source lines in the JSON, those that took most time."""
@@ -163,24 +164,20 @@ LINES: tuple[ProgramFact, ...] = tuple(within("item", (
 )))  # fmt: skip
 
 
-def _relation(
-    name: str,
-    meaning: str,
-    facts: tuple[ProgramFact, ...],
-    items: Callable[[ProgramResult], Iterable[object]],
-) -> Relation:
-    """Return a relation with a row for each of the `items` of each program."""
-
-    def rows(file: SessionFile) -> Iterator[ProgramRow]:
-        for run in file.session.programs:
-            program = program_result(file.session, run.id)
-            yield from rows_of(program, items(program))
-
-    return Relation(name, meaning, (RUN, *columns(facts)), rows)
+def _items(key: str, session: Session, run: Run) -> list[ProgramRow] | None:
+    if not run.is_program:
+        return None
+    program = program_result(session, run.id)
+    return rows_of(program, getattr(program, key))
 
 
-VIEWS = {"compiles": COMPILES, "findings": FINDINGS, "transfers": TRANSFERS, "timeline": TIMELINE}
-"""Facts of the items of a program that can be printed alone, by the attribute with the items."""
+VIEWS = {
+    key: RunItems(facts, partial(_items, key))
+    for key, facts in (
+        ("compiles", COMPILES), ("findings", FINDINGS), ("transfers", TRANSFERS), ("timeline", TIMELINE),
+    )
+}  # fmt: skip
+"""Items of a program that can be printed alone, by the attribute with the items."""
 
 
 def _rows(key: str, meaning: str, facts: tuple[ProgramFact, ...], most: int | None = None) -> Fact[ProgramResult]:
@@ -303,23 +300,14 @@ ASKED: Facts[Any] = (
 )
 """Facts of the function of the program that `--function` names."""
 RELATIONS = (
-    _relation(
-        "compiles",
-        "The compile ledger of recorded programs: a row for each compilation, with the reason",
-        COMPILES,
-        at("compiles"),
+    VIEWS["compiles"].relation(
+        "compiles", "The compile ledger of recorded programs: a row for each compilation, with the reason"
     ),
-    _relation(
-        "lines",
-        "The lines of recorded programs at which the main thread spent its time: estimates from samples",
-        LINES,
-        at("lines"),
+    RunItems(LINES, partial(_items, "lines")).relation(
+        "lines", "The lines of recorded programs at which the main thread spent its time: estimates from samples"
     ),
-    _relation(
-        "states",
-        "Where the wall time of recorded programs went: the states of the main thread, which add up to it",
-        TIMELINE,
-        at("timeline"),
+    VIEWS["timeline"].relation(
+        "states", "Where the wall time of recorded programs went: the states of the main thread, which add up to it"
     ),
     Relation(
         "programs",
@@ -327,6 +315,6 @@ RELATIONS = (
         (RUN, *columns(fact for fact in PROGRAM if fact.unit is not ROWS)),
         lambda file: (program_result(file.session, run.id) for run in file.session.programs),
     ),
-    _relation("transfers", "Implicit copies between host and device in recorded programs", TRANSFERS, at("transfers")),
+    VIEWS["transfers"].relation("transfers", "Implicit copies between host and device in recorded programs"),
 )
 """Tables of SQL."""

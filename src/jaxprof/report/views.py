@@ -6,11 +6,10 @@ A view imports what it needs when it is requested.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jaxprof.facts import RUN, Fact, Facts, column, pick
+from jaxprof.facts import RUN, Fact, Facts, RunItems, at, column, pick
 from jaxprof.facts.sessions import is_profile
 from jaxprof.facts.units import OBJECT, ROWS, TEXT
 from jaxprof.report.renderers import WIDE, Piece, Prose, Table, joined, report_lines, to_csv_text
@@ -37,43 +36,23 @@ _NO_CAPTURE = {
 }
 OF_PROGRAMS = ("compiles", "findings", "transfers", "timeline")
 """Views of recorded programs."""
-_Rows = Callable[[Session, Run], Iterable[Any] | None]
-"""Derives the rows of a run; None if the run does not have the view."""
 
 
-def view_of(view: str) -> tuple[Facts[Any], _Rows]:
-    """Return the facts of a view, and the function that derives the rows of a run."""
+def view_of(view: str) -> RunItems:
+    """Return the items of a view, with their facts."""
     if view == "kernels":
         from jaxprof.facts.kernels import MEASURED, NAME
 
-        return (NAME, *MEASURED), _measured_kernels
+        return RunItems((NAME, *MEASURED), _measured_kernels)
     if view == "memory":
         from jaxprof.analysis.memory import buffers_of
         from jaxprof.facts.memory import BUFFERS
 
-        return BUFFERS, lambda session, run: picture.buffers if (picture := buffers_of(session, run.id)) else None
-    if view in OF_PROGRAMS:
-        from jaxprof.facts.programs import VIEWS
+        return RunItems(BUFFERS, lambda session, run: at("buffers")(buffers_of(session, run.id)))
+    from jaxprof.facts import captures, programs
 
-        return VIEWS[view], partial(_program_rows, view)
-    from jaxprof.facts import captures
-
-    if view == "compile":
-        pass_rows = captures.pass_rows
-        return captures.PASSES, lambda _, run: pass_rows(run.compile_passes.tree) if run.compile_passes else None
-    if view == "steps":
-        return captures.STEPS, lambda _, run: run.steps.steps if run.steps is not None else None
-    return captures.TRUST, lambda _, run: captures.trust_rows(run)
-
-
-def _program_rows(view: str, session: Session, run: Run) -> Sequence[Any] | None:
-    from jaxprof.analysis.programs.derive import program_result
-    from jaxprof.facts.programs import rows_of
-
-    if not run.is_program:
-        return None
-    program = program_result(session, run.id)
-    return rows_of(program, getattr(program, view))
+    views = programs.VIEWS if view in OF_PROGRAMS else captures.VIEWS
+    return views[view]
 
 
 def _measured_kernels(session: Session, run: Run) -> Sequence[MeasuredKernel] | None:
@@ -93,14 +72,14 @@ class _ViewedRun(NamedTuple):
 
 def facts_of_view(view: str) -> Facts[Session]:
     """Return the facts of the JSON of a view: the runs that have it, or its rows of all programs."""
-    facts, rows_of = view_of(view)
+    items = view_of(view)
     if view in OF_PROGRAMS:
 
         def all_rows(session: Session) -> list[Any]:
-            return [row for run in session.runs.values() for row in rows_of(session, run) or ()]
+            return [row for run in session.runs.values() for row in items.of(session, run) or ()]
 
-        return (Fact(view, ROWS, "The rows of the view", all_rows, inside=(RUN, *facts)),)
-    rows: Fact[_ViewedRun] = Fact(view, ROWS, "The rows of the view", "rows", inside=facts)
+        return (Fact(view, ROWS, "The rows of the view", all_rows, inside=(RUN, *items.facts)),)
+    rows: Fact[_ViewedRun] = Fact(view, ROWS, "The rows of the view", "rows", inside=items.facts)
     of_run: list[Fact[_ViewedRun]] = [RUN, Fact("label", TEXT, "Its name for people", "run.label"), rows]
     if view == "memory":
         from jaxprof.analysis.memory import buffers_of
@@ -119,9 +98,9 @@ def facts_of_view(view: str) -> Facts[Session]:
 
 
 def _viewed_runs(session: Session, view: str) -> Iterator[_ViewedRun]:
-    _, rows_of = view_of(view)
+    items = view_of(view)
     for run in session.runs.values():
-        rows = rows_of(session, run)
+        rows = items.of(session, run)
         listed = list(rows or ())
         if view == "compile":
             listed.sort(key=lambda row: row.node.self_seconds, reverse=True)
@@ -132,8 +111,9 @@ def _viewed_runs(session: Session, view: str) -> Iterator[_ViewedRun]:
 def view_csv(session: Session, view: str) -> str:
     """Return the view of every run as CSV: a row for each kernel, pass, step, buffer, check, compilation, finding, copy
     or state."""
-    facts, rows = view_of(view)
-    return to_csv_text(joined(RUN.key, facts, ((run.id, rows(session, run) or ()) for run in session.runs.values())))
+    items = view_of(view)
+    parts = ((run.id, items.of(session, run) or ()) for run in session.runs.values())
+    return to_csv_text(joined(RUN.key, items.facts, parts))
 
 
 def view_text(session: Session, view: str) -> str:
