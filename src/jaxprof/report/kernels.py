@@ -73,15 +73,6 @@ KERNEL: Facts[Ranked] = (
 """Facts of a kernel in JSON and CSV, for one execution except for the last two."""
 
 
-def likeness(row: Ranked) -> tuple[object, ...] | None:
-    """Return a key that is equal for rows that differ only in their names. None if a row has figures of its own: a
-    collective its links, a fusion its source lines, a ranked kernel its share."""
-    kernel = row.kernel
-    if row.over is not None or row.weight is not None or kernel.opcode == "fusion":
-        return None
-    return kernel.likeness, kernel.computation, kernel.count, kernel.conditional, kernel.attributes_text
-
-
 def kernels_table(programs: Iterable[tuple[str, Iterable[Ranked]]]) -> Table[tuple[str, Ranked]]:
     """Return the kernels of labelled programs as one table for CSV, whose rows can be read once."""
     return joined("program", KERNEL, ((label, released(rows)) for label, rows in programs))
@@ -150,7 +141,7 @@ def kernel_lines(module: Module, machine: Machine | None, choice: KernelOptions 
     shown = SHOWN if machine is not None else [name for name in SHOWN if name not in ("least", "bound")]
     columns: list[Fact[Ranked]] = [COLUMNS[name] for name in shown]
     columns[0] = replace(columns[0], title=heading)
-    yield from text_lines(Table(columns, released(chain((first,), rows)), alike=likeness), indent="")
+    yield from text_lines(Table(columns, released(chain((first,), rows))), indent="")
     if choice.top is not None:
         yield from _count_of_all(module, machine, choice)
     if machine is not None:

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from operator import itemgetter
 from typing import Any, Generic
 
 from jaxprof.facts import Fact, Row, columns, within
-from jaxprof.facts.units import TEXT, plain
+from jaxprof.facts.units import TEXT
 from jaxprof.light_dataclass import frozen
 from jaxprof.text import columns as terminal_columns
 from jaxprof.text import json_text, safe, safe_lines, shorten
@@ -31,8 +31,6 @@ GAP = "  "
 PAGE = 500
 """Rows of the first page: a table from an iterator, which may have a million rows, is printed after so many were
 read."""
-_MOST_ALIKE = 1 << 14
-"""Kinds of rows (`Table.alike`) whose cells are kept while a table is printed."""
 NARROWEST = 6
 """Terminal columns that a column keeps, however narrow the page."""
 
@@ -49,11 +47,10 @@ def text_lines(table: Table[Any], *, indent: str = "  ", width: int = 0, all_col
     width = 0 if table.is_wide else width
     if table.title:
         yield safe(table.title)
-    paged = isinstance(table.rows, Iterator)
-    page = list(islice(texts(table), PAGE) if paged else texts(table))
+    rows = texts(table)
+    page = list(islice(rows, PAGE if isinstance(table.rows, Iterator) else None))
     if page:
-        whole = not paged or len(page) < PAGE
-        lines = _aligned(table, page, None if whole else iter(table.rows), indent, width, all_columns)
+        lines = _aligned(table, page, rows, indent, width, all_columns)
         if table.under is None:
             yield from lines
         else:
@@ -68,7 +65,7 @@ def text_lines(table: Table[Any], *, indent: str = "  ", width: int = 0, all_col
 def _aligned(
     table: Table[Any],
     page: Sequence[list[str]],
-    rest: Iterator[Any] | None,
+    rest: Iterator[list[str]],
     indent: str,
     width: int,
     all_columns: bool,
@@ -76,6 +73,7 @@ def _aligned(
     """Yield the heading, the first page, and the `rest` of a longer table. A longer table keeps its empty columns,
     because the rest may have values there."""
     columns = table.for_people()
+    is_longer = isinstance(table.rows, Iterator) and len(page) == PAGE
 
     def cut(row: Sequence[str]) -> list[str]:
         return [
@@ -87,7 +85,7 @@ def _aligned(
     kept = [
         at
         for at in range(len(columns))
-        if rest or all_columns or any(row[at] not in ("", UNKNOWN) for row in cells[1:])
+        if is_longer or all_columns or any(row[at] not in ("", UNKNOWN) for row in cells[1:])
     ]
     widths = {at: max(terminal_columns(row[at]) for row in cells) for at in kept}
     narrowed = next((at for at in kept if columns[at].gives_way), kept[0] if kept else 0)
@@ -102,48 +100,7 @@ def _aligned(
         return (indent + GAP.join([_pad(row[at], width, right) for at, width, right in placed])).rstrip()
 
     yield from map(line, cells if any(cells[0]) else cells[1:])
-    if rest:
-        yield from _further(table, rest, lambda row: line(cut(row)), indent, placed)
-
-
-def _further(
-    table: Table[Any],
-    rows: Iterator[Any],
-    line: Callable[[list[str]], str],
-    indent: str,
-    placed: Sequence[tuple[int, int, bool]],
-) -> Iterator[str]:
-    """Yield the lines after the first page, of which there may be a million. They are those that `line` makes, in a
-    fraction of its time if all cells are printable ASCII: nothing has to be escaped, and a character is one column."""
-    columns = table.for_people()
-    cells = cells_of(table)
-    widest = [(at, column.widest) for at, column in enumerate(columns) if column.widest]
-    (first, width, _), *_ = placed
-    layout = GAP.join([f"{{{at}:{'>' if right else '<'}{width}}}" for at, width, right in placed[1:]])
-    head, most = columns[first].reader(), columns[first].widest
-    alike = table.alike if table.alike is not None and not placed[0][2] else lambda row: None
-    ends: dict[Hashable, str] = {}
-    for row in rows:
-        key = alike(row)
-        end = ends.get(key) if key is not None else None
-        name = ""
-        if end is not None and (name := head(row)).isascii() and name.isprintable():
-            name = name if not most or len(name) <= most else name[: most - 1] + "…"
-            yield f"{indent}{name:<{width}}{GAP}{end}".rstrip()
-            continue
-        made = cells(row)
-        whole = "".join(made)
-        if not (whole.isascii() and whole.isprintable()):
-            yield line(made)
-            continue
-        for at, longest in widest:
-            if len(made[at]) > longest:
-                made[at] = made[at][: longest - 1] + "…"
-        end = layout.format(*made)
-        if key is not None and len(ends) < _MOST_ALIKE:
-            ends[key] = end
-        padded = f"{made[first]:>{width}}" if placed[0][2] else f"{made[first]:<{width}}"
-        yield f"{indent}{padded}{GAP}{end}".rstrip()
+    yield from (line(cut(row)) for row in rest)
 
 
 _NO_BREAK = "\x1f"
@@ -220,27 +177,6 @@ class _Echo:
         return text
 
 
-_MOST_REMEMBERED = 4096
-"""Texts of numbers that are kept for each column."""
-
-
-def remembering(show: Callable[[Any], str]) -> Callable[[Any], str]:
-    """Return `show` with a cache, so that a number is formatted once: in a long table most numbers repeat."""
-    known: dict[float, str] = {}
-
-    def shown(cell: Any) -> str:
-        if cell.__class__ is not float and cell.__class__ is not int:
-            return show(cell)
-        text = known.get(cell)
-        if text is None:
-            text = show(cell)
-            if len(known) < _MOST_REMEMBERED:
-                known[cell] = text
-        return text
-
-    return shown
-
-
 @frozen
 class Table(Generic[Row]):
     """Rows under columns. Rows from an iterator are printed as they come, and can be read once."""
@@ -259,9 +195,6 @@ class Table(Generic[Row]):
     """Whether text is as wide as the cells are, because each may matter."""
     under: Callable[[Row], Iterable[Prose]] | None = None
     """Returns what text has below a row, and a page in its last column."""
-    alike: Callable[[Row], Hashable | None] | None = None
-    """Returns an equal value for rows that differ only in their first cell, whose other cells are then formatted once;
-    None for a row like no other."""
 
     def for_people(self) -> list[Fact[Row]]:
         """Return the columns of text and HTML."""
@@ -277,17 +210,10 @@ class Table(Generic[Row]):
         return replace(self, rows=rows[: self.most], notes=notes, most=0)
 
 
-def cells_of(table: Table[Row]) -> Callable[[Row], list[str]]:
-    """Return a function that makes the cells of a row as people read them."""
-    readers = [
-        (fact.reader(), fact.shown if fact.shown is plain else remembering(fact.shown)) for fact in table.for_people()
-    ]
-    return lambda row: [show(read(row)) for read, show in readers]
-
-
 def texts(table: Table[Row]) -> Iterator[list[str]]:
     """Yield the cells of each row as people read them."""
-    return map(cells_of(table), table.rows)
+    readers = [(fact.reader(), fact.shown) for fact in table.for_people()]
+    return ([show(read(row)) for read, show in readers] for row in table.rows)
 
 
 def joined(key: str, facts: Iterable[Fact[Row]], parts: Iterable[tuple[str, Iterable[Row]]]) -> Table[tuple[str, Row]]:

@@ -7,7 +7,6 @@ import pytest
 from hlo.analysis.programs import written
 from jaxprof.hlo.analysis.kernels import KernelAnalysis, alike, stream
 from jaxprof.hlo.read import record
-from jaxprof.hlo.read.parse import module
 from tables import rows
 
 _FUSIONS = """
@@ -65,68 +64,6 @@ def test_and_those_of_products():
     """):
         entry = written(_products(second))["main"]
         assert str(alike(entry["one"]) == alike(entry["two"])) == same
-
-
-_NEARLY_ALIKE = """HloModule m, is_scheduled=true
-
-body {
-  c = (s32[], f32[8]) parameter(0)
-  i = s32[] get-tuple-element(c), index=0
-  one = s32[] constant(1)
-  next = s32[] add(i, one), metadata={op_name="a" source_file="f.py" source_line=3}
-  v = f32[8] get-tuple-element(c), index=1
-  in_a_loop = f32[8] add(v, v), metadata={op_name="a" source_file="f.py" source_line=3}
-  ROOT r = (s32[], f32[8]) tuple(next, in_a_loop)
-}
-
-condition {
-  c = (s32[], f32[8]) parameter(0)
-  i = s32[] get-tuple-element(c), index=0
-  most = s32[] constant(5)
-  ROOT less = pred[] compare(i, most), direction=LT
-}
-
-fused {
-  p = f32[8] parameter(0)
-  ROOT n = f32[8] negate(p), metadata={op_name="b" source_file="f.py" source_line=7}
-}
-
-fused.2 {
-  p = f32[8] parameter(0)
-  ROOT n = f32[8] negate(p), metadata={op_name="b" source_file="f.py" source_line=8}
-}
-
-ENTRY main {
-  x = f32[8] parameter(0)
-  zero = s32[] constant(0)
-  first = f32[8] add(x, x), metadata={op_name="a" source_file="f.py" source_line=3}
-  same = f32[8] add(x, x), metadata={op_name="a" source_file="f.py" source_line=3}
-  other_line = f32[8] add(x, x), metadata={op_name="a" source_file="f.py" source_line=4}
-  other_operands = f32[8] add(x, first), metadata={op_name="a" source_file="f.py" source_line=3}
-  a_name_that_takes_more_than_the_forty_columns = f32[8] add(x, x), metadata={op_name="a" source_file="f.py" source_line=3}
-  näme = f32[8] add(x, x), metadata={op_name="a" source_file="f.py" source_line=3}
-  f1 = f32[8] fusion(x), kind=kLoop, calls=fused
-  f2 = f32[8] fusion(x), kind=kLoop, calls=fused.2
-  t = (s32[], f32[8]) tuple(zero, x)
-  ROOT w = (s32[], f32[8]) while(t), condition=condition, body=body
-}
-"""  # noqa: E501
-
-
-def test_what_kernels_share_is_printed_as_if_each_were_read(monkeypatch):
-    """As rows of text after the first page."""
-    from jaxprof.report import kernels, renderers
-
-    monkeypatch.setattr(kernels, "LARGE", 0)
-    monkeypatch.setattr(renderers, "PAGE", 1)
-
-    def printed():
-        return list(kernels.kernel_lines(module(_NEARLY_ALIKE), None))
-
-    text = printed()
-    assert len({line[40:] for line in text}) > 5
-    monkeypatch.setattr(kernels, "likeness", lambda row: None)
-    assert text == printed()
 
 
 def _chain(count):
