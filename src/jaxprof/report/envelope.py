@@ -233,28 +233,13 @@ def error_text(code: str, message: str, hint: str) -> str:
     return json_text({"schema": SCHEMA, "kind": "error", "error": error}, compact=True)
 
 
-_AT_ONCE = 32
-"""Items of an iterator that are encoded together, because setting up an encoder costs as much as encoding an item."""
-
-
 def json_pieces(data: Any) -> Iterator[str]:
     """Yield `data` as compact JSON, in pieces; an iterator in it becomes a list."""
     if isinstance(data, Iterator):
         separator = "["
-        batch: list[Any] = []
         for value in data:
-            is_batched = isinstance(value, dict) and not _has_iterator(value)
-            if is_batched:
-                batch.append(value)
-            if batch and (not is_batched or len(batch) == _AT_ONCE):
-                yield separator + encoded(batch)[1:-1]
-                separator, batch = ",", []
-            if not is_batched:
-                yield separator
-                yield from json_pieces(value)
-                separator = ","
-        if batch:
-            yield separator + encoded(batch)[1:-1]
+            yield separator
+            yield from json_pieces(value)
             separator = ","
         yield "]" if separator == "," else "[]"
     elif isinstance(data, dict) and _has_iterator(data):
@@ -268,17 +253,11 @@ def json_pieces(data: Any) -> Iterator[str]:
         yield encoded(data)
 
 
-_NO_ITERATORS = frozenset({str, int, float, bool, type(None), list, tuple})
-
-
 def _has_iterator(data: dict[Any, Any]) -> bool:
     """Return whether a value inside is an iterator, so that the object cannot be encoded in one call."""
-    for value in data.values():
-        if value.__class__ in _NO_ITERATORS:
-            continue
-        if isinstance(value, Iterator) or (isinstance(value, dict) and _has_iterator(value)):
-            return True
-    return False
+    return any(
+        isinstance(value, Iterator) or (isinstance(value, dict) and _has_iterator(value)) for value in data.values()
+    )
 
 
 def encoded(value: Any) -> str:

@@ -102,7 +102,8 @@ def kept_runs(paths: Iterable[Path], word: str = "") -> tuple[list[KeptRun], lis
     if word and not rows:
         raise unknown_name("measured workload", word, names)
     rows.sort(key=lambda row: row.file.session.header.created, reverse=True)
-    alike = grouped(((row.row.run.plan.workload, row.row.run.plan.target, measurement(row.row.run)), row) for row in rows)
+    runs = ((row, row.row.run) for row in rows)
+    alike = grouped(((run.plan.workload, run.plan.target, measurement(run)), row) for row, run in runs)
     return [row for members in alike.values() for row in members], notices
 
 
