@@ -92,7 +92,7 @@ KINDS: Mapping[str, Callable[[], Facts[Any]]] = {
     "comparison": _list("comparisons", "One for each session after the first", "report.comparison", "DIFFERENCE"),
     "config": _config_facts,
     "devices": _list("devices", "The devices of this machine", "report.device_list", "DEVICES"),
-    "explanation": lambda: import_module("jaxprof.report.explain").facts_of_explanation(),
+    "explanation": partial(_facts, "report.explain", "EXPLANATION"),
     "finding": partial(_facts, "report.explain", "ENTRY"),
     "gate": partial(_facts, "report.gate", "GATE"),
     "history": lambda: (Fact("runs", ROWS, "Measured runs, those of one measurement together",

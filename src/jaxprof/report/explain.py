@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jaxprof.analysis.explain.catalogue import SOURCES, CatalogueEntry, entries
 from jaxprof.analysis.explain.model import Explanation, command
 from jaxprof.analysis.measured import longest_kernel, whole_profile
-from jaxprof.facts import Fact, Facts, at, optional, recorder
+from jaxprof.facts import SENTENCE, Fact, Facts, optional, recorder
 from jaxprof.facts.units import (
     BYTES,
     COUNT,
@@ -281,36 +281,28 @@ def _utilisations(explained: Explanation) -> tuple[Any, ...]:
     return utilisations(explained.session)[:MOST_UTILISATIONS] if explained.session is not None else ()
 
 
-def facts_of_explanation(longest: int = _SENTENCE_LIMITS[0]) -> Facts[Explanation]:
-    """Return the facts of an explanation in JSON, whose sentences have at most `longest` characters."""
-
-    def cut(key: str, meaning: str, attribute: str = "") -> Fact[Any]:
-        read = at(attribute or key)
-        return Fact(key, TEXT, meaning, lambda row: shorten(read(row), longest))
-
-    return (
-        Fact("name", TEXT, "What was explained, as commands take it"),
-        Fact("subject", TEXT, "program, job, runs, comparison, profile, nothing"),
-        Fact("answers", LIST, "What is known of the whole, a line each", answers),
-        Fact("utilisation", ROWS, "What share of the device's peak the runs reach",
-             _utilisations,
-             inside=UTILISATION),
-        Fact("findings", ROWS, "What is worth changing, the most expensive first", inside=(
-            Fact("code", TEXT, "What kind it is, as the documents list them"),
-            cut("message", "The sentence, with its figures"),
-            cut("fix", "What to do about it", "advice"),
-            Fact("cost", OBJECT, "What it costs", lambda finding: finding, inside=_COST),
-            Fact("evidence", OBJECT, "What it rests on, with names that other commands take", lambda finding: finding,
-                 inside=_EVIDENCE),
-            Fact("verify", TEXT, "The command that shows whether a change helped"),
-        )),
-        Fact("left_out", COUNT, "How many more findings there are"),
-        Fact("unknown", ROWS, "What is unknown", "abstentions", inside=(
-            Fact("code", TEXT, "What kind it is"),
-            cut("reason", "Why it is unknown"),
-            Fact("command", TEXT, "The command that would show it"),
-        )),
-    )  # fmt: skip
+EXPLANATION: Facts[Explanation] = (
+    Fact("name", TEXT, "What was explained, as commands take it"),
+    Fact("subject", TEXT, "program, job, runs, comparison, profile, nothing"),
+    Fact("answers", LIST, "What is known of the whole, a line each", answers),
+    Fact("utilisation", ROWS, "What share of the device's peak the runs reach", _utilisations, inside=UTILISATION),
+    Fact("findings", ROWS, "What is worth changing, the most expensive first", inside=(
+        *SENTENCE[:2],
+        Fact("fix", TEXT, "What to do about it", "advice"),
+        Fact("cost", OBJECT, "What it costs", lambda finding: finding, inside=_COST),
+        Fact("evidence", OBJECT, "What it rests on, with names that other commands take", lambda finding: finding,
+             inside=_EVIDENCE),
+        Fact("verify", TEXT, "The command that shows whether a change helped"),
+    )),
+    Fact("left_out", COUNT, "How many more findings there are"),
+    Fact("unknown", ROWS, "What is unknown", "abstentions", inside=(
+        Fact("code", TEXT, "What kind it is"),
+        Fact("reason", TEXT, "Why it is unknown"),
+        Fact("command", TEXT, "The command that would show it"),
+    )),
+)  # fmt: skip
+_SENTENCES = {"findings": ("message", "fix"), "unknown": ("reason",)}
+"""Keys that are sentences, by the list with them."""
 
 
 def explanation_json(explanation: Explanation) -> dict[str, Any]:
@@ -318,12 +310,15 @@ def explanation_json(explanation: Explanation) -> dict[str, Any]:
 
     No row is left out: what prints it does that, and counts them.
     """
+    whole: dict[str, Any] = Bounds("explanation", sys.maxsize).cut(recorder(EXPLANATION)(explanation))
     for longest in _SENTENCE_LIMITS:
-        rounded = Bounds("explanation", sys.maxsize)
-        data: dict[str, Any] = rounded.cut(recorder(facts_of_explanation(longest))(explanation))
-        if len(json_text(data)) <= _MOST_CHARACTERS:
+        cut = {
+            key: [row | {name: row[name] and shorten(row[name], longest) for name in names} for row in whole[key]]
+            for key, names in _SENTENCES.items()
+        }
+        if len(json_text(whole | cut)) <= _MOST_CHARACTERS:
             break
-    return data
+    return whole | cut
 
 
 def entry_lines(entry: CatalogueEntry) -> Iterator[str]:
