@@ -43,7 +43,6 @@ from jaxprof.facts.units import (
     TRUTH,
     Unit,
 )
-from jaxprof.frozen import frozen
 from jaxprof.grouping import Pair
 from jaxprof.report.program_words import words
 from jaxprof.report.renderers import WIDE, Headline, Piece, Prose, Table, report_lines
@@ -547,23 +546,13 @@ def _all_differences(result: AbResult, versus: AbVersus) -> Iterator[Piece]:
     yield from _apart(named(table, "A", versus.label) for table in (environment_table(difference), *exact, *times))
 
 
-@frozen
-class _Compared:
-    """A side compared with A, with everything that differs between the two."""
-
-    versus: AbVersus
-    difference: SessionDifference
-
-    @property
-    def pair(self) -> RunDifference:
-        return self.difference.runs[0]
-
-
-_VERSUS: Facts[_Compared] = (
-    *within("versus", VERSUS),
-    *within("pair", (fact for fact in PAIR if fact.key != "side")),
+_VERSUS: Facts[SessionDifference] = (
+    *within(lambda difference: difference.runs[0], (
+        *within("side", VERSUS),
+        *(fact for fact in PAIR if fact.key != "side"),
+    )),
     Fact("environment", ROWS, "What differs between the environments",
-         lambda row: environment_table(row.difference).rows, inside=ENVIRONMENT),
+         lambda difference: environment_table(difference).rows, inside=ENVIRONMENT),
 )  # fmt: skip
 _MEASURED_SIDE: Facts[SideRow] = (
     *SPEC,
@@ -583,8 +572,8 @@ _MEASURED_SIDE: Facts[SideRow] = (
 )  # fmt: skip
 AB: Facts[AbResult] = (
     *PLAN,
-    Fact("versus", ROWS, "Each side beside A",
-         lambda result: [_Compared(versus, result.difference(versus)) for versus in result.versus], inside=_VERSUS),
+    Fact("versus", ROWS, "Each side beside A", lambda result: list(map(result.difference, result.versus)),
+         inside=_VERSUS),
     Fact("sides", ROWS, "What was compared", side_rows, inside=_MEASURED_SIDE),
 )  # fmt: skip
 ab_json = recorder(AB)

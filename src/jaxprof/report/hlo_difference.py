@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
-from jaxprof.analysis.session_difference import ModuleDifference, module_difference
-from jaxprof.facts import Fact, Facts, recorder, within
+from jaxprof.analysis.session_difference import module_difference
+from jaxprof.facts import Fact, Facts, within
 from jaxprof.facts.units import LIST, ROWS, TEXT, TRUTH
-from jaxprof.frozen import frozen
 from jaxprof.grouping import Pair
 from jaxprof.hlo.analysis.text_difference import ComputationLines, TextDifference, text_difference
 from jaxprof.hlo.model import Instruction, Module
@@ -112,14 +111,6 @@ _SIDES: Facts[Any] = (
 )
 
 
-@frozen
-class _Difference:
-    before: Module
-    after: Module
-    text: TextDifference
-    exact: ModuleDifference
-
-
 _COMPUTATION: Facts[ComputationLines] = (
     *within("computation", (
         STATUS,
@@ -133,7 +124,7 @@ _COMPUTATION: Facts[ComputationLines] = (
              Fact("after", TEXT, "The line of the second side", "after.text"),
          )),
 )  # fmt: skip
-HLO_DIFFERENCE: Facts[_Difference] = (
+HLO_DIFFERENCE: Facts[Any] = (
     Fact("before", TEXT, "Name of the first module", "before.name"),
     Fact("after", TEXT, "Name of the second module", "after.name"),
     *within(
@@ -160,9 +151,10 @@ HLO_DIFFERENCE: Facts[_Difference] = (
     Fact("facts", ROWS, "Exact figures", "exact.facts", inside=FIGURES),
     Fact("kernels", ROWS, "Kernels; null if unknown", "exact.kernels.rows", inside=KERNELS_COMPARED),
 )  # fmt: skip
+"""Facts of what `difference_row` returns."""
 
 
-def difference_json(before: Module, after: Module) -> dict[str, Any]:
-    """Return the whole difference as JSON-ready data, without the lines that are the same."""
-    difference = _Difference(before, after, text_difference(before, after), module_difference(before, after))
-    return recorder(HLO_DIFFERENCE)(difference)
+def difference_row(before: Module, after: Module) -> dict[str, Any]:
+    """Return what the facts of a difference read, by attribute."""
+    text, exact = text_difference(before, after), module_difference(before, after)
+    return {"before": before, "after": after, "text": text, "exact": exact}

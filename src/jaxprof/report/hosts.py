@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 
 from jaxprof.analysis.arrivals import Arrival, Arrivals
 from jaxprof.analysis.jobs.figures import UNSEEN, ProcessFigures
@@ -12,7 +13,6 @@ from jaxprof.facts import SENTENCE, Fact, Facts
 from jaxprof.facts.processes import FIGURES, PART_SECONDS
 from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, SHARE, TEXT
 from jaxprof.finding import Finding
-from jaxprof.frozen import frozen
 from jaxprof.report.renderers import Headline, Piece, Prose, Table, report_lines
 from jaxprof.text import safe
 from jaxprof.units import counted, percent, scaled, seconds
@@ -83,15 +83,6 @@ def _report(job: JobFigures) -> Iterator[Piece]:
         yield from ("", *_arrivals(job.arrivals), "", *_collectives(job.collectives))
 
 
-@frozen
-class _Cause:
-    """One cause, with its part of the wall time."""
-
-    cause: str
-    share: float
-    seconds: float
-
-
 CAUSE_WORDS = {
     "useful": "useful: compiled functions of the loop",
     "waiting": "waiting for other processes in compiled functions",
@@ -107,23 +98,23 @@ CAUSE_WORDS = {
     "after_failure": "after the first failure",
     "not_seen": "not seen",
 }
+_Cause = tuple[str, float, float]
 CAUSES: Facts[_Cause] = (
-    Fact("cause", TEXT, "What the time went to, as the documents list it", title="wall time of all processes",
+    Fact("cause", TEXT, "What the time went to, as the documents list it", itemgetter(0), "wall time of all processes",
          show=lambda cause: CAUSE_WORDS[cause], right=False),
-    Fact("share", SHARE, "Share of the wall time of all processes", title="share"),
-    Fact("seconds", SECONDS, "Time of all processes together", title="time"),
+    Fact("share", SHARE, "Share of the wall time of all processes", itemgetter(1), "share"),
+    Fact("seconds", SECONDS, "Time of all processes together", itemgetter(2), "time"),
 )  # fmt: skip
 
 
-def cause_table(goodput: Goodput) -> Table[_Cause]:
-    """Return the table with a row for each cause, in their fixed order, also for those that took no time."""
-    shares = goodput.shares
-    return Table(CAUSES, [_Cause(cause, shares[cause], took) for cause, took in goodput.causes.items()])
+def _causes(goodput: Goodput) -> list[_Cause]:
+    """Return each cause with its share and its seconds, in their fixed order, also those that took no time."""
+    return [(cause, goodput.shares[cause], took) for cause, took in goodput.causes.items()]
 
 
 def _goodput(goodput: Goodput) -> Iterator[Piece]:
     """Yield what the wall time went to: the causes that took time, and the goodput."""
-    yield Table(CAUSES, [row for row in cause_table(goodput).rows if row.seconds > 0])
+    yield Table(CAUSES, [row for row in _causes(goodput) if row[-1] > 0])
     yield Prose(
         f"goodput ≈ {percent(goodput.shares['useful'])} of {seconds(goodput.seconds)} "
         f"({counted(goodput.processes, 'process', 'processes')} together), from samples; upper bound: time that all "
@@ -207,7 +198,7 @@ _GOODPUT: Facts[Goodput] = (
     Fact("share", SHARE, "Share that was useful: an upper bound", lambda goodput: goodput.shares["useful"]),
     Fact("seconds", SECONDS, "Wall time of these processes together"),
     Fact("process_count", COUNT, "Processes that were seen in a loop, and are in it", "processes"),
-    Fact("causes", ROWS, "The wall time by cause", lambda goodput: list(cause_table(goodput).rows), inside=CAUSES),
+    Fact("causes", ROWS, "The wall time by cause", _causes, inside=CAUSES),
 )
 _ARRIVALS: Facts[Arrivals] = (
     Fact("name", TEXT, "Name of the collective"),

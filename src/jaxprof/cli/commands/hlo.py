@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxprof.cli import options
-from jaxprof.cli.answers import same_command
+from jaxprof.cli.answers import print_facts, same_command
 from jaxprof.cli.options import chosen_view, is_given, refuse, refuse_without
 from jaxprof.cli.output import ExitCode, format_option, note, print_csv, print_json, print_lines
 from jaxprof.cli.target import local_source
@@ -131,7 +131,7 @@ def _difference(
 ) -> ExitCode:
     """Print what differs between one module of each target."""
     from jaxprof.cli.hlo_target import find_pair
-    from jaxprof.report.hlo_difference import difference_json, difference_pieces
+    from jaxprof.report.hlo_difference import difference_pieces, difference_row
     from jaxprof.report.renderers import report_lines
 
     refuse(("out",), "keeps one program, and --diff compares two", "Leave it out.")
@@ -142,7 +142,7 @@ def _difference(
         _note_problems(side)
     before, after = (side.hlo for side in sides)
     if form == "json":
-        print_json("hlo-diff", difference_json(before, after), [same_command("--full")])
+        print_facts("hlo-diff", difference_row(before, after), [same_command("--full")])
     else:
         print_lines(report_lines(difference_pieces(before, after), width=0))
     return ExitCode.NOT_WHOLE if _is_doubtful(sides, None, as_text=True) else ExitCode.OK
