@@ -91,7 +91,11 @@ def keep(
     """A session file of the day `number`; its name and its id have that number."""
     began = FIRST + DAY * (number if day is None else day)
     machine = {"cpu_model": cpu, "machine_cores": 8, "nvidia_driver": driver}
-    made = {"jaxprof": "0.1.0", "session": f"{number:012x}", "created": f"{datetime.fromtimestamp(began, UTC):%Y-%m-%dT%H:%M:%SZ}"}
+    made = {
+        "jaxprof": "0.1.0",
+        "session": f"{number:012x}",
+        "created": f"{datetime.fromtimestamp(began, UTC):%Y-%m-%dT%H:%M:%SZ}",
+    }
     header = e.Header(**made, host=host, environment=machine, wall_seconds=began, monotonic_seconds=10.0)
     lines = [encode_header(header), *map(encode_line, events)]
     if closed:

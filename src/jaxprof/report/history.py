@@ -23,7 +23,8 @@ from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
 from jaxprof.report.renderers import Table
 from jaxprof.report.runs import parameters_text
-from jaxprof.session.log.reader import read_outline
+from jaxprof.session import Session
+from jaxprof.session.log import load
 from jaxprof.units import seconds
 
 _APART = (
@@ -84,9 +85,7 @@ def kept_runs(paths: Iterable[Path], word: str = "") -> tuple[list[KeptRun], lis
     names: set[str] = set()
     for path in paths:
         try:
-            session = read_outline(path)
-        except FileNotFoundError:  # deleted in the meantime
-            continue
+            session = load(path, Session)
         except FileRefusedError as error:
             notices.append(error.what)
             continue

@@ -1,5 +1,5 @@
-"""Writing and reading a session's log, also when the disk, the file or the writer fails. An outline says the same as
-the whole session, as far as it goes, and leaves the long lines unread."""
+"""Writing and reading a session's log, also when the disk, the file or the writer fails. Events of some types say the
+same as the whole session, as far as they go, and leave the long lines unread."""
 
 import fcntl
 import json
@@ -20,8 +20,7 @@ from jaxprof.errors import FileRefusedError
 from jaxprof.facts.sessions import state_of
 from jaxprof.files import open_regular
 from jaxprof.session import Session
-from jaxprof.session.log import Follower, LogWriter, load, new_header, read_outline
-from jaxprof.session.log import reader as of_outline
+from jaxprof.session.log import Follower, LogWriter, load, new_header, reader
 from jaxprof.session.log.codec import encode_header
 from jaxprof.session.log.entry import read_entry
 from jaxprof.session.log.reader import events_of, read_header
@@ -197,6 +196,20 @@ def kept(tmp_path):
     return written(tmp_path / "kept.jaxprof", (*sessions.events(), long), sessions.HEADER)
 
 
+OUTLINE = (
+    "run_planned", "worker_started", "environment_read", "phase_ended", "samples_taken", "text_recorded",
+    "cost_reported", "memory_reported", "check_reported", "run_closed", "session_closed",
+)  # fmt: skip
+
+
+def read_outline(path, types=OUTLINE):
+    """The session of the events of some types."""
+    with open_regular(path) as file:
+        session = Session(read_header(file, path.name))
+        session.extend(events_of(file, types))
+    return session
+
+
 def figures(session):
     """What an outline has of each run."""
     names = ("id", "plan", "closed", "environment", "status", "check", "cost", "memory")
@@ -219,13 +232,13 @@ def test_an_outline_has_what_follows_a_damaged_line(kept):
 
 def test_lines_of_other_types_are_not_decoded(kept, monkeypatch):
     decoded = []
-    decode = of_outline.decode_line
+    decode = reader.decode_line
 
     def noted(line, *damaged):
         decoded.append(line)
         return decode(line, *damaged)
 
-    monkeypatch.setattr(of_outline, "decode_line", noted)
+    monkeypatch.setattr(reader, "decode_line", noted)
     read_outline(kept, ("run_closed",))
     assert decoded
     assert all(line.startswith(b'{"type":"run_closed"') for line in decoded)
@@ -233,25 +246,15 @@ def test_lines_of_other_types_are_not_decoded(kept, monkeypatch):
     assert load(kept, Session).runs["r1"].log
 
 
-def test_an_outline_of_a_newer_version_says_that_it_may_lack_something(kept):
-    newer = kept.with_name("newer.jaxprof")
-    newer.write_bytes(kept.read_bytes().replace(b'"schema_minor":', b'"schema_minor":9', 1))
-    assert any("newer schema" in notice for notice in read_outline(newer).notices)
-    with pytest.raises(FileRefusedError):
-        read_outline(kept.parent)
-    with pytest.raises(FileNotFoundError):
-        read_outline(kept.with_name("missing.jaxprof"))
-
-
 def test_a_line_may_stand_across_the_blocks_that_are_read(kept, monkeypatch):
     def every():
         with open_regular(kept) as file:
             read_header(file, kept.name)
-            return list(events_of(file, of_outline.OUTLINE))
+            return list(events_of(file, OUTLINE))
 
     whole, all_events = read_outline(kept), every()
     for block in (1, 7, 100):
-        monkeypatch.setattr(of_outline, "BLOCK_BYTES", block)
+        monkeypatch.setattr(reader, "BLOCK_BYTES", block)
         assert every() == all_events, "each once"
         assert figures(read_outline(kept)) == figures(whole)
     monkeypatch.setenv("JAXPROF_LIMITS", "line=4000")  # the long line of the log is left out, and what follows is not
@@ -266,7 +269,7 @@ def test_a_file_that_is_truncated_while_it_is_read_ends_there(kept):
         file.write(kept.read_bytes().partition(b"\n")[2] * 200)
     with open_regular(kept) as file:
         read_header(file, kept.name)
-        events = events_of(file, of_outline.OUTLINE)
+        events = events_of(file, OUTLINE)
         assert next(events) is not None
         os.truncate(kept, 0)
         assert list(events)

@@ -9,15 +9,15 @@ from jaxprof.lazy import lazy_names
 if TYPE_CHECKING:
     from jaxprof.session.log.entry import Entry
     from jaxprof.session.log.library import Library
-    from jaxprof.session.log.reader import Follower, load, read_outline
+    from jaxprof.session.log.reader import Follower, load
     from jaxprof.session.log.writer import LogWriter, new_header
 
-__all__ = ["Entry", "Follower", "Library", "LogWriter", "load", "new_header", "read_outline"]
+__all__ = ["Entry", "Follower", "Library", "LogWriter", "load", "new_header"]
 
 _HOME = {
     "Entry": "entry",
     "Library": "library",
-    **dict.fromkeys(("Follower", "load", "read_outline"), "reader"),
+    **dict.fromkeys(("Follower", "load"), "reader"),
     **dict.fromkeys(("LogWriter", "new_header"), "writer"),
 }
 

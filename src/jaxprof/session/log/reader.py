@@ -1,8 +1,6 @@
 """Read a session's log, whole or while another process writes it. A torn last line is not an error.
 
-An outline is a session without the events that make its file long: only lines of some types are decoded, the others are
-skipped. It serves listings, and readers of hundreds of sessions that need a few figures of each. What was left out
-looks as if it had not been recorded, so an outline is not for screens of one session.
+A listing of hundreds of sessions decodes only lines of some types, and skips the others.
 """
 
 from __future__ import annotations
@@ -135,44 +133,6 @@ def one_session_needed(folder: Path) -> FileRefusedError:
         )
     hint = f"Did you mean {inside[0]}?" if inside else "Give a session file, or a folder that jax.profiler wrote to."
     return FileRefusedError(f"{folder} is a directory", hint)
-
-
-OUTLINE = (
-    "run_planned",
-    "worker_started",
-    "environment_read",
-    "revision_read",
-    "phase_ended",
-    "samples_taken",
-    "text_recorded",
-    "cost_reported",
-    "memory_reported",
-    "check_reported",
-    "run_closed",
-    "session_closed",
-)
-"""Events that `read_outline` reads by default: plans, launches, environments, phases, samples, facts, checks, ends."""
-
-
-def read_outline(path: Path, types: tuple[str, ...] = OUTLINE) -> Session:
-    """Return the session folded from the lines of these types.
-
-    Raises FileRefusedError if the file is not a session, or cannot be read, and FileNotFoundError.
-    """
-    from jaxprof.session import Session
-
-    try:
-        with open_regular(path) as file:
-            header = read_header(file, path.name)
-            session = Session(header)
-            if newer_minor(header):
-                session.notice("written with a newer schema: what this version does not know is left out")
-            session.extend(events_of(file, types))
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise FileRefusedError(f"{path.name} cannot be read: {system_words(error)}") from error
-    return session
 
 
 def read_header(file: BinaryIO, name: str) -> Header:
