@@ -155,12 +155,6 @@ class Kernel:
             self._origins = origins(own, [inner.metadata for inner in fused(instruction)], module.stack_of)
         return self._origins
 
-    @property
-    def attributes_text(self) -> str:
-        """Text after the instruction's operands, including its metadata."""
-        read = self.instruction.parts
-        return read.text[read.inside[1] : read.limit]
-
     def release(self) -> None:
         """Free what was read of the origins, which for half a million kernels takes more memory than everything
         else."""
