@@ -1,4 +1,4 @@
-"""Figures of two sides and how they differ, for every comparison, the limits of `gate` and the points of `history`.
+"""Figures of two sides and how they differ, for every comparison and the limits of `gate`.
 
 The name of a figure, its unit, and whether more of it is worse are defined once, in `FACTS` and `TIMES`. Things of two
 sides are paired by `pairs`.
