@@ -38,11 +38,11 @@ EXPECTED = {
     "none": set(),
     "data": {("straggler", "data")},
     "host": {("straggler", "host")},
-    "recompile": {("recompiles-alone", "compile")},
-    "compute": {("slow-device", "device")},
-    "stop": {("process-stopped", "")},
-    "raise": {("process-failed", "")},
-    "kill": {("process-failed", "")},
+    "recompile": {("recompiles_alone", "compile")},
+    "compute": {("slow_device", "device")},
+    "stop": {("process_stopped", "")},
+    "raise": {("process_failed", "")},
+    "kill": {("process_failed", "")},
 }
 """What is a right answer."""
 CALIBRATED_WITH = 200
@@ -95,7 +95,7 @@ def judged(kind: str, jobs: int, processes: int, steps: int, folder: Path) -> bo
         late = number % processes
         data, _ = recorded(kind, late, processes, steps, folder)
         named = {(each["code"], each["part"] or "", each["process"]) for each in data["findings"]}
-        named = {each for each in named if each[0] != "failed-after" and each[2] is not None}
+        named = {each for each in named if each[0] != "failed_after" and each[2] is not None}
         others = {each for each in named if kind == "none" or each[2] != late}
         right += not others and bool(named) == (kind != "none")
         reasons += not others and any((code, part) in EXPECTED[kind] for code, part, _ in named)

@@ -105,7 +105,7 @@ def main() -> None:
 def wrong(found: dict[str, Any], processes: int, steps: int) -> Iterator[str]:
     """What is not as it was made."""
     late, again = LATE * processes // 1000, AGAIN * processes // 1000
-    expected = {("straggler", late, "data"), ("recompiles-alone", again, "compile")}
+    expected = {("straggler", late, "data"), ("recompiles_alone", again, "compile")}
     seen = {tuple(finding) for finding in found["findings"]}
     if {(code, index) for code, index, _ in expected} != {(code, index) for code, index, _ in seen}:
         yield f"findings: {sorted(seen)}"

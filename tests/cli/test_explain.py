@@ -28,7 +28,7 @@ def test_without_a_name_it_is_the_last_session(call, kept):
     assert said.code == 0
     data = said.data
     assert data["name"] == "2026-11-21T04-05-06-0123"  # not `last`, which is another one tomorrow
-    assert data["findings"][0]["code"] == "out-of-memory"
+    assert data["findings"][0]["code"] == "out_of_memory"
     assert call("explain", "last").out == call("explain", "0123").out == call("explain", kept).out
 
 

@@ -66,7 +66,7 @@ def test_roll_ups_say_what_the_sessions_say(tmp_path, read_sessions):
         process(tmp_path, index, 6, *inside, *late[index], *(raised if ended else []), **ended)
     expected = job_figures(read_job(tmp_path))
     codes = {finding.code for finding in expected.findings}
-    assert codes == {"straggler", "recompiles-alone", "process-failed", "slow-device"}
+    assert codes == {"straggler", "recompiles_alone", "process_failed", "slow_device"}
     found = read_job_figures(roll_all(tmp_path))
     assert not read_sessions
     assert comparable(found) == comparable(expected)
@@ -87,7 +87,7 @@ def test_a_session_that_has_grown_since_or_has_no_end_is_read(tmp_path, read_ses
         session.write(b"\n")
     found = read_job_figures(tmp_path)
     assert read_sessions == ["process-00001.jaxprof", "process-00002.jaxprof"]
-    assert [(finding.code, finding.index) for finding in found.findings] == [("process-failed", 2)]
+    assert [(finding.code, finding.index) for finding in found.findings] == [("process_failed", 2)]
 
 
 def test_a_process_that_was_started_again_counts_by_its_newest_session(tmp_path, read_sessions):

@@ -156,7 +156,7 @@ def test_all_time_is_that_of_kernels_in_the_hlo(sessions):
         for number in (1, 2, 3):
             assert measured(session, f"program:{number}").unmatched_share == pytest.approx(0)
         assert "loop_compare_fusion" not in {kernel.name for kernel in whole_profile(session)}
-        assert "tiny-kernels" not in {finding.code for finding in explanation(session, "profile").findings}
+        assert "tiny_kernels" not in {finding.code for finding in explanation(session, "profile").findings}
 
 
 def test_kernels_of_one_name_in_two_programs_are_two(sessions):
@@ -166,12 +166,12 @@ def test_kernels_of_one_name_in_two_programs_are_two(sessions):
 
 def test_the_share_of_a_finding_about_steps_is_of_the_steps(sessions):
     found = {finding.code: finding for finding in explanation(sessions["h100_streams"], "profile").findings}
-    idle, gaps = found["device-idle"], found["launch-gaps"]
+    idle, gaps = found["device_idle"], found["launch_gaps"]
     assert (idle.scope, gaps.scope) == ("steps", "steps")
     whole = sum(step.seconds for step in sessions["h100_streams"].runs["r1"].steps.steps)
     assert idle.seconds / whole == pytest.approx(idle.share)
     with_graphs = {finding.code for finding in explanation(sessions["h100_graphs"], "profile").findings}
-    assert "launch-gaps" not in with_graphs
+    assert "launch_gaps" not in with_graphs
 
 
 def test_kernels_that_begin_before_the_last_one_ended_share_two_rows(sessions):

@@ -1,6 +1,6 @@
 # about: everything is sorted with its places, and only the largest value is used
 # how: run @:winner --arg f32[256,16384] --budget 1
-# expect: unused-output
+# expect: unused_output
 import jax.numpy as jnp
 
 

@@ -1,7 +1,7 @@
 # about: a while_loop whose body is a handful of scalar operations, run a hundred thousand times
 # how: run @:longest --arg i32[] --budget 1
-# expect: small-loop-body
-# allow: tiny-kernels
+# expect: small_loop_body
+# allow: tiny_kernels
 import jax
 import jax.numpy as jnp
 

@@ -1,6 +1,6 @@
 # about: three products, each of whose operands has to be transposed first
 # how: run @:project --arg f32[32,64,48,96] --budget 1
-# expect: layout-copy
+# expect: layout_copy
 import jax.numpy as jnp
 
 

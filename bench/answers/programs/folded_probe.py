@@ -1,7 +1,7 @@
 # about: a benchmark of a function that closes over its input, so that XLA computes it while compiling
 # how: run @:probe --arg f32[] --budget 1
 # expect: folded_constants | dead_code
-# allow: large-constant
+# allow: large_constant
 import jax.numpy as jnp
 import numpy as np
 

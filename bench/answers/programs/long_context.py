@@ -1,7 +1,7 @@
 # about: attention by two einsums with the scores of 2048 tokens between them
 # how: run @:attend --arg f32[1,8,2048,64] --arg f32[1,8,2048,64] --arg f32[1,8,2048,64] --budget 1
-# expect: attention-scores
-# allow: layout-copy
+# expect: attention_scores
+# allow: layout_copy
 import jax
 import jax.numpy as jnp
 

@@ -1,6 +1,6 @@
 # about: on four devices, the batch of each step is resharded from one axis to the other before the product
 # how: script --capture-steps 5
-# expect: resharding | exposed-collectives
+# expect: resharding | exposed_collectives
 # allow: implicit_transfers
 # devices: 4
 import jax

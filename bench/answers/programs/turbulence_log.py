@@ -1,6 +1,6 @@
 # about: jax.debug.print in each pass of a jitted step, beside little work
 # how: script
-# expect: callback_in_loop | host-transfer
+# expect: callback_in_loop | host_transfer
 import jax
 import jax.numpy as jnp
 

@@ -1,6 +1,6 @@
 # about: the state and the optimizer's moments are replaced by each step and not donated
 # how: run @:step --budget 1
-# expect: lost-donation
+# expect: lost_donation
 import jax
 import jax.numpy as jnp
 

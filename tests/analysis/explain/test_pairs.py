@@ -102,12 +102,12 @@ def ended(status, error=""):
 
 GOOD = of_samples(STEADY)
 PAIRS = {
-    "device-idle": (captured(idle=2e-4), captured(idle=5e-5)),
-    "launch-gaps": (captured(launch_gaps=2e-4), captured(launch_gaps=5e-5)),
-    "exposed-collectives": (captured(collectives_exposed=2e-4), captured(collectives_exposed=5e-5)),
-    "copies-in-steps": (captured(transfers=2e-4), captured(transfers=5e-5)),
-    "run-failed": (ended("failed", "ValueError: no"), ended("ok")),
-    "out-of-memory": (said(sessions.whole), said(lambda: run_of(MENDED))),
+    "device_idle": (captured(idle=2e-4), captured(idle=5e-5)),
+    "launch_gaps": (captured(launch_gaps=2e-4), captured(launch_gaps=5e-5)),
+    "exposed_collectives": (captured(collectives_exposed=2e-4), captured(collectives_exposed=5e-5)),
+    "copies_in_steps": (captured(transfers=2e-4), captured(transfers=5e-5)),
+    "run_failed": (ended("failed", "ValueError: no"), ended("ok")),
+    "out_of_memory": (said(sessions.whole), said(lambda: run_of(MENDED))),
     "wrong_result": (of_samples(STEADY, checked(False)), of_samples(STEADY, checked(True))),
     "noise": (of_samples([1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 9.0]), GOOD),
     "no_interval": (of_samples([1.0 + 0.01 * index for index in range(12)]), GOOD),
@@ -119,15 +119,15 @@ PAIRS = {
     "disturbed": (in_turns([1.6, 1.62, 1.58, 1.6]), in_turns([1.01, 1.0, 1.02, 1.01])),
     "unsettled": (in_turns([1.1, 1.1, 0.9, 0.9]), in_turns([1.0, 1.01, 1.0, 1.01])),
     "throttled": (of_samples(STEADY, throttled("power cap")), of_samples(STEADY, throttled())),
-    "dispatch-bound-call": (said(lambda: on_gpu(630e-6, 400e-6, 1e-4)), said(lambda: on_gpu(630e-6, 2e-5, 1e-4))),
-    "copies-outweigh-work": (said(lambda: on_gpu(630e-6, 2e-5, 9e-4)), said(lambda: on_gpu(630e-6, 2e-5, 1e-4))),
-    "slow-autotuning": (compile_with("autotuning", 3.0), compile_with("autotuning", 0.5)),
-    "slow-llvm": (compile_with("LLVM", 9.0), compile_with("LLVM", 3.0)),
-    "slow-constant-folding": (
+    "dispatch_bound_call": (said(lambda: on_gpu(630e-6, 400e-6, 1e-4)), said(lambda: on_gpu(630e-6, 2e-5, 1e-4))),
+    "copies_outweigh_work": (said(lambda: on_gpu(630e-6, 2e-5, 9e-4)), said(lambda: on_gpu(630e-6, 2e-5, 1e-4))),
+    "slow_autotuning": (compile_with("autotuning", 3.0), compile_with("autotuning", 0.5)),
+    "slow_llvm": (compile_with("LLVM", 9.0), compile_with("LLVM", 3.0)),
+    "slow_constant_folding": (
         compile_with("HLO passes", 3.0, "constant_folding"),
         compile_with("HLO passes", 3.0, "algsimp"),
     ),
-    "slow-ptx": (compile_with("PTX", 3.0), compile_with("PTX", 0.5)),
+    "slow_ptx": (compile_with("PTX", 3.0), compile_with("PTX", 0.5)),
     "slower": (said(lambda: compared(1.5)), said(lambda: compared(1.0))),
     "inconclusive": (said(lambda: compared(1.5, together=False)), said(lambda: compared(1.5))),
 }
@@ -145,7 +145,7 @@ def test_every_code_has_a_pair():
 
 
 def test_a_call_that_copies_its_result_to_the_host_is_not_bound_by_dispatch():
-    assert "dispatch-bound-call" not in said(lambda: on_gpu(630e-6, 620e-6, 1e-4, out=False))()
+    assert "dispatch_bound_call" not in said(lambda: on_gpu(630e-6, 620e-6, 1e-4, out=False))()
 
 
 @pytest.mark.parametrize("code", PAIRS)

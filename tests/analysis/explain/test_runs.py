@@ -143,19 +143,19 @@ def found(*steps, platforms=("gpu",), scope="call", whole_program=False, found_b
 @pytest.mark.parametrize(
     ("steps", "more", "codes"),
     [
-        ([step(launch_gaps=1e-4)], {}, ["launch-gaps"]),  # a tenth is worth a finding
+        ([step(launch_gaps=1e-4)], {}, ["launch_gaps"]),  # a tenth is worth a finding
         ([step(launch_gaps=0.99e-4)], {}, []),
         ([step(launch_gaps=2e-4)], {"trust": ("lost_kernels", "doubt")}, []),  # kernels that are lost are no pause
         ([step(launch_gaps=2e-4)], {"trust": ("clock", "bad")}, []),  # nor those at a wrong time
-        ([step(launch_gaps=2e-4)], {"trust": ("clock", "doubt")}, ["launch-gaps"]),
+        ([step(launch_gaps=2e-4)], {"trust": ("clock", "doubt")}, ["launch_gaps"]),
         ([step(launch_gaps=1e-5), step(launch_gaps=9e-4, **CUT)], {}, []),  # a step that was cut does not count
         ([step(idle=5e-4)], {}, []),  # on purpose, unless the whole program was captured
-        ([step(idle=5e-4)], {"whole_program": True}, ["device-idle"]),
+        ([step(idle=5e-4)], {"whole_program": True}, ["device_idle"]),
         ([step(launch_gaps=9e-4)], {"devices": (WHOLE,)}, []),  # a device whose profile is one step
-        ([step(launch_gaps=9e-4), step("gpu:1", launch_gaps=2e-4)], {"devices": (WHOLE,)}, ["launch-gaps"]),
+        ([step(launch_gaps=9e-4), step("gpu:1", launch_gaps=2e-4)], {"devices": (WHOLE,)}, ["launch_gaps"]),
         ([step(launch_gaps=9e-4)], {"found_by": "whole"}, []),
         ([step(launch_gaps=5e-4)], {"platforms": ("cpu",)}, []),
-        ([step(launch_gaps=5e-4)], {"platforms": ("cpu", "gpu")}, ["launch-gaps"]),
+        ([step(launch_gaps=5e-4)], {"platforms": ("cpu", "gpu")}, ["launch_gaps"]),
     ],
 )
 def test_what_is_a_finding(steps, more, codes):
@@ -234,15 +234,15 @@ def explained(*findings, abstentions=()):
         ([finding("part", seconds=2.1, at_most=True), finding("sure", seconds=1.0)], "part sure"),
         ([finding("b", seconds=1.0), finding("a", seconds=1.0)], "a b"),
         # failures, slower sides and lines of a program are kept apart
-        ([finding("layout-copy", "r1"), finding("layout-copy", "r2")], "layout-copy"),
-        ([finding("run-failed", "r1"), finding("run-failed", "r2")], "run-failed run-failed"),
-        ([finding("out-of-memory", "r1"), finding("out-of-memory", "r2")], "out-of-memory out-of-memory"),
+        ([finding("layout_copy", "r1"), finding("layout_copy", "r2")], "layout_copy"),
+        ([finding("run_failed", "r1"), finding("run_failed", "r2")], "run_failed run_failed"),
+        ([finding("out_of_memory", "r1"), finding("out_of_memory", "r2")], "out_of_memory out_of_memory"),
         ([finding("slower", "r1"), finding("slower", "r2")], "slower slower"),
         ([finding("data_waits", "r1", scope="program"), finding("data_waits", "r2", scope="program")],
          "data_waits data_waits"),
         # copies are told once, by their kernels where these have a time
-        ([finding("host-transfer", seconds=1.0), finding("copies-in-steps", seconds=1.0)], "host-transfer"),
-        ([finding("host-transfer"), finding("copies-in-steps", seconds=1.0)], "copies-in-steps host-transfer"),
+        ([finding("host_transfer", seconds=1.0), finding("copies_in_steps", seconds=1.0)], "host_transfer"),
+        ([finding("host_transfer"), finding("copies_in_steps", seconds=1.0)], "copies_in_steps host_transfer"),
     ],
 )  # fmt: skip
 def test_the_order_of_findings_and_which_of_them_are_one(findings, order):

@@ -121,53 +121,53 @@ FOUND = {
     "late from very soon after the start": ([late_from(at) for at in (99, 3, 99)], "straggler 1 data"),
     "a process in another loop": ([loop(), loop(data=0.3), loop(), ELSEWHERE], "straggler 1 data"),
     "one of three that was hardly seen": ([loop(), loop(data=0.3), loop(2)], "straggler 1 data"),
-    "one compiles again alone": ([loop(), OFTEN, loop()], "recompiles-alone 1 compile"),
+    "one compiles again alone": ([loop(), OFTEN, loop()], "recompiles_alone 1 compile"),
     "all compile again": ([OFTEN] * 3, "recompiles compile"),
     "two of three compile again": ([OFTEN, loop(), OFTEN], "recompiles compile"),
     "the exception that came first": (
         [of(*loop(), *stderr(*words), wall=20.0 + at, exit_code=134) for at, words in enumerate(([], [], TRACEBACK))],
-        "process-failed 2, failed-after 0",
+        "process_failed 2, failed_after 0",
     ),
     "without an exception the first to end": (
         [of(*loop(), wall=25.0, exit_code=1), of(*loop(), wall=21.0, exit_code=9), loop()],
-        "process-failed 1, failed-after 0",
+        "process_failed 1, failed_after 0",
     ),
-    "a session that has no end": ([loop(), of(*loop(), wall=None)], "process-failed 1"),
+    "a session that has no end": ([loop(), of(*loop(), wall=None)], "process_failed 1"),
     "a killed process, before its end is known": (
         [
             of(*loop(), exit_code=137),
             *(of(*loop(), *stderr(*RESET, seconds=19.98 + at / 1000), wall=24.0, exit_code=137) for at in (1, 2)),
         ],
-        "process-failed 0, failed-after 1",
+        "process_failed 0, failed_after 1",
     ),
     "failures by clocks that are far apart": (
         [raised(at, hosts=2, clock=45.0) for at in range(2)],
-        "process-failed 1, failed-after 0",
+        "process_failed 1, failed_after 0",
     ),
-    "failures on one host": ([raised(at, hosts=1, clock=45.0) for at in range(2)], "process-failed 1, failed-after 0"),
-    "a device, as the host explains nothing": (captured(3, late=1), "slow-device 1 device"),
-    "the host explains it by compiling": (captured(3, loop(), OFTEN, loop(), late=1), "recompiles-alone 1 compile"),
+    "failures on one host": ([raised(at, hosts=1, clock=45.0) for at in range(2)], "process_failed 1, failed_after 0"),
+    "a device, as the host explains nothing": (captured(3, late=1), "slow_device 1 device"),
+    "the host explains it by compiling": (captured(3, loop(), OFTEN, loop(), late=1), "recompiles_alone 1 compile"),
     "the host explains it by its input": (captured(3, loop(), loop(data=0.3), loop(), late=1), "straggler 1 data"),
-    "the host was not seen for long enough": (captured(3, loop(), loop(2), loop(), late=1), "slow-device 1 device"),
-    "one was stopped, and the others waited": ([stepping(20), stepping(18, STOP), stepping(20)], "process-stopped 1"),
-    "one was stopped, and nobody waited": ([stepping(20), stepping(20, STOP), stepping(20)], "process-stopped 1"),
-    "one was stopped twice": ([stepping(20), stepping(17, STOP, (9.0, 1.0, "state"))], "process-stopped 1"),
-    "all were stopped": ([stepping(18, (5.0, 2.0, "standstill"))] * 4, "process-stopped 0"),
+    "the host was not seen for long enough": (captured(3, loop(), loop(2), loop(), late=1), "slow_device 1 device"),
+    "one was stopped, and the others waited": ([stepping(20), stepping(18, STOP), stepping(20)], "process_stopped 1"),
+    "one was stopped, and nobody waited": ([stepping(20), stepping(20, STOP), stepping(20)], "process_stopped 1"),
+    "one was stopped twice": ([stepping(20), stepping(17, STOP, (9.0, 1.0, "state"))], "process_stopped 1"),
+    "all were stopped": ([stepping(18, (5.0, 2.0, "standstill"))] * 4, "process_stopped 0"),
     "a device that is held back": (
         [at_clock(1.7), at_clock(1.2, "too hot"), at_clock(1.7), at_clock(1.71)],
-        "throttled-device 1 device",
+        "throttled_device 1 device",
     ),
     "one of two devices of a host": (
         [at_clock(1.7) + at_clock(1.2, "power limit", device="cuda:1")[len(loop()) :]],
-        "throttled-device 0 device",
+        "throttled_device 0 device",
     ),
     "processes of one host name its device once": (
         [of(*at_clock(1.2, "too hot"), **ONE_HOST), of(*at_clock(1.2, "too hot"), **ONE_HOST), at_clock(1.7)],
-        "throttled-device 0 device",
+        "throttled_device 0 device",
     ),
-    "an exchange that takes much of the time": (exchanging(), "exposed-exchange"),
-    "an exchange of unknown bytes": (captured(3, exchange=4e-3), "exposed-exchange"),
-    "waiting for a late process is no exchange": (exchanging(exchange=1e-3, late=1), "slow-device 1 device"),
+    "an exchange that takes much of the time": (exchanging(), "exposed_exchange"),
+    "an exchange of unknown bytes": (captured(3, exchange=4e-3), "exposed_exchange"),
+    "waiting for a late process is no exchange": (exchanging(exchange=1e-3, late=1), "slow_device 1 device"),
 }
 """Jobs with what is found in them: code, process, part."""
 OUTSIDE = made.steady(1, {"device_busy": 1.0}, [made.line(7, 1.0, "device_busy", loop=None)])
@@ -278,7 +278,7 @@ def test_a_slow_device_arrives_last_at_the_collectives(skip, clocks):
     """Clocks of hosts may be half a minute apart."""
     seen = figures(captured(len(skip), late=1, skip=skip, clocks=clocks))
     [finding] = seen.findings
-    assert _named(finding) == "slow-device 1 device"
+    assert _named(finding) == "slow_device 1 device"
     arrivals = seen.arrivals
     late = arrivals.processes[1]
     assert finding.seconds == late.caused_wait_seconds == pytest.approx(93 * 3.5e-3, rel=0.02)
@@ -309,7 +309,7 @@ def test_who_is_late_is_explained_before_what_all_of_them_do(jobs):
     late = Finding("straggler", "late", "look", index=2, part="data", seconds=0.01)
     first, second = explanation_of_job(replace(exchange, findings=(*exchange.findings, late)), "job").findings
     assert (first.code, first.index) == ("straggler", 2)
-    assert (second.code, second.index, second.host, second.estimate) == ("exposed-exchange", None, "", True)
+    assert (second.code, second.index, second.host, second.estimate) == ("exposed_exchange", None, "", True)
 
 
 def arriving(arrived):

@@ -28,15 +28,15 @@ def _recurrence(x, xs):
 
 
 _PAIRS = {
-    "dtype-convert": (
+    "dtype_convert": (
         (lambda a, b: a.astype(jnp.float32) @ b, "bf16[1024,1024] f32[1024,1024]"),
         (lambda a, b: a @ b, "f32[1024,1024] f32[1024,1024]"),
     ),
-    "broadcast-materialised": (
+    "broadcast_materialised": (
         (lambda a, b: a @ jnp.broadcast_to(b, (1024, 1024)), "f32[1024,1024] f32[1024,1]"),
         (lambda a, b: a @ b, "f32[1024,1024] f32[1024,1]"),
     ),
-    "tiny-kernels": (  # twelve small arrays, or one that they are stacked in
+    "tiny_kernels": (  # twelve small arrays, or one that they are stacked in
         (lambda *xs: [x.sum() for x in xs], " ".join(f"f32[{100 + n}]" for n in range(12))),
         (lambda x: x.sum(1), "f32[12,119]"),
     ),
@@ -48,15 +48,15 @@ _PAIRS = {
         (_layers(jax.checkpoint), "f32[4,512,512] f32[512,512]"),
         (_layers(lambda f: f), "f32[4,512,512] f32[512,512]"),
     ),
-    "large-constant": (
+    "large_constant": (
         (lambda a: a @ _TABLE, "f32[1024,1024]"),
         (lambda a, table: a @ table, "f32[1024,1024] f32[1024,512]"),
     ),
-    "unused-output": (  # the sorted keys are thrown away, or returned
+    "unused_output": (  # the sorted keys are thrown away, or returned
         (lambda a: jnp.argsort(a), "f32[1000000]"),
         (lambda a: lax.sort((a, lax.iota(jnp.int32, 1_000_000)), num_keys=1), "f32[1000000]"),
     ),
-    "small-loop-body": (  # one short recurrence, or many side by side
+    "small_loop_body": (  # one short recurrence, or many side by side
         (_recurrence, "f32[8] f32[1000,8]"),
         (_recurrence, "f32[100000] f32[1000,100000]"),
     ),
@@ -76,18 +76,18 @@ def _find(module, code, platform=""):
 @pytest.mark.parametrize("code", _PAIRS)
 def test_a_finding_appears_and_the_edit_removes_it(code):
     (with_it, arguments), (without_it, other_arguments) = _PAIRS[code]
-    platform = "gpu" if code == "tiny-kernels" else ""
+    platform = "gpu" if code == "tiny_kernels" else ""
     assert code in _codes(compiled(with_it, arguments), platform)
     assert code not in _codes(compiled(without_it, other_arguments), platform)
 
 
 def test_launch_costs_are_those_of_the_platform():
     """A CPU calls its kernels, a TPU runs a whole program: neither launches each from the host."""
-    (small, arguments), _ = _PAIRS["tiny-kernels"]
-    assert not _codes(compiled(small, arguments), "cpu") & {"tiny-kernels"}
-    assert not _codes(compiled(small, arguments), "tpu") & {"tiny-kernels"}
+    (small, arguments), _ = _PAIRS["tiny_kernels"]
+    assert not _codes(compiled(small, arguments), "cpu") & {"tiny_kernels"}
+    assert not _codes(compiled(small, arguments), "tpu") & {"tiny_kernels"}
     loop = compiled(_recurrence, "f32[2000] f32[1000,2000]")  # 24 kB an iteration: below a GPU's launch alone
-    assert {platform: "small-loop-body" in _codes(loop, platform) for platform in ("gpu", "cpu", "tpu")} == {
+    assert {platform: "small_loop_body" in _codes(loop, platform) for platform in ("gpu", "cpu", "tpu")} == {
         "gpu": True, "cpu": False, "tpu": False,
     }  # fmt: skip
 
@@ -184,33 +184,33 @@ _ALIASED = "is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias), {1}
 _MESH = "is_scheduled=true, num_partitions=4"
 _WRITTEN = {
     # of each code whether it is found, where, in which module, and with which header
-    "odd-sizes": [
+    "odd_sizes": [
         (True, "gpu", _product("bf16", size=1001)),
         (False, "cpu", _product("bf16", size=1001)),
         (False, "gpu", _product("bf16")),
     ],
-    "float64-on-accelerator": [
+    "float64_on_accelerator": [
         (True, "gpu", _squared("f64")),
         (False, "cpu", _squared("f64")),
         (False, "gpu", _squared("f32")),
     ],
-    "upcast-product": [
+    "upcast_product": [
         (True, "tpu", _product("bf16", _WIDENED)),
         (False, "cpu", _product("bf16", _WIDENED)),
         (False, "tpu", _product("bf16")),
         (False, "gpu", _product("bf16", _WIDENED.replace("convert(p0)", "sine(c)"))),
     ],
-    "precise-product": [
+    "precise_product": [
         (True, "tpu", _product("f32", _PRECISE)),
         (False, "cpu", _product("f32", _PRECISE)),
         (False, "tpu", _product("f32")),
     ],
-    "host-transfer": [(True, "", _sent(", is_host_transfer=true")), (False, "", _sent(""))],
-    "layout-copy": [
+    "host_transfer": [(True, "", _sent(", is_host_transfer=true")), (False, "", _sent(""))],
+    "layout_copy": [
         (True, "", _transposed("1,0")),
         (False, "", _transposed("0,1")),  # it only renames dimensions
     ],
-    "attention-scores": [
+    "attention_scores": [
         (True, "gpu", _apart()),
         (False, "gpu", parameters(*["f32[2048,64]"] * 3) + _ATTENTION_CALL),
         (False, "gpu", _apart("ROOT t = SCORES tanh(p0)")),
@@ -218,7 +218,7 @@ _WRITTEN = {
         (False, "gpu", _apart(width=4096, length=1024)),  # smaller than the result
         (False, "gpu", _apart(length=128)),
     ],
-    "lost-donation": [(True, "", _UPDATED), (False, "", _UPDATED, _ALIASED)],
+    "lost_donation": [(True, "", _UPDATED), (False, "", _UPDATED, _ALIASED)],
     "resharding": [
         (True, "", _exchanged("all-to-all(s)"), _MESH),
         (False, "", _exchanged("all-to-all(s)", op_name="jit(f)/shard_map/add"), _MESH),  # asked for
@@ -247,17 +247,17 @@ def test_every_finding_has_a_pair_and_advice():
 
 
 def test_a_finding_says_where_and_how_much():
-    found = _find(compiled(_PAIRS["dtype-convert"][0][0], _PAIRS["dtype-convert"][0][1]), "dtype-convert")
+    found = _find(compiled(_PAIRS["dtype_convert"][0][0], _PAIRS["dtype_convert"][0][1]), "dtype_convert")
     assert found.bytes == 1024 * 1024 * (2 + 4)
-    assert (found.kernels, found.advice) == (("wrapped_convert",), HLO_FINDINGS["dtype-convert"].fix)
+    assert (found.kernels, found.advice) == (("wrapped_convert",), HLO_FINDINGS["dtype_convert"].fix)
     assert "6.00 MiB" in found.message
-    assert "1001" in _find(written(_product("bf16", size=1001)), "odd-sizes", "gpu").message
-    assert "highest" in _find(written(_product("f32", _PRECISE)), "precise-product", "tpu").message
+    assert "1001" in _find(written(_product("bf16", size=1001)), "odd_sizes", "gpu").message
+    assert "highest" in _find(written(_product("f32", _PRECISE)), "precise_product", "tpu").message
 
 
 @pytest.mark.parametrize("turns", [0, 5])
 def test_scores_that_go_through_memory_are_counted_written_and_read_in_each_turn(turns):
-    assert _find(written(_apart(turns=turns)), "attention-scores").bytes == (turns or 1) * 2 * 2 * 2048 * 2048 * 4
+    assert _find(written(_apart(turns=turns)), "attention_scores").bytes == (turns or 1) * 2 * 2 * 2048 * 2048 * 4
 
 
 def test_a_checkpoint_that_computes_nothing_twice_is_not_told():
@@ -278,9 +278,9 @@ def _step(state, slope):
 
 def test_a_step_that_does_not_donate_its_state_holds_it_twice():
     kept = module(jax.jit(_step).lower(_STATE, _STATE).compile().as_text())
-    assert _find(kept, "lost-donation").bytes == 2 * 2048 * 2048 * 4
+    assert _find(kept, "lost_donation").bytes == 2 * 2048 * 2048 * 4
     donated = module(jax.jit(_step, donate_argnums=0).lower(_STATE, _STATE).compile().as_text())
-    assert "lost-donation" not in _codes(donated)
+    assert "lost_donation" not in _codes(donated)
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ def test_a_step_that_does_not_donate_its_state_holds_it_twice():
     ],
 )
 def test_results_that_are_no_updates_of_a_state_have_nothing_to_donate(function):
-    assert "lost-donation" not in _codes(compiled(function, "f32[2048,2048] f32[2048,2048]"))
+    assert "lost_donation" not in _codes(compiled(function, "f32[2048,2048] f32[2048,2048]"))
 
 
 def test_before_optimisation_only_what_does_not_depend_on_it_is_told():
@@ -303,4 +303,4 @@ def test_before_optimisation_only_what_does_not_depend_on_it_is_told():
         w = f32[1024,1024] convert(b)
         ROOT y = f32[1024,1024] add(w, c)
     """
-    assert _codes(written(text, header="num_partitions=1")) == {"large-constant"}
+    assert _codes(written(text, header="num_partitions=1")) == {"large_constant"}

@@ -248,19 +248,19 @@ _OF_PROGRAMS = (
 
 _OF_JOBS = (
     _job(
-        "process-failed",
+        "process_failed",
         "the process that failed first",
         "It raised an exception or was killed, and the other processes of the job ended because of that.",
         "The end of its output is in its session: jaxprof open FOLDER/process-00002.jaxprof.",
     ),
     _job(
-        "failed-after",
+        "failed_after",
         "processes that ended because another process failed",
         "Their errors are consequences: a collective or the coordinator lost its peer.",
         "Look at the process that failed first.",
     ),
     _job(
-        "process-stopped",
+        "process_stopped",
         "a process was paused",
         "A signal paused it (SIGSTOP, SIGTSTP), or its container was frozen, or its machine slept. The others wait "
         "for it in the next collective.",
@@ -268,7 +268,7 @@ _OF_JOBS = (
         "program takes this time.",
     ),
     _job(
-        "recompiles-alone",
+        "recompiles_alone",
         "one process compiles again what the others do not",
         "It compiled a function again at least twice as often as any other process, and two times more. The others "
         "wait for it meanwhile.",
@@ -292,7 +292,7 @@ _OF_JOBS = (
         "checkpoints, metrics of one process, or a busy host.",
     ),
     _job(
-        "throttled-device",
+        "throttled_device",
         "one device is held back by its temperature or power",
         "Its clock is more than 10 % below the median of the other devices, and in half or more of its readings, taken "
         "twice a second while it was busy, it gave a reason for throttling.",
@@ -300,7 +300,7 @@ _OF_JOBS = (
         "collective.",
     ),
     _job(
-        "exposed-exchange",
+        "exposed_exchange",
         "the devices of a job only exchange data for much of the time",
         "In captures of the same steps the exchange of its collectives, without waiting for a late process, takes a "
         "tenth of the time or more in which the devices run no other kernel.",
@@ -309,7 +309,7 @@ _OF_JOBS = (
         "latency-hiding scheduler).",
     ),
     _job(
-        "slow-device",
+        "slow_device",
         "one process arrives last at the collectives, and its host does not explain it",
         "In captures of the same steps it mostly arrives at a collective later than the middle one of the others, by "
         "5 % of a step or more, significantly (in a test at 1 %) and in at least eight of ten sections of the captured "
@@ -322,7 +322,7 @@ _OF_JOBS = (
 
 _OF_CAPTURES = (
     _capture(
-        "device-idle",
+        "device_idle",
         "the device waits between steps or kernels",
         "For part of each step nothing ran on the device and nothing was about to: the host prepared data, waited for "
         "a value, or did other work.",
@@ -330,20 +330,20 @@ _OF_CAPTURES = (
         "ahead, fetch values less often.",
     ),
     _capture(
-        "launch-gaps",
+        "launch_gaps",
         "gaps between kernels of one program",
         "The device was done with one kernel before the next one was launched: kernels shorter than their launch.",
         "Launch fewer, larger kernels: batch with vmap, unroll scans, leave CUDA graphs (command buffers) on.",
     ),
     _capture(
-        "exposed-collectives",
+        "exposed_collectives",
         "the device waits for collectives",
         "Time in collectives during which the device computed nothing.",
         "Let them overlap with work that does not need them (XLA's latency-hiding scheduler), exchange less (another "
         "sharding), or exchange in a narrower dtype.",
     ),
     _capture(
-        "copies-in-steps",
+        "copies_in_steps",
         "copies between host and device inside the steps",
         "For part of each step the device only copied to or from the host.",
         "Place what stays the same on the device once, copy the next batch ahead, and fetch results less often.",
@@ -353,13 +353,13 @@ _OF_CAPTURES = (
 
 _OF_RUNS = (
     _run(
-        "run-failed",
+        "run_failed",
         "a run failed",
         "It ended with an error, crashed or ran past its limit: there are no times, or not all of them.",
         "Fix what its error names, and run it again.",
     ),
     _run(
-        "out-of-memory",
+        "out_of_memory",
         "the device's memory was not enough",
         "An allocation was refused. The largest buffers of the program say what the memory is made of.",
         "Use a smaller size, donate what is replaced, checkpoint, or shard the largest arrays.",
@@ -418,31 +418,31 @@ _OF_RUNS = (
     _run("worker_silent", "a process gave no sign of its run for a while",
          "It may hang in native code; one that stays silent is ended after --max-silence.",
          "If it only needs longer, give a longer --max-silence, or a smaller size."),
-    _run("dispatch-bound-call", "a call takes as long to start as to run",
+    _run("dispatch_bound_call", "a call takes as long to start as to run",
          "On an accelerator the call returns before its work is done. Where returning takes most of a call, the host "
          "is what limits it.",
          "Give one call more to do (lax.scan, vmap), pass fewer arrays, or call it ahead without waiting.",
          page="measuring.md#the-phases"),
-    _run("copies-outweigh-work", "copies take longer than the call",
+    _run("copies_outweigh_work", "copies take longer than the call",
          "Copying the arguments to the device and the result back takes longer than the call itself.",
          "Keep arrays on the device between calls, and let it do more with each copy.", page="measuring.md#the-phases"),
-    _run("slow-autotuning", "XLA tries out kernels while compiling",
+    _run("slow_autotuning", "XLA tries out kernels while compiling",
          "The autotuner runs candidates of GEMMs, convolutions and fusions on the device, which can be most of a "
          "compile.",
          "Keep its results: the persistent compilation cache does. XLA_FLAGS=--xla_gpu_autotune_level=0 switches it "
          "off, and slower kernels may be chosen.", page="traces.md#compiles"),
-    _run("slow-llvm", "LLVM takes most of a compile",
+    _run("slow_llvm", "LLVM takes most of a compile",
          "LLVM generates the machine code of each kernel, which takes long for large fusions and many kernels, "
          "especially on a CPU.",
          "For a program that compiles longer than it runs XLA_FLAGS=--xla_backend_optimization_level=0 lets LLVM do "
          "less: the compile is shorter, and the program may run slower. The persistent compilation cache keeps the "
          "result; a scan in place of a Python loop makes fewer kernels.", page="traces.md#compiles"),
-    _run("slow-constant-folding", "XLA computes constants while compiling",
+    _run("slow_constant_folding", "XLA computes constants while compiling",
          "What follows from constants alone is computed by the compiler, slowly: large closed-over arrays, or large "
          "iotas and tables.",
          "Pass the arrays as arguments. XLA_FLAGS=--xla_disable_hlo_passes=constant_folding switches the pass off: "
          "then each call computes them.", page="traces.md#compiles"),
-    _run("slow-ptx", "assembling the kernels takes long",
+    _run("slow_ptx", "assembling the kernels takes long",
          "ptxas turns each kernel's PTX into machine code; large kernels, and many of them, take long.",
          "The persistent compilation cache keeps the result; unrolled loops and huge fusions make PTX large.",
          page="traces.md#compiles"),
@@ -497,7 +497,7 @@ def find_entry(code: str) -> CatalogueEntry:
         return _USUAL[code]
     word = code.strip().lower()
     known = entries()
-    entry = known.get(word.replace("_", "-")) or known.get(word.replace("-", "_"))
+    entry = known.get(word.replace("-", "_"))
     if entry is None:
         raise unknown_name("finding", code, known)
     return entry

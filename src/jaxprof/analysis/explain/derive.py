@@ -93,7 +93,7 @@ def _without_duplicates(findings: Sequence[Finding]) -> Iterator[Finding]:
     cache, which nearly every run has, is dropped if anything in the program itself costs avoidable time.
     """
     costly = {finding.code for finding in findings if finding.seconds}
-    left_out = {"copies-in-steps"} if "host-transfer" in costly else set()
+    left_out = {"copies_in_steps"} if "host_transfer" in costly else set()
     if costly - {"cache_off", *_DOUBTFUL}:
         left_out.add("cache_off")
     return (finding for finding in findings if finding.code not in left_out)
@@ -104,7 +104,7 @@ def _merged(findings: Iterable[Finding]) -> Iterator[Finding]:
     is the same for all of them. Findings that name a line of a program, or a failure, stay separate."""
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for number, finding in enumerate(findings):
-        apart = finding.scope == "program" or finding.code in ("run-failed", "out-of-memory", "slower")
+        apart = finding.scope == "program" or finding.code in ("run_failed", "out_of_memory", "slower")
         groups.setdefault((finding.code, number) if apart else (finding.code,), []).append(finding)
     for group in groups.values():
         first, *others = sorted(group, key=_rank)
@@ -191,10 +191,10 @@ def program_abstentions(program: ProgramResult, *, has_capture: bool) -> Iterato
         yield Abstention("no-capture", reason, again)
 
 
-_JOB_FAULTS = ("process-failed", "failed-after")
+_JOB_FAULTS = ("process_failed", "failed_after")
 """Findings without a cost that come before all others: the job did not complete its work."""
 _READ_ON = "Its session has what it was doing, and what it wrote."
-_EXACT = ("recompiles-alone", "recompiles", "process-stopped")
+_EXACT = ("recompiles_alone", "recompiles", "process_stopped")
 """Findings whose seconds were reported, not estimated from samples."""
 
 

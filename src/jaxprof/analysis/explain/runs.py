@@ -47,10 +47,10 @@ _DISPATCH_SHARE = 0.5
 """Share of a call on an accelerator from which the call is bound by its dispatch."""
 _FOLDING = "constant_folding"
 _SLOW_PARTS = {
-    "autotuning": ("slow-autotuning", 0.3, 1.0),
-    "PTX": ("slow-ptx", 0.3, 1.0),
-    "LLVM": ("slow-llvm", 0.5, 5.0),  # LLVM is most of every compilation for a CPU, so only long ones are reported
-    f"the pass {_FOLDING}": ("slow-constant-folding", 0.3, 1.0),
+    "autotuning": ("slow_autotuning", 0.3, 1.0),
+    "PTX": ("slow_ptx", 0.3, 1.0),
+    "LLVM": ("slow_llvm", 0.5, 5.0),  # LLVM is most of every compilation for a CPU, so only long ones are reported
+    f"the pass {_FOLDING}": ("slow_constant_folding", 0.3, 1.0),
 }
 """What of XLA can be shortened: finding code, and the smallest share of a compilation and seconds reported."""
 _MORE_LAUNCHES = 10
@@ -103,7 +103,7 @@ def call_findings(session: Session, run: Run, name: str) -> Iterator[Finding]:
         returns_array = "transfer_out" in run.phases  # a call that copies its result to the host waits for the device
         if dispatch is not None and dispatch >= _DISPATCH_SHARE * summary.median and returns_array:
             yield _call_finding(
-                "dispatch-bound-call", run, verify, dispatch, summary.median,
+                "dispatch_bound_call", run, verify, dispatch, summary.median,
                 f"a call takes {seconds(summary.median)}, and {seconds(dispatch)} of it until it returns: the host "
                 "takes longer to start the work than the device to do it",
             )  # fmt: skip
@@ -111,7 +111,7 @@ def call_findings(session: Session, run: Run, name: str) -> Iterator[Finding]:
         copying = sum(figures.transfers[name].median for name in moved)
         if copying > summary.median:
             yield _call_finding(
-                "copies-outweigh-work", run, verify, copying, summary.median + copying,
+                "copies_outweigh_work", run, verify, copying, summary.median + copying,
                 f"copying the arguments in and the result out takes {seconds(copying)}, the call "
                 f"{seconds(summary.median)}",
             )  # fmt: skip
@@ -144,7 +144,7 @@ def _failure_finding(session: Session, run: Run, verify: str) -> Finding:
     end = run.shown
     error = end.error.partition("\n")[0] or end.status
     return Finding(
-        "run-failed" if requested is None else "out-of-memory",
+        "run_failed" if requested is None else "out_of_memory",
         f"{run.label} {end.status}: {error}" + (named if requested is not None and largest else ""),
         own_fix=end.advice or None,
         scope="call",
@@ -263,14 +263,14 @@ _IDLE_FIXES = {
     "plot or save less often.",
 }
 """Fix for the longest cause."""
-_IDLE = "device-idle"
+_IDLE = "device_idle"
 """Part that only a capture of a whole program can show: calls that are measured one by one wait on purpose. What the
 host did meanwhile is its cause."""
 _PARTS = (
     (_IDLE, "the device waited", "idle"),
-    ("launch-gaps", "gaps between kernels", "launch_gaps"),
-    ("exposed-collectives", "waiting for collectives", "collectives_exposed"),
-    ("copies-in-steps", "only copying to or from the host", "transfers"),
+    ("launch_gaps", "gaps between kernels", "launch_gaps"),
+    ("exposed_collectives", "waiting for collectives", "collectives_exposed"),
+    ("copies_in_steps", "only copying to or from the host", "transfers"),
 )
 """Code, words, and field of `StepParts`."""
 

@@ -168,11 +168,11 @@ def failures(processes: Sequence[ProcessFigures], apart: float = 0.0) -> Iterato
             f" (which one failed first is not certain: the clocks of the hosts are {seconds(apart)} apart, and "
             f"{processes_named(may_be_first)} may have failed before it)"
         )
-    yield Finding("process-failed", message, own_fix=advice, index=first.index)
+    yield Finding("process_failed", message, own_fix=advice, index=first.index)
     for error, group in grouped((_failure_text(process), process) for process in failed[1:]).items():
         which = processes_named([process.index for process in group])
         after = "ended" if may_be_first else "ended after that"
-        yield Finding("failed-after", f"{which} {after}: {error}", own_fix="", index=group[0].index)
+        yield Finding("failed_after", f"{which} {after}: {error}", own_fix="", index=group[0].index)
 
 
 def failed_at(processes: Sequence[ProcessFigures]) -> float | None:
@@ -222,7 +222,7 @@ def stopped(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
             f"all {len(paused)} processes were paused for {seconds(took)}: process {first.index} {_cause_text(first)}, "
             + pause_times(first.stops)
         )
-        yield Finding("process-stopped", message, seconds=took, index=first.index)
+        yield Finding("process_stopped", message, seconds=took, index=first.index)
         return
     for process in paused:
         took = _pause_seconds(process)
@@ -232,7 +232,7 @@ def stopped(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
             + pause_times(process.stops)
             + (f"; the others wait {seconds(waited)} for it" if waited is not None else "")
         )
-        yield Finding("process-stopped", message, seconds=took, index=process.index)
+        yield Finding("process_stopped", message, seconds=took, index=process.index)
 
 
 def _pause_seconds(process: ProcessFigures) -> float:
@@ -268,7 +268,7 @@ def recompiles(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
         if len(known) > 1 and mine.count >= 2 * most + 2:
             usual = "none of the others" if not most else f"the others at most {most} times"
             times = f"process {process.index} compiled {function} again {mine.count} times, {usual}"
-            yield _compiled_again("recompiles-alone", times, mine, mine.seconds, process.index)
+            yield _compiled_again("recompiles_alone", times, mine, mine.seconds, process.index)
             continue
         costly = [(other, each) for other, each in found if _is_costly(each, other.wall_seconds)]
         if len(costly) > 1:
@@ -318,7 +318,7 @@ def throttled(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
             f"{clock.device} on {process.host} is throttled ({', '.join(clock.reasons)}): its clock is at "
             f"{scaled(clock.hertz)}Hz, that of the others at {scaled(median(others))}Hz"
         )
-        yield Finding("throttled-device", message, index=process.index, part=DEVICE)
+        yield Finding("throttled_device", message, index=process.index, part=DEVICE)
 
 
 LEAST_STRETCHES = 8
@@ -349,7 +349,7 @@ def last_to_arrive(
             f"at {seen.name}, last at {percent(arrival.last_share)} of {seen.instances} executions, and the others "
             f"wait {seconds(arrival.caused_wait_seconds)} of {seconds(seen.span_seconds)} for it; {excluded}"
         )
-        yield Finding("slow-device", message, seconds=arrival.caused_wait_seconds, index=index, part=DEVICE)
+        yield Finding("slow_device", message, seconds=arrival.caused_wait_seconds, index=index, part=DEVICE)
 
 
 def _is_late(seen: Arrivals, place: int) -> bool:
@@ -388,7 +388,7 @@ def exposed(collectives: Sequence[Arrivals]) -> Iterator[Finding]:
         f"({percent(took / most.span_seconds)}), in which the devices run no other kernel and wait for nobody: "
         f"{_collective_text(most)}{others}{unknown}"
     )
-    yield Finding("exposed-exchange", message, seconds=took)
+    yield Finding("exposed_exchange", message, seconds=took)
 
 
 def _collective_text(collective: Arrivals) -> str:

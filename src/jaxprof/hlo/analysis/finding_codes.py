@@ -26,34 +26,34 @@ class HloFindingKind:
 
 
 HLO_FINDINGS: dict[str, HloFindingKind] = {
-    "layout-copy": HloFindingKind(
+    "layout_copy": HloFindingKind(
         "kernels that only rewrite arrays in another order",
         "Producer and consumer want the dimensions in different orders, so the array is read and written once more.",
         "Let producer and consumer agree on the order of dimensions: transpose once, outside the hot path, or write "
         "the contraction so that it takes the array in its present order (einsum).",
         saves="all",
     ),
-    "dtype-convert": HloFindingKind(
+    "dtype_convert": HloFindingKind(
         "kernels that only change a dtype",
         "The array is read in one dtype and written in another, with nothing computed on the way.",
         "Keep the array in one dtype along the path, or cast where it is smallest; parameters that are cast at each "
         "step can be kept in the narrow dtype as well.",
         saves="all",
     ),
-    "float64-on-accelerator": HloFindingKind(
+    "float64_on_accelerator": HloFindingKind(
         "float64 where it is slow",
         "TPUs emulate float64, and most GPUs compute it at 1/32 or 1/64 of their float32 rate.",
         "Use float32 unless the result needs more; look for a NumPy constant or jax_enable_x64.",
         saves="part",
     ),
-    "broadcast-materialised": HloFindingKind(
+    "broadcast_materialised": HloFindingKind(
         "a broadcast array is written out",
         "A small array is repeated in memory instead of inside the kernel that uses it.",
         "Pass the small array and let XLA broadcast it inside the kernel that uses it; library calls and sorts need "
         "whole arrays.",
         saves="all",
     ),
-    "tiny-kernels": HloFindingKind(
+    "tiny_kernels": HloFindingKind(
         "most launches do next to nothing",
         "A launch takes 2 to 5 µs on a GPU; kernels that move less than 32 KiB take less than that.",
         "Stack the small arrays and process them together (vmap, one concatenated array), or let one scan iteration "
@@ -66,7 +66,7 @@ HLO_FINDINGS: dict[str, HloFindingKind] = {
         "Choose sizes that need no padding, or pad once, outside the hot path.",
         saves="all",
     ),
-    "odd-sizes": HloFindingKind(
+    "odd_sizes": HloFindingKind(
         "sizes that do not fill the matrix unit's tiles",
         "Matrix units work on tiles; a size that is no multiple leaves a part of each last tile empty, or rules out "
         "the fastest kernels.",
@@ -79,18 +79,18 @@ HLO_FINDINGS: dict[str, HloFindingKind] = {
         "not at all.",
         saves="all",
     ),
-    "large-constant": HloFindingKind(
+    "large_constant": HloFindingKind(
         "an array is part of the program",
         "A closed-over array became a constant: every compilation copies it, and folding it can take minutes.",
         "Pass the array as an argument.",
         holds=True,
     ),
-    "unused-output": HloFindingKind(
+    "unused_output": HloFindingKind(
         "results that nothing reads",
         "A kernel writes arrays that neither another kernel nor the caller reads.",
         "Compute only what is used: a sort without its keys, a decomposition without its vectors.",
     ),
-    "attention-scores": HloFindingKind(
+    "attention_scores": HloFindingKind(
         "attention stores its scores",
         "The array of scores grows with the square of the sequence, is written and read between kernels, and is the "
         "largest part of the traffic and memory of attention.",
@@ -99,7 +99,7 @@ HLO_FINDINGS: dict[str, HloFindingKind] = {
         "small.",
         saves="part",
     ),
-    "lost-donation": HloFindingKind(
+    "lost_donation": HloFindingKind(
         "a step holds its old state beside the new one",
         "Results that update arguments element by element could take their memory; without donation both are held, "
         "which can be half of the device's memory.",
@@ -107,7 +107,7 @@ HLO_FINDINGS: dict[str, HloFindingKind] = {
         "the argument that it updates. Only if the caller does not use the old array again.",
         holds=True,
     ),
-    "upcast-product": HloFindingKind(
+    "upcast_product": HloFindingKind(
         "products wider than their operands",
         "Both operands were 16-bit floats just before: converting them first gains no precision, reads twice the "
         "bytes and runs at half the rate of the matrix units or less.",
@@ -115,7 +115,7 @@ HLO_FINDINGS: dict[str, HloFindingKind] = {
         "accumulates in float32, at twice the rate or more.",
         saves="part",
     ),
-    "precise-product": HloFindingKind(
+    "precise_product": HloFindingKind(
         "float32 products that take several passes",
         "Matrix units compute with bfloat16 or TF32. At `high` or `highest` precision a product is made of several, "
         "or leaves the matrix units.",
@@ -123,7 +123,7 @@ HLO_FINDINGS: dict[str, HloFindingKind] = {
         "precision=None on the product. On a TPU `highest` takes six passes; on a GPU it rules out TF32.",
         saves="part",
     ),
-    "host-transfer": HloFindingKind(
+    "host_transfer": HloFindingKind(
         "kernels that exchange data with the host",
         "A callback or infeed inside the program stops the device until the host has answered; arrays in the host's "
         "memory are copied in each run.",
@@ -140,7 +140,7 @@ HLO_FINDINGS: dict[str, HloFindingKind] = {
         "If resharding is needed, do it where the array is smallest or has the narrowest dtype.",
         saves="part",
     ),
-    "small-loop-body": HloFindingKind(
+    "small_loop_body": HloFindingKind(
         "a loop whose iterations are smaller than their overhead",
         "Each iteration launches only tiny kernels, so the loop's own cost is most of its time.",
         "Do more in each iteration: unroll the scan, batch over another axis, or write the recurrence as an "

@@ -184,7 +184,7 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
         """Show the processes of a job, with the seconds that the job loses by each. At first the cursor is on the one
         that the most expensive finding is about, else on that which loses most."""
         first, self.empty, self._lost_seconds = not self.total, self.EMPTY, lost_seconds
-        late = [(each.index, each) for each in job.findings if each.code != "failed-after" and each.index is not None]
+        late = [(each.index, each) for each in job.findings if each.code != "failed_after" and each.index is not None]
         self._late = {index: {finding.part for finding in found} for index, found in grouped(late).items()}
         self.show_rows({process.index: process for process in job.processes})
         if first and self.total > _MANY:

@@ -36,7 +36,7 @@ def float64(scene: Scene) -> Iterator[Finding]:
         return
     kernels = [kernel for kernel in scene.kernels if kernel.dtype in ("f64", "c128") and kernel.flops]
     yield from gather(
-        "float64-on-accelerator", kernels, "kernel computes", "kernels compute", "in float64: {bytes} a run"
+        "float64_on_accelerator", kernels, "kernel computes", "kernels compute", "in float64: {bytes} a run"
     )
 
 
@@ -58,7 +58,7 @@ def tiny(scene: Scene) -> Iterator[Finding]:
         return
     ordered = sorted(tiny, key=lambda kernel: -(kernel.count or 1))
     yield found(
-        "tiny-kernels",
+        "tiny_kernels",
         f"{integer(launches)} of {integer(everything)} launches move less than {bytes_(TINY_BYTES)} and compute less "
         f"than {scaled(TINY_FLOPS, 'FLOP')}: launching them takes longer than running them",
         tuple(kernel.name for kernel in ordered),
@@ -82,7 +82,7 @@ def odd_sizes(scene: Scene) -> Iterator[Finding]:
     if kernels:
         named = ", ".join(list(dict.fromkeys(sizes))[:6])
         yield from gather(
-            "odd-sizes", kernels, "GEMM has", "GEMMs have", f"sizes that do not fill whole tiles ({named})"
+            "odd_sizes", kernels, "GEMM has", "GEMMs have", f"sizes that do not fill whole tiles ({named})"
         )
 
 
@@ -154,7 +154,7 @@ def loops(scene: Scene) -> Iterator[Finding]:
             turns = "an unknown number of" if edge.times is None else integer(edge.times)
             body = counted(len(inside), "kernel that moves", "kernels that move")
             yield found(
-                "small-loop-body",
+                "small_loop_body",
                 f"{edge.caller.name} runs {turns} iterations of {body} {bytes_(moved)}: the "
                 "loop's overhead is larger than its work",
                 (edge.caller.name,),
@@ -183,7 +183,7 @@ def upcast_products(scene: Scene) -> Iterator[Finding]:
         if any(is_any_product(value.instruction) and _is_upcast(value) for value in values_of(kernel.instruction))
     ]
     yield from gather(
-        "upcast-product", kernels, "product computes", "products compute",
+        "upcast_product", kernels, "product computes", "products compute",
         "in float32 with operands converted from 16-bit floats: {bytes} a run",
     )  # fmt: skip
 
@@ -195,7 +195,7 @@ def precise_products(scene: Scene) -> Iterator[Finding]:
     kernels = [kernel for kernel in _products(scene) if kernel.dtype == "f32" and _PRECISE.fullmatch(kernel.precision)]
     words = ", ".join(dict.fromkeys(kernel.precision for kernel in kernels))
     yield from gather(
-        "precise-product", kernels, "float32 product", "float32 products", f"at precision {words}: {{bytes}} a run"
+        "precise_product", kernels, "float32 product", "float32 products", f"at precision {words}: {{bytes}} a run"
     )
 
 
@@ -250,7 +250,7 @@ def attention_scores(scene: Scene) -> Iterator[Finding]:
         f"their size, {bytes_(moved)} written and read a run"
     )
     where = sorted(written.values(), key=lambda pair: -pair[0])
-    yield found("attention-scores", message, tuple(dict.fromkeys(k.name for _, k in where)), moved)
+    yield found("attention_scores", message, tuple(dict.fromkeys(k.name for _, k in where)), moved)
 
 
 def _attentions(scene: Scene) -> Iterator[tuple[Value, Value]]:

@@ -33,14 +33,14 @@ def _only(scene: Scene, doing: Set[str], beside: Set[str]) -> list[Kernel]:
 def layout_copies(scene: Scene) -> Iterator[Finding]:
     kernels = [kernel for kernel in _only(scene, {"copy", "transpose"}, _AROUND) if reorders(kernel.instruction)]
     yield from gather(
-        "layout-copy", kernels, "kernel only rewrites", "kernels only rewrite", "arrays in another order: {bytes} a run"
+        "layout_copy", kernels, "kernel only rewrites", "kernels only rewrite", "arrays in another order: {bytes} a run"
     )
 
 
 def converts(scene: Scene) -> Iterator[Finding]:
     kernels = _only(scene, {"convert"}, _AROUND)
     yield from gather(
-        "dtype-convert", kernels, "kernel only changes", "kernels only change", "the dtype of arrays: {bytes} a run"
+        "dtype_convert", kernels, "kernel only changes", "kernels only change", "the dtype of arrays: {bytes} a run"
     )
 
 
@@ -51,7 +51,7 @@ def broadcasts(scene: Scene) -> Iterator[Finding]:
         if kernel.bytes_written >= LARGE_BYTES and kernel.bytes_read * 16 <= kernel.bytes_written
     ]
     yield from gather(
-        "broadcast-materialised",
+        "broadcast_materialised",
         _read_whole(scene.flow, kernels) if kernels else [],
         "kernel writes",
         "kernels write",
@@ -90,7 +90,7 @@ def constants(scene: Scene) -> Iterator[Finding]:
         with suppress(ValueError):  # an array that cannot exist
             if (size := parse_shape(shape).bytes) >= LARGE_BYTES:
                 sizes.append((size, name))
-    yield from gather_sizes("large-constant", sizes, "constant is", "constants are", "baked into the program: {bytes}")
+    yield from gather_sizes("large_constant", sizes, "constant is", "constants are", "baked into the program: {bytes}")
 
 
 def unused(scene: Scene) -> Iterator[Finding]:
@@ -109,14 +109,14 @@ def unused(scene: Scene) -> Iterator[Finding]:
         if size * (kernel.count or 1) >= LARGE_BYTES:
             sizes.append((size * (kernel.count or 1), kernel.name))
     yield from gather_sizes(
-        "unused-output", sizes, "kernel writes", "kernels write", "results that nothing reads: {bytes} a run"
+        "unused_output", sizes, "kernel writes", "kernels write", "results that nothing reads: {bytes} a run"
     )
 
 
 def host(scene: Scene) -> Iterator[Finding]:
     kernels = [kernel for kernel in scene.kernels if kernel.kind in HOST_KINDS]
     yield from gather(
-        "host-transfer", kernels, "kernel exchanges", "kernels exchange", "data with the host: {bytes} a run"
+        "host_transfer", kernels, "kernel exchanges", "kernels exchange", "data with the host: {bytes} a run"
     )
 
 
@@ -153,7 +153,7 @@ def lost_donation(scene: Scene) -> Iterator[Finding]:
             updated.append((value.shape.bytes, argument.instruction.name))
     if len(updated) >= _UPDATED and sum(size for size, _ in updated) >= UPDATED_BYTES:
         rest = "of arguments that are not donated: {bytes} more memory"
-        yield from gather_sizes("lost-donation", updated, "result is an update", "results are updates", rest)
+        yield from gather_sizes("lost_donation", updated, "result is an update", "results are updates", rest)
 
 
 def _is_argument(value: Value, result: Value, taken: set[int]) -> bool:
