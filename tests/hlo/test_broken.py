@@ -92,7 +92,7 @@ def look_at_everything(module):
     assert lines == sorted(lines)
     last_line = module.source.line_count
     for computation in module.computations.values():
-        _ = computation.root, computation.parameters, computation.header, computation.text
+        _ = computation.root, computation.parameters
         assert 1 <= computation.line <= last_line
         for instruction in computation.instructions:
             _ = instruction.opcode, instruction.wrapped_opcode, instruction.operands, instruction.called

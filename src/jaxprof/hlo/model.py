@@ -365,22 +365,9 @@ class Computation:
         return self._users.get(name, ())
 
     @property
-    def header(self) -> str:
-        """Text before the opening brace: name and signature, as written. May span several lines."""
-        start, body, _ = self.span
-        return self.source.text[start : max(body - 1, start)].strip()
-
-    @property
     def line(self) -> int:
         """Number of the line on which the header begins."""
         return self.source.line(self.span[0])
-
-    @property
-    def text(self) -> str:
-        """Text as written, from the header to the closing brace."""
-        start, _, end = self.span
-        text = self.source.text
-        return text[start : end + (text[end : end + 1] == "}")]
 
 
 def once_per_module(work: Callable[[Module], Derived]) -> Callable[[Module], Derived]:

@@ -209,15 +209,13 @@ def _from_condition(loop: Instruction) -> int | None:
 
 
 def _count(start: int, step: int, limit: int, direction: str) -> int | None:
-    if direction in ("LE", "GE"):
-        limit += 1 if direction == "LE" else -1
-        direction = {"LE": "LT", "GE": "GT"}[direction]
     if direction == "NE":
-        return (limit - start) // step if (limit - start) % step == 0 and (limit - start) // step >= 0 else None
-    if (direction == "LT" and step > 0) or (direction == "GT" and step < 0):
-        distance = (limit - start) if step > 0 else (start - limit)
-        return max(0, -(-distance // abs(step)))
-    return None
+        count, rest = divmod(limit - start, step)
+        return count if count >= 0 and not rest else None
+    if direction not in (("LT", "LE") if step > 0 else ("GT", "GE")):
+        return None
+    end = limit + {"LE": 1, "GE": -1}.get(direction, 0)
+    return max(0, -((start - end) // step))
 
 
 def _step(value: Value | None, member: tuple[int, ...]) -> int | None:

@@ -22,7 +22,6 @@ from typing import Final
 from jaxprof.errors import HloError
 from jaxprof.hlo.model import Computation, Module
 from jaxprof.hlo.read import record
-from jaxprof.hlo.read.record import Budget
 from jaxprof.hlo.read.syntax import attributes, balanced_end, skip_blank, unsugared
 from jaxprof.hlo.source import Problem, Source, Tables
 from jaxprof.limits import INSTRUCTIONS
@@ -107,7 +106,8 @@ class _Index:
         self._found: list[Module] = []
         self._open: _Open | None = None
         self._starts: list[int] = []
-        self._budget = Budget(4 * len(source.text) + 1024)
+        self._ahead = 4 * len(source.text) + 1024
+        """Characters that may still be looked at ahead, so that malformed text costs linear time as well."""
 
     def modules(self) -> list[Module]:
         text = self.text
@@ -193,10 +193,10 @@ class _Index:
         self._open = _Open(name, bool(landmark["entry"]), indent, start, body, body)
         line_end = text.find("\n", body)
         line_end = line_end if line_end >= 0 else len(text)
-        if skip_blank(text, body, line_end) < line_end and self._budget.left > 0:
+        if skip_blank(text, body, line_end) < line_end and self._ahead > 0:
             # If instructions follow on the line of the header, the closing brace need not begin a line either.
             end = balanced_end(text, body - 1, len(text))
-            self._budget.left -= (end if end >= 0 else len(text)) - body
+            self._ahead -= (end if end >= 0 else len(text)) - body
             if end >= 0:
                 self._finish(end - 1)
                 return end
@@ -212,10 +212,10 @@ class _Index:
         line_end = line_end if line_end >= 0 else len(text)
         if text[max(at, line_end - 80) : line_end].rstrip().endswith("{") and text.find("->", at, line_end) >= 0:
             return text.rindex("{", at, line_end) + 1
-        if self._open or self._budget.left <= 0:
+        if self._open or self._ahead <= 0:
             return -1
         end = balanced_end(text, at - 1, len(text))
-        self._budget.left -= (end if end >= 0 else len(text)) - at
+        self._ahead -= (end if end >= 0 else len(text)) - at
         result = _RESULT.match(text, end) if end >= 0 else None
         if result is None:
             return -1

@@ -32,8 +32,19 @@ _SHOWN_ELEMENTS = 16
 _DEEPEST = 64
 
 
+def commas(numbers: Iterable[object]) -> str:
+    return ",".join(map(str, numbers))
+
+
 def braced(numbers: Iterable[object]) -> str:
-    return "{" + ",".join(map(str, numbers)) + "}"
+    return "{" + commas(numbers) + "}"
+
+
+def _iota(dimensions: Iterable[int], permutation: list[int]) -> str:
+    """Return the order of devices that are counted in an array of these dimensions, which may then be transposed:
+    `<=[2,4]T(1,0)`."""
+    transposed = permutation != list(range(len(permutation)))
+    return f"<=[{commas(dimensions)}]" + (f"T({commas(permutation)})" if transposed else "")
 
 
 def quoted(text: str) -> str:
@@ -67,9 +78,7 @@ def shape_text(proto: Message, *, layouts: bool = True, depth: int = 0) -> str:
 
 
 def _layout(proto: Message, rank: int) -> str:
-    rest = "".join(
-        f"({','.join('*' if size < 0 else str(size) for size in tile.numbers(1))})" for tile in proto.messages(6)
-    )
+    rest = "".join(f"({commas('*' if size < 0 else size for size in tile.numbers(1))})" for tile in proto.messages(6))
     rest = "T" + rest if rest else ""
     if alignment := proto.number(16):
         rest += f"L({alignment})" if alignment != 1 else ""
@@ -79,7 +88,7 @@ def _layout(proto: Message, rank: int) -> str:
         rest += f"S({space})"
     if not rest and not rank:
         return ""
-    return "{" + ",".join(map(str, proto.numbers(1))) + (":" + rest if rest else "") + "}"
+    return "{" + commas(proto.numbers(1)) + (":" + rest if rest else "") + "}"
 
 
 _LITERALS = {
@@ -153,17 +162,12 @@ def sharding_text(proto: Message, depth: int = 0) -> str:
     if kind == 2 and depth < _DEEPEST:
         return "{" + ", ".join(sharding_text(member, depth + 1) for member in proto.messages(5)) + "}"
     if kind == 1:
-        return f"{{maximal device={','.join(map(str, proto.numbers(4)))}}}"
+        return f"{{maximal device={commas(proto.numbers(4))}}}"
     if kind != 3:
         return "{" + _SHARDING_TYPES.get(kind, f"type{kind}") + "}"
-    tiles = f"devices=[{','.join(map(str, proto.numbers(3)))}]"
-    if reshape := proto.numbers(9):
-        permutation = proto.numbers(10)
-        tiles += f"<=[{','.join(map(str, reshape))}]"
-        if permutation != list(range(len(permutation))):
-            tiles += f"T({','.join(map(str, permutation))})"
-    else:
-        tiles += ",".join(map(str, proto.numbers(4)))
+    reshape = proto.numbers(9)
+    order = _iota(reshape, proto.numbers(10)) if reshape else commas(proto.numbers(4))
+    tiles = f"devices=[{commas(proto.numbers(3))}]{order}"
     if proto.number(6):
         tiles += " last_tile_dim_replicate"
     if last := proto.numbers(8):
@@ -177,7 +181,7 @@ def mesh_text(proto: Message) -> str:
     """Return the text of a `MeshProto`: `mesh['data'=4,'model'=2]`."""
     sizes = ",".join(f"'{axis.text(1)}'={axis.number(2)}" for axis in proto.messages(1))
     if devices := proto.numbers(2):
-        sizes += f", device_ids=({','.join(map(str, devices))})"
+        sizes += f", device_ids=({commas(devices)})"
     return f"mesh[{sizes}]"
 
 
@@ -320,18 +324,20 @@ def _indexed(*fields: tuple[int, str]) -> _Writer:
     return write
 
 
+_WINDOW = (
+    ("size", (1,), ""), ("stride", (2,), "1"), ("pad", (3, 4), "0_0"), ("lhs_dilate", (6,), "1"),
+    ("rhs_dilate", (5,), "1"), ("rhs_reversal", (7,), "0"),
+)  # fmt: skip
+"""Parts of a window, the fields that one has of each dimension, and the value that is left out."""
+
+
 def _window(proto: Message) -> Iterator[str]:
     dimensions = proto.messages(1)
-
-    def row(name: str, numbers: list[str], plain: str) -> list[str]:
-        return [f"{name}={'x'.join(numbers)}"] if any(number != plain for number in numbers) else []
-
-    parts = [f"size={'x'.join(str(dimension.number(1)) for dimension in dimensions)}"] if dimensions else []
-    parts += row("stride", [str(dimension.number(2)) for dimension in dimensions], "1")
-    parts += row("pad", [f"{dimension.number(3)}_{dimension.number(4)}" for dimension in dimensions], "0_0")
-    parts += row("lhs_dilate", [str(dimension.number(6)) for dimension in dimensions], "1")
-    parts += row("rhs_dilate", [str(dimension.number(5)) for dimension in dimensions], "1")
-    parts += row("rhs_reversal", [str(dimension.number(7)) for dimension in dimensions], "0")
+    parts = []
+    for name, fields, plain in _WINDOW:
+        values = ["_".join(str(dimension.number(field)) for field in fields) for dimension in dimensions]
+        if any(value != plain for value in values):
+            parts.append(f"{name}={'x'.join(values)}")
     if parts:
         yield f"window={{{' '.join(parts)}}}"
 
@@ -426,10 +432,7 @@ def _collective(instruction: Message) -> Iterator[str]:
     iota = instruction.message(92) if 92 in instruction else instruction.message(87).message(2)
     groups = [braced(group.numbers(1)) for group in instruction.messages(49) or instruction.message(87).messages(1)]
     if iota.numbers(3):
-        groups_by_size = f"[{iota.number(1)},{iota.number(2)}]<=[{','.join(map(str, iota.numbers(3)))}]"
-        permutation = iota.numbers(4)
-        turned = f"T({','.join(map(str, permutation))})" if permutation != list(range(len(permutation))) else ""
-        yield f"replica_groups={groups_by_size}{turned}"
+        yield f"replica_groups=[{iota.number(1)},{iota.number(2)}]{_iota(iota.numbers(3), iota.numbers(4))}"
     elif 93 in instruction:
         by_axes = instruction.message(93)
         on = by_axes.message(1)
@@ -496,12 +499,16 @@ def module_message(data: bytes) -> Message:
     outer = Message(data)
     for proto in (_inner(outer), outer):
         if proto is not None and 3 in proto and 1 in proto:
-            if proto.count(3) > INSTRUCTIONS.most:
-                raise BeyondLimitError(f"the protobuf has {INSTRUCTIONS.words}", INSTRUCTIONS.hint)
+            _check_count(proto.count(3))
             computations = proto.messages(3)
             if computations and all(2 in computation and 1 in computation for computation in computations[:3]):
                 return proto
     raise HloError("the protobuf holds no HLO module", "Give an HloProto or an HloModuleProto, or HLO text.")
+
+
+def _check_count(instructions: int) -> None:
+    if instructions > INSTRUCTIONS.most:
+        raise BeyondLimitError(f"the protobuf has {INSTRUCTIONS.words}", INSTRUCTIONS.hint)
 
 
 def _inner(outer: Message) -> Message | None:
@@ -517,6 +524,7 @@ class _ModuleWriter:
     def __init__(self, proto: Message) -> None:
         self._proto = proto
         self._computations = proto.messages(3)
+        _check_count(sum(1 + computation.count(2) for computation in self._computations))
         self._left = UNPACKED.most
         """Characters that may still be written; a message can name one operand a million times."""
         self._names = {computation.number(5): computation.text(1) for computation in self._computations}
@@ -529,11 +537,7 @@ class _ModuleWriter:
         yield ", ".join([f"HloModule {self._proto.text(1)}", *self._header()]) + "\n\n"
         yield from _tables(self._proto.message(17))
         entry = self._proto.number(6)
-        most = INSTRUCTIONS.most
         for computation in self._computations:
-            most -= 1 + computation.count(2)
-            if most < 0:
-                raise BeyondLimitError(f"the protobuf has {INSTRUCTIONS.words}", INSTRUCTIONS.hint)
             for written in self._computation(computation, is_entry=computation.number(5) == entry):
                 self._left -= len(written)
                 self._check(0)

@@ -204,30 +204,11 @@ def read(text: str, start: int, limit: int) -> Record | None:
     return Record(text, (shape_start, shape_end), opcode, (opened, closed - 1), limit)
 
 
-class Budget:
-    """Number of characters that may still be looked at ahead, so that malformed text costs linear time as well."""
-
-    __slots__ = ("left",)
-
-    def __init__(self, left: int) -> None:
-        self.left = left
-
-
-def read_whole(text: str, start: int, likely_end: int, limit: int, budget: Budget) -> tuple[Record | None, int]:
-    """Return the instruction that begins at `start` and where it ends; beyond `likely_end` only if brackets are open
-    there."""
-    instruction = read(text, start, likely_end)
-    if instruction:
-        attributes_read = instruction.attribute_list()
-        if attributes_read.closed:
-            return instruction, attributes_read.end
-    if likely_end < limit and budget.left > 0:
-        longer = read(text, start, limit)
-        if longer and (attributes_read := longer.attribute_list()).closed:
-            budget.left -= attributes_read.end - start
-            return longer, attributes_read.end
-        budget.left -= limit - start
-    return instruction, likely_end
+def _closed_end(text: str, start: int, limit: int) -> int:
+    """Return where the instruction that begins at `start` ends; -1 if there is none, or if brackets are open there."""
+    instruction = read(text, start, limit)
+    found = instruction.attribute_list() if instruction else None
+    return found.end if found and found.closed else -1
 
 
 _PLAIN_METADATA = re.compile(r'[^"]*?, metadata=\{((?:[^{}"\\]|"[^"\\]*+")*+)\}')
@@ -250,22 +231,15 @@ _LINE_START = re.compile(r"\n[ \t]*+(ROOT[ \t]++(?!=))?%?([^\s=%,(){}\"/]++)[ \t
 _INSTRUCTION_START = re.compile(r"(ROOT\s++(?!=))?%?([^\s=%,(){}\"/]++)\s*+=\s*+(?=[(\w])")
 
 
-class Pieces(NamedTuple):
-    """The instructions of one computation: number n has `names[n]` and lies from `starts[n]` to `starts[n + 1]`."""
-
-    names: list[str]
-    starts: array[int]
-    root: int | None
-    """Number of the instruction marked ROOT (the last, if there are several)."""
-
-
-def cut(text: str, start: int, end: int) -> Pieces:
-    """Split `text[start:end]`, the inside of a computation's braces. What is no instruction becomes one without a
-    name."""
+def cut(text: str, start: int, end: int) -> tuple[list[str], array[int], int | None]:
+    """Split `text[start:end]`, the inside of a computation's braces, into instructions: their names, where each begins
+    and the last one ends, and the number of the one marked ROOT (the last, if there are several). What is no
+    instruction becomes one without a name."""
     names: list[str] = []
     starts = array("Q")
-    root: int | None = None
-    budget = Budget(2 * (end - start))
+    roots: list[int] = []
+    ahead = 2 * (end - start)
+    """Characters that may still be looked at ahead, so that malformed text costs linear time as well."""
     at = start
     # One line behind, without a list: a million tuples would be the peak of what reading the module takes.
     lines = _LINE_START.finditer(text, start, end)
@@ -275,32 +249,34 @@ def cut(text: str, start: int, end: int) -> Pieces:
         begin = line.start()
         if begin >= at:
             if at < begin:
-                root = _read_on(text, at, begin, names, starts, root)
+                _read_on(text, at, begin, names, starts, roots)
+            if line[1]:
+                roots.append(len(names))
             names.append(line[2])
             starts.append(begin)
-            if line[1]:
-                root = len(names) - 1
             at = following.start() if following else end
             if text[at - 1] == "{" or text.find("\n", begin + 1, at) >= 0 or text.count('"', begin, at) % 2:
-                _, at = read_whole(text, begin, at, end, budget)
+                whole = _closed_end(text, begin, at)
+                if whole < 0 and at < end and ahead > 0:
+                    whole = _closed_end(text, begin, end)
+                    ahead -= (whole if whole >= 0 else end) - begin
+                at = whole if whole >= 0 else at
         line = following
-    root = _read_on(text, at, end, names, starts, root)
+    _read_on(text, at, end, names, starts, roots)
     starts.append(end)
-    return Pieces(names, starts, root)
+    return names, starts, roots[-1] if roots else None
 
 
-def _read_on(text: str, at: int, end: int, names: list[str], starts: array[int], root: int | None) -> int | None:
+def _read_on(text: str, at: int, end: int, names: list[str], starts: array[int], roots: list[int]) -> None:
     """Add the instructions between `at` and `end`, where no line begins an instruction in the usual way."""
     at = skip_blank(text, at, end)
     while at < end:
         here = _INSTRUCTION_START.match(text, at, end)
+        if here and here[1]:
+            roots.append(len(names))
         names.append(here[2] if here else "")
         starts.append(at)
-        if here and here[1]:
-            root = len(names) - 1
-        instruction, after = read_whole(text, at, end, end, Budget(0))
-        if instruction is None:
-            line_end = text.find("\n", at, end)
-            after = line_end if line_end >= 0 else end
+        instruction = read(text, at, end)
+        line_end = text.find("\n", at, end)
+        after = instruction.attribute_list().end if instruction else line_end if line_end >= 0 else end
         at = skip_blank(text, max(after, at + 1), end)
-    return root
