@@ -14,8 +14,9 @@ the programs of the tests it takes up to a third more, and never less.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from jaxprof import light_dataclass
 from jaxprof.events import HeldBuffer
@@ -73,88 +74,69 @@ class Scope:
         self.slots: list[BufferSlot] = []
         self._tpu = tpu
         self._is_entry = is_entry
-        self._contents: dict[str, list[BufferSlot]] = {}
-        self._offsets: dict[str, list[int]] = {}
+        self._contents: dict[str, Held] = {}
         for position, instruction in enumerate(self.instructions):
             self._contents[instruction.name] = self._made_by(instruction, position)
             if instruction.opcode not in NAMING | {"tuple", "get-tuple-element"}:
                 for operand in instruction.operands:
-                    for slot in self._contents.get(operand, ()):
+                    for slot in _slots(self._contents.get(operand, [])):
                         slot.last = position
         self._end(computation)
         self._take_over()
-        self.alive = self._alive({"temporary"})
+        self.alive = self.over_schedule("temporary")
         """Bytes of temporaries at each instruction, including the computations that it calls."""
         self.peak_at = max(range(len(self.alive)), key=self.alive.__getitem__, default=0)
         self.peak_bytes = self.alive[self.peak_at] if self.alive else 0
 
-    def _made_by(self, instruction: Instruction, position: int) -> list[BufferSlot]:
-        """Return the slots of the leaves of an instruction's value: those of other values, or new ones."""
+    def _made_by(self, instruction: Instruction, position: int) -> Held:
+        """Return the slots of an instruction's value: those of other values, or new ones."""
         opcode, given = instruction.opcode, [self._contents.get(name, []) for name in instruction.operands]
         if opcode == "tuple":
-            return [slot for slots in given for slot in slots]
-        leaves = instruction.shape.leaves()
-        if opcode == "get-tuple-element":
-            slots = self._element(instruction)
-        elif opcode in NAMING or opcode in _IN_PLACE:
-            slots = given[0] if given else []
+            return given
+        held: Held = []
+        if opcode == "get-tuple-element" and given:
+            held = _member(given[0], next(iter(instruction.integers("index")), -1))
+        elif (opcode in NAMING or opcode in _IN_PLACE) and given:
+            held = given[0]
         elif opcode.endswith("-done") and given:
-            slots = self._finished(instruction, given[0])
+            held = self._finished(instruction, given[0])
         elif opcode.endswith("-start") and instruction.shape.is_tuple and given:
             return self._started(instruction, given, position)
-        else:
-            slots = []
-        return slots if slots and len(slots) == len(leaves) else self._new(instruction, leaves, position)
+        same = held != [] and len([*_slots(held)]) == len(instruction.shape.leaves())
+        return held if same else self._new(instruction, instruction.shape, position)
 
-    def _new(self, instruction: Instruction, leaves: Iterable[Shape], position: int) -> list[BufferSlot]:
+    def _new(self, instruction: Instruction, shape: Shape, position: int) -> Held:
+        if shape.is_tuple or shape.tuple_shapes:
+            return [self._new(instruction, member, position) for member in shape.tuple_shapes]
         kind = "temporary"
         if instruction.opcode == "parameter":
             kind = "argument" if self._is_entry else "given"
         elif instruction.opcode == "constant":
             kind = "constant"
-        made = [
-            BufferSlot(_counted_bytes(leaf, tpu=self._tpu), instruction, leaf, kind, position, position)
-            for leaf in leaves
-        ]
-        self.slots += made
-        return made
+        size = _counted_bytes(shape, tpu=self._tpu)
+        self.slots.append(BufferSlot(size, instruction, shape, kind, position, position))
+        return self.slots[-1]
 
-    def _element(self, instruction: Instruction) -> list[BufferSlot]:
-        source, numbers = instruction.operand(0), instruction.integers("index")
-        if source is None or not numbers:
-            return []
-        offsets = self._offsets.get(source.name)
-        if offsets is None:
-            offsets = self._offsets[source.name] = _offsets(source.shape)
-        number = numbers[0]
-        if not 0 <= number < len(offsets) - 1:
-            return []
-        return self._contents.get(source.name, [])[offsets[number] : offsets[number + 1]]
-
-    def _started(self, instruction: Instruction, given: list[list[BufferSlot]], position: int) -> list[BufferSlot]:
+    def _started(self, instruction: Instruction, given: list[Held], position: int) -> Held:
         """Return the slots of `((operands), results, ...)`, or of `(result, operand, context)` for `copy-start`.
         Operands keep theirs."""
-        operands = [slot for slots in given for slot in slots]
         old = 1 if instruction.opcode == "copy-start" else 0
-        slots: list[BufferSlot] = []
-        for number, member in enumerate(instruction.shape.tuple_shapes):
-            leaves = member.leaves()
-            same = number == old and len(leaves) == len(operands)
-            slots += operands if same else self._new(instruction, leaves, position)
-        return slots
+        count = len([*_slots(given)])
+        return [
+            given if number == old and len(member.leaves()) == count else self._new(instruction, member, position)
+            for number, member in enumerate(instruction.shape.tuple_shapes)
+        ]
 
-    def _finished(self, done: Instruction, started: list[BufferSlot]) -> list[BufferSlot]:
+    def _finished(self, done: Instruction, started: Held) -> Held:
         start = done.operand(0)
-        if start is None or not start.shape.is_tuple or len(done.shape.leaves()) == len(started):
+        if start is None or not start.shape.is_tuple or len(done.shape.leaves()) == len([*_slots(started)]):
             return started
-        offsets = _offsets(start.shape)
-        number = 0 if start.opcode == "copy-start" else 1
-        return started[offsets[number] : offsets[number + 1]] if number + 1 < len(offsets) else []
+        return _member(started, 0 if start.opcode == "copy-start" else 1)
 
     def _end(self, computation: Computation) -> None:
         """Keep the computation's result alive to the end. A called computation writes it where its caller needs it."""
         root = computation.root
-        for slot in self._contents.get(root.name, ()) if root is not None else ():
+        for slot in _slots(self._contents.get(root.name, [])) if root is not None else ():
             slot.last = max(len(self.instructions) - 1, 0)
             if slot.kind == "temporary":
                 slot.kind = "output" if self._is_entry else "given"
@@ -163,11 +145,11 @@ class Scope:
 
     def _donate(self, computation: Computation, root: Instruction) -> None:
         """Let outputs that are written into an argument's buffer take no memory of their own."""
-        given, offsets = self._contents[root.name], _offsets(root.shape)
         for path in computation.module.aliases:
-            at = offsets[path[0]] if path and path[0] < len(offsets) - 1 else 0
-            if len(path) < 2 and at < len(given) and given[at].kind == "output":
-                given[at].kind = "given"
+            held = _member(self._contents[root.name], path[0]) if path else self._contents[root.name]
+            slot = next(_slots(held), None)
+            if len(path) < 2 and slot is not None and slot.kind == "output":
+                slot.kind = "given"
 
     def _take_over(self) -> None:
         """Let results take over the slots of operands that end there, so both share one slot."""
@@ -178,7 +160,7 @@ class Scope:
             free = [
                 slot
                 for operand in dict.fromkeys(instruction.operands)
-                for slot in self._contents.get(operand, ())
+                for slot in _slots(self._contents.get(operand, []))
                 if slot.last == position and slot.kind == "temporary" and slot.successor is None
             ]
             for slot in made.get(instruction.name, ()):
@@ -193,8 +175,8 @@ class Scope:
             if slot.successor is not None:
                 slot.kind = slot.successor.kind
 
-    def _alive(self, kinds: set[str]) -> list[int]:
-        """Return the bytes at each instruction, including the computations that it calls."""
+    def over_schedule(self, *kinds: str) -> list[int]:
+        """Return the bytes of these kinds at each instruction, including the computations that it calls."""
         change = [0] * (len(self.instructions) + 1)
         for slot in self.slots:
             if slot.kind in kinds:
@@ -208,17 +190,10 @@ class Scope:
             sizes.append(total + (max(scope.peak_bytes for scope in called) if called else 0))
         return sizes
 
-    def over_schedule(self) -> list[int]:
-        """Return the bytes of temporaries and outputs at each instruction; for the entry only."""
-        return self._alive({"temporary", "output"})
-
     def within(self, position: int) -> list[BufferSlot]:
         """Return the temporaries that the computations called at an instruction need, at the peak of the largest."""
         called = self.inner.get(self.instructions[position].name)
-        if not called:
-            return []
-        deepest = max(called, key=lambda scope: scope.peak_bytes)
-        return deepest.at_peak()
+        return max(called, key=lambda scope: scope.peak_bytes).at_peak() if called else []
 
     def at_peak(self) -> list[BufferSlot]:
         """Return the temporaries alive at the computation's own peak, including those of the computations that it calls
@@ -237,12 +212,24 @@ def _may_take_over_slot(instruction: Instruction) -> bool:
     return instruction.attributes.get("kind") == "kLoop" or (root is not None and updates_in_place(root))
 
 
-def _offsets(shape: Shape) -> list[int]:
-    """Return where each member of a tuple begins among its leaves, and the end."""
-    offsets = [0]
-    for member in shape.tuple_shapes:
-        offsets.append(offsets[-1] + len(member.leaves()))
-    return offsets
+Held: TypeAlias = "BufferSlot | list[Held]"
+"""The slots of a value: one for an array, a list for a tuple."""
+
+
+def _slots(held: Held) -> Iterator[BufferSlot]:
+    """Yield the slots of a value in the order of its leaves."""
+    waiting = [held]
+    while waiting:  # without recursion, because a file may nest tuples deeper than Python's stack
+        each = waiting.pop()
+        if isinstance(each, BufferSlot):
+            yield each
+        else:
+            waiting += reversed(each)
+
+
+def _member(held: Held, number: int) -> Held:
+    """Return the slots of a member of a tuple; empty if there is none."""
+    return held[number] if isinstance(held, list) and 0 <= number < len(held) else []
 
 
 MOST_POINTS = 4096
@@ -333,7 +320,7 @@ def liveness(module: Module) -> Liveness | None:
 def _summary(entry: Scope, scopes: Mapping[str, Scope]) -> Liveness:
     every = [slot for scope in scopes.values() for slot in scope.slots if slot.kind != "given" and slot.bytes]
     argument, constant = (sum(slot.bytes for slot in every if slot.kind == kind) for kind in ("argument", "constant"))
-    both = entry.over_schedule()
+    both = entry.over_schedule("temporary", "output")
     highest = max(range(len(both)), key=both.__getitem__)
     temporary = entry.alive[highest]
     parts = {
