@@ -14,7 +14,7 @@ from xplane_wire import nested, number, space_bytes, varint
 from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.events import KernelsMeasured, TrustReported, WarningRaised
 from jaxprof.trace.imported import import_profile
-from jaxprof.trace.line import Chain
+from jaxprof.trace.line import follow, walks_in
 from jaxprof.trace.sources import choose, read_profile
 from jaxprof.trace.summary import events_of
 from jaxprof.trace.xspace import varints
@@ -132,9 +132,6 @@ class TestFolders:
         assert warning.message == "this is the profile of a; the recording also has b"
 
 
-TAG = 4 << 3 | 2
-
-
 def line(events, seed):
     """Events with statistics in them, which have the same tag; a long one now and then."""
     random = np.random.default_rng(seed)
@@ -150,11 +147,12 @@ def line(events, seed):
 
 
 def begins(raw, *, walking):
-    chain = Chain(raw + bytes(16), 0, len(raw), TAG)
-    if not walking:
-        chain._walks.clear()
-    pieces, end = chain.run(0)
+    pieces, end = follow(raw + bytes(16), 0, len(raw), walks(raw) if walking else {})
     return np.concatenate(pieces).tolist(), end
+
+
+def walks(raw):
+    return walks_in(np.frombuffer(raw + bytes(16), np.uint8), 0, len(raw))
 
 
 @cache
@@ -164,7 +162,7 @@ def whole_line():
 
 def test_a_long_line_is_walked_and_found_whole():
     raw = whole_line()
-    assert len(Chain(raw + bytes(16), 0, len(raw), TAG)._walks) > 8
+    assert len(walks(raw)) > 8
     found = begins(raw, walking=True)
     assert found == begins(raw, walking=False)
     assert len(found[0]) == 12_000

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxprof.frozen import frozen
-from jaxprof.hlo.read.wire import DELIMITED, VARINT, Blob, fields, signed, varint
+from jaxprof.hlo.read.wire import DELIMITED, VARINT, fields, signed, varint
 from jaxprof.trace.intervals import distinct
 from jaxprof.trace.model import (
     ABSENT,
@@ -48,10 +48,14 @@ _MOST_STATS = 64
 """Most statistics that are read of one event: more than any profiler writes."""
 
 
+_INTEGER = re.compile(r"-?\d{1,18}")
+
+
 @frozen
 class StatColumn:
     """One statistic of every event of a line: absent, a number, or a reference into the plane's names."""
 
+    plane: Plane
     present: Flags
     number: Ints
     """Integers as they are; references as the id of a name; text as its position in the file (`text_end` is its
@@ -59,8 +63,43 @@ class StatColumn:
     text_end: Ints
     """End of a text in the file; 0 if the value is not such a text."""
     is_reference: Flags
-    blob: Blob
-    """The file, which holds the texts."""
+
+    def text(self, row: int) -> str:
+        """Return the value of one event as text; empty if it has none."""
+        number = int(self.number[row])
+        if self.text_end[row]:
+            return self.plane.space.text(number, int(self.text_end[row]))
+        if self.is_reference[row]:
+            return self.plane.stat_names.get(number, "")
+        return str(number) if self.present[row] else ""
+
+    def integers(self, default: int) -> Ints:
+        """Return the values as integers; integers written as text are read too."""
+        values = np.where(self.present & (self.text_end == 0) & ~self.is_reference, self.number, default)
+        for row in np.flatnonzero((self.text_end > 0) | self.is_reference).tolist():
+            text = self.text(row)
+            values[row] = int(text) if _INTEGER.fullmatch(text) else default
+        return values
+
+    def texts(self) -> TextColumn | None:
+        """Return the values as a column of texts; None if no event has one."""
+        rows = np.flatnonzero(self.present)
+        if not len(rows):
+            return None
+        which = distinct(self.keys(rows))[1]
+        index = np.full(len(self.present), ABSENT, np.int64)
+        index[rows] = which
+        return TextColumn([self.text(row) for row in rows[_examples(which)].tolist()], index)
+
+    def keys(self, rows: Ints) -> Ints:
+        """Return numbers that are equal if the values are equal: references and integers unchanged, texts by their
+        hash."""
+        numbers, blob = self.number[rows].copy(), self.plane.space.blob
+        textual = np.flatnonzero(self.text_end[rows])
+        if len(textual):
+            at, end = self.number[rows], self.text_end[rows]
+            numbers[textual] = [hash(bytes(blob[at[index] : end[index]])) for index in textual.tolist()]
+        return numbers
 
 
 class Events:
@@ -141,62 +180,35 @@ class Events:
         """Duration of each event, in picoseconds."""
         return self._columns[2]
 
-    def stats(self, wanted: Mapping[int, str]) -> dict[str, StatColumn]:
-        """Return the statistics with these metadata ids (id → name), one column each over all of these events."""
+    def stats(self, *names: str) -> dict[str, StatColumn]:
+        """Return the statistics of these names, one column each over all of these events."""
         _, _, _, position, end = self._columns
-        data = self._data
-        count = len(self._starts)
-        columns = {
-            name: StatColumn(
-                np.zeros(count, np.bool_),
-                np.zeros(count, np.int64),
-                np.zeros(count, np.int64),
-                np.zeros(count, np.bool_),
-                self.plane.space.blob,
-            )
-            for name in wanted.values()
-        }
-        if not wanted:
-            return columns
-        rows = np.flatnonzero((position < end) & (data[position] == STAT_TAG))
+        wanted, count = self.plane.stat_ids(*names), len(self._starts)
+        columns = {name: _no_values(self.plane, count) for name in names}
+        rows = np.flatnonzero((position < end) & (self._data[position] == STAT_TAG) & bool(wanted))
         for begin in range(0, len(rows), _BLOCK):
             block = rows[begin : begin + _BLOCK]
-            self._read_stats(columns, wanted, block, position[block], end[block])
+            self._read_stats({key: columns[name] for key, name in wanted.items()}, block, position[block], end[block])
         return columns
 
-    def _read_stats(
-        self,
-        columns: dict[str, StatColumn],
-        wanted: Mapping[int, str],
-        rows: Ints,
-        at: Positions,
-        until: Positions,
-    ) -> None:
-        """Read the statistics of these events, between `at` and `until`, into the columns."""
+    def _read_stats(self, wanted: Mapping[int, StatColumn], rows: Ints, at: Positions, until: Positions) -> None:
+        """Read the statistics of these events, between `at` and `until`, into the columns of their ids."""
         data = self._data
         for number in range(1, _MOST_STATS + 1):
             if not len(rows):
                 break
             lengths, inside = varints(data, at + 1)
             after = _behind(inside, lengths, until)
-            self._one_stat(columns, wanted, rows, inside, after)
+            self._one_stat(wanted, rows, inside, after)
             more = (after < until) & (data[after] == STAT_TAG)
             if number >= len(wanted):  # an event with all wanted statistics is finished
-                more &= np.add.reduce([column.present[rows] for column in columns.values()], dtype=np.int8) < len(
-                    wanted
-                )
+                found = np.add.reduce([column.present[rows] for column in wanted.values()], dtype=np.int8)
+                more &= found < len(wanted)
             if not more.all():
                 rows, after, until = rows[more], after[more], until[more]
             at = after
 
-    def _one_stat(
-        self,
-        columns: dict[str, StatColumn],
-        wanted: Mapping[int, str],
-        rows: Ints,
-        inside: Positions,
-        after: Positions,
-    ) -> None:
+    def _one_stat(self, wanted: Mapping[int, StatColumn], rows: Ints, inside: Positions, after: Positions) -> None:
         """Read one statistic of each of `rows` (bounds `inside`, `after`) into its column, if it is wanted."""
         data = self._data
         ids, value_at = varints(data, inside + 1)
@@ -205,7 +217,7 @@ class Events:
         for wanted_id in [int(ids[0])] if alike else np.unique(ids[sound]).tolist():
             if wanted_id not in wanted:
                 continue
-            column, at, row, end = columns[wanted[wanted_id]], value_at, rows, after
+            column, at, row, end = wanted[wanted_id], value_at, rows, after
             if not alike:
                 chosen = np.flatnonzero(sound & (ids == np.uint64(wanted_id)))
                 at, row, end = value_at[chosen], rows[chosen], after[chosen]
@@ -220,13 +232,16 @@ class Events:
                 column.text_end[row[textual]] = _behind(content[textual], values[textual], end[textual])
 
 
+def _no_values(plane: Plane, count: int) -> StatColumn:
+    present, is_reference = np.zeros((2, count), np.bool_)
+    number, text_end = np.zeros((2, count), np.int64)
+    return StatColumn(plane, present, number, text_end, is_reference)
+
+
 def _behind(at: Positions, lengths: NDArray[np.uint64], limit: Positions) -> Positions:
     """Return where contents of these lengths end; a damaged length ends with the enclosing message."""
     behind: Positions = at + np.minimum(lengths, np.maximum(limit - at, 0).astype(np.uint64)).astype(np.int64)
     return behind
-
-
-_INTEGER = re.compile(r"-?\d{1,18}")
 
 
 def _examples(which: Ints) -> Ints:
@@ -236,95 +251,38 @@ def _examples(which: Ints) -> Ints:
     return rows
 
 
-def _keys(column: StatColumn | None, rows: Ints) -> Ints:
-    """Return numbers that are equal if the statistics are equal: references and integers unchanged, texts by their
-    hash."""
-    if column is None:
-        return np.zeros(len(rows), np.int64)
-    numbers = column.number[rows].copy()
-    textual = np.flatnonzero(column.text_end[rows])
-    if len(textual):
-        blob = column.blob
-        at, end = column.number[rows], column.text_end[rows]
-        numbers[textual] = [hash(bytes(blob[at[index] : end[index]])) for index in textual.tolist()]
-    return numbers
-
-
-def text_at(plane: Plane, column: StatColumn | None, row: int) -> str:
-    """Return the statistic of one event as text; empty if it has none."""
-    if column is None or not column.present[row]:
-        return ""
-    if column.text_end[row]:
-        return plane.space.text(int(column.number[row]), int(column.text_end[row]))
-    if column.is_reference[row]:
-        return plane.stat_names.get(int(column.number[row]), "")
-    return str(int(column.number[row]))
-
-
-def integers(plane: Plane, column: StatColumn, default: int) -> Ints:
-    """Return a column of integers; integers written as text are read too."""
-    values = np.where(column.present & (column.text_end == 0) & ~column.is_reference, column.number, default)
-    for row in np.flatnonzero(column.present & ((column.text_end > 0) | column.is_reference)).tolist():
-        text = text_at(plane, column, row)
-        values[row] = int(text) if _INTEGER.fullmatch(text) else default
-    return values
-
-
-def text_column(plane: Plane, column: StatColumn | None) -> TextColumn | None:
-    """Return a column of texts; None if no event has one."""
-    if column is None or not column.present.any():
-        return None
-    rows = np.flatnonzero(column.present)
-    which = distinct(_keys(column, rows))[1]
-    first = _examples(which)
-    index = np.full(len(column.present), ABSENT, np.int64)
-    index[rows] = which
-    return TextColumn([text_at(plane, column, row) for row in rows[first].tolist()], index)
-
-
-def ops_of_events(plane: Plane, columns: dict[str, StatColumn], lane: Lane, ops: OpNumbers) -> None:
+def ops_of_events(columns: Mapping[str, StatColumn], lane: Lane, ops: OpNumbers) -> None:
     """Set the ops of a GPU's or CPU's events, which their own statistics name."""
-    correlation = columns.get("correlation_id")
-    if correlation is not None and correlation.present.any():
-        lane.correlation = integers(plane, correlation, ABSENT)
-    op, module, program = columns.get("hlo_op"), columns.get("hlo_module"), columns.get("program_id")
-    if op is None or not op.present.any():
-        return
-    if (execution := columns.get("run_id")) is not None:
-        lane.execution = integers(plane, execution, 0)
+    if columns["correlation_id"].present.any():
+        lane.correlation = columns["correlation_id"].integers(ABSENT)
+    op, module, program = (columns[name] for name in ("hlo_op", "hlo_module", "program_id"))
     rows = np.flatnonzero(op.present)
-    which = distinct(_keys(op, rows))[1]
+    if not len(rows):
+        return
+    lane.execution = columns["run_id"].integers(0)
+    which = distinct(op.keys(rows))[1]
     for column in (module, program):
-        if column is not None:
-            different, more = distinct(_keys(column, rows))
-            which = distinct(which * len(different) + more)[1]
-    first = _examples(which)
-    numbers = np.empty(len(first), np.int64)
-    for index, example in enumerate(rows[first].tolist()):
-        name = text_at(plane, op, example)
-        if not name:
-            numbers[index] = NO_OP
-            continue
-        identity = text_at(plane, program, example)
-        op_of_row = Op(
-            module=text_at(plane, module, example),
-            program=int(identity) & PROGRAM_MASK if _INTEGER.fullmatch(identity) else None,
-            name=name,
-        )
-        numbers[index] = ops.setdefault(op_of_row, len(ops))
+        different, more = distinct(column.keys(rows))
+        which = distinct(which * len(different) + more)[1]
+    examples = rows[_examples(which)].tolist()
+    numbers = np.full(len(examples), NO_OP, np.int64)
+    for index, example in enumerate(examples):
+        if name := op.text(example):
+            identity = program.text(example)
+            number = int(identity) & PROGRAM_MASK if _INTEGER.fullmatch(identity) else None
+            numbers[index] = ops.setdefault(Op(module.text(example), number, name), len(ops))
     lane.op_of[rows] = numbers[which]
 
 
-def use_own_clock(plane: Plane, events: Events, lane: Lane) -> tuple[Ints, Ints] | None:
+def use_own_clock(events: Events, lane: Lane) -> tuple[Ints, Ints] | None:
     """Set a TPU lane's times to the device's own clock; the event's times are converted to the host's clock, which
     drifts.
 
     The lane is moved as a whole, so it lines up with the host's lanes and its intervals still nest. Returns the starts
     and ends as they were, in order, and the correction of each; None if there is no own clock.
     """
-    columns = events.stats(plane.stat_ids("device_duration_ps", "device_offset_ps"))
-    duration, offset = columns.get("device_duration_ps"), columns.get("device_offset_ps")
-    if not len(lane) or duration is None or offset is None or not (duration.present & offset.present).all():
+    duration, offset = events.stats("device_duration_ps", "device_offset_ps").values()
+    if not len(lane) or not (duration.present & offset.present).all():
         return None
     shift = int(np.median(lane.starts - offset.number))
     converted = np.concatenate([lane.starts, lane.ends])

@@ -102,9 +102,7 @@ def _calls_around(trace: Trace, moments: Ints, threads: Ints) -> Ints:
     certain = np.zeros(len(moments), np.bool_)
     several = np.zeros(len(moments), np.bool_)
     number = 0
-    for lane in trace.lanes:
-        if lane.kind != "host":
-            continue
+    for lane in trace.threads:
         calls = outermost(lane.select(lane.matching(CALL.search)))
         if not len(calls):
             continue
@@ -225,7 +223,7 @@ def annotated_steps(
 
 def _by_correlation(trace: Trace, device: str, annotations: Annotations) -> _Work:
     """Assign the device's kernels and copies by their launches on the host."""
-    lanes = [lane for lane in trace.on_device(device) if lane.kind == "stream"]
+    lanes = [lane for lane in trace.streams if lane.device == device]
     starts, ends = joined(lane.starts for lane in lanes), joined(lane.ends for lane in lanes)
     launched, moments, threads = launches_on(trace)
     at, known = places_of(joined(lane.correlations for lane in lanes), launched)
@@ -266,9 +264,7 @@ def _calls(trace: Trace) -> dict[str, tuple[Ints, Ints]]:
     have one.
     """
     calls_by_module: dict[str, list[tuple[int, int, bool]]] = {}
-    for lane in trace.lanes:
-        if lane.kind != "host":
-            continue
+    for lane in trace.threads:
         calls = outermost(lane.select(lane.matching(_module_of)))
         executing = np.sort(lane.starts[lane.matching(CALL.search)])
         holds = np.searchsorted(executing, calls.ends) > np.searchsorted(executing, calls.starts)

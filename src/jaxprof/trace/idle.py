@@ -98,9 +98,8 @@ def idle_causes(trace: Trace, device: str, starts: Ints, ends: Ints, active: Cov
 
 def _calling(trace: Trace) -> list[Lane]:
     """Return the host's threads that call programs; if no call is recorded, all but the runtime's own."""
-    lanes = [lane for lane in trace.lanes if lane.kind == "host"]
-    calling = [lane for lane in lanes if any(map(_LAUNCH.match, lane.names)) and not _POOL.match(lane.name)]
-    return calling or [lane for lane in lanes if not _POOL.match(lane.name)]
+    lanes = [lane for lane in trace.threads if not _POOL.match(lane.name)]
+    return [lane for lane in lanes if any(map(_LAUNCH.match, lane.names))] or lanes
 
 
 def _launched(trace: Trace, device: str, active: Coverage) -> Coverage:

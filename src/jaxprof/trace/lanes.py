@@ -8,7 +8,8 @@ Ops`, whose facts are in the event metadata.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -17,10 +18,8 @@ from jaxprof.hlo.read.wire import Message
 from jaxprof.trace.events import (
     Events,
     follow_clock,
-    integers,
     ops_of_events,
     ops_of_metadata,
-    text_column,
     use_own_clock,
 )
 from jaxprof.trace.intervals import distinct
@@ -57,7 +56,6 @@ _HOST: Kind = "host"
 _COUNTERS = "_counters_"
 """Line with samples of a device's counters (power, performance), which are no intervals."""
 _OP_STATS = ("hlo_op", "hlo_module", "program_id", "correlation_id", "run_id", "device_ordinal")
-_GRAPH_NODE = "cuda_graph_node_id"
 _TRACERS = {2: "host", 3: "device", 4: "python", 7: "hlo"}
 """Fields of `ProfileOptions` (tsl/profiler/protobuf/profiler_options.proto)."""
 _DAMAGE = (HloError, IndexError, ValueError, OverflowError)
@@ -93,9 +91,11 @@ def lanes_of(space: Space, advance: Callable[[float], None] = lambda share: None
         if device is not None:
             _device_lanes(plane, lines[id(plane)], device, trace, ops)
         elif plane.name == _METADATA_PLANE:
-            _guarded(trace, plane.name, _programs, plane, trace)
+            with _guarded(trace, plane.name):
+                _programs(plane, trace)
         elif plane.name == _TASK_PLANE:
-            _guarded(trace, plane.name, _recording, plane, trace)
+            with _guarded(trace, plane.name):
+                _recording(plane, trace)
         if not _is_host(plane):
             count(plane)
     for plane in space.planes:
@@ -125,10 +125,11 @@ def _count(trace: Trace, line: PlaneLine) -> None:
         trace.problems.append(f"{line.plane.name}: the rest of {line.name or 'a line'} cannot be read: {line.damage}")
 
 
-def _guarded(trace: Trace, where: str, read: Callable[..., None], *arguments: object) -> None:
-    """Call `read`, and record as a problem where damage stopped it."""
+@contextmanager
+def _guarded(trace: Trace, where: str) -> Iterator[None]:
+    """Record as a problem where damage stopped the reading inside."""
     try:
-        read(*arguments)
+        yield
     except _DAMAGE as error:
         trace.problems.append(f"{where} is damaged: {error}")
 
@@ -140,7 +141,8 @@ def _device_lanes(plane: Plane, lines: list[PlaneLine], device: re.Match[str], t
     label = f"{platform}:{device['number']}"
     trace.devices[label] = {name: value for name, value in plane.stats.items() if not isinstance(value, bytes)}
     modules: dict[int, str] = {}
-    _guarded(trace, plane.name, _module_names, plane, lines, modules)
+    with _guarded(trace, plane.name):
+        _module_names(plane, lines, modules)
     read_lanes: list[Lane] = []
     without_clock: list[Lane] = []
     clocks: list[tuple[Ints, Ints]] = []
@@ -154,15 +156,15 @@ def _device_lanes(plane: Plane, lines: list[PlaneLine], device: re.Match[str], t
         events = line.events
         lane = _lane(line, events, trace, label, name, kind)
         if kind == "stream":
-            columns = events.stats(plane.stat_ids(*_OP_STATS, "kernel_details", "memcpy_details", _GRAPH_NODE))
-            ops_of_events(plane, columns, lane, ops)
-            lane.in_graph = columns[_GRAPH_NODE].present if _GRAPH_NODE in columns else None
-            lane.launch = text_column(plane, columns.get("kernel_details"))
-            lane.copy = text_column(plane, columns.get("memcpy_details"))
+            columns = events.stats(*_OP_STATS, "kernel_details", "memcpy_details", "cuda_graph_node_id")
+            ops_of_events(columns, lane, ops)
+            lane.in_graph = columns["cuda_graph_node_id"].present
+            lane.launch = columns["kernel_details"].texts()
+            lane.copy = columns["memcpy_details"].texts()
         elif kind in ("ops", "async"):
             ops_of_metadata(plane, events, lane, modules, ops)
         if platform == "tpu":
-            clock = use_own_clock(plane, events, lane)
+            clock = use_own_clock(events, lane)
             if clock is None:
                 without_clock.append(lane)
             elif kind == "ops":
@@ -173,7 +175,8 @@ def _device_lanes(plane: Plane, lines: list[PlaneLine], device: re.Match[str], t
 
     for line in lines:
         if line.has_events:
-            _guarded(trace, f"{plane.name} {line.name}", read, line)
+            with _guarded(trace, f"{plane.name} {line.name}"):
+                read(line)
     for lane in without_clock if clocks else ():
         follow_clock(lane, clocks[0])
     for lane in read_lanes:
@@ -183,33 +186,35 @@ def _device_lanes(plane: Plane, lines: list[PlaneLine], device: re.Match[str], t
 def _host_lanes(plane: Plane, lines: list[PlaneLine], trace: Trace, ops: OpNumbers) -> None:
     """Read what names an op, a step or a launch. The rest of each thread is read when all lanes are requested."""
     on_device = trace.platform != ""
-    wanted = plane.stat_ids("hlo_op", "correlation_id", "step_num", "memcpy_details")
 
     def read(line: PlaneLine) -> None:
         if line.name == _COUNTERS:
             _count(trace, line)
             return
-        rows = line.rows_with(wanted)
+        rows = line.rows_with("hlo_op", "correlation_id", "step_num", "memcpy_details")
         lane, own = _marked(line, rows, trace, ops, on_device=on_device)
 
         def rest() -> list[Lane]:
             lanes: list[Lane] = []
-            _guarded(trace, f"{plane.name} {line.name}", _whole_thread, trace, line, lane, rows, own, lanes)
-            _guarded(trace, f"{plane.name} {line.name}", _allocated_bytes, trace, line, _HOST)
+            with _guarded(trace, f"{plane.name} {line.name}"):
+                lanes = _whole_thread(trace, line, lane, rows, own)
+            with _guarded(trace, f"{plane.name} {line.name}"):
+                _read_allocated_bytes(trace, line)
             return lanes
 
         trace.pending.append(rest)
 
     for line in lines:
         if line.has_events:
-            _guarded(trace, f"{plane.name} {line.name}", read, line)
+            with _guarded(trace, f"{plane.name} {line.name}"):
+                read(line)
     if any(event.name.startswith("$") for event in plane.event_metadata.values()):
         trace.python_tracer = True
 
 
-def _whole_thread(trace: Trace, line: PlaneLine, marked: Lane, rows: Ints, own: Flags, lanes: list[Lane]) -> None:
-    """Add the lane of a thread to `lanes`. `marked` holds the events `rows` of the thread; those flagged in `own`, a
-    CPU's own ops, form lanes of that device instead."""
+def _whole_thread(trace: Trace, line: PlaneLine, marked: Lane, rows: Ints, own: Flags) -> list[Lane]:
+    """Return the lane of a thread. `marked` holds the events `rows` of the thread; those flagged in `own`, a CPU's own
+    ops, form lanes of that device instead."""
     _count(trace, line)
     lane = _lane(line, line.events, trace, _HOST, marked.name, _HOST)
     kept = ~lane.matching(_MARKS.match)
@@ -218,30 +223,24 @@ def _whole_thread(trace: Trace, line: PlaneLine, marked: Lane, rows: Ints, own: 
         lane.op_of[rows] = marked.op_of
         lane.correlation = _spread(marked.correlation, rows, len(lane))
         lane.step = _spread(marked.step, rows, len(lane))
-    lanes += trace.checked(lane if kept.all() else lane.select(kept))
+    return trace.checked(lane if kept.all() else lane.select(kept))
 
 
-def _allocated_bytes(trace: Trace, line: PlaneLine, device: str) -> None:
+def _read_allocated_bytes(trace: Trace, line: PlaneLine) -> None:
     """Read the bytes that each allocator had given out, from the marks of allocations on a thread."""
-    wanted = line.plane.stat_ids("bytes_allocated", "allocator_name")
-    ids = {name: key for key, name in wanted.items()}
-    if "bytes_allocated" not in ids:
-        return
-    events = line.some(line.rows_with([ids["bytes_allocated"]]))
-    columns = events.stats(wanted)
-    held = columns["bytes_allocated"]
+    events = line.some(line.rows_with("bytes_allocated"))
+    held, allocator = events.stats("bytes_allocated", "allocator_name").values()
     rows = np.flatnonzero(held.present)
     if not len(rows):
         return
     times = events.starts_ps + (line.timestamp_ns - trace.origin_ns) * 1000
-    values = integers(line.plane, held, 0).astype(np.float64)
-    names = text_column(line.plane, columns.get("allocator_name"))
+    values, names = held.integers(0).astype(np.float64), allocator.texts()
     which = np.zeros(len(events), np.int64) if names is None else names.which
     for number in np.unique(which[rows]).tolist():
         name = names.texts[number] if names is not None and number >= 0 else "allocator"
         own = rows[which[rows] == number]
         own = own[np.argsort(times[own], kind="stable")]
-        trace.counters.append(Counter(device, f"{name} allocated", "bytes", times[own], values[own]))
+        trace.counters.append(Counter(_HOST, f"{name} allocated", "bytes", times[own], values[own]))
 
 
 def _spread(column: Ints | None, rows: Ints, count: int) -> Ints | None:
@@ -259,20 +258,19 @@ def _marked(line: PlaneLine, rows: Ints, trace: Trace, ops: OpNumbers, *, on_dev
 
     Adds these ops, the steps and the launches to the trace.
     """
-    plane, events = line.plane, line.some(rows)
+    events = line.some(rows)
     lane = _lane(line, events, trace, _HOST, line.name or line.display_name or "(no name)", _HOST)
     own = np.zeros(len(lane), np.bool_)
     if not len(rows):
         return lane, own
     marks = lane.matching(_MARKS.match)
-    columns = events.stats(plane.stat_ids(*_OP_STATS, "step_num", "memcpy_details"))
-    ops_of_events(plane, columns, lane, ops)
+    columns = events.stats(*_OP_STATS, "step_num", "memcpy_details")
+    ops_of_events(columns, lane, ops)
     lane.op_of[marks] = NO_OP
-    step = columns.get("step_num")
-    if step is not None and step.present.any():
-        lane.step = integers(plane, step, ABSENT)
+    if columns["step_num"].present.any():
+        lane.step = columns["step_num"].integers(ABSENT)
         trace.annotations.append(lane.select((lane.step != ABSENT) & ~marks))
-    lane.copy = text_column(plane, columns.get("memcpy_details"))
+    lane.copy = columns["memcpy_details"].texts()
     launches = np.zeros(len(lane), np.bool_) if lane.correlation is None else lane.correlation != ABSENT
     if not on_device:
         own = (lane.op_of != NO_OP) & ~launches
@@ -281,9 +279,7 @@ def _marked(line: PlaneLine, rows: Ints, trace: Trace, ops: OpNumbers, *, on_dev
         trace.launches.append(lane.select(launched))
     if own.any():
         trace.platform = "cpu"
-        ordinal = columns.get("device_ordinal")
-        devices = np.zeros(len(lane), np.int64) if ordinal is None else integers(plane, ordinal, 0)
-        trace.ready += _cpu_lanes(lane, np.flatnonzero(own), devices[own], trace)
+        trace.ready += _cpu_lanes(lane, np.flatnonzero(own), columns["device_ordinal"].integers(0)[own], trace)
     return lane, own
 
 

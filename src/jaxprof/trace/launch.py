@@ -28,7 +28,19 @@ from jaxprof.hlo.analysis.opcodes import CONTROL, FREE
 from jaxprof.hlo.read.proto import module_message
 from jaxprof.text import number, whole_number
 from jaxprof.trace.intervals import distinct, joined, places_of
-from jaxprof.trace.model import ABSENT, NO_OP, PS, Ints, Lane, Program, ProgramProto, Trace, program_proto, span_of
+from jaxprof.trace.model import (
+    ABSENT,
+    NO_OP,
+    PS,
+    Flags,
+    Ints,
+    Lane,
+    Program,
+    ProgramProto,
+    Trace,
+    program_proto,
+    span_of,
+)
 from jaxprof.units import counted, seconds
 
 _PAIR = re.compile(r"(\w+):([\w,.+-]*)")
@@ -105,7 +117,7 @@ def _whole(text: str, most: int) -> int | None:
     return found if found is not None and found <= most else None
 
 
-def copies_of(lane: Lane) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def copies_of(lane: Lane) -> Flags:
     """Return which intervals of a device's stream are copies or fills that no kernel of the program does."""
     named = lane.matching(_COPY_NAME.search)
     return named if lane.copy is None else named | (lane.copy.which != ABSENT)
@@ -118,9 +130,7 @@ def transfers_of(trace: Trace) -> list[CopyTimes]:
     """
     calls = _host_calls(trace)
     rows: dict[tuple[str, str], CopyTimes] = {}
-    for lane in trace.op_lanes():
-        if lane.kind != "stream":
-            continue
+    for lane in trace.streams:
         for index in np.flatnonzero(copies_of(lane)).tolist():
             direction, size = _copy_direction_and_bytes(lane, index, calls)
             key = (lane.device, direction)
@@ -163,8 +173,8 @@ def _host_calls(trace: Trace) -> dict[int, tuple[str, str]]:
 def launches_of(trace: Trace) -> dict[tuple[str, int], KernelLaunch]:
     """Return how the longest kernel of each op was launched, by device and op; ops without such details are absent."""
     longest: dict[tuple[str, int], tuple[int, str]] = {}
-    for lane in trace.op_lanes():
-        if lane.kind != "stream" or lane.launch is None:
+    for lane in trace.streams:
+        if lane.launch is None:
             continue
         rows = np.flatnonzero((lane.op_of != NO_OP) & (lane.launch.which != ABSENT))
         rows = rows[np.argsort(lane.durations[rows], kind="stable")]
@@ -182,11 +192,10 @@ def match_kernels(trace: Trace) -> None:
     keys, ops = joined(lane.correlations for lane in launches), joined(lane.op_of for lane in launches)
     order = np.argsort(keys, kind="stable")
     keys, ops = keys[order], ops[order]
-    for lane in trace.op_lanes():
-        if lane.kind == "stream" and (lane.op_of == NO_OP).any():
-            missing = np.flatnonzero(lane.op_of == NO_OP)
-            at, known = places_of(lane.correlations[missing], keys)
-            lane.op_of[missing[known]] = ops[at[known]]
+    for lane in trace.streams:
+        missing = np.flatnonzero(lane.op_of == NO_OP)
+        at, known = places_of(lane.correlations[missing], keys)
+        lane.op_of[missing[known]] = ops[at[known]]
 
 
 def split_graphs(trace: Trace) -> None:
@@ -196,7 +205,7 @@ def split_graphs(trace: Trace) -> None:
     """
     numbers = {op: number for number, op in enumerate(trace.ops)}
     known: dict[Program, dict[str, str] | None] = {}
-    for lane in trace.op_lanes():
+    for lane in trace.streams:
         if lane.in_graph is None:
             continue
         rows = np.flatnonzero(lane.in_graph & (lane.op_of != NO_OP))
@@ -276,8 +285,7 @@ def lost_launches(trace: Trace) -> tuple[int, int]:
 
 def _launched_kernels(trace: Trace) -> tuple[Ints, Ints]:
     """Return correlation id and start of each kernel that has an id."""
-    lanes = [lane for lane in trace.op_lanes() if lane.kind == "stream"]
-    kernels, starts = joined(lane.correlations for lane in lanes), joined(lane.starts for lane in lanes)
+    kernels, starts = joined(lane.correlations for lane in trace.streams), joined(lane.starts for lane in trace.streams)
     return kernels[kernels != ABSENT], starts[kernels != ABSENT]
 
 
@@ -291,7 +299,7 @@ def clock_fault(trace: Trace) -> str:
     if count := int(np.count_nonzero(early > _CLOCK_PS)):
         of_kernels = counted(len(early), "kernel")
         return f"{count} of {of_kernels} begin before their launch, by up to {seconds(int(early.max()) * PS)}"
-    recorded = span_of(lane for lane in trace.lanes if lane.kind == "host")
+    recorded = span_of(trace.threads)
     ran = span_of(lane for lane in trace.lanes if lane.kind in ("stream", "ops"))
     gap = max(ran[0] - recorded[1], recorded[0] - ran[1]) if recorded is not None and ran is not None else 0
     if gap > _MOST_APART_PS:

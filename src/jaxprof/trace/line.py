@@ -6,7 +6,7 @@ of the bytes finds the events with a certain statistic, without a walk over the 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
@@ -22,6 +22,7 @@ from jaxprof.trace.xspace import (
     STAT_INT64,
     STAT_REFERENCE,
     STAT_UINT64,
+    Bytes,
     Plane,
     Positions,
     varints,
@@ -98,13 +99,13 @@ class PlaneLine:
         at = self._begin
         if at >= end:
             return starts[0]
-        chain = Chain(blob, at, end, _EVENT_TAG)
+        walks = walks_in(data, at, end)
         try:
             while at < end:
                 if data[at] != _EVENT_TAG:
                     at = self._field(at, end)
                     continue
-                pieces, at = chain.run(at)
+                pieces, at = follow(blob, at, end, walks)
                 starts += pieces
                 if at < end and data[at] == _EVENT_TAG:
                     raise TruncatedError(f"an event is longer than its line, which ends at byte {end}")
@@ -131,10 +132,10 @@ class PlaneLine:
         """Return some events, by their numbers in ascending order."""
         return Events(self.plane, self._starts[rows])
 
-    def rows_with(self, wanted: Collection[int]) -> Positions:
-        """Return the numbers of the events that may have a statistic with one of these metadata ids: all that have one,
-        and a few in which the same bytes mean something else."""
-        begin, end = self._begin, self._bounds[1]
+    def rows_with(self, *names: str) -> Positions:
+        """Return the numbers of the events that may have one of these statistics: all that have one, and a few in which
+        the same bytes mean something else."""
+        begin, end, wanted = self._begin, self._bounds[1], self.plane.stat_ids(*names)
         is_wanted = np.zeros(max(wanted, default=-1) + 2, np.bool_)
         is_wanted[list(wanted)] = True
         pieces = range(begin, end, _PIECE) if wanted else ()
@@ -172,88 +173,78 @@ def readable_lines(plane: Plane) -> tuple[list[PlaneLine], list[str]]:
     return readable, problems
 
 
-class Chain:
-    """The events in `blob[begin:end]`, each a field with this `tag`; other fields may be between them.
+Walks = Mapping[int, tuple[Positions, int]]
+"""Events that follow each other in a line, and where the last one ends, by where the first one begins."""
 
-    A chain can only be followed link by link, and half a million links take a quarter of a second in Python. So the
-    line is walked from many places at once, one NumPy step for all of them. Starting points are found by trying: an
-    event's tag is also that of a statistic in an event, so a walk that begins at any such tag reaches the event's end,
-    and there the next event. Nothing is assumed: a walk counts only if the previous one ends exactly where it begins,
-    and what no walk covers is followed link by link.
+
+def follow(blob: Blob, at: int, end: int, walks: Walks) -> tuple[list[Positions], int]:
+    """Return the starts of the events that follow each other from `at` on, in pieces, and where something else begins.
+
+    An event begins at that place (its tag is there) only if the event reaches past the end. A walk counts only if the
+    previous event ends exactly where it begins, and what no walk covers is followed event by event.
     """
+    pieces: list[Positions] = []
+    single: list[int] = []
+    while at < end and blob[at] == _EVENT_TAG:
+        walk = walks.get(at)
+        if walk is not None and len(walk[0]):
+            pieces += [np.array(single, np.int64), walk[0]]
+            single, at = [], walk[1]
+            continue
+        try:
+            length, after = varint(blob, at + 1)
+        except TruncatedError:
+            break
+        if after + length > end:
+            break
+        single.append(at)
+        at = after + length
+    return [*pieces, np.array(single, np.int64)], at
 
-    def __init__(self, blob: Blob, begin: int, end: int, tag: int) -> None:
-        self._blob, self._end, self._tag = blob, end, tag
-        self._data = np.frombuffer(blob, np.uint8)
-        self._walks: dict[int, tuple[Positions, int]] = {}
-        """Events of each walk and where it ended, by where it began."""
-        if end - begin > _FEWEST * _CHUNK:
-            self._walk_all(begin)
 
-    def run(self, at: int) -> tuple[list[Positions], int]:
-        """Return the starts of the events that follow each other from `at` on, in pieces, and where something else
-        begins.
+def walks_in(data: Bytes, begin: int, end: int) -> Walks:
+    """Walk over a long line from many places at once, one NumPy step for all of them.
 
-        An event begins at that place (its tag is there) only if the event reaches past the end.
-        """
-        blob, end, tag = self._blob, self._end, self._tag
-        pieces: list[Positions] = []
-        single: list[int] = []
-        while at < end and blob[at] == tag:
-            walk = self._walks.get(at)
-            if walk is not None and len(walk[0]):
-                pieces += [np.array(single, np.int64), walk[0]]
-                single, at = [], walk[1]
-                continue
-            length, after = blob[at + 1], at + 2
-            if length >= 0x80:
-                try:
-                    length, after = varint(blob, at + 1)
-                except TruncatedError:
-                    break
-            if after + length > end:
-                break
-            single.append(at)
-            at = after + length
-        return [*pieces, np.array(single, np.int64)], at
+    Events can only be followed one by one, and half a million of them take a quarter of a second in Python. Starting
+    points are found by trying: an event's tag is also that of a statistic in an event, so a walk that begins at any
+    such tag reaches the event's end, and there the next event.
+    """
+    if end - begin <= _FEWEST * _CHUNK:
+        return {}
+    chunk = max(_CHUNK, (end - begin) // _MOST_WALKS + 1)
+    first = np.arange(begin + chunk, end - chunk, chunk)
+    tags = data[first[:, None] + np.arange(_WINDOW)] == _EVENT_TAG
+    starts = (first + tags.argmax(axis=1))[tags.any(axis=1)]
+    for _ in range(_HOPS):
+        starts, ahead = _next(data, starts, end)
+        starts = starts[ahead]
+    starts = np.unique(starts)
+    if len(starts) < _FEWEST:
+        return {}
+    stops = np.concatenate([starts[1:], [end]])
+    at, lanes = starts.copy(), np.arange(len(starts))
+    walked: list[tuple[NDArray[np.uint16], Positions]] = []
+    ends = starts.copy()
+    while len(lanes) >= _FEWEST:
+        here = at[lanes]
+        after, ahead = _next(data, here, end)
+        walked.append((lanes[ahead].astype(np.uint16), here[ahead]))
+        at[lanes[ahead]] = after[ahead]
+        ends[lanes] = at[lanes]
+        lanes = lanes[ahead & (at[lanes] < stops[lanes])]
+    lane_of = np.concatenate([lane for lane, _ in walked])
+    places = np.concatenate([place for _, place in walked])
+    places = places[np.argsort(lane_of, kind="stable")]
+    borders = np.cumsum(np.bincount(lane_of, minlength=len(starts)))[:-1]
+    return dict(zip(starts.tolist(), zip(np.split(places, borders), ends.tolist(), strict=True), strict=True))
 
-    def _walk_all(self, begin: int) -> None:
-        chunk = max(_CHUNK, (self._end - begin) // _MOST_WALKS + 1)
-        first = np.arange(begin + chunk, self._end - chunk, chunk)
-        tags = self._data[first[:, None] + np.arange(_WINDOW)] == self._tag
-        starts = (first + tags.argmax(axis=1))[tags.any(axis=1)]
-        for _ in range(_HOPS):
-            starts, ahead = self._next(starts)
-            starts = starts[ahead]
-        starts = np.unique(starts)
-        if len(starts) < _FEWEST:
-            return
-        stops = np.concatenate([starts[1:], [self._end]])
-        at, lanes = starts.copy(), np.arange(len(starts))
-        walked: list[tuple[NDArray[np.uint16], Positions]] = []
-        ends = starts.copy()
-        while len(lanes) >= _FEWEST:
-            here = at[lanes]
-            after, ahead = self._next(here)
-            walked.append((lanes[ahead].astype(np.uint16), here[ahead]))
-            at[lanes[ahead]] = after[ahead]
-            ends[lanes] = at[lanes]
-            lanes = lanes[ahead & (at[lanes] < stops[lanes])]
-        lane_of = np.concatenate([lane for lane, _ in walked])
-        places = np.concatenate([place for _, place in walked])
-        order = np.argsort(lane_of, kind="stable")
-        borders = np.concatenate([[0], np.cumsum(np.bincount(lane_of, minlength=len(starts)))])
-        places = places[order]
-        for lane, start in enumerate(starts.tolist()):
-            self._walks[start] = (places[borders[lane] : borders[lane + 1]], int(ends[lane]))
 
-    def _next(self, at: Positions) -> tuple[Positions, Flags]:
-        """Return the next link from each position, and whether the link is ordinary: the tag, then a length of one or
-        two bytes, within the line."""
-        data = self._data
-        at = np.minimum(at, self._end)
-        low, high = data[at + 1].astype(np.int64), data[at + 2].astype(np.int64)
-        short = low < 0x80
-        after = at + np.where(short, low + 2, (low & 0x7F) + (high << 7) + 3)
-        ahead = (at < self._end) & (data[at] == self._tag) & (short | (high < 0x80)) & (after <= self._end)
-        return np.where(ahead, after, at), ahead
+def _next(data: Bytes, at: Positions, end: int) -> tuple[Positions, Flags]:
+    """Return the next event from each position, and whether the event is ordinary: the tag, then a length of one or two
+    bytes, within the line."""
+    at = np.minimum(at, end)
+    low, high = data[at + 1].astype(np.int64), data[at + 2].astype(np.int64)
+    short = low < 0x80
+    after = at + np.where(short, low + 2, (low & 0x7F) + (high << 7) + 3)
+    ahead = (at < end) & (data[at] == _EVENT_TAG) & (short | (high < 0x80)) & (after <= end)
+    return np.where(ahead, after, at), ahead

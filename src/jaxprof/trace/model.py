@@ -99,7 +99,7 @@ class Lane:
     copy: TextColumn | None = None
     """`memcpy_details` of a GPU's copies."""
     in_graph: Flags | None = None
-    """Whether a CUDA graph launched the kernel or copy; None if no event says so."""
+    """Whether a CUDA graph launched the kernel or copy, on a stream."""
     thread: int = 0
     """Thread id of a host lane, shared by a thread and the row of its launches; 0 if unknown."""
 
@@ -254,6 +254,16 @@ class Trace:
     def op_lanes(self) -> list[Lane]:
         """Return the lanes on which HLO ops ran; these are the ones counted, each once."""
         return [lane for lane in self.ready if lane.kind in ("stream", "ops", "thread")]
+
+    @property
+    def streams(self) -> list[Lane]:
+        """Streams of GPUs, which are always read."""
+        return [lane for lane in self.ready if lane.kind == "stream"]
+
+    @property
+    def threads(self) -> list[Lane]:
+        """Threads of the host; reads the remaining lanes."""
+        return [lane for lane in self.lanes if lane.kind == "host"]
 
     def programs_of_ops(self) -> tuple[list[Program], Ints]:
         """Return the distinct programs of the ops, and the index of each op's program."""

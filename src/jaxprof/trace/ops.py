@@ -36,11 +36,7 @@ def op_times(trace: Trace) -> list[KernelTimes]:
 
 def unattributed_seconds(trace: Trace) -> dict[str, float]:
     """Return the time on device streams outside any HLO op (copies, library kernels without a name), by device."""
-    return totals(
-        (lane.device, float(lane.durations[lane.op_of == NO_OP].sum()) * PS)
-        for lane in trace.op_lanes()
-        if lane.kind == "stream"
-    )
+    return totals((lane.device, float(lane.durations[lane.op_of == NO_OP].sum()) * PS) for lane in trace.streams)
 
 
 def _of_device(trace: Trace, device: str, launches: dict[tuple[str, int], KernelLaunch]) -> list[KernelTimes]:

@@ -31,14 +31,13 @@ _DEEPEST = 64
 
 @dataclass(slots=True, eq=False)
 class _Span:
-    """One interval of one thread, and the intervals within it in order of start."""
+    """One interval of one thread, and those within it: those of its thread in order of start, then the outermost ones
+    of other threads."""
 
     name: str
     start: int
     end: int
     children: list[_Span] = field(default_factory=list)
-    parallel: list[_Span] = field(default_factory=list)
-    """Outermost spans of other threads."""
 
 
 def compile_tree(trace: Trace) -> PassTimes | None:
@@ -48,12 +47,12 @@ def compile_tree(trace: Trace) -> PassTimes | None:
     roots = [span for spans in compiles for span in spans]
     if not roots:
         return None
+    held = []
     for number, tops in enumerate(threads):
         waiting = [spans for other, spans in enumerate(compiles) if other != number and spans]
-        for top in tops:
-            around = _shortest_around(top, waiting)
-            if around is not None:
-                around.parallel.append(top)
+        held += [(around, top) for top in tops if (around := _shortest_around(top, waiting)) is not None]
+    for around, top in held:  # only now, because the search needs the children of one thread
+        around.children.append(top)
     inside = {id(span) for root in roots for span in _descendants(root)}
     kept = [root for root in roots if id(root) not in inside]
     starts = np.array([root.start for root in kept], np.int64)
@@ -75,7 +74,7 @@ def _within_compiles(trace: Trace) -> list[Lane]:
     These are the intervals in a compile of their own thread, and the outermost ones in a compile of any thread, with
     everything inside them: a trace with Python calls has millions of others.
     """
-    lanes = [lane for lane in trace.lanes if lane.kind == "host" and lane.device.endswith("host")]
+    lanes = [lane for lane in trace.threads if lane.device.endswith("host")]
     roots = [lane.select(lane.matching(_ROOT.search)) for lane in lanes]
     if not any(map(len, roots)):
         return []
@@ -139,12 +138,11 @@ def _shortest_around(top: _Span, threads: Sequence[list[_Span]]) -> _Span | None
 
 
 def _descendants(root: _Span) -> Iterator[_Span]:
-    pending = [*root.children, *root.parallel]
+    pending = [*root.children]
     while pending:
         span = pending.pop()
         yield span
         pending += span.children
-        pending += span.parallel
 
 
 def _merged(spans: Sequence[_Span], around: str, depth: int) -> tuple[PassTimes, ...]:
@@ -153,7 +151,7 @@ def _merged(spans: Sequence[_Span], around: str, depth: int) -> tuple[PassTimes,
     nodes = []
     for name, same in groups.items():
         stage = stage_of(name, around)
-        children = [child for span in same for child in (*span.children, *span.parallel)]
+        children = [child for span in same for child in span.children]
         nodes.append(
             PassTimes(
                 name=name,
@@ -170,7 +168,7 @@ def _merged(spans: Sequence[_Span], around: str, depth: int) -> tuple[PassTimes,
 def _self_time(span: _Span) -> int:
     """Return the time that no child covers, of this thread or another."""
     covered, reached = 0, span.start
-    for child in sorted((*span.children, *span.parallel), key=lambda inner: inner.start):
+    for child in sorted(span.children, key=lambda inner: inner.start):
         begin, end = max(child.start, reached), min(child.end, span.end)
         if end > begin:
             covered += end - begin

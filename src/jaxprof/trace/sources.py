@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -118,11 +117,6 @@ def read_profile(path: Path) -> Trace:
     return read_file(choose(path).path)
 
 
-def _within(advance: Callable[[float], None], before: float, share: float, done: float) -> None:
-    """Report the progress of a part that begins at `before` and is a `share` of the whole."""
-    advance(before + share * done)
-
-
 def read_file(path: Path, advance: Callable[[float], None] = lambda share: None) -> Trace:
     """Return the trace in one file of any name. `advance` is called regularly with the share that is done, and may
     raise. Raises FileRefusedError."""
@@ -135,7 +129,7 @@ def read_file(path: Path, advance: Callable[[float], None] = lambda share: None)
             if size > FILE.most:
                 raise FileRefusedError(f"{path} has {FILE.words}", f"Record fewer steps. {FILE.hint}")
             raw = bytearray(size + PADDING)
-            size = _filled(opened, memoryview(raw)[:size], partial(_within, advance, 0.0, _READ))
+            size = _filled(opened, memoryview(raw)[:size], lambda done: advance(_READ * done))
     except OSError as error:
         raise FileRefusedError(f"{path} cannot be read: {system_words(error)}") from error
     problem, length = "", size
@@ -146,7 +140,7 @@ def read_file(path: Path, advance: Callable[[float], None] = lambda share: None)
         raw += bytes(PADDING)
     if raw[:64].lstrip().startswith((b"{", b"[")):
         raise _not_json(path)
-    trace = lanes_of(parse_xspace(raw, str(path), length), partial(_within, advance, _READ, 1 - _READ))
+    trace = lanes_of(parse_xspace(raw, str(path), length), lambda done: advance(_READ + (1 - _READ) * done))
     trace.bytes = size
     if problem:
         trace.problems.append(problem)

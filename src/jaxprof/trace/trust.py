@@ -173,10 +173,9 @@ def kernels(trace: Trace, kind: str) -> Iterator[TrustCheck]:
         return
     total = sum(int(lane.durations.sum()) for lane in trace.op_lanes())
     missing = 0
-    for lane in trace.op_lanes():
-        if lane.kind == "stream":
-            nameless = np.isin(lane.op_of, [NO_OP, *trace.nameless])
-            missing += int(lane.durations[nameless & ~copies_of(lane)].sum())
+    for lane in trace.streams:
+        nameless = np.isin(lane.op_of, [NO_OP, *trace.nameless])
+        missing += int(lane.durations[nameless & ~copies_of(lane)].sum())
     share = missing / total if total else 0.0
     fix = "" if kind == "attribution" else None  # command buffers are off there already
     if share > CLEARLY:
