@@ -13,12 +13,12 @@ import math
 from array import array
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.kernels import Kernel
-from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, OriginColumns, op_path
+from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, OriginColumns, Place, op_path, source_of
 
 if TYPE_CHECKING:
     from jaxprof.devices.targets.least_time import Exchange, StepTime
@@ -303,9 +303,9 @@ def _name(ranking: Ranking) -> Callable[[int], str]:
 
 
 def _source(ranking: Ranking) -> Callable[[int], str]:
-    origins = ranking.origins
-    texts = [*(source.short if source is not None else "" for _, source in origins.places), ""]
-    return lambda number: texts[origins.source(number)]
+    which, sources = ranking.origins.which, map(source_of, ranking.origins.different)
+    texts = [source.short if source is not None else "" for source in sources]
+    return lambda number: texts[which[number]]
 
 
 TEXTS: dict[str, Callable[[Ranking], Callable[[int], str]]] = {
@@ -352,12 +352,16 @@ def _test(ranking: Ranking, wanted: str, fields: Sequence[str], *, by_origins: b
     """Return whether a kernel has a word in one of these fields. What many kernels share is looked at once."""
     looks = [_ORIGIN_FIELDS[name] for name in fields if by_origins and name in _ORIGIN_FIELDS]
     by_name, by_kind = "name" in fields, "kind" in fields
-    from_there = ranking.origins.having(lambda place: any(wanted in look(*place) for look in looks)) if looks else None
+    origins = ranking.origins if looks else None
+    from_there = [
+        any(wanted in look(*place) for place in places for look in looks)
+        for places in (origins.different if origins else ())
+    ]
     kinds: dict[Hashable, bool] = {}
 
     def has(number: int) -> bool:
         kernel = ranking.kernels[number]
-        if (from_there is not None and from_there[number]) or (by_name and wanted in kernel.name.casefold()):
+        if (origins and from_there[origins.which[number]]) or (by_name and wanted in kernel.name.casefold()):
             return True
         if by_kind and kernel.likeness not in kinds:
             kinds[kernel.likeness] = wanted in f"{kernel.kind} {kernel.opcode} {kernel.target}".casefold()
@@ -434,20 +438,27 @@ def grouped(ranking: Ranking, numbers: Sequence[int], by: str) -> list[KernelGro
 
 
 def _paths(ranking: Ranking, numbers: Sequence[int], by: str) -> list[tuple[str, ...]]:
-    """Return the path of the group of each kernel; each distinct place is read once."""
+    """Return the path of the group of each kernel; places that several share are read once."""
     if by == "kind":
         return [(ranking.kernels[number].kind,) for number in numbers]
-    origins = ranking.origins
-    places = [*origins.places, ("", None)]  # the last one for -1
-    place_of = origins.source if by == "source" else origins.first
-    path = cache(lambda place: _PATHS[by](*places[place]))
-    return [path(place_of(number)) for number in numbers]
+    which, paths = ranking.origins.which, list(map(_PATHS[by], ranking.origins.different))
+    return [paths[which[number]] for number in numbers]
 
 
-_PATHS: dict[str, Callable[[str, HloSourceLocation | None], tuple[str, ...]]] = {
-    "source": lambda op_name, source: (f"{source.file}:{source.line}" if source is not None else _NOWHERE,),
-    "direction": lambda op_name, source: (op_path(op_name).direction or _NEITHER,),
-    "scope": lambda op_name, source: scopes_of(op_path(op_name)) or (_UNNAMED,),
+def _source_path(places: tuple[Place, ...]) -> tuple[str, ...]:
+    source = source_of(places)
+    return (f"{source.file}:{source.line}" if source is not None else _NOWHERE,)
+
+
+def _path(places: tuple[Place, ...]) -> OpPath:
+    """Return the path of a kernel, whose own place is the first."""
+    return op_path(places[0][0] if places else "")
+
+
+_PATHS: dict[str, Callable[[tuple[Place, ...]], tuple[str, ...]]] = {
+    "source": _source_path,
+    "direction": lambda places: (_path(places).direction or _NEITHER,),
+    "scope": lambda places: scopes_of(_path(places)) or (_UNNAMED,),
 }
 
 

@@ -8,6 +8,7 @@ comments. They are removed from the text of the latter two, which is then shorte
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.origin import HloSourceLocation
@@ -49,26 +50,20 @@ def without_locations(text: str) -> tuple[str, Origins]:
     aliases: dict[str, str] = {}
     kept: list[tuple[str, str]] = []
     for line in text.split("\n"):
-        alias = _ALIAS.match(line)
-        if alias is not None:
+        if alias := _ALIAS.match(line):
             aliases[alias[1]] = alias[2]
-            continue
-        last = ""
-        for match in _LOCATION.finditer(line):
-            last = match[1]
-        kept.append((_LOCATION.sub("", line) if last else line, last))
-    spots: dict[str, LineOrigin] = {}
+        else:
+            locations = _LOCATION.findall(line)
+            kept.append((_LOCATION.sub("", line), locations[-1] if locations else ""))
+    origin_of = cache(lambda location: _resolve(location, aliases))
     for number, (_, location) in enumerate(kept):
-        if location.startswith("#"):
-            if location not in spots:
-                spots[location] = _resolve(location, aliases)
-            if spots[location].place is not None:
-                places[number] = spots[location]
+        if location.startswith("#") and (origin := origin_of(location)):
+            places[number] = origin
     return "\n".join(line for line, _ in kept), places
 
 
-def _resolve(location: str, aliases: dict[str, str]) -> LineOrigin:
-    """Return the outermost name that is a path, and the innermost file and line."""
+def _resolve(location: str, aliases: dict[str, str]) -> LineOrigin | None:
+    """Return the outermost name that is a path, and the innermost file and line; None if there is no file."""
     op_name = ""
     for _ in range(64):
         text = aliases.get(location, "")
@@ -82,7 +77,7 @@ def _resolve(location: str, aliases: dict[str, str]) -> LineOrigin:
         if inner is None:
             break
         location = inner[0]
-    return LineOrigin(None, op_name)
+    return None
 
 
 # -- jaxprs -----------------------------------------------------------------------------------------------------------
@@ -103,7 +98,7 @@ def without_comments(text: str) -> tuple[str, Origins]:
         names = _NAMES.search(line)
         head = line[: names.start()] if names is not None else line
         comment = _COMMENT.search(head)
-        shown = head[: comment.start()] if comment is not None else head.rstrip() if names is not None else head
+        shown = head[: comment.start()] if comment is not None else head
         if comment is not None:
             primitive = _PRIMITIVE.search(shown)
             place = HloSourceLocation(comment["file"], int(comment["line"]))

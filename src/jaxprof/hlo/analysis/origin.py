@@ -6,15 +6,16 @@ Transformations wrap names (`jvp`, `transpose`, `vmap`), functions under `jit` a
 (`while/body`) from scopes; a scope called `body` right after `while` counts as the loop's.
 
 `Kernel.origins` keeps values for each kernel that was asked, and reads the module's instructions one by one. Half a
-million kernels have a few thousand different origins. To filter, sort and group by them, `OriginColumns` keeps each
-origin once, and a kernel is a few numbers. Reading them still takes seconds, so it can be cancelled.
+million kernels have a few thousand different ones. To filter, sort and group by them, `OriginColumns` keeps each once,
+and a kernel is a number. Reading them still takes seconds, so it can be cancelled.
 """
 
 from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, NamedTuple
@@ -82,15 +83,8 @@ class Origin(NamedTuple):
     op_name: str
     source: HloSourceLocation | None
     """Innermost line of the user's code; for a stack entirely in installed packages, the innermost line."""
-    stack: tuple[Frame, ...]
-    """Frames of the stack, innermost first; empty if the module does not say."""
-    instructions: int
-    """Number of the kernel's instructions that came from here."""
-
-    @property
-    def frame(self) -> Frame | None:
-        """Frame of `source`."""
-        return own_frame(self.stack)
+    frame: Frame | None
+    """Frame of `source`."""
 
     @property
     def is_own(self) -> bool:
@@ -153,12 +147,6 @@ def op_path(op_name: str) -> OpPath:
     return OpPath(tuple(functions), tuple(scopes), primitive, direction, recomputed)
 
 
-def place_of(stack: tuple[Frame, ...]) -> HloSourceLocation | None:
-    """Return the place that a stack is attributed to: the line of `own_frame`."""
-    frame = own_frame(stack)
-    return HloSourceLocation(frame.file, frame.line) if frame is not None else None
-
-
 def origins(
     own: Metadata, inside: Iterable[Metadata], stack_of: Callable[[Metadata], tuple[Frame, ...]]
 ) -> tuple[Origin, ...]:
@@ -167,31 +155,26 @@ def origins(
 
     The result depends on the arguments alone: kernels with the same metadata have the same origins.
     """
-    own_key = (own.first_name, own.stack_frame_id or own.source_line)
-    inside = [metadata for metadata in inside if metadata.text]
-    if not inside:
-        stack = stack_of(own) if any(own_key) else ()
-        return (Origin(own_key[0], place_of(stack), stack, 1),) if any(own_key) else ()
-    counts: dict[tuple[str, int], int] = {}
+    counts: Counter[tuple[str, int]] = Counter()
     samples: dict[tuple[str, int], Metadata] = {}
     for metadata in inside:
-        key = (metadata.first_name, metadata.stack_frame_id or metadata.source_line)
-        counts[key] = counts.get(key, 0) + 1
-        samples.setdefault(key, metadata)
-    if own.op_name or own_key[1]:
-        samples.setdefault(own_key, own)
-        counts.setdefault(own_key, 1)
+        if metadata.text:
+            key = _identity(metadata)
+            counts[key] += 1
+            samples.setdefault(key, metadata)
+    own_key = _identity(own)
+    samples.setdefault(own_key, own)
     merged: dict[tuple[str, HloSourceLocation | None], Origin] = {}
     for key in sorted(samples, key=lambda key: (key != own_key, not key[1], -counts[key])):
-        name, number = key
-        if not name and not number:
-            continue
-        stack = stack_of(samples[key])
-        place = place_of(stack)
-        same = merged.get((name, place))
-        total = counts[key] + (same.instructions if same else 0)
-        merged[name, place] = Origin(name, place, same.stack if same else stack, total)
+        if any(key):
+            frame = own_frame(stack_of(samples[key]))
+            place = HloSourceLocation(frame.file, frame.line) if frame is not None else None
+            merged.setdefault((key[0], place), Origin(key[0], place, frame))
     return tuple(merged.values())
+
+
+def _identity(metadata: Metadata) -> tuple[str, int]:
+    return metadata.first_name, metadata.stack_frame_id or metadata.source_line
 
 
 def sources_of(places: Iterable[HloSourceLocation | None]) -> tuple[HloSourceLocation, ...]:
@@ -227,51 +210,18 @@ Place = tuple[str, HloSourceLocation | None]
 """`op_name` and `source` of an origin."""
 
 
-class OriginColumns:
+class OriginColumns(NamedTuple):
     """Origins of each kernel, by the kernel's number."""
 
-    def __init__(self) -> None:
-        self.places: list[Place] = []
-        """All distinct places, in the order of their first occurrence."""
-        self._starts = array("I", [0])
-        self._place_numbers = array("I")
-        """Places of kernel n at `_starts[n]` to `_starts[n + 1]`, in the order of `Kernel.origins`."""
-        self._sources = array("i")
-        """For each kernel the place whose line is its `source`; -1 if it has none."""
+    different: list[tuple[Place, ...]]
+    """The places of kernels, those of one in the order of `Kernel.origins`; each distinct value once."""
+    which: array[int]
+    """Index into `different` of each kernel."""
 
-    def __len__(self) -> int:
-        return len(self._starts) - 1
 
-    def of(self, number: int) -> Sequence[int]:
-        """Return the numbers of the places of one kernel, its own first."""
-        return self._place_numbers[self._starts[number] : self._starts[number + 1]]
-
-    def first(self, number: int) -> int:
-        """Return the number of the place that is a kernel's own; -1 if the text says nothing."""
-        start = self._starts[number]
-        return self._place_numbers[start] if start < self._starts[number + 1] else -1
-
-    def source(self, number: int) -> int:
-        """Return the number of the place whose line is the `source` of a kernel; -1 if it has none."""
-        return self._sources[number]
-
-    def having(self, test: Callable[[Place], bool]) -> bytearray:
-        """Return for each kernel 1 if one of its places passes the test, else 0. Each place is tested once."""
-        passing = bytearray(map(test, self.places))
-        passed = bytearray(len(self))
-        if any(passing):
-            held, starts = self._place_numbers, self._starts
-            for number in range(len(self)):
-                for at in range(starts[number], starts[number + 1]):
-                    if passing[held[at]]:
-                        passed[number] = 1
-                        break
-        return passed
-
-    def _add(self, places: Sequence[int], source: int) -> None:
-        self._place_numbers.extend(places)
-        self._sources.append(source)
-        self._starts.append(len(self._place_numbers))
+def source_of(places: Iterable[Place]) -> HloSourceLocation | None:
+    """Return the `source` of a kernel that came from these places."""
+    return next(iter(sources_of([source for _, source in places])), None)
 
 
 def origin_columns(
@@ -284,31 +234,25 @@ def origin_columns(
 
 
 def _read(kernels: Iterable[Instruction], cancelled: Callable[[], bool]) -> OriginColumns | None:
-    columns = OriginColumns()
-    numbers: dict[Place, int] = {}
-    remembered: dict[tuple[str, ...], tuple[tuple[int, ...], int]] = {}
+    which = array("I")
+    numbers: dict[tuple[Place, ...], int] = {}
+    remembered: dict[tuple[str, ...], int] = {}
     for done, kernel in enumerate(kernels):
         if done % _PAGE == 0 and cancelled():
             return None
         texts = _metadata(kernel)
-        numbered = remembered.get(texts) if texts is not None else None
-        if numbered is None:
-            places = _places(kernel, texts)
-            first = next(iter(sources_of([source for _, source in places])), None)
-            numbered = (
-                tuple([numbers.setdefault(place, len(numbers)) for place in places]),
-                next((numbers[place] for place in places if first is not None and place[1] == first), -1),
-            )
+        number = remembered.get(texts) if texts is not None else None
+        if number is None:
+            number = numbers.setdefault(_places(kernel, texts), len(numbers))
             if texts is not None:
                 if len(remembered) >= _MOST_KNOWN:
                     remembered.clear()
-                remembered[texts] = numbered
-        columns._add(*numbered)
-    columns.places = list(numbers)
-    return columns
+                remembered[texts] = number
+        which.append(number)
+    return OriginColumns(list(numbers), which)
 
 
-def _places(instruction: Instruction, texts: tuple[str, ...] | None) -> list[Place]:
+def _places(instruction: Instruction, texts: tuple[str, ...] | None) -> tuple[Place, ...]:
     """Return the origins of a kernel, from its metadata or, if that is not plain, from its instructions."""
     if texts is not None:
         own, *inside = map(read_metadata, texts)
@@ -318,7 +262,7 @@ def _places(instruction: Instruction, texts: tuple[str, ...] | None) -> list[Pla
         own = instruction.metadata
         inside = [held.metadata for held in fused(instruction)]
     all_origins = origins(own, inside, instruction.computation.module.stack_of)
-    return [(origin.op_name, origin.source) for origin in all_origins]
+    return tuple([(origin.op_name, origin.source) for origin in all_origins])
 
 
 def _metadata(instruction: Instruction) -> tuple[str, ...] | None:

@@ -94,8 +94,7 @@ class HloDocument(Document):
         computation = self._computations[place] if place >= 0 else None
         if computation is None or not line.strip() or not computation.span[1] <= at < computation.span[2]:
             return None
-        place = bisect_right(computation.instructions, at, key=_begin) - 1
-        return computation.instructions[place] if place >= 0 else None
+        return computation.at(at)
 
     def line_of(self, item: Instruction | Computation) -> int | None:
         """Return the line on which an instruction or computation begins; None if the text has it only in another
