@@ -23,7 +23,7 @@ from jaxprof.analysis.measured import MeasuredKernel
 from jaxprof.frozen import frozen
 from jaxprof.grouping import paired
 from jaxprof.hlo.analysis.fingerprint import NUMBERS, Fingerprints, settings_of
-from jaxprof.hlo.analysis.flow import Passage, flow_of
+from jaxprof.hlo.analysis.flow import Flow, Passage
 from jaxprof.hlo.analysis.kernels import Kernel, kernels
 from jaxprof.hlo.analysis.kinds import held_in
 from jaxprof.hlo.model import Module
@@ -270,7 +270,7 @@ class _Pairing:
             fingerprints, own = module.once(Fingerprints), kernels(module)
             self._prints |= {kernel: fingerprints.of_instruction(kernel.instruction) for kernel in own}
             if len(own) <= _MOST_FOLLOWED:
-                self._follow(own, flow_of(module).passages)
+                self._follow(own, module.once(Flow))
 
     def _follow(self, own: Sequence[Kernel], passages: Iterable[Passage]) -> None:
         read: dict[Kernel, list[Passage]] = defaultdict(list)

@@ -133,10 +133,11 @@ def module_cost(module: Module) -> RunCost:
 
 
 def _cost_note(module: Module, whole: Cost) -> str:
-    from jaxprof.hlo.analysis.kernels import analysis_of, kernels
+    from jaxprof.hlo.analysis.execution import Execution
+    from jaxprof.hlo.analysis.kernels import kernels
 
     parts: list[str] = []
-    edges = [edge for edges in analysis_of(module).execution.edges.values() for edge in edges]
+    edges = [edge for edges in module.once(Execution).edges.values() for edge in edges]
     if whole.opaque or whole.unsized:
         loops = dict.fromkeys(edge.caller.name for edge in edges if edge.times is None)
         if loops:

@@ -366,9 +366,9 @@ def _product_facts(session: Session, run: Run) -> _Facts:
 def _constant_bytes(module: Module) -> int:
     """Return the bytes of constants that have a place in memory; constants in fusions are part of the code. Memory
     analyses of absent devices do not include this figure."""
-    from jaxprof.hlo.analysis.kernels import analysis_of
+    from jaxprof.hlo.analysis.execution import Execution
 
-    running = (module.get(name) for name in analysis_of(module).execution.post_order)
+    running = (module.get(name) for name in module.once(Execution).post_order)
     instructions = (instruction for each in running if each is not None for instruction in each.instructions)
     return sum(instruction.shape.bytes for instruction in instructions if instruction.opcode == "constant")
 

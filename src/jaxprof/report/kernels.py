@@ -119,9 +119,8 @@ def rows_of(
         links = exchanges(module, machine)
     if choice.column == "order" and len(module.text) > LARGE:
         ceilings = KernelCeilings(machine, links)
-        return islice(
-            (ceilings.row(number, kernel) for number, kernel in enumerate(stream(module, keep=keep))), choice.top
-        )
+        every = kernels(module) if keep or links is not None else stream(module)
+        return islice((ceilings.row(number, kernel) for number, kernel in enumerate(every)), choice.top)
     ranking = Ranking(kernels(module), machine, over=links)
     return ranking.rows(ordered(ranking, range(len(ranking)), choice.column)[: choice.top])
 

@@ -16,7 +16,7 @@ from jaxprof.hlo.analysis.collectives import collectives
 from jaxprof.hlo.analysis.cost.peaks import DEVICES, roofline
 from jaxprof.hlo.analysis.findings import findings
 from jaxprof.hlo.analysis.fingerprint import Fingerprints, diff
-from jaxprof.hlo.analysis.kernels import KernelAnalysis, kernels, totals
+from jaxprof.hlo.analysis.kernels import kernels, stream, totals
 from jaxprof.hlo.analysis.notices import problems
 from jaxprof.hlo.read import files
 from jaxprof.hlo.read.parse import modules
@@ -57,9 +57,9 @@ def test_real_files(path, monkeypatch):
         everything(module)
         if len(module.computations) < 2000:
             assert {difference.status for difference in diff(module, module)} <= {"same"}
-    shared = [figures(KernelAnalysis(module)) for module in found]
-    monkeypatch.setattr(sys.modules[KernelAnalysis.__module__], "alike", lambda instruction: None)
-    assert shared == [figures(KernelAnalysis(module)) for module in found]
+    shared = [figures(module) for module in found]
+    monkeypatch.setattr(sys.modules[stream.__module__], "alike", lambda instruction: None)
+    assert shared == [figures(module) for module in found]
 
 
 _LIBRARY_CALL = """

@@ -29,12 +29,12 @@ from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
 from jaxprof.hlo.analysis.collectives import FINISHES, STARTS, Collective, collectives
 from jaxprof.hlo.analysis.cost.peaks import Roofline, roofline
-from jaxprof.hlo.analysis.kernels import Kernel, KernelAnalysis, analysis_of, kernels
+from jaxprof.hlo.analysis.execution import CallEdge, Execution
+from jaxprof.hlo.analysis.kernels import Kernel, kernels
 from jaxprof.hlo.analysis.opcodes import FINISHING
 
 if TYPE_CHECKING:
     from jaxprof.devices.targets.machine import Level, Machine
-    from jaxprof.hlo.analysis.execution import CallEdge
     from jaxprof.hlo.model import Computation, Instruction, Module
 
 
@@ -108,34 +108,31 @@ _MOST_UPDATES = 64
 def elapsed_seconds(module: Module, seconds: Callable[[Kernel], float]) -> float | None:
     """Return the seconds from the first kernel to the last if each takes `seconds` a run and asynchronous ones overlap;
     None if a trip count is not known."""
-    table = analysis_of(module)
     if module.entry is None:
         return None
-    kernels = {(kernel.computation, kernel.name): kernel for kernel in table.kernels}
+    by_place = {(kernel.computation, kernel.name): kernel for kernel in kernels(module)}
     elapsed: dict[str, float | None] = {}
-    for name in table.execution.post_order:
+    for name in module.once(Execution).post_order:
         computation = module.get(name)
         if computation is not None:
-            elapsed[name] = _elapsed(computation, table, kernels, seconds, elapsed, scheduled=module.is_scheduled)
+            elapsed[name] = _elapsed(computation, by_place, seconds, elapsed)
     return elapsed.get(module.entry.name)
 
 
 def _elapsed(
     computation: Computation,
-    table: KernelAnalysis,
     kernels: Mapping[tuple[str, str], Kernel],
     seconds: Callable[[Kernel], float],
     elapsed: Mapping[str, float | None],
-    *,
-    scheduled: bool,
 ) -> float | None:
-    edges = grouped((edge.caller.name, edge) for edge in table.execution.edges[computation.name])
+    module = computation.module
+    edges = grouped((edge.caller.name, edge) for edge in module.once(Execution).edges[computation.name])
     now = 0.0
     running: dict[str, float] = {}
     for instruction in computation.instructions:
         if instruction.opcode in FINISHING or instruction.name.startswith(FINISHES):
             started = _start_of(instruction, running)
-            if started is not None and scheduled:
+            if started is not None and module.is_scheduled:
                 now = max(now, running[started])
             continue
         took: float | None

@@ -13,23 +13,21 @@ result.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from itertools import groupby
 from operator import attrgetter
-from typing import Literal, TypeVar, cast
 
 from jaxprof.frozen import frozen
 from jaxprof.hlo import not_collecting
 from jaxprof.hlo.analysis.cost.linear import is_spread_reduction
 from jaxprof.hlo.analysis.dataflow import MOST_STEPS, Value, resolved, same_elements, upstream
-from jaxprof.hlo.analysis.flow import Flow, Passage, array_key, flow_of
+from jaxprof.hlo.analysis.flow import Array, Flow, Passage
 from jaxprof.hlo.analysis.kernels import MATRIX_KINDS, Kernel
-from jaxprof.hlo.analysis.kinds import HOST_KINDS, fused, is_collective, platform_of, reorders
-from jaxprof.hlo.analysis.opcodes import ELEMENTWISE, FREE, SAME_PLACE
+from jaxprof.hlo.analysis.kinds import HOST_KINDS, fused, platform_of, reorders
+from jaxprof.hlo.analysis.opcodes import COLLECTIVES, ELEMENTWISE, FREE, SAME_PLACE
 from jaxprof.hlo.dumped import stated
-from jaxprof.hlo.model import Module, once_per_module
+from jaxprof.hlo.model import Instruction, Module, once_per_module
 from jaxprof.hlo.shape import Shape
-
-Answer = TypeVar("Answer")
 
 _UNSPECIFIC = re.compile(r"^the (?:producer|consumer) is not fusible")
 """XLA's message for kernels that it never fuses; the derived reason says what kind of kernel they are."""
@@ -42,6 +40,9 @@ _FUSED_ON_CPU = ELEMENTWISE | {
 }  # fmt: skip
 """Opcodes that XLA's CPU compiler computes element by element inside another kernel."""
 _MOVING_KINDS = frozenset({"copy", "transpose", "transpose fusion"})
+_REPEATING = ("broadcast", "gather", "reduce-window")
+_MOST_RENAMED = 8
+"""Most names of an operand inside a fusion that are followed to its first use."""
 
 
 @frozen
@@ -104,211 +105,151 @@ def barriers(module: Module) -> tuple[Barrier, ...]:
     if not module.is_optimised:
         return ()
     with not_collecting():
-        ordered = sorted(_barriers(flow_of(module), stated(module)), key=attrgetter("bytes"), reverse=True)
+        ordered = sorted(_barriers(module.once(Flow), stated(module)), key=attrgetter("bytes"), reverse=True)
     return tuple(ordered)
 
 
 def _barriers(flow: Flow, words: Mapping[str, str]) -> Iterator[Barrier]:
-    answers: dict[tuple[object, ...], object] = {}
-    reasons: dict[tuple[object, ...], str] = {}
-    arrays: dict[tuple[object, ...], Shape] = {}
+    reasons: dict[Hashable, str] = {}
     sizes: dict[int, int] = {}
     """One object for equal sizes, because a large module has few different ones."""
-    used: _KernelView | None = None
-    seen: set[tuple[int, object]] = set()
-    for passage in flow.passages:
-        if used is None or used.kernel is not passage.consumer:
-            used = _KernelView(passage.consumer, answers)
-            seen = set()
-        made = (passage.producer.likeness, passage.value.member)
-        if made not in arrays:
-            arrays[made] = passage.value.instruction.shape.member(passage.value.member)
-        array = arrays[made]
-        if not array.rank or not passage.bytes_read:
-            continue
-        key = array_key(passage.value)
-        if (id(passage.producer), key) in seen:
-            continue
-        seen.add((id(passage.producer), key))
-        readers, is_output = flow.readers(passage.value), key in flow.outputs
-        alone = readers == 1 and not is_output
-        # An array from outside a loop is read there once, by the first iteration.
-        saved = passage.bytes_read * (1 if passage.value.crossed else passage.consumer.count or 1)
-        if alone:
-            saved += min(array.bytes, passage.producer.bytes_written) * (passage.producer.count or 1)
-        # Of a million barriers hardly any are between kernels that resemble no other.
-        form = (
-            passage.producer.likeness, passage.value.member, passage.value.crossed, passage.consumer.likeness,
-            passage.number, readers > 1, is_output,
-        )  # fmt: skip
-        quote = "" if passage.value.crossed else words.get(passage.producer.name, "")
-        if quote and not _UNSPECIFIC.search(quote):
-            reason = "stated"
-        else:
-            if form not in reasons:
-                tried = _tried(passage, _KernelView(passage.producer, answers), used, flow)
-                reasons[form] = next((code for code, applies in tried if applies), "not-told")
-            reason = reasons[form]
-        saved = sizes.setdefault(saved, saved)
-        yield Barrier(
-            passage.producer.name, passage.consumer.name, reason, saved, array, passage.consumer.computation, quote
-        )
+    for consumer, passages in groupby(flow, attrgetter("consumer")):
+        seen: set[Array] = set()
+        for passage in passages:
+            producer, shape = passage.producer, passage.shape
+            if not shape.rank or not passage.bytes_read or passage.array in seen:
+                continue
+            seen.add(passage.array)
+            readers, is_output = flow.readers[passage.array], passage.array in flow.outputs
+            # An array from outside a loop is read there once, by the first iteration.
+            saved = passage.bytes_read * (1 if passage.crossed else consumer.count or 1)
+            if readers == 1 and not is_output:
+                saved += min(shape.bytes, producer.bytes_written) * (producer.count or 1)
+            quote = "" if passage.crossed else words.get(producer.name, "")
+            if quote and not _UNSPECIFIC.search(quote):
+                reason = "stated"
+            else:
+                # Of a million barriers hardly any are between kernels that resemble no other.
+                form = (
+                    producer.likeness, passage.member, passage.crossed, consumer.likeness, passage.number, readers > 1,
+                    is_output,
+                )  # fmt: skip
+                if form not in reasons:
+                    reasons[form] = next((code for code, applies in _tried(passage, flow) if applies), "not-told")
+                reason = reasons[form]
+            saved = sizes.setdefault(saved, saved)
+            yield Barrier(producer.name, consumer.name, reason, saved, shape, consumer.computation, quote)
 
 
-class _KernelView:
-    """A kernel and what the reasons need to know about it. Answers that depend only on its form are computed once for
-    all kernels that are alike."""
-
-    __slots__ = ("_known", "instruction", "kernel")
-
-    def __init__(self, kernel: Kernel, answers: dict[tuple[object, ...], object]) -> None:
-        self.kernel = kernel
-        self.instruction = kernel.instruction
-        self._known = answers
-
-    def once(self, question: str, about: object, answer: Callable[[], Answer]) -> Answer:
-        """Return the answer to a question about a part of the kernel, computed once for kernels that are alike."""
-        key = (question, self.kernel.likeness, about)
-        if key not in self._known:
-            self._known[key] = answer()
-        return cast("Answer", self._known[key])
-
-    def places(self, operand: str) -> tuple[int, ...]:
-        """Return the positions at which this name occurs among the operands."""
-        return tuple(number for number, name in enumerate(self.instruction.operands) if name == operand)
-
-    def reduces_to(self, member: tuple[int, ...]) -> Literal["", "less", "all"]:
-        """Return whether this result is that of a reduction, found by going back from the root through what keeps the
-        shape: `less` if it has one element for each group of elements, `all` if every element of the group gets the
-        result at once, as XLA for TPUs writes it."""
-        start = resolved(Value(self.instruction, member))
-        if start is None or not self._holds(start):
-            return ""
-        for value in upstream(start, lambda user, other: same_elements(user, other) and self._holds(other)):
-            if value.opcode == "reduce":
-                return "less"
-        for value in upstream(start, lambda user, other: user.opcode in SAME_PLACE and self._holds(other)):
-            if is_spread_reduction(value.instruction):
-                return "all"
-        return ""
-
-    def _holds(self, value: Value) -> bool:
-        return value.fusions[:1] == (self.instruction,) if value.fusions else value.instruction is self.instruction
-
-    def keeps_shape(self, operand: str) -> bool:
-        """Return whether everything that the kernel does with this operand is elementwise, up to its own result."""
-        if self.instruction.opcode != "fusion":
-            return self.instruction.opcode in ELEMENTWISE
-        called = self.instruction.called_computations()
-        parameters = called[0].parameters if called else ()
-        numbers = {number for number, name in enumerate(self.instruction.operands) if name == operand}
-        waiting = [parameter for parameter in parameters if parameter.parameter_number in numbers]
-        seen: set[str] = set()
-        while waiting and len(seen) < MOST_STEPS:
-            value = waiting.pop()
-            for user in value.users:
-                if user.opcode == "tuple" or user.name in seen:
-                    continue
-                if user.opcode not in ELEMENTWISE:
-                    return False
-                seen.add(user.name)
-                waiting.append(user)
-        return bool(parameters)
-
-    def repeats(self, operand: str) -> bool:
-        """Return whether the kernel uses the elements of this operand several times, by a broadcast, gather or
-        window."""
-        names = self.instruction.operands
-        if self.instruction.opcode != "fusion" or operand not in names:
-            return self.instruction.opcode in ("broadcast", "gather", "reduce-window", "concatenate")
-        called = self.instruction.called_computations()
-        if not called:
-            return False
-        number = names.index(operand)
-        parameter = next((p for p in called[0].parameters if p.parameter_number == number), None)
-        seen = 0
-        while parameter is not None and seen < 8:
-            users = parameter.users
-            if any(user.opcode in ("broadcast", "gather", "reduce-window") for user in users):
-                return True
-            parameter = users[0] if len(users) == 1 and users[0].opcode in ("bitcast", "reshape", "convert") else None
-            seen += 1
-        return False
-
-
-def _tried(passage: Passage, made: _KernelView, used: _KernelView, flow: Flow) -> Iterator[tuple[str, bool]]:
+def _tried(passage: Passage, flow: Flow) -> Iterator[tuple[str, bool]]:
     """Yield each reason and whether it applies. Nothing is computed for the reasons after the first that does."""
-    both = made, used
-    kinds = {made.kernel.kind, used.kernel.kind}
-    opcodes = {made.instruction.opcode, used.instruction.opcode}
-    yield "control-flow", passage.value.crossed
-    yield "communication", any(is_collective(kind) or kind in HOST_KINDS for kind in kinds)
+    both = passage.producer, passage.consumer
+    kinds = {kernel.kind for kernel in both}
+    yield "control-flow", passage.crossed
+    yield "communication", not kinds.isdisjoint(COLLECTIVES | HOST_KINDS)
     yield "library-call", any(map(_is_library, both))
     yield "split-k", any(map(_adds_parts, both))
-    yield "reduction", _is_reduced(passage, made, used)
+    yield "reduction", _is_reduced(passage)
     yield "matrix-product", not kinds.isdisjoint(MATRIX_KINDS)
     yield "whole-array", not kinds.isdisjoint(_WHOLE_ARRAY_KINDS)
-    yield "layout", any(map(_moves, both))
-    yield "buffer-copy", "copy" in opcodes
+    yield "layout", any(kernel.kind in _MOVING_KINDS and reorders(kernel.instruction) for kernel in both)
+    yield "buffer-copy", any(kernel.instruction.opcode == "copy" for kernel in both)
     yield "scatter", "scatter" in kinds
-    yield "cpu-rule", _is_apart_on_cpu(made, used)
-    yield "several-users", flow.readers(passage.value) > 1
-    yield "program-output", array_key(passage.value) in flow.outputs
-    yield (
-        "recomputation",
-        used.once("repeats", used.places(passage.operand), lambda: used.repeats(passage.operand)),
-    )
+    yield "cpu-rule", _is_apart_on_cpu(passage)
+    yield "several-users", flow.readers[passage.array] > 1
+    yield "program-output", passage.array in flow.outputs
+    yield "recomputation", _repeats(passage)
     yield "library-call", any(map(_is_generated, both))
 
 
-def _is_library(look: _KernelView) -> bool:
+def _is_library(kernel: Kernel) -> bool:
     """Return whether the kernel is a library call, or a product whose code a library generates."""
-    kernel = look.kernel
-    return kernel.opcode == "custom-call" or (kernel.kind in MATRIX_KINDS and _is_generated(look))
+    return kernel.opcode == "custom-call" or (kernel.kind in MATRIX_KINDS and _is_generated(kernel))
 
 
-def _is_generated(look: _KernelView) -> bool:
+def _is_generated(kernel: Kernel) -> bool:
     """Return whether a library (YNNPACK, oneDNN) generates the kernel's code from a graph of operations that XLA hands
     over."""
-    return any(name in look.kernel.target for name in _LIBRARY_GENERATORS)
+    return any(name in kernel.target for name in _LIBRARY_GENERATORS)
 
 
-def _adds_parts(look: _KernelView) -> bool:
+def _adds_parts(kernel: Kernel) -> bool:
     """Return whether the kernel is the sum that XLA puts after a product that it split: a reduction of the product's
     own primitive."""
-    kernel = look.kernel
     return (
         kernel.kind not in MATRIX_KINDS
         and kernel.path.primitive in ("dot_general", "dot")
-        and any(inner.opcode == "reduce" for inner in fused(look.instruction))
+        and any(inner.opcode == "reduce" for inner in fused(kernel.instruction))
     )
 
 
-def _is_reduced(passage: Passage, made: _KernelView, used: _KernelView) -> bool:
-    member = passage.value.member
-    reduced = made.once("reduces to", member, lambda: made.reduces_to(member))
-    if reduced == "less":
-        places = used.places(passage.operand)
-        return not used.once("keeps shape", places, lambda: used.keeps_shape(passage.operand))
-    return reduced == "all"
-
-
-def _moves(look: _KernelView) -> bool:
-    return look.kernel.kind in _MOVING_KINDS and reorders(look.instruction)
-
-
-def _is_apart_on_cpu(made: _KernelView, used: _KernelView) -> bool:
-    """Return whether a rule of XLA's CPU compiler keeps the two apart (`CpuInstructionFusion::ShouldFuse`)."""
-    module = used.instruction.computation.module
-    if platform_of(module) != "cpu":
+def _is_reduced(passage: Passage) -> bool:
+    """Return whether the array is a reduction's result that is used over another shape, found by going back from the
+    producer's root through what keeps the shape."""
+    start = resolved(Value(passage.producer.instruction, passage.member))
+    if start is None or not _is_inside(start, passage.producer):
         return False
-    called = made.instruction.called_computations() if made.instruction.opcode == "fusion" else ()
-    root = called[0].root if called else made.instruction
-    return (root is not None and root.opcode not in _FUSED_ON_CPU) or any(map(_is_long_concatenation, (made, used)))
+    alike = upstream(start, lambda user, other: same_elements(user, other) and _is_inside(other, passage.producer))
+    for value in alike:
+        if value.opcode == "reduce":  # one element for each group of elements
+            return not _keeps_shape(passage)
+    # Every element of the group gets the result at once, as XLA for TPUs writes it.
+    spread = upstream(start, lambda user, other: user.opcode in SAME_PLACE and _is_inside(other, passage.producer))
+    return any(is_spread_reduction(value.instruction) for value in spread)
 
 
-def _is_long_concatenation(look: _KernelView) -> bool:
-    instruction = look.instruction
+def _is_inside(value: Value, kernel: Kernel) -> bool:
+    return (*value.fusions, value.instruction)[0] is kernel.instruction
+
+
+def _parameters(passage: Passage) -> list[Instruction]:
+    """Return what stands for the array inside the consumer, a fusion."""
+    names = passage.consumer.instruction.operands
+    called = passage.consumer.instruction.called_computations()
+    numbers = {number for number, name in enumerate(names) if name == names[passage.number]}
+    return [parameter for parameter in called[0].parameters if parameter.parameter_number in numbers] if called else []
+
+
+def _keeps_shape(passage: Passage) -> bool:
+    """Return whether everything that the consumer does with the array is elementwise, up to its own result."""
+    if passage.consumer.instruction.opcode != "fusion":
+        return passage.consumer.instruction.opcode in ELEMENTWISE
+    parameters = waiting = _parameters(passage)
+    seen: set[str] = set()
+    while waiting and len(seen) < MOST_STEPS:
+        users = {user.name: user for value in waiting for user in value.users if user.opcode != "tuple"}
+        waiting = [user for name, user in users.items() if name not in seen]
+        if any(user.opcode not in ELEMENTWISE for user in waiting):
+            return False
+        seen |= users.keys()
+    return bool(parameters)
+
+
+def _repeats(passage: Passage) -> bool:
+    """Return whether the consumer uses the elements of the array several times, by a broadcast, gather or window."""
+    if passage.consumer.instruction.opcode != "fusion":
+        return passage.consumer.instruction.opcode in (*_REPEATING, "concatenate")
+    parameters = _parameters(passage)
+    value = parameters[0] if parameters else None
+    for _ in range(_MOST_RENAMED):
+        users = value.users if value is not None else ()
+        if any(user.opcode in _REPEATING for user in users):
+            return True
+        value = users[0] if len(users) == 1 and users[0].opcode in ("bitcast", "reshape", "convert") else None
+    return False
+
+
+def _is_apart_on_cpu(passage: Passage) -> bool:
+    """Return whether a rule of XLA's CPU compiler keeps the two apart (`CpuInstructionFusion::ShouldFuse`)."""
+    made = passage.producer.instruction
+    if platform_of(made.computation.module) != "cpu":
+        return False
+    root = (made.called_root if made.opcode == "fusion" else None) or made
+    both = made, passage.consumer.instruction
+    return root.opcode not in _FUSED_ON_CPU or any(map(_is_long_concatenation, both))
+
+
+def _is_long_concatenation(instruction: Instruction) -> bool:
     if instruction.opcode == "fusion":
         held = [inner for inner in fused(instruction) if inner.opcode not in FREE]
         instruction = held[0] if len(held) == 1 else instruction

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from math import prod
 
 from jaxprof.frozen import frozen
-from jaxprof.hlo.analysis.kernels import Kernel, analysis_of
-from jaxprof.hlo.analysis.kinds import fused, is_collective
+from jaxprof.hlo.analysis.kernels import Kernel, kernels
+from jaxprof.hlo.analysis.kinds import fused
 from jaxprof.hlo.analysis.opcodes import COLLECTIVES, base_opcode
 from jaxprof.hlo.model import Instruction, Module
 
@@ -49,8 +49,8 @@ def collectives(module: Module) -> tuple[Collective, ...]:
     """Return the collectives of `module` with their bytes and groups, in execution order."""
     return tuple(
         _collective(kernel)
-        for kernel in analysis_of(module).kernels
-        if is_collective(kernel.kind) and not kernel.name.startswith(FINISHES)
+        for kernel in kernels(module)
+        if kernel.kind in COLLECTIVES and not kernel.name.startswith(FINISHES)
     )
 
 

@@ -7,32 +7,27 @@ asynchronous pairs) and, across a border that no fusion crosses, into and out of
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from functools import cached_property
+from itertools import groupby
+from operator import attrgetter
 from typing import TypeAlias
 
 from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.cost.library import ANNOTATIONS
 from jaxprof.hlo.analysis.dataflow import renamed
-from jaxprof.hlo.analysis.kernels import Kernel, analysis_of
+from jaxprof.hlo.analysis.execution import Execution
+from jaxprof.hlo.analysis.kernels import Kernel, kernels
 from jaxprof.hlo.model import Computation, Instruction, Module
+from jaxprof.hlo.shape import Shape
 
 _DEEPEST = 64
 
-
-ArrayKey: TypeAlias = Hashable
-"""An instruction, with the indices of a member if it gives a tuple."""
-
-
-@frozen
-class ArrayValue:
-    """An array that an instruction makes: its value, or one member of the tuple that it gives."""
-
-    instruction: Instruction
-    member: tuple[int, ...]
-    """Indices into a tuple, outermost first; empty for an array."""
-    crossed: bool = False
-    """Whether a border of control flow lies between the array and its reader."""
+Member: TypeAlias = tuple[int, ...]
+"""Indices into the tuple that a kernel gives, outermost first; empty for an array."""
+Array: TypeAlias = "Kernel | tuple[Kernel, Member]"
+"""The kernel that makes an array, with the indices of a member if it gives a tuple."""
 
 
 @frozen
@@ -41,92 +36,84 @@ class Passage:
 
     producer: Kernel
     consumer: Kernel
-    value: ArrayValue
-    operand: str
-    """Name of the consumer's operand through which the array comes."""
+    member: Member
+    crossed: bool
+    """Whether a border of control flow lies between the two."""
     number: int
-    """Index of the first operand of the consumer with this name."""
+    """Index of the consumer's operand through which the array comes, the first of those with one name."""
     bytes_read: int
     """Bytes that one execution of the consumer reads of the array."""
 
+    @property
+    def array(self) -> Array:
+        """The array's identity within its module."""
+        return _array(self.producer, self.member)
 
-def flow_of(module: Module) -> Flow:
-    """Return which kernel of `module` reads which array of which other kernel."""
-    return module.once(Flow)
+    @property
+    def shape(self) -> Shape:
+        return self.producer.instruction.shape.member(self.member)
 
 
 class Flow:
-    """Passages of one module."""
+    """All passages of a module, grouped by consumer, in the order of execution: `module.once(Flow)`.
+
+    They are kept as numbers: a tenth of the memory of values, and a third of the time of following the arrays again.
+    """
 
     def __init__(self, module: Module) -> None:
-        table = self._table = analysis_of(module)
-        self._kernels: dict[Computation, list[Kernel | None]] = {}
-        """Kernels of each computation by the position of their instruction: a tenth of the memory of a dictionary."""
-        for kernel in table.kernels:
+        self._kernels = kernels(module)
+        self._numbers: dict[Computation, array[int]] = {}
+        """Number of the kernel at each position of a computation, -1 if there is none: less memory than a dictionary.
+        """
+        for number, kernel in enumerate(self._kernels):
             holder = kernel.instruction.computation
-            if holder not in self._kernels:
-                self._kernels[holder] = [None] * len(holder.instructions)
-            self._kernels[holder][kernel.instruction.position] = kernel
-        self._callers = {
-            edge.callee: edge.caller for edges in reversed(table.execution.edges.values()) for edge in edges
-        }
-        self._readers: dict[Computation, array[int]] | None = None
-        self._readers_of_members: dict[ArrayKey, int] = {}
-        self.outputs: set[ArrayKey] = self._outputs()
+            if holder not in self._numbers:
+                self._numbers[holder] = array("i", [-1]) * len(holder.instructions)
+            self._numbers[holder][kernel.instruction.position] = number
+        calls = reversed(module.once(Execution).edges.values())
+        self._callers = {edge.callee: edge.caller for edges in calls for edge in edges}
+        self._consumers, self._producers, self._operands = (array("i") for _ in range(3))
+        self._bytes = array("q")
+        self._ways: dict[int, tuple[Member, bool]] = {}
+        """Member, and whether a border is crossed, of the passages of which one is not empty or false."""
+        for number, kernel in enumerate(self._kernels):
+            self._add_passages_to(number, kernel)
+        root = module.entry.root if module.entry is not None else None
+        results = () if root is None else root.operand_instructions() if root.opcode == "tuple" else (root,)
+        made = [maker for maker in map(self._maker, results) if maker is not None]
+        self.outputs = {_array(self._kernels[number], member) for number, member, _ in made}
         """Arrays that the program returns."""
 
-    def kernel(self, instruction: Instruction) -> Kernel | None:
-        """Return the kernel that an instruction is, or None."""
-        held = self._kernels.get(instruction.computation)
-        return held[instruction.position] if held is not None else None
+    def __iter__(self) -> Iterator[Passage]:
+        kernels, ways = self._kernels, self._ways
+        columns = zip(self._consumers, self._producers, self._operands, self._bytes, strict=True)
+        for at, (consumer, producer, operand, size) in enumerate(columns):
+            member, crossed = ways.get(at, ((), False))
+            yield Passage(kernels[producer], kernels[consumer], member, crossed, operand, size)
 
     @cached_property
-    def passages(self) -> Passages:
-        """Every array that one kernel writes and another reads, grouped by reader."""
-        return Passages(self)
+    def readers(self) -> Counter[Array]:
+        """How many kernels read each array."""
+        by_consumer = groupby(self, attrgetter("consumer"))
+        return Counter(read for _, near in by_consumer for read in {passage.array for passage in near})
 
-    def readers(self, value: ArrayValue) -> int:
-        """Return how many kernels read an array that a kernel makes."""
-        if self._readers is None:
-            self._readers = {holder: array("L", bytes(array("L").itemsize * len(held)))
-                             for holder, held in self._kernels.items()}  # fmt: skip
-            consumer: Kernel | None = None
-            read: set[ArrayKey] = set()
-            for passage in self.passages:
-                if passage.consumer is not consumer:
-                    consumer, read = passage.consumer, set()
-                key = array_key(passage.value)
-                if key in read:
-                    continue
-                read.add(key)
-                if passage.value.member:
-                    self._readers_of_members[key] = self._readers_of_members.get(key, 0) + 1
-                else:
-                    made = passage.value.instruction
-                    self._readers[made.computation][made.position] += 1
-        if value.member:
-            return self._readers_of_members.get(array_key(value), 0)
-        counts = self._readers.get(value.instruction.computation)
-        return counts[value.instruction.position] if counts is not None else 0
+    def _add_passages_to(self, consumer: int, kernel: Kernel) -> None:
+        operands = kernel.instruction.operands
+        for name, size in kernel.operand_bytes:
+            made = self._maker(kernel.instruction.computation[name])
+            if made is not None:
+                producer, *way = made
+                if any(way):
+                    self._ways[len(self._consumers)] = made[1:]
+                self._consumers.append(consumer)
+                self._producers.append(producer)
+                self._operands.append(operands.index(name))
+                self._bytes.append(size)
 
-    @property
-    def kernels(self) -> tuple[Kernel, ...]:
-        """Kernels of the module, in execution order."""
-        return self._table.kernels
-
-    def passages_to(self, consumer: Kernel) -> Iterator[Passage]:
-        """Yield the arrays that a kernel reads."""
-        for name, size in consumer.operand_bytes:
-            operand = consumer.instruction.computation.get(name)
-            value = self.origin(operand, ()) if operand is not None else None
-            producer = self.kernel(value.instruction) if value is not None else None
-            if value is not None and producer is not None:
-                number = consumer.instruction.operands.index(name)
-                yield Passage(producer, consumer, value, name, number, size)
-
-    def origin(self, instruction: Instruction | None, member: tuple[int, ...]) -> ArrayValue | None:
-        """Return the kernel's value, program input or constant that `instruction` stands for; None if it cannot be
-        followed."""
+    def _maker(self, instruction: Instruction | None) -> tuple[int, Member, bool] | None:
+        """Return the number of the kernel that makes what `instruction` stands for, the member of its result, and
+        whether a border of control flow lies between; None if no kernel makes it, or it cannot be followed."""
+        member: Member = ()
         crossed = False
         for _ in range(_DEEPEST):
             if instruction is None:
@@ -136,61 +123,21 @@ class Flow:
                 instruction, member = former
             elif _only_marks(instruction, opcode):
                 instruction = instruction.operand(0)
-            elif opcode == "parameter":
-                caller = self._callers.get(instruction.computation.name)
-                if caller is None:
-                    return ArrayValue(instruction, member, crossed)
+            elif opcode == "parameter" and instruction.computation.name in self._callers:
                 crossed = True
-                instruction = _argument(caller, instruction)
+                instruction = _argument(self._callers[instruction.computation.name], instruction)
             elif opcode in ("while", "call"):
                 crossed = True
                 instruction = instruction.called_root
             else:
-                return ArrayValue(instruction, member, crossed)
+                numbers = self._numbers.get(instruction.computation)
+                number = numbers[instruction.position] if numbers is not None else -1
+                return (number, member, crossed) if number >= 0 else None
         return None
 
-    def _outputs(self) -> set[ArrayKey]:
-        entry = self._table.module.entry
-        root = entry.root if entry is not None else None
-        if root is None:
-            return set()
-        results = root.operand_instructions() if root.opcode == "tuple" else (root,)
-        values = [self.origin(result, ()) for result in results]
-        return {array_key(value) for value in values if value is not None}
 
-
-class Passages:
-    """Passages of a module, kept as numbers: a tenth of the memory of values, and a third of the time of following the
-    arrays again."""
-
-    def __init__(self, flow: Flow) -> None:
-        self._flow = flow
-        self._consumers, self._operands, self._numbers, self._producers = (array("i") for _ in range(4))
-        self._bytes = array("q")
-        self._values: dict[int, ArrayValue] = {}
-        """Passages that are not a plain result in the consumer's own computation."""
-        for at, consumer in enumerate(flow.kernels):
-            computation = consumer.instruction.computation
-            for passage in flow.passages_to(consumer):
-                value = passage.value
-                if value.member or value.crossed or value.instruction.computation is not computation:
-                    self._values[len(self._consumers)] = value
-                self._consumers.append(at)
-                self._operands.append(computation[passage.operand].position)
-                self._numbers.append(passage.number)
-                self._producers.append(value.instruction.position)
-                self._bytes.append(passage.bytes_read)
-
-    def __iter__(self) -> Iterator[Passage]:
-        kernels, flow = self._flow.kernels, self._flow
-        numbers = zip(self._consumers, self._operands, self._numbers, self._producers, self._bytes, strict=True)
-        for at, (consumed, operand, number, produced, size) in enumerate(numbers):
-            consumer = kernels[consumed]
-            instructions = consumer.instruction.computation.instructions
-            value = self._values.get(at) or ArrayValue(instructions[produced], ())
-            producer = flow.kernel(value.instruction)
-            if producer is not None:
-                yield Passage(producer, consumer, value, instructions[operand].name, number, size)
+def _array(maker: Kernel, member: Member) -> Array:
+    return (maker, member) if member else maker
 
 
 def _only_marks(instruction: Instruction, opcode: str) -> bool:
@@ -200,11 +147,6 @@ def _only_marks(instruction: Instruction, opcode: str) -> bool:
         and len(instruction.operands) == 1
         and instruction.string("custom_call_target") in ANNOTATIONS
     )
-
-
-def array_key(value: ArrayValue) -> ArrayKey:
-    """Return an array's identity within its module."""
-    return (value.instruction, value.member) if value.member else value.instruction
 
 
 def _argument(caller: Instruction, parameter: Instruction) -> Instruction | None:

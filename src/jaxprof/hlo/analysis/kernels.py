@@ -11,9 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
-from functools import cached_property
-from itertools import islice
-from threading import Lock
 from typing import Final, Generic, TypeVar
 
 from jaxprof.frozen import frozen
@@ -26,7 +23,7 @@ from jaxprof.hlo.analysis.execution import Execution
 from jaxprof.hlo.analysis.kinds import KernelKind, fused, kind_of, platform_of
 from jaxprof.hlo.analysis.opcodes import ARITHMETIC, PRODUCTS, SAME_PLACE, TRANSCENDENTAL, base_opcode
 from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, Origin, op_path, origins, sources_of
-from jaxprof.hlo.model import Instruction, Module
+from jaxprof.hlo.model import Instruction, Module, once_per_module
 from jaxprof.hlo.shape import Shape
 
 Shared = TypeVar("Shared")
@@ -53,7 +50,6 @@ class KernelTraits:
     precision: str
     sizes: tuple[int, ...]
     """Bytes read of each distinct operand."""
-    results: int
     unsized: bool
 
 
@@ -111,8 +107,6 @@ class Kernel:
     precision = _Trait[str]()
     """Precision that JAX requested for a GEMM or convolution: `default`, `high`, `highest`, or an algorithm's
     name."""
-    results = _Trait[int]()
-    """Number of arrays that the kernel writes; the members of a tuple count one by one."""
 
     @property
     def likeness(self) -> Hashable:
@@ -139,11 +133,6 @@ class Kernel:
     def shape(self) -> Shape:
         """Shape of the result, with its layout."""
         return self.instruction.shape
-
-    @property
-    def operands(self) -> int:
-        """Number of distinct values that the kernel reads."""
-        return len(self._traits.sizes)
 
     @property
     def origins(self) -> tuple[Origin, ...]:
@@ -216,21 +205,35 @@ _LARGE = 16 << 20
 _MOST_ALIKE = 1 << 16
 
 
+@once_per_module
 def kernels(module: Module) -> tuple[Kernel, ...]:
     """Return the kernels of `module` in execution order, built once per module; empty for a module without an entry."""
-    return analysis_of(module).kernels
+    with not_collecting():
+        return tuple(stream(module))
 
 
-def stream(module: Module, *, keep: bool = True) -> Iterator[Kernel]:
-    """Yield the kernels in execution order, each as soon as it is read. With `keep=False`, a later request for all
-    kernels reads them again."""
-    return analysis_of(module).stream(keep=keep)
+def stream(module: Module) -> Iterator[Kernel]:
+    """Yield the kernels in execution order, each as soon as it is read; none is kept."""
+    costs, traffic = CostModel(), TrafficModel(tiled=platform_of(module) == "tpu")
+    forms: dict[Hashable, KernelTraits] = {}
+    large = len(module.text) > _LARGE
+    for instruction, count, conditional in module.once(Execution).launches():
+        key = alike(instruction)
+        traits = forms.get(key) if key is not None else None
+        if traits is None:
+            traits = _traits(instruction, costs, traffic)
+            if key is not None and len(forms) < _MOST_ALIKE:
+                forms[key] = traits
+            if large and instruction.opcode == "fusion":
+                for fused_computation in instruction.called_computations():
+                    fused_computation.forget()
+        yield Kernel(instruction, traits, count, conditional)
 
 
 def totals(module: Module) -> Cost:
     """Return the cost of one run of `module`. Loops are multiplied; a conditional counts as its most expensive
     branch."""
-    execution = analysis_of(module).execution
+    execution = module.once(Execution)
     by_computation: dict[str, Cost] = {}
     launching = grouped((kernel.computation, kernel) for kernel in kernels(module))
     for name in execution.post_order:
@@ -259,83 +262,29 @@ def _more_expensive(one: Cost, other: Cost) -> Cost:
     return replace(most, opaque=one.opaque or other.opaque, unsized=one.unsized or other.unsized)
 
 
-def analysis_of(module: Module) -> KernelAnalysis:
-    """Return what has been derived about the kernels of a module. It lives as long as the module."""
-    return module.once(KernelAnalysis)
-
-
-class KernelAnalysis:
-    """Builder of one module's kernels, which also caches what other parts of the analysis request again."""
-
-    def __init__(self, module: Module) -> None:
-        self.module = module
-        self.execution = module.once(Execution)
-        self.costs = CostModel()
-        self.traffic = TrafficModel(tiled=platform_of(module) == "tpu")
-        self._made: list[Kernel] = []
-        self._making = self._make()
-        self._lock = Lock()
-        self._alike: dict[Hashable, KernelTraits] = {}
-
-    @cached_property
-    def kernels(self) -> tuple[Kernel, ...]:
-        """All kernels, in execution order."""
-        with not_collecting():
-            return tuple(self.stream())
-
-    def stream(self, *, keep: bool = True) -> Iterator[Kernel]:
-        """Yield all kernels, each as soon as it is read."""
-        if not keep and not self._made:
-            yield from self._make()
-            return
-        at = 0
-        while True:
-            with self._lock:  # two threads may read the kernels at once
-                if at == len(self._made):
-                    self._made.extend(islice(self._making, 1))
-                if at == len(self._made):
-                    return
-            yield self._made[at]
-            at += 1
-
-    def _make(self) -> Iterator[Kernel]:
-        large = len(self.module.text) > _LARGE
-        for instruction, count, conditional in self.execution.launches():
-            key = alike(instruction)
-            traits = self._alike.get(key) if key is not None else None
-            if traits is None:
-                traits = self._traits(instruction)
-                if key is not None and len(self._alike) < _MOST_ALIKE:
-                    self._alike[key] = traits
-                if large and instruction.opcode == "fusion":
-                    for fused_computation in instruction.called_computations():
-                        fused_computation.forget()
-            yield Kernel(instruction, traits, count, conditional)
-
-    def _traits(self, instruction: Instruction) -> KernelTraits:
-        opcode = instruction.opcode
-        inner_instructions = fused(instruction)
-        kind = kind_of(instruction, inner_instructions)
-        cost = self.costs.instruction(instruction)
-        bytes_read, bytes_written, sizes = self.traffic.kernel(instruction)
-        heavy = next((inner for inner in inner_instructions if inner.opcode in PRODUCTS), instruction)
-        wrapped = instruction.wrapped_opcode if opcode == "async-start" else ""
-        return KernelTraits(
-            kind=kind.words,
-            opcode=wrapped or base_opcode(opcode),
-            instructions=len(inner_instructions) if opcode == "fusion" else 1,
-            flops=None if cost.opaque else cost.flops,
-            transcendentals=None if cost.opaque else cost.transcendentals,
-            bytes_read=bytes_read,
-            bytes_written=bytes_written,
-            estimated=cost.estimated,
-            target=kind.target,
-            dtype=_dtype(instruction, heavy, kind),
-            precision=_precision(heavy) if kind.words in MATRIX_KINDS else "",
-            sizes=sizes,
-            results=len(instruction.shape.tuple_shapes) or 1,
-            unsized=bool(instruction.shape.dtype) and not instruction.shape.known,
-        )
+def _traits(instruction: Instruction, costs: CostModel, traffic: TrafficModel) -> KernelTraits:
+    opcode = instruction.opcode
+    inner_instructions = fused(instruction)
+    kind = kind_of(instruction, inner_instructions)
+    cost = costs.instruction(instruction)
+    bytes_read, bytes_written, sizes = traffic.kernel(instruction)
+    heavy = next((inner for inner in inner_instructions if inner.opcode in PRODUCTS), instruction)
+    wrapped = instruction.wrapped_opcode if opcode == "async-start" else ""
+    return KernelTraits(
+        kind=kind.words,
+        opcode=wrapped or base_opcode(opcode),
+        instructions=len(inner_instructions) if opcode == "fusion" else 1,
+        flops=None if cost.opaque else cost.flops,
+        transcendentals=None if cost.opaque else cost.transcendentals,
+        bytes_read=bytes_read,
+        bytes_written=bytes_written,
+        estimated=cost.estimated,
+        target=kind.target,
+        dtype=_dtype(instruction, heavy, kind),
+        precision=_precision(heavy) if kind.words in MATRIX_KINDS else "",
+        sizes=sizes,
+        unsized=bool(instruction.shape.dtype) and not instruction.shape.known,
+    )
 
 
 def _dtype(instruction: Instruction, heavy: Instruction, kind: KernelKind) -> str:

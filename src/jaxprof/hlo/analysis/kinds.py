@@ -76,11 +76,6 @@ def kind_of(instruction: Instruction, held: Sequence[Instruction] | None = None)
     return KernelKind(_OF_OPCODE.get(opcode, opcode))
 
 
-def is_collective(kind: str) -> bool:
-    """Return whether a kind is a collective; its kind is its opcode, such as `all-reduce`."""
-    return kind in COLLECTIVES
-
-
 def _of_wrapped(start: Instruction) -> KernelKind:
     for computation in start.called_computations():
         for instruction in computation.instructions:

@@ -11,8 +11,8 @@ from jaxprof.finding import Finding
 from jaxprof.grouping import grouped
 from jaxprof.hlo.analysis.attention import is_any_product, scores_before
 from jaxprof.hlo.analysis.dataflow import Value, made_through, same_elements, sources, upstream
+from jaxprof.hlo.analysis.execution import Execution
 from jaxprof.hlo.analysis.findings.finding import LARGE_BYTES, Scene, found, gather
-from jaxprof.hlo.analysis.flow import array_key
 from jaxprof.hlo.analysis.kernels import MATRIX_KINDS, Kernel
 from jaxprof.hlo.analysis.kinds import held_in, values_of
 from jaxprof.hlo.model import Instruction
@@ -117,7 +117,7 @@ def recomputed(scene: Scene) -> list[Kernel]:
     JAX marks the second computation in `op_name`. If the first one is no longer in the program (the value of the loss
     is not used), or XLA has merged the two again, nothing is computed twice, and nothing is reported.
     """
-    module = scene.table.module
+    module = scene.module
     if not any(module.source.text.find(mark, *module.span) >= 0 for mark in (".remat", "rematted_computation")):
         return []
     first = {
@@ -139,12 +139,13 @@ def loops(scene: Scene) -> Iterator[Finding]:
         return
     tiny_bytes, tiny_flops = _TINY_IN_LOOP[scene.platform]
     bodies = grouped((kernel.computation, kernel) for kernel in scene.kernels)
-    for edges in scene.table.execution.edges.values():
+    calls = scene.module.once(Execution).edges
+    for edges in calls.values():
         for edge in edges:
             if edge.caller.opcode != "while" or edge.callee not in edge.caller.called[:1]:
                 continue
             inside = bodies.get(edge.callee, [])
-            if not inside or (edge.times is not None and edge.times < FEW) or scene.table.execution.edges[edge.callee]:
+            if not inside or (edge.times is not None and edge.times < FEW) or calls[edge.callee]:
                 continue
             moved = sum(kernel.bytes for kernel in inside)
             if any(kernel.flops is None or kernel.flops >= tiny_flops for kernel in inside):
@@ -229,16 +230,15 @@ def attention_scores(scene: Scene) -> Iterator[Finding]:
     kernels = {id(kernel): number for number, pair in reversed([*enumerate(attentions)]) for kernel in _between(*pair)}
     written: dict[Hashable, tuple[int, Kernel]] = {}
     storing: set[int] = set()
-    for passage in scene.flow.passages:
+    for passage in scene.flow:
         number = kernels.get(id(passage.producer.instruction))
         if number is None or not passage.bytes_read:  # not attention, or kept in a TPU's on-chip memory
             continue
-        shape = passage.value.instruction.shape.member(passage.value.member)
+        shape = passage.shape
         if shape.elements != attentions[number][0].elements or shape.dtype == "pred":
             continue
-        key = array_key(passage.value)
-        size, producer = written.get(key, (shape.bytes * (passage.producer.count or 1), passage.producer))
-        written[key] = (size + passage.bytes_read * (passage.consumer.count or 1), producer)
+        size, producer = written.get(passage.array, (shape.bytes * (passage.producer.count or 1), passage.producer))
+        written[passage.array] = (size + passage.bytes_read * (passage.consumer.count or 1), producer)
         storing.add(number)
     shapes = [str(attentions[number][0].shape.without_layout()) for number in sorted(storing)]
     moved = sum(size for size, _ in written.values())
@@ -256,7 +256,7 @@ def attention_scores(scene: Scene) -> Iterator[Finding]:
 def _attentions(scene: Scene) -> Iterator[tuple[Value, Value]]:
     """Yield the products before and after the softmax of each attention."""
     # Without a reduction there is no softmax, and each search back from a product would visit up to 512 values in vain.
-    if " reduce" not in scene.table.module.text:
+    if " reduce" not in scene.module.text:
         return
     for kernel in scene.kernels:
         if kernel.kind not in MATRIX_KINDS or kernel.kind == "attention":

@@ -6,8 +6,8 @@ from collections.abc import Hashable, Iterator, Sequence
 
 from jaxprof.finding import Finding
 from jaxprof.hlo.analysis.finding_codes import HLO_FINDINGS
-from jaxprof.hlo.analysis.flow import flow_of
-from jaxprof.hlo.analysis.kernels import Kernel, analysis_of
+from jaxprof.hlo.analysis.flow import Flow
+from jaxprof.hlo.analysis.kernels import Kernel, kernels
 from jaxprof.hlo.analysis.kinds import held_in
 from jaxprof.hlo.analysis.opcodes import FREE
 from jaxprof.hlo.model import Module
@@ -31,15 +31,19 @@ class Scene:
     """The module, with what several findings need."""
 
     def __init__(self, module: Module, platform: str) -> None:
-        self.table = analysis_of(module)
-        self.flow = flow_of(module)
+        self.module = module
         self.platform = platform
         self._working: dict[Hashable, frozenset[str]] = {}
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
         """The module's kernels, in execution order."""
-        return self.table.kernels
+        return kernels(self.module)
+
+    @property
+    def flow(self) -> Flow:
+        """The arrays that go from kernel to kernel, followed on first use."""
+        return self.module.once(Flow)
 
     def opcodes(self, kernel: Kernel) -> frozenset[str]:
         """Return the operations in a kernel, without those that cost nothing."""

@@ -65,11 +65,11 @@ def _read_whole(flow: Flow, kernels: list[Kernel]) -> list[Kernel]:
     candidates = {id(kernel) for kernel in kernels}
     read = {
         id(passage.producer)
-        for passage in flow.passages
+        for passage in flow
         if id(passage.producer) in candidates
         and passage.bytes_read * 2 >= passage.producer.bytes_written
         and passage.consumer.kind not in ("scatter", "copy")
-        and not passage.value.crossed
+        and not passage.crossed
     }
     return [kernel for kernel in kernels if id(kernel) in read]
 
@@ -83,7 +83,7 @@ _CONSTANT = re.compile(r"(?<![^\s%])([^\s%=]++)\s*+=\s*+(\w+\[[\d,]*+\](?:\{[^{}
 
 
 def constants(scene: Scene) -> Iterator[Finding]:
-    module = scene.table.module
+    module = scene.module
     sizes: list[tuple[int, str]] = []
     # Found in the text, because nothing else needs all instructions of a module.
     for name, shape in _CONSTANT.findall(module.source.text, *module.span):
@@ -97,9 +97,9 @@ def unused(scene: Scene) -> Iterator[Finding]:
     sizes: list[tuple[int, str]] = []
     for kernel in scene.kernels:
         instruction = kernel.instruction
-        if kernel.results < 2 or kernel.asynchronous or instruction.is_root:
-            continue
         members = instruction.shape.tuple_shapes
+        if len(members) < 2 or kernel.asynchronous or instruction.is_root:
+            continue
         users = instruction.users
         if any(user.opcode != "get-tuple-element" for user in users):
             continue
@@ -129,7 +129,7 @@ _UPDATED = 2
 def lost_donation(scene: Scene) -> Iterator[Finding]:
     """Find results that update arguments element by element but do not take their memory, so that the old and the new
     state are held at once."""
-    module = scene.table.module
+    module = scene.module
     root = module.entry.root if module.entry is not None else None
     if root is None or root.opcode != "tuple" or "buffer_donor" in module.attributes:
         return
@@ -187,7 +187,7 @@ def resharded(scene: Scene) -> Iterator[Finding]:
     return it in its own shape, because state that is split to save memory (FSDP) is gathered on purpose. Collectives
     whose array is a result do not count, nor do all-reduce and reduce-scatter, which add up.
     """
-    module = scene.table.module
+    module = scene.module
     root = module.entry.root if module.entry is not None else None
     given_back = {str(leaf.without_layout()) for leaf in root.shape.leaves()} if root is not None else set()
     resharding = [
