@@ -80,11 +80,11 @@ def rolled_up(path):
 def csv_of(table, most=5):
     """The first rows of an Arrow table."""
     from jaxprof.query.output import rows_table
-    from jaxprof.report.renderers import to_csv_text
+    from jaxprof.report.renderers import csv_lines
 
     rows = map(list, zip(*(column.to_pylist() for column in table.slice(0, most).columns), strict=True))
     return _LONG_NUMBER.sub(
-        lambda found: repr(float(f"{float(found[0]):.12g}")), to_csv_text(rows_table(table.schema, rows))
+        lambda found: repr(float(f"{float(found[0]):.12g}")), "".join(csv_lines(rows_table(table.schema, rows)))
     )
 
 

@@ -14,7 +14,7 @@ from golden import held
 from jaxprof.events import SourceLocation
 from jaxprof.facts import Fact, at, column, json_schema, recorder
 from jaxprof.facts.units import BYTES, INDEX, LIST, OBJECT, SECONDS, TEXT, plain
-from jaxprof.report.renderers import Table, markdown, safe_cell, text_lines, to_csv_text, wrap
+from jaxprof.report.renderers import Table, csv_lines, markdown, safe_cell, text_lines, wrap
 from jaxprof.text import columns
 
 
@@ -44,7 +44,7 @@ TABLE = Table(COLUMNS, ROWS, "kernels <all>", ("and a note",))
 
 def test_one_table_in_every_form():
     """Titles and quantities in text, keys and numbers as they are in CSV and JSON."""
-    forms = [text_lines(TABLE), to_csv_text(TABLE).splitlines(), map(json.dumps, map(recorder(COLUMNS), ROWS))]
+    forms = [text_lines(TABLE), "".join(csv_lines(TABLE)).splitlines(), map(json.dumps, map(recorder(COLUMNS), ROWS))]
     held("table.txt", "".join(f"{line}\n" for form in forms for line in form))
 
 
@@ -78,7 +78,7 @@ def test_one_column_gives_way_until_a_line_fits_and_wrapping_never_breaks_a_word
 
 
 def read_back(cell):
-    text = to_csv_text(Table([Fact("run", TEXT, "", lambda row: row)], [cell]))
+    text = "".join(csv_lines(Table([Fact("run", TEXT, "", lambda row: row)], [cell])))
     (_, (read,)) = csv.reader(io.StringIO(text, newline=""))
     return read
 

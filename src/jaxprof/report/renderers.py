@@ -150,11 +150,6 @@ def csv_lines(table: Table[Row]) -> Iterator[str]:
         yield writer.writerow([safe_cell(read(row)) for read in readers])
 
 
-def to_csv_text(table: Table[Row]) -> str:
-    """Return the whole table as CSV."""
-    return "".join(csv_lines(table))
-
-
 def safe_cell(value: Any) -> Any:
     """Return a cell as CSV has it: unknown is empty, a text that a spreadsheet would take for a formula begins with a
     quotation mark, and control characters are visible (OWASP, "CSV Injection")."""

@@ -14,10 +14,10 @@ from jaxprof.analysis.sweeps import SweepGroup, SweepLine, sweep_groups
 from jaxprof.errors import UsageError
 from jaxprof.events import Scalar, WarningRaised
 from jaxprof.facts import Fact, Facts, column, pick
-from jaxprof.facts.runs import RUNS, RunRow, interval_text, run_rows
+from jaxprof.facts.runs import RUNS, RunRow, interval_text
 from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped as grouped_by_key
-from jaxprof.report.renderers import Headline, Piece, Prose, Table, to_csv_text
+from jaxprof.report.renderers import Headline, Piece, Prose, Table
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS
 from jaxprof.units import UNKNOWN, and_more, between, counted, integer, percent, ratio, scaled, seconds, value_text
@@ -94,11 +94,6 @@ def parameters_text(parameters: dict[str, Scalar]) -> str:
 def rows_of_group(group: RunGroup) -> list[RunRow]:
     """Return a row for each run of a group."""
     return [RunRow(group.label(result.run), result, result.run.shown) for result in group.runs]
-
-
-def to_csv(session: Session) -> str:
-    """Return the runs as CSV with a heading; an empty cell is unknown or does not apply."""
-    return to_csv_text(Table(RUNS.facts, run_rows(session)))
 
 
 def versus_text(result: RunResult) -> str:

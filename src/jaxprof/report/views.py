@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jaxprof.facts import RUN, Fact, Facts, RunItems, at, column, pick
 from jaxprof.facts.sessions import is_profile
 from jaxprof.facts.units import OBJECT, ROWS, TEXT
-from jaxprof.report.renderers import WIDE, Piece, Prose, Table, joined, report_lines, to_csv_text
+from jaxprof.report.renderers import WIDE, Piece, Prose, Table, joined, report_lines
 from jaxprof.session import Run, Session
 from jaxprof.text import safe
 from jaxprof.units import UNKNOWN, bytes_, integer, percent, ratio, scaled, seconds
@@ -108,12 +108,12 @@ def _viewed_runs(session: Session, view: str) -> Iterator[_ViewedRun]:
             yield _ViewedRun(session, run, listed)
 
 
-def view_csv(session: Session, view: str) -> str:
-    """Return the view of every run as CSV: a row for each kernel, pass, step, buffer, check, compilation, finding, copy
-    or state."""
+def view_table(session: Session, view: str) -> Table[Any]:
+    """Return the view of every run as a table for CSV: a row for each kernel, pass, step, buffer, check, compilation,
+    finding, copy or state."""
     items = view_of(view)
     parts = ((run.id, items.of(session, run) or ()) for run in session.runs.values())
-    return to_csv_text(joined(RUN.key, items.facts, parts))
+    return joined(RUN.key, items.facts, parts)
 
 
 def view_text(session: Session, view: str) -> str:

@@ -10,11 +10,12 @@ import program_events
 from jaxprof import events as e
 from jaxprof.errors import FileRefusedError
 from jaxprof.facts import recorder
+from jaxprof.facts.runs import RUNS, run_rows
 from jaxprof.limits import DEPTH
 from jaxprof.report import views
 from jaxprof.report.envelope import json_pieces
 from jaxprof.report.json import to_dict
-from jaxprof.report.runs import to_csv
+from jaxprof.report.renderers import Table, csv_lines
 from jaxprof.report.text import to_text
 from jaxprof.session import Session
 from jaxprof.session.log import Library
@@ -113,7 +114,7 @@ def test_every_report_shows_the_most_extreme_value_that_is_read(name):
 
 
 def _show(session, name):
-    to_text(session), to_csv(session)
+    to_text(session), list(csv_lines(Table(RUNS.facts, run_rows(session))))
     "".join(json_pieces(to_dict(session)))
     for view in views.OF_PROGRAMS if name == "program" else ("kernels", "compile", "steps", "memory", "trust"):
         views.view_text(session, view), "".join(json_pieces(recorder(views.facts_of_view(view))(session)))

@@ -23,7 +23,7 @@ from jaxprof.cli.output import (
     format_option,
     no_form,
     note,
-    print_pieces,
+    print_csv,
     print_report,
     print_text,
     refuse_existing,
@@ -293,9 +293,10 @@ def _print(file: str, run_id: str | None, form: str) -> int:
         elif form == "json":
             print_session(session, found.given)
         elif form == "csv":
-            from jaxprof.report.runs import to_csv
+            from jaxprof.facts.runs import RUNS, run_rows
+            from jaxprof.report.renderers import Table
 
-            print_pieces([to_csv(session)])
+            print_csv(Table(RUNS.facts, run_rows(session)))
         else:
             from jaxprof.facts.sessions import is_profile
             from jaxprof.report.text import to_text
@@ -321,12 +322,12 @@ def _print_view(view: str, session: Session, form: str, path: Path) -> None:
     """Print one view of the captures, or of a program. Raises UsageError for a format that it does not have."""
     if form == "markdown":
         raise no_form(f"--{view}", form, "text", "json", "csv")
-    from jaxprof.report.views import view_csv, view_text
+    from jaxprof.report.views import view_table, view_text
 
     if form == "json":
         others = [line for line in next_of_session(session, path) if f" --{view} " not in line]
         print_facts(f"session-{view}", session, others)
     elif form == "csv":
-        print_pieces([view_csv(session, view)])
+        print_csv(view_table(session, view))
     else:
         print_text(view_text(session, view))
