@@ -169,7 +169,7 @@ def outcome_of(session: Path, exit_code: int = 0, stderr: str = "", seconds: flo
 
 def _found(data: dict[str, Any]) -> Found:
     file, _, line = (data["place"] or "").rpartition(":")
-    return Found(data["code"], data["message"], data["advice"], int(line) if line.isdigit() else None, file)
+    return Found(data["code"], data["message"], data["fix"], int(line) if line.isdigit() else None, file)
 
 
 def judge(case: Case, outcome: Outcome) -> list[Fault]:

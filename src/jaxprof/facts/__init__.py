@@ -304,7 +304,7 @@ def _schema_of(fact: Fact[Any]) -> dict[str, Any]:
 SENTENCE: Facts[Any] = (
     Fact("code", TEXT, "What kind it is, as the documents list them"),
     Fact("message", TEXT, "The sentence, with its figures"),
-    Fact("advice", TEXT, "What to do about it"),
+    Fact("fix", TEXT, "What to do about it", "advice"),
 )
 """Facts of every finding and every warning."""
 RUN: Fact[Any] = Fact("run", TEXT, "Id of the run, unique within its session: r2", "run.id")

@@ -89,7 +89,7 @@ TRUST: Facts[CaptureCheck] = (
             Fact("code", TEXT, "What was checked"),
             Fact("verdict", TEXT, "good, doubt, bad, unknown"),
             Fact("message", TEXT, "What was found"),
-            Fact("advice", TEXT, "What to do about it"),
+            Fact("fix", TEXT, "What to do about it", "advice"),
         ),
     ),
 )

@@ -118,7 +118,7 @@ FIGURES: Facts[ProcessFigures] = (
          title="recompiles"),
     Fact("compile_seconds", SECONDS, "Time of all compilations", title="compile time"),
     Fact("error", TEXT, "Why it failed"),
-    Fact("advice", TEXT, "What to do about that"),
+    Fact("hint", TEXT, "What to do about that", "advice"),
     Fact("exit_code", INDEX, "Exit code, as in a shell"),
     Fact("ended_seconds", UNIX_TIME, "When it ended, in Unix time of its host"),
     Fact("loop_file", TEXT, "File of its hot loop", "loop.where.file"),

@@ -287,8 +287,7 @@ EXPLANATION: Facts[Explanation] = (
     Fact("answers", LIST, "What is known of the whole, a line each", answers),
     Fact("utilisation", ROWS, "What share of the device's peak the runs reach", _utilisations, inside=UTILISATION),
     Fact("findings", ROWS, "What is worth changing, the most expensive first", inside=(
-        *SENTENCE[:2],
-        Fact("fix", TEXT, "What to do about it", "advice"),
+        *SENTENCE,
         Fact("cost", OBJECT, "What it costs", lambda finding: finding, inside=_COST),
         Fact("evidence", OBJECT, "What it rests on, with names that other commands take", lambda finding: finding,
              inside=_EVIDENCE),

@@ -320,7 +320,7 @@ RUN: Facts[_RunRow] = (
         optional("side", TEXT, "Which side of a measured comparison it is: A, B...", "plan.side"),
         PARAMETERS,
     )),
-    *pick(RUNS.facts, "preset", "status", "error", "advice", "wall_seconds", "launches"),
+    *pick(RUNS.facts, "preset", "status", "error", "hint", "wall_seconds", "launches"),
     Fact("phases", BY_NAME, "Its phases", _phases, inside=PHASE),
     Fact("samples_seconds", NUMBERS,
          "Time of a call in each sample, in the order taken; of a disturbed run those of it alone",
