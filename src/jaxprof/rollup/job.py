@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -21,16 +21,14 @@ from jaxprof.analysis.jobs.job import JobFigures, figures_of
 from jaxprof.analysis.jobs.step_grid import (
     OWN,
     OWN_PARTS,
-    Intervals,
+    PARTS_OF,
     LoopTrace,
     StepGrid,
     add_trace,
     assembled,
     column_edges,
-    common_unit,
     in_columns,
     no_sums,
-    parts_of,
 )
 from jaxprof.errors import FileRefusedError
 from jaxprof.facts.processes import ProcessFile
@@ -120,14 +118,15 @@ class JobSteps:
         self._folder = files.folder
         loops = {index: roll_up for index, roll_up in files.rolled.items() if roll_up.unit and roll_up.extent}
         both: dict[int, RolledUp | LoopTrace] = {**loops, **files.traces}
-        self._unit = common_unit([loop.unit or "" for loop in both.values()])
+        numbered = sum(loop.unit == "step" for loop in both.values())
+        self._unit: Literal["step", "time"] = "step" if 2 * numbered > len(both) else "time"
         self._used = {index: loop for index, loop in sorted(both.items()) if loop.unit == self._unit}
         self._left_out = sorted(both.keys() - self._used.keys())
         self._indices = sorted({*files.figures, *files.sessions})
 
     def grid(self, columns: int = 100, values_of: str = OWN) -> StepGrid:
         """Return all steps in at most `columns` columns. Raises KeyError for `values_of` that a grid cannot show."""
-        parts = parts_of(values_of)
+        parts = PARTS_OF[values_of]
         extents = {index: extent for index, loop in self._used.items() if (extent := loop.extent) is not None}
         rolled = [index for index in extents if not isinstance(self._used[index], LoopTrace)]
         if rolled:
@@ -144,7 +143,7 @@ class JobSteps:
             processes, begins, ends, *values = blocks
             at = np.searchsorted(rolled, processes)
             firsts, lasts = np.transpose([extents[index] for index in rolled])
-            places = Intervals(np.maximum(begins, firsts[at]), np.minimum(ends, lasts[at]))
+            places = np.stack([np.maximum(begins, firsts[at]), np.minimum(ends, lasts[at])], axis=1)
             row_of = np.asarray([rows[index] for index in rolled])[at]
             sums += in_columns(places, edges, *values, rows=row_of, count=len(rows))
         for index, loop in self._used.items():

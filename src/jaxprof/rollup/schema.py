@@ -61,8 +61,8 @@ def steps(file: ProcessFile) -> Iterator[Part]:
     groups = _groups(len(trace.counts), MOST_STEPS)
     yield {
         "process": Repeated(file.index),
-        "begins": trace.passes.begins[groups],
-        "ends": trace.passes.ends[_last(groups, len(trace.counts))],
+        "begins": trace.passes[groups, 0],
+        "ends": trace.passes[_last(groups, len(trace.counts)), 1],
         "count": np.add.reduceat(trace.counts, groups).astype("i8"),
         "seconds": rounded(np.add.reduceat(trace.seconds, groups)),
     }
@@ -117,8 +117,8 @@ def parts(file: ProcessFile) -> Iterator[Part]:
     began = trace.windows.began_seconds[groups] + file.clock_seconds
     yield {
         "process": Repeated(file.index),
-        "begins": rounded(trace.spans.begins[groups], 30),
-        "ends": rounded(trace.spans.ends[_last(groups, count)], 30),
+        "begins": rounded(trace.spans[groups, 0], 30),
+        "ends": rounded(trace.spans[_last(groups, count), 1], 30),
         "number": np.arange(len(groups)),
         "began_seconds": np.round(began * _MILLISECOND) / _MILLISECOND,
         "seconds": rounded(np.add.reduceat(trace.windows.seconds, groups)),

@@ -139,7 +139,9 @@ USEFUL, WAITING, START, FIRST, AGAIN, OUTSIDE, STOPPED, AFTER, UNSEEN = (
 )
 CAUSES = (USEFUL, WAITING, DATA, HOST, DISPATCH, COPY, AGAIN, FIRST, START, OUTSIDE, STOPPED, AFTER, UNSEEN)
 """Causes that a second of a process's wall time can have; each second has exactly one."""
-IN_LOOP = (DEVICE, DATA, HOST, DISPATCH, COPY)
+PARTS_OF_ITS_OWN = (DATA, HOST, DISPATCH, COPY)
+"""Work that a process does while the others wait for it. Compilations have a finding of their own."""
+IN_LOOP = (DEVICE, *PARTS_OF_ITS_OWN)
 """Parts of the loop, without compiling."""
 
 

@@ -30,6 +30,7 @@ import numpy as np
 
 from jaxprof.analysis.jobs.figures import (
     MOST_NAMED,
+    PARTS_OF_ITS_OWN,
     Array,
     LoopWindows,
     ProcessFigures,
@@ -42,8 +43,6 @@ from jaxprof.frozen import frozen
 from jaxprof.stats.location import t_quantile
 from jaxprof.units import and_more, percent_or_less, seconds
 
-PARTS_OF_ITS_OWN = (DATA, HOST, DISPATCH, COPY)
-"""Work that a process does while the others wait for it. Compilations have a finding of their own."""
 OWN_WORK = "own"
 """All of `PARTS_OF_ITS_OWN` together, by the CPU clock of the main thread."""
 _OWN_BY_ITERATION = "own by pass"
@@ -98,8 +97,6 @@ class _Means:
             share = (self.means * seen + 1) / (seen + 2)
             between = np.maximum(between, share * (1 - share) / (seen + 2))
         self.variances: Array = between
-        self.usual: Array = _median_of_others(self.means) if len(loops) > 1 else self.means
-        """Median of the other processes' means, by process."""
         self.inflation = inflation_of(deviations)
         """Factor by which the variances grow because successive blocks are alike."""
 
@@ -118,21 +115,6 @@ def inflation_of(deviations: Array) -> float:
     r += (1 + 3 * r) * len(deviations) / blocks
     r = min(max(r, 0.0), _MOST_ALIKE)
     return (1 + r) / (1 - r)
-
-
-def _median_of_others(values: Array) -> Array:
-    """Return, for each entry, the median of all other entries. There must be at least two entries."""
-    order = np.argsort(values)
-    place = np.empty(len(values), dtype="i8")
-    place[order] = np.arange(len(values))
-    in_order, count = values[order], len(values) - 1
-
-    def other(number: int) -> Array:
-        value: Array = np.where(place <= number, in_order[number + 1], in_order[number])
-        return value
-
-    median: Array = (other((count - 1) // 2) + other(count // 2)) / 2
-    return median
 
 
 @frozen
@@ -221,7 +203,7 @@ class LoopComparison:
         of the loop's time and, if iterations are numbered, as a share of their usual time.
         """
         statistics = self._means_of(what)
-        mean, usual = float(statistics.means[number]), float(statistics.usual[number])
+        mean, usual = float(statistics.means[number]), _median(np.delete(statistics.means, number))
         if mean - usual < LEAST_DIFFERENCE:
             return Excess(what, mean, usual, False)
         tested = [quantity for quantity in _BY_CLOCK if self.knows(quantity)] if what == OWN_WORK else [what]
@@ -231,8 +213,8 @@ class LoopComparison:
 
     def _is_certain(self, number: int, what: str, chance: float) -> bool:
         statistics = self._means_of(what)
-        usual, variance = float(statistics.usual[number]), float(statistics.variances[number])
-        theirs = np.delete(statistics.means, number)
+        theirs, variance = np.delete(statistics.means, number), float(statistics.variances[number])
+        usual = _median(theirs)
         usual_variance = (float(statistics.variances.sum()) - variance) / len(theirs) ** 2
         error = math.sqrt(statistics.inflation * (variance + usual_variance) + spread_of(theirs, usual))
         limit = t_quantile(1 - chance, len(self.loops[number].seconds) - 1) * error

@@ -24,8 +24,8 @@ from typing import Literal
 
 import numpy as np
 
-from jaxprof.analysis.jobs.figures import Array, LoopWindows, ProcessFigures, processes_named
-from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DISPATCH, HOST, PARTS
+from jaxprof.analysis.jobs.figures import PARTS_OF_ITS_OWN, Array, LoopWindows, ProcessFigures, processes_named
+from jaxprof.analysis.programs.loop_time import COMPILE, PARTS
 from jaxprof.analysis.programs.steps import pass_series
 from jaxprof.events import SourceLocation, StepsCounted, StepsTaken
 from jaxprof.frozen import frozen
@@ -38,26 +38,19 @@ extends to the next."""
 
 
 @frozen
-class Intervals:
-    """Non-overlapping intervals on the axis of a trace, in order."""
-
-    begins: Array
-    ends: Array
-
-
-@frozen
 class LoopTrace:
-    """The hot loop of one process."""
+    """The hot loop of one process. Intervals are arrays of two columns, begin and end; they do not overlap, and are in
+    order."""
 
     unit: Literal["step", "time"]
     """Unit of the axis: iterations of the loop, or seconds since the loop began."""
-    passes: Intervals
-    """Timed iterations; entry i holds `counts[i]` iterations, which took `seconds[i]` together."""
+    passes: Array
+    """Intervals of the timed iterations; entry i holds `counts[i]` iterations, which took `seconds[i]` together."""
     counts: Array
     seconds: Array
     windows: LoopWindows
-    spans: Intervals
-    """Position of the sample windows; windows before the first numbered iteration or after the last have no length."""
+    spans: Array
+    """Intervals of the sample windows; windows before the first numbered iteration or after the last have no length."""
     numbered_by: str = ""
     """Variable of the program that numbers the iterations; empty if they are counted from the first one seen."""
 
@@ -65,7 +58,7 @@ class LoopTrace:
     def extent(self) -> tuple[float, float] | None:
         """Where the loop begins and ends; None if it is empty."""
         span = self.passes if self.unit == "step" else self.spans
-        return (float(span.begins[0]), float(span.ends[-1])) if len(span.begins) else None
+        return (float(span[0, 0]), float(span[-1, 1])) if len(span) else None
 
 
 def loop_trace(member: JobMember[Session], figures: ProcessFigures) -> LoopTrace | None:
@@ -88,10 +81,9 @@ def trace_of(
     series = pass_series(passes, where)
     if series is not None:
         begins, counts, began, seconds = map(np.concatenate, zip(*map(_entries, series.stretches), strict=True))
-        axis = Intervals(begins, begins + counts)
+        axis = np.stack([begins, begins + counts], axis=1)
         clock = np.maximum.accumulate(np.stack([began, began + seconds], axis=1).ravel())
-        places = np.interp(times, clock, np.stack([axis.begins, axis.ends], axis=1).ravel())
-        spans = Intervals(places[:, 0], places[:, 1])
+        spans = np.interp(times, clock, axis.ravel())
         return LoopTrace("step", axis, counts, seconds, windows, spans, series.stretches[0].numbered_by)
     if not len(windows):
         return None
@@ -103,8 +95,7 @@ def trace_of(
     )
     begins, seconds, counts = np.asarray(timed, dtype="f8").reshape(-1, 3).T
     bounds = np.maximum.accumulate(np.stack([begins, begins + seconds], axis=1).ravel()).reshape(-1, 2)
-    axis, spans = Intervals(*bounds.T), Intervals(*(times - origin).T)
-    return LoopTrace("time", axis, counts, seconds, windows, spans)
+    return LoopTrace("time", bounds, counts, seconds, windows, times - origin)
 
 
 def _times(windows: LoopWindows) -> Array:
@@ -151,14 +142,14 @@ def _numbering_notices(names: set[str], extents: Mapping[int, tuple[float, float
 
 STEP = "step"
 OWN = "own"
-OWN_PARTS = (DATA, HOST, DISPATCH, COPY, COMPILE)
+OWN_PARTS = (*PARTS_OF_ITS_OWN, COMPILE)
 """Parts of a step in which a process works itself; for the rest the device computes, or the process waits for
 others."""
-PARTS_OF = {OWN: OWN_PARTS, **{part: (part,) for part in PARTS}}
+PARTS_OF = {OWN: OWN_PARTS, STEP: (), **{part: (part,) for part in PARTS}}
+"""Values that a grid can show, each with the parts of a step that it consists of: a process's own work in a step, the
+whole step, or one part."""
 LEAST_COVERED = 0.5
 """Smallest share of a column's steps that sample windows must cover; with less, the parts are unknown."""
-VALUES = (OWN, STEP, *PARTS)
-"""Values that a grid can show: a process's own work in a step, the whole step, or one of its parts."""
 RATIOS = (1.05, 1.1, 1.25, 1.5, 2.0)
 """Bounds of the levels, as multiples of the usual step: of the median process, or of the other one if there are two."""
 UNKNOWN = -1
@@ -184,7 +175,7 @@ class StepGrid:
     """R x C: seconds per step that the row is compared with, or 1 where `seconds` are per second. NaN: unknown."""
     unit: Literal["step", "time"]
     values_of: str
-    """One of `VALUES`."""
+    """One of `PARTS_OF`."""
     notices: tuple[str, ...] = field(default=())
     """What could not be aligned with the rest."""
 
@@ -253,17 +244,12 @@ def no_sums(rows: int, columns: int) -> Array:
     return np.zeros((6, rows, columns))
 
 
-def parts_of(values_of: str) -> tuple[str, ...]:
-    """Return the parts of a step that are shown; none for whole steps. Raises KeyError for what a grid cannot show."""
-    return () if values_of == STEP else PARTS_OF[values_of]
-
-
 def add_trace(sums: Array, row: int, trace: LoopTrace, edges: Array, parts: Sequence[str]) -> None:
     """Add the loop of one process to the sums."""
     sums[:2, row : row + 1] = in_columns(trace.passes, edges, trace.seconds, trace.counts)
     if parts and len(trace.windows):
         seen = _part_seconds(trace, parts)
-        width = trace.spans.ends - trace.spans.begins
+        width = trace.spans[:, 1] - trace.spans[:, 0]
         whole = trace.windows.parts.sum(axis=1)
         sums[2:, row : row + 1] = in_columns(trace.spans, edges, seen, whole, trace.windows.samples, width)
 
@@ -276,11 +262,6 @@ def _part_seconds(trace: LoopTrace, parts: Sequence[str]) -> Array:
         return by_samples
     by_clock = trace.windows.own_seconds + trace.windows.part(COMPILE)
     return np.where(np.isnan(by_clock), by_samples, by_clock)
-
-
-def common_unit(units: Sequence[str]) -> Literal["step", "time"]:
-    """Return the unit of the columns: steps if most processes numbered theirs."""
-    return "step" if 2 * sum(unit == "step" for unit in units) > len(units) else "time"
 
 
 def assembled(
@@ -339,20 +320,18 @@ def column_edges(extents: Collection[tuple[float, float]], columns: int, *, whol
     return begin + np.arange(count + 1, dtype="i8") * steps // count
 
 
-def in_columns(
-    intervals: Intervals, edges: Array, *values: Array, rows: Array | int = 0, count: int = 1
-) -> list[Array]:
+def in_columns(intervals: Array, edges: Array, *values: Array, rows: Array | int = 0, count: int = 1) -> list[Array]:
     """Return the sums of the values in each of C columns and `count` rows, R x C; `rows` has the row of each interval.
     An interval across a bound is divided by length; an interval without length is in no column."""
     columns = len(edges) - 1
-    begins, ends = (np.clip(bounds, edges[0], edges[-1]) for bounds in (intervals.begins, intervals.ends))
+    begins, ends = np.clip(intervals, edges[0], edges[-1]).T
     somewhere = np.flatnonzero(ends > begins)
     first = np.searchsorted(edges, begins[somewhere], side="right") - 1
     spanned = np.searchsorted(edges, ends[somewhere], side="left") - first
     part = np.repeat(somewhere, spanned)
     column = np.arange(len(part)) - np.repeat(np.cumsum(spanned) - spanned - first, spanned)
     inside = np.minimum(ends[part], edges[column + 1]) - np.maximum(begins[part], edges[column])
-    share = inside / (intervals.ends - intervals.begins)[part]
+    share = inside / (intervals[:, 1] - intervals[:, 0])[part]
     cells = np.broadcast_to(rows, len(begins))[part] * columns + column
     return [np.bincount(cells, each[part] * share, count * columns).reshape(count, columns) for each in values]
 

@@ -16,7 +16,7 @@ from textual import events
 from textual.content import Content
 from textual.message import Message
 
-from jaxprof.analysis.jobs.step_grid import OWN, RATIOS, STEP, VALUES, StepGrid
+from jaxprof.analysis.jobs.step_grid import OWN, PARTS_OF, RATIOS, STEP, StepGrid
 from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST, part_key
 from jaxprof.facts import Fact, at
 from jaxprof.facts.processes import FIGURES
@@ -46,7 +46,7 @@ TITLES = {
     OWN: "Own work", STEP: "Step time", DATA: "Data", HOST: "Host: Python", DISPATCH: "Dispatch: calling JAX",
     COPY: "Copies", COMPILE: "Recompilation", DEVICE: "Device, and waiting for the others",
 }  # fmt: skip
-SHOWN = tuple(value for value in VALUES if value in TITLES)
+SHOWN = tuple(value for value in PARTS_OF if value in TITLES)
 """The values that `]` goes through, in this order."""
 NOTES = {
     OWN: "in lockstep, own work shows the late process",
