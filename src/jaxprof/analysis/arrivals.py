@@ -252,19 +252,17 @@ def arrivals(captures: Iterable[Mapping[str, CollectiveEvents]], notices: list[s
 
 
 def _aligned(name: str, captured: Sequence[CollectiveEvents], notices: list[str]) -> Arrivals | None:
-    aligned = [captured[0]]
-    shifts = {captured[0].index: (0, 0.0, 0.0)}
-    for events in captured[1:]:
-        fit = align(captured[0].ends, events.ends, same_clock=captured[0].host == events.host)
+    first, *others = captured
+    aligned = [(first, 0, 0.0, 0.0)]
+    for events in others:
+        fit = align(first.ends, events.ends, same_clock=first.host == events.host)
         if fit is None:
-            first = captured[0].index
             notices.append(
-                f"the captures of processes {first} and {events.index} do not show the same executions of {name}"
+                f"the captures of processes {first.index} and {events.index} do not show the same executions of {name}"
             )
         else:
-            aligned.append(events)
-            shifts[events.index] = fit
-    return _measured(name, aligned, shifts) if len(aligned) > 1 else None
+            aligned.append((events, *fit))
+    return _measured(name, aligned) if len(aligned) > 1 else None
 
 
 def _too_few(seen: Mapping[int, int]) -> Iterator[str]:
@@ -279,23 +277,21 @@ def _too_few(seen: Mapping[int, int]) -> Iterator[str]:
         )
 
 
-def _measured(
-    name: str, aligned: Sequence[CollectiveEvents], shifts: Mapping[int, tuple[int, float, float]]
-) -> Arrivals | None:
-    """Measure the instances that all captures hold. A shift is the position, in a capture, of the first capture's first
-    instance."""
+def _measured(name: str, aligned: Sequence[tuple[CollectiveEvents, int, float, float]]) -> Arrivals | None:
+    """Measure the instances that all captures hold. Each capture has its shift (the position of the first capture's
+    first instance), its clock's offset, and the residue."""
     import numpy as np
 
-    begin = max(-shifts[events.index][0] for events in aligned)
-    end = min(len(events.ends) - shifts[events.index][0] for events in aligned)
+    begin = max(-shift for _, shift, _, _ in aligned)
+    end = min(len(events.ends) - shift for events, shift, _, _ in aligned)
     if end - begin < LEAST_INSTANCES // 2:
         return None
-    rows = [slice(begin + shifts[events.index][0], end + shifts[events.index][0]) for events in aligned]
-    taken = np.stack([(events.ends - events.starts)[row] for events, row in zip(aligned, rows, strict=True)])
+    rows = [(events, slice(begin + shift, end + shift)) for events, shift, _, _ in aligned]
+    taken = np.stack([(events.ends - events.starts)[row] for events, row in rows])
     exchange = taken.min(axis=0)
     last = taken.argmin(axis=0)
     processes = []
-    for place, (events, own) in enumerate(zip(aligned, taken, strict=True)):
+    for place, ((events, _, offset, _), own) in enumerate(zip(aligned, taken, strict=True)):
         is_last = last == place
         others = np.delete(taken, place, axis=0)
         late = np.array_split(np.median(others, axis=0) - own, STRETCHES)
@@ -308,11 +304,12 @@ def _measured(
                 waited_seconds=float((own - exchange).sum()),
                 caused_wait_seconds=float(caused),
                 by_stretch=tuple(float(np.median(part)) for part in late),
-                clock_offset_seconds=shifts[events.index][1],
+                clock_offset_seconds=offset,
             )
         )
-    exposed = [np.minimum(events.exposed[row], exchange).sum() for events, row in zip(aligned, rows, strict=True)]
-    ends = aligned[0].ends[rows[0]]
+    exposed = [np.minimum(events.exposed[row], exchange).sum() for events, row in rows]
+    first, row = rows[0]
+    ends = first.ends[row]
     return Arrivals(
         name=name,
         instances=end - begin,
@@ -320,9 +317,9 @@ def _measured(
         exchange_seconds=float(exchange.sum()),
         exchange_median_seconds=float(np.median(exchange)),
         exposed_seconds=float(np.median(exposed)),
-        exchanged=next((events.exchanged for events in aligned if events.exchanged is not None), None),
+        exchanged=next((events.exchanged for events, _ in rows if events.exchanged is not None), None),
         processes=tuple(processes),
-        clock_uncertain_seconds=max(shifts[events.index][2] for events in aligned),
+        clock_uncertain_seconds=max(residue for *_, residue in aligned),
     )
 
 

@@ -60,29 +60,19 @@ def weights_of_call(session: Session, run: Run, module: Module) -> KernelWeights
     ranked = ranking_on(machine, module, kernels(module), None)
     if ranked.basis != "least":
         return KernelWeights(scope="call")
-    column, total = ranked.column("weight"), ranked.total("weight", range(len(ranked)))
-    shares = {
-        kernel.name: share / total
-        for kernel, share in zip(ranked.kernels, column, strict=True)
-        if total and share == share  # NaN is unknown
-    }
+    every = range(len(ranked))
+    shares = {row.kernel.name: row.share for row in ranked.rows(every) if row.share is not None}
     seconds = median
     if seconds is None:
-        seconds = ranked.step.bound_seconds if ranked.step is not None else total
+        seconds = ranked.step.bound_seconds if ranked.step is not None else ranked.total("weight", every)
     return KernelWeights(scope="call", shares=shares, seconds=seconds, low=low, high=high)
 
 
 def module_findings(
-    module: Module,
-    weights: KernelWeights,
-    *,
-    run: str,
-    verify: str,
-    recorded_seconds: float | None,
-    sources: Mapping[str, str] | None = None,
+    module: Module, weights: KernelWeights, run: Run, *, verify: str, recorded_seconds: float | None
 ) -> Iterator[Finding]:
-    """Yield the findings of a module with the cost of their kernels. `recorded_seconds` is the Unix time after which a
-    changed source file is not read, unless its digest still equals that in `sources`."""
+    """Yield the findings of a module of a run with the cost of their kernels. `recorded_seconds` is the Unix time after
+    which a changed source file is not read, unless its digest still equals that in the run's sources."""
     by_name = {kernel.name: kernel for kernel in reversed(kernels(module))}
     for finding in findings(module):
         priced = _priced(finding, weights, by_name)
@@ -92,10 +82,10 @@ def module_findings(
         yield replace(
             priced,
             places=(where,),
-            code_line=code_line(where, recorded_seconds, sources),
+            code_line=code_line(where, recorded_seconds, run.sources),
             kernels=finding.kernels[:_KERNELS_NAMED],
             verify=verify,
-            run=run,
+            run=run.id,
         )
 
 

@@ -359,17 +359,12 @@ def _of_profiles(session: Session, program: ProgramResult | None, name: str) -> 
 
         with_hlo += 1
         shares = {kernel.name: kernel.self_seconds / whole for kernel in reversed(of_run.kernels) if whole > 0}
+        whole_seconds = span if program is None else program.wall_seconds
         weights = KernelWeights(
-            scope=scope,
-            shares=shares,
-            seconds=seconds,
-            scope_seconds=span if program is None else program.wall_seconds,
-            estimate=program is not None,
+            scope=scope, shares=shares, seconds=seconds, scope_seconds=whole_seconds, estimate=program is not None
         )
         recorded = session.header.wall_seconds if program is not None else None
-        yield from module_findings(
-            module, weights, run=run.id, verify=verify, recorded_seconds=recorded, sources=run.sources
-        )
+        yield from module_findings(module, weights, run, verify=verify, recorded_seconds=recorded)
     if not with_hlo:
         yield Abstention("no-hlo", "no HLO in the profile: its kernels have times, and no findings")
 
@@ -386,17 +381,10 @@ def _of_runs(session: Session, runs: Sequence[Run], name: str) -> _Items:
         from jaxprof.analysis.explain.modules import module_findings, weights_of_call
 
         read += 1
-        weights = weights_of_call(session, run, module)
+        weights, recorded = weights_of_call(session, run, module), session.header.wall_seconds
         verify = run_verified(session, name, run)
         yield from step_findings(run, "call", verify, whole_program=False)
-        yield from module_findings(
-            module,
-            weights,
-            run=run.id,
-            verify=verify,
-            recorded_seconds=session.header.wall_seconds,
-            sources=run.sources,
-        )
+        yield from module_findings(module, weights, run, verify=verify, recorded_seconds=recorded)
         yield from capture_abstentions(run, name)
     uncaptured = [run for run in runs if run.plan.how == "jit" and run.status == "ok" and not run.measured]
     if uncaptured:
