@@ -59,7 +59,7 @@ class Busy:
     def of(cls, starts: Ints, ends: Ints) -> Busy:
         """Build from intervals in any order."""
         starts, ends = np.sort(starts), np.sort(ends)
-        return cls(starts, ends, _prefix(starts), _prefix(ends))
+        return cls(starts, ends, np.append(0, np.cumsum(starts)), np.append(0, np.cumsum(ends)))
 
     def until(self, times: Ints) -> Ints:
         """Return the nanoseconds up to each of `times`; overlapping intervals all count."""
@@ -72,12 +72,6 @@ class Busy:
         """Return the nanoseconds within a range of time."""
         until = self.until(np.array([begin, end], np.int64))
         return int(until[1] - until[0])
-
-
-def _prefix(values: Ints) -> Ints:
-    sums = np.zeros(len(values) + 1, np.int64)
-    np.cumsum(values, out=sums[1:])
-    return sums
 
 
 @frozen

@@ -486,11 +486,6 @@ class RooflinePoint:
     measured: bool
     """Whether `flops_per_second` was measured; otherwise it is the upper bound from the ceilings."""
 
-    @property
-    def number(self) -> int:
-        """Number of the kernel with the largest share."""
-        return self.numbers[0]
-
 
 def roofline_points(ranking: Ranking, numbers: Sequence[int]) -> tuple[list[RooflinePoint], int]:
     """Return the points of the kernels, and how many kernels have no point. Points with the largest share come last, so

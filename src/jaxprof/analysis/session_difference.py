@@ -68,10 +68,7 @@ class ProgramDifference:
         """Figures of the whole programs, by name. Steps are those of the hottest loop; None if it is not the same loop
         of both, or if the timed steps do not represent all steps."""
         ours, theirs = self.before, self.after
-
-        def arrays(side: ProgramResult) -> float | None:
-            return side.arrays.peak_bytes if side.arrays is not None else None
-
+        before, after = (side.arrays.peak_bytes if side.arrays is not None else None for side in (ours, theirs))
         return (
             FigureDifference("wall time", ours.wall_seconds, theirs.wall_seconds, "second"),
             FigureDifference(
@@ -79,7 +76,7 @@ class ProgramDifference:
             ),
             FigureDifference("compilations", ours.compile_count, theirs.compile_count),
             FigureDifference("compile time", ours.compile_seconds, theirs.compile_seconds, "second"),
-            FigureDifference("most live arrays", arrays(ours), arrays(theirs), "byte"),
+            FigureDifference("most live arrays", before, after, "byte"),
         )
 
 
@@ -112,10 +109,10 @@ class ModuleDifference:
     kernels: KernelDifferences | None
     collectives: tuple[CollectiveDifference, ...] | None
     findings: tuple[Pair[Finding], ...] | None
-    facts: tuple[FigureDifference, ...]
+    facts: tuple[FigureDifference, ...] = ()
 
 
-@frozen
+@frozen(kw_only=True)
 class RunDifference(ModuleDifference):
     """Comparison of two runs; None means unknown on a side. The kernels are those of the modules, or of two captures;
     the facts are all of `FACTS` that at least one side knows."""
@@ -228,8 +225,11 @@ def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Ru
             facts |= {fact.code: fact for fact in exact_facts(ours, theirs, estimate=estimate)}
     modules = read_module(session_a, run_a), read_module(session_b, run_b)
     captures = measured(session_a, run_a.id), measured(session_b, run_b.id)
+    of_modules = _of_modules(*modules, *(capture.kernels if capture is not None else None for capture in captures))
     return RunDifference(
-        *_of_modules(*modules, *(capture.kernels if capture is not None else None for capture in captures)),
+        of_modules.kernels,
+        of_modules.collectives,
+        of_modules.findings,
         facts=tuple(facts[code] for code in FACTS if code in facts),
         before=run_a,
         after=run_b,
@@ -257,13 +257,7 @@ def arguments_of(session: Session, run: Run) -> tuple[str, ...]:
 
 def module_difference(before: Module, after: Module) -> ModuleDifference:
     """Compare two HLO modules."""
-    facts = exact_facts(_module_facts(before), _module_facts(after))
-    return ModuleDifference(*_of_modules(before, after), facts=facts)
-
-
-_OfModules: TypeAlias = (
-    "tuple[KernelDifferences | None, tuple[CollectiveDifference, ...] | None, tuple[Pair[Finding], ...] | None]"
-)
+    return replace(_of_modules(before, after), facts=exact_facts(_module_facts(before), _module_facts(after)))
 
 
 def _of_modules(
@@ -271,15 +265,15 @@ def _of_modules(
     after: Module | None,
     before_measured: Sequence[MeasuredKernel] | None = None,
     after_measured: Sequence[MeasuredKernel] | None = None,
-) -> _OfModules:
+) -> ModuleDifference:
     """Compare the kernels of two modules, with their times if both were captured, the collectives and the findings."""
     from jaxprof.analysis.kernel_difference import kernel_differences
     from jaxprof.hlo.analysis.findings import findings
 
     kernels = kernel_differences(before, after, before_measured, after_measured)
     if before is None or after is None:
-        return kernels, None, None
-    return kernels, _collectives(before, after), _findings(findings(before), findings(after))
+        return ModuleDifference(kernels, None, None)
+    return ModuleDifference(kernels, _collectives(before, after), _findings(findings(before), findings(after)))
 
 
 def unlike(run_a: Run, run_b: Run) -> tuple[str, ...]:

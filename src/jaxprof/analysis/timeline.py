@@ -89,11 +89,6 @@ class Timeline:
     lanes: list[TimelineLane]
     counters: list[TimelineCounter] = field(default_factory=list)
 
-    @property
-    def intervals(self) -> int:
-        """Number of intervals in all lanes."""
-        return sum(len(lane) for lane in self.lanes)
-
 
 def session_timelines(session: Session, notices: list[str]) -> Iterator[tuple[Run, Timeline]]:
     """Yield the timelines of a session, each with its run; a damaged one is left out, with a notice."""

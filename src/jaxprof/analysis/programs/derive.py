@@ -88,16 +88,9 @@ def _began(run: Run, program: RecordedProgram, last: float) -> float:
     within = program.started is not None and program.started.how in ("record", "cell")
     if within and program.sampled and program.sampled[0].began_seconds:
         return program.sampled[0].began_seconds
-    moments = [
-        at
-        for at in (
-            run.started_seconds,
-            program.started.monotonic_seconds if program.started is not None else None,
-            program.sampled[0].began_seconds if program.sampled else None,
-        )
-        if at
-    ]
-    return min(moments, default=last)
+    started = program.started.monotonic_seconds if program.started is not None else None
+    sampled = program.sampled[0].began_seconds if program.sampled else None
+    return min(filter(None, (run.started_seconds, started, sampled)), default=last)
 
 
 _WARNINGS = ("function_not_called", "function_not_kept", "function_not_measured")

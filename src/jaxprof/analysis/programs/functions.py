@@ -48,10 +48,6 @@ class Variation:
     """The different types, such as `f32[4]`, in order of appearance; for a static argument, its values."""
     static: bool
 
-    def varies_in(self, what: str) -> bool:
-        """Return whether the `shape` or the `dtype` of the array varied."""
-        return not self.static and len({getattr(array, what) for array in _arrays(self.types)}) > 1
-
     @property
     def summary(self) -> str:
         """The variation as text, such as `f32[1..412,128]`, `f32[4], bf16[4]` or `3, 4, 5, … (12 values)`."""
@@ -333,7 +329,11 @@ def _varying_for(code: str, texts: Iterable[str], varying: Sequence[Variation]) 
         return tuple(argument for argument in varying if argument.static)
     if code not in _VARYING:
         return ()
-    return changed_arguments(code, texts) or tuple(argument for argument in varying if argument.varies_in(code))
+    return changed_arguments(code, texts) or tuple(
+        argument
+        for argument in varying
+        if not argument.static and len({getattr(array, code) for array in _arrays(argument.types)}) > 1
+    )
 
 
 def _reason_text(code: str, count: int, texts: Mapping[str, int], varying: Sequence[Variation]) -> str:

@@ -424,11 +424,6 @@ class ProgramResult:
         """Spots at which the main thread was seen, as finely as they were recorded."""
         return self.sums.spots()
 
-    @property
-    def empty_call_seconds(self) -> float | None:
-        """CPU seconds of an empty call of a compiled function; None if it was not timed."""
-        return self._program.empty_call.seconds if self._program.empty_call is not None else None
-
     @cached_property
     def hot(self) -> HotLoop:
         """Loop in which most of the program's work happens; for a program without a loop, the whole program."""

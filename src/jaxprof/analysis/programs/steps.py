@@ -11,7 +11,7 @@ from dataclasses import replace
 from statistics import median
 
 from jaxprof.events import LoopSite, ProgramSampled, SourceLocation, StepsCounted, StepsTaken
-from jaxprof.grouping import grouped
+from jaxprof.grouping import grouped, totals
 from jaxprof.light_dataclass import field, frozen
 
 _FEW_STEPS = 5
@@ -98,12 +98,13 @@ def loops(
     second source for the time spent in the loops. What 0.1.0 counted in short spells, or by annotations, is left
     out."""
     groups = grouped((event.where, event) for event in counted if event.found_by == "monitoring")
-    steps: dict[SourceLocation, tuple[int, float]] = {}
-    for event_taken in taken:
-        count, took = steps.get(event_taken.where, (0, 0.0))
-        steps[event_taken.where] = (count + event_taken.count, took + sum(event_taken.seconds))
+    counts = totals((event.where, event.count) for event in taken)
+    took = totals((event.where, sum(event.seconds)) for event in taken)
     seen = _sampled_seconds(sampled, taken)
-    figures = [_step_figures(where, events, steps.get(where), seen.get(where, 0.0)) for where, events in groups.items()]
+    figures = [
+        _step_figures(where, events, (counts.get(where, 0), took.get(where, 0.0)), seen.get(where, 0.0))
+        for where, events in groups.items()
+    ]
     return tuple(sorted(figures, key=lambda loop: -loop.seconds))
 
 
@@ -137,7 +138,7 @@ def _sampled_seconds(sampled: Sequence[ProgramSampled], taken: Sequence[StepsTak
 def _step_figures(
     where: SourceLocation,
     events: Sequence[StepsCounted],
-    steps: tuple[int, float] | None,
+    steps: tuple[int, float],
     sampled_seconds: float,
 ) -> StepFigures:
     single = [seconds for event in events for seconds in event.intervals_seconds]
@@ -147,13 +148,11 @@ def _step_figures(
         jitter = median(abs(seconds - middle) for seconds in single) / middle
     count, took = sum(event.count for event in events), sum(event.seconds for event in events)
     is_brief = took < BRIEF_SPELL_SECONDS * count
-    rated = steps if steps is not None and steps[1] > 0 else (count, 0.0 if is_brief else took)
+    rated = steps if steps[1] > 0 else (count, 0.0 if is_brief else took)
     if rated is steps and rated[1] < LEAST_TOLD * sampled_seconds:
         rated = (count, 0.0)
-    lines: dict[int, tuple[float, int]] = {}
-    for row in (row for event in events for row in event.lines):
-        seconds, hits = lines.get(row.line, (0.0, 0))
-        lines[row.line] = (seconds + row.seconds, hits + row.hits)
+    rows = [row for event in events for row in event.lines]
+    hits, line_seconds = totals((row.line, row.hits) for row in rows), totals((row.line, row.seconds) for row in rows)
     return StepFigures(
         where=where,
         count=count,
@@ -161,7 +160,7 @@ def _step_figures(
         median_seconds=middle,
         jitter=jitter,
         per_second=rated[0] / rated[1] if rated[1] > 0 else None,
-        by_line=lines,
+        by_line={line: (spent, hits[line]) for line, spent in line_seconds.items()},
         most_events=max((event.count + sum(row.hits for row in event.lines) for event in events), default=0),
         uneven=_uneven_share(single),
     )

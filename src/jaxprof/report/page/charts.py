@@ -130,7 +130,7 @@ def roofline(ranking: Ranking, numbers: Sequence[int], device: DevicePeaks) -> I
             "roofs": [{"label": name, "peak": peak} for name, peak in roofs],
             "points": [
                 {
-                    "label": ranking.kernels[point.number].name,
+                    "label": ranking.kernels[point.numbers[0]].name,
                     "intensity": point.intensity,
                     "rate": point.flops_per_second,
                     "bound": point.bound,
