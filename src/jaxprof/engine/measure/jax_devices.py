@@ -5,14 +5,10 @@ Only public attributes are read. Each may be missing, because they differ betwee
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.metadata import entry_points
 from typing import Any
 
 import jax
-import jaxlib.version
 
 from jaxprof.errors import JaxprofError, unknown_name
 
@@ -72,12 +68,10 @@ def default_device() -> Any:
 def describe(device: Any) -> dict[str, Any]:
     """Return one device as JSON-ready data; sizes in bytes."""
     memory = _memory(device)
-    coords = _attribute(device, "coords")
     return {
         "id": device_name(device),
         "platform": platform_of(device),
         "kind": str(device.device_kind),
-        "number": int(device.id),
         "local_hardware_id": _attribute(device, "local_hardware_id"),
         "process": int(device.process_index),
         "memory_in_use_bytes": memory.get("bytes_in_use"),
@@ -85,37 +79,28 @@ def describe(device: Any) -> dict[str, Any]:
         "memory_peak_bytes": memory.get("peak_bytes_in_use"),
         "core_count": _attribute(device, "core_count"),
         "compute_capability": _text(_attribute(device, "compute_capability")),
-        "slice_index": _attribute(device, "slice_index"),
-        "coords": None if coords is None else [int(place) for place in coords],
-        "core_on_chip": _attribute(device, "core_on_chip"),
         "pci_bus_id": _text(_attribute(device, "pci_bus_id")),
         "uuid": _text(_attribute(device, "uuid")),
-        "vendor": _text(_attribute(device, "device_vendor")),
     }
 
 
 def list_devices() -> dict[str, Any]:
-    """Return all devices of all backends that start, the errors of those that do not, and the warnings in JAX's log."""
-    with _jax_log() as messages:
-        default = default_device()
-        devices = list(jax.devices())
-        errors = {}
-        plugins = _plugins()
-        for platform in dict.fromkeys(["cpu", *_ACCELERATORS, *plugins]):
-            try:
-                devices += [device for device in jax.devices(platform) if device not in devices]
-            except RuntimeError as error:
-                if "Unknown backend" not in str(error) or platform in plugins:
-                    errors[platform] = str(error)
+    """Return all devices of all backends that start, and the errors of those that do not."""
+    default = default_device()
+    devices = list(jax.devices())
+    errors = {}
+    plugins = _plugins()
+    for platform in dict.fromkeys(["cpu", *_ACCELERATORS, *plugins]):
+        try:
+            devices += [device for device in jax.devices(platform) if device not in devices]
+        except RuntimeError as error:
+            if "Unknown backend" not in str(error) or platform in plugins:
+                errors[platform] = str(error)
     return {
         "devices": [describe(device) for device in devices],
         "default": device_name(default),
-        "jax": jax.__version__,
-        "jaxlib": jaxlib.version.__version__,
         "process_index": jax.process_index(),
-        "process_count": jax.process_count(),
         "errors": errors,
-        "notes": list(messages),
     }
 
 
@@ -142,21 +127,3 @@ def _attribute(device: Any, name: str) -> Any:
 
 def _text(value: Any) -> str | None:
     return None if value is None else str(value)
-
-
-@contextmanager
-def _jax_log() -> Iterator[list[str]]:
-    """Collect the warnings that JAX logs inside the block, such as one about a GPU that it cannot use."""
-    messages: list[str] = []
-
-    class Collector(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            messages.append(record.getMessage())
-
-    collector = Collector(logging.WARNING)
-    logger = logging.getLogger("jax")
-    logger.addHandler(collector)
-    try:
-        yield messages
-    finally:
-        logger.removeHandler(collector)
