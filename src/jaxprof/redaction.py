@@ -2,7 +2,8 @@
 
 This is a guess: by names (`token=`, `"api_key":`, `--password X`), by the prefixes of common tokens and by shapes (URLs
 with a user, private keys). A secret that looks like any other word is kept. Every pattern reads its text once, so the
-time is linear in its length. Standard library only: the recorder uses this module, too.
+time is linear in its length. Patterns are texts, which `re` compiles when they are first used, and keeps: all
+of them together take 7 ms, and most command lines need few. Standard library only: the recorder uses this module, too.
 """
 
 from __future__ import annotations
@@ -10,34 +11,15 @@ from __future__ import annotations
 import re
 from binascii import Error, a2b_base64
 from collections.abc import Sequence
-from typing import Any, cast
 
 REDACTED = "[redacted]"
 """Replaces what looks like a secret."""
 
 
-class _Pattern:
-    """A regular expression that is compiled when it is first used: all of them together take 7 ms, and most command
-    lines and texts need few."""
-
-    def __init__(self, text: str, flags: int) -> None:
-        self._text, self._flags = text, flags
-
-    def __getattr__(self, method: str) -> Any:
-        found = getattr(re.compile(self._text, self._flags), method)
-        setattr(self, method, found)
-        return found
-
-
-def _pattern(text: str, flags: int = 0) -> re.Pattern[str]:
-    return cast("re.Pattern[str]", _Pattern(text, flags))
-
-
-_WORD = _pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_SECRET_HINT = _pattern(
-    r"auth|basic|bearer|cookie|cred|csrf|jwt|key|mnemonic|otp|pass|pat|pw|sas|secret|sig|tok|webhook|services/|:thin:"
-    r"|-u",
-    re.IGNORECASE,
+_WORD = r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+"
+_SECRET_HINT = (
+    r"(?i)auth|basic|bearer|cookie|cred|csrf|jwt|key|mnemonic|otp|pass|pat|pw|sas|secret|sig|tok|webhook|services/|:thin:"
+    r"|-u"
 )
 """Every name of a secret contains one of these. Texts without one need no further search."""
 _SECRET_WORDS = frozenset(
@@ -45,7 +27,7 @@ _SECRET_WORDS = frozenset(
      "apikey", "authorization", "auth", "oauth", "cookie", "cookies", "bearer", "jwt", "otp", "totp", "csrf",
      "csrftoken", "mnemonic", "passwort")
 )  # fmt: skip
-_JOINED_ENDINGS = _pattern(
+_JOINED_ENDINGS = (
     r"(?:passw(?:or)?d|passphrase|sshpass|secret|(?:access|account|api|auth|private|secret)key"
     r"|(?:access|api|auth|bearer|csrf|gh|github|gitlab|hf|id|refresh|session|slack)token)$"
 )
@@ -86,21 +68,19 @@ _AMBIGUOUS_WORDS = frozenset(("key", "pass", "pat", "pw", "sas", "sig", "signatu
 not."""
 _USER_OPTIONS = frozenset(("-u", "--user", "--userpwd", "--proxy-user"))
 _SCHEMES = frozenset(("bearer", "basic"))
-_NOT_A_NAME = _pattern(r"[\s?&({\"']")
+_NOT_A_NAME = r"[\s?&({\"']"
 _HEADERS = frozenset(("authorization", "cookie"))
 """Headers whose values contain spaces."""
 _ORDINARY_VALUES = frozenset(
     ("", "none", "null", "nil", "true", "false", "str", "bytes", "int", "bool", "any", "optional", "required")
 )
-_ORDINARY_FORM = _pattern(
-    r"(?i)(?:list|tuple|dict|optional|union|sequence|literal|callable)\[.*|</?\w{1,12}>?", re.DOTALL
-)
+_ORDINARY_FORM = r"(?is)(?:list|tuple|dict|optional|union|sequence|literal|callable)\[.*|</?\w{1,12}>?"
 """Types in a signature, and tags such as `<eos>`."""
-_NUMBER = _pattern(r"[-+]?\d[\d.,_]{0,9}(?:e[-+]?\d+)?(?:%|[munµ]?s|[kKMBGx]|[KMG]i?B)?(?:/\w+)?")
-_PATH = _pattern(r"(?:[/~.]|[A-Za-z]:).*", re.DOTALL)
-_ORDINARY_PIECE = _pattern(r"[A-Za-z]*\d*[a-z]?|0x[0-9a-f]+")
+_NUMBER = r"[-+]?\d[\d.,_]{0,9}(?:e[-+]?\d+)?(?:%|[munµ]?s|[kKMBGx]|[KMG]i?B)?(?:/\w+)?"
+_PATH = r"(?s)(?:[/~.]|[A-Za-z]:).*"
+_ORDINARY_PIECE = r"[A-Za-z]*\d*[a-z]?|0x[0-9a-f]+"
 
-_PREFIXED = _pattern(
+_PREFIXED = (
     r"(?:(?<![\w-])|(?<=\\[nrt])|(?<=\dm))(?:"  # also after an escaped line break, and after a colour of the terminal
     r"sk-(?=[a-z-]{0,20}[A-Z\d])[\w-]{8,}|hf_\w{8,}|gh[opsur]_\w{8,}|github_pat_\w{8,}|gl[a-z]{2,5}-[\w-]{8,}"
     r"|xox[a-z]-[\w-]{8,}|xapp-[\w-]{8,}|A[BCKS]IA[0-9A-Z]{12,}|ya29\.[\w-]{10,}|npm_\w{20,}|pypi-[\w-]{20,}"
@@ -111,39 +91,39 @@ _PREFIXED = _pattern(
     r")"
 )
 """Tokens with a prefix that their makers chose."""
-_PEM = _pattern(r"(----[- ]BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?[- ]----)(?:.*?(?=----[- ]END )|.*)", re.DOTALL)
-_PEM_END = _pattern(r"----[- ]END ")
+_PEM = r"(?s)(----[- ]BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?[- ]----)(?:.*?(?=----[- ]END )|.*)"
+_PEM_END = r"----[- ]END "
 _MOST_KEY_LINES = 200
-_WEBHOOK = _pattern(r"(?i)(hooks\.slack\.com/services/|/api/webhooks/\d{1,20}/|office\.com/webhook\w{0,2}/)[\w/.@-]+")
-_IN_URL = _pattern(r"""(?<=://)[^/\s?#"'<>]+(?=@)""")
-_IN_ODD_URL = _pattern(r"""(?<=://)([^/\s@:"'<>]{0,100}):(?!\d{1,5}/)[^\s@"'<>]{1,200}(?=@)""")
+_WEBHOOK = r"(?i)(hooks\.slack\.com/services/|/api/webhooks/\d{1,20}/|office\.com/webhook\w{0,2}/)[\w/.@-]+"
+_IN_URL = r"""(?<=://)[^/\s?#"'<>]+(?=@)"""
+_IN_ODD_URL = r"""(?<=://)([^/\s@:"'<>]{0,100}):(?!\d{1,5}/)[^\s@"'<>]{1,200}(?=@)"""
 """A password in a URL, with a slash in it."""
-_LOGIN = _pattern(
+_LOGIN = (
     r"""(?<![\w.+/@-])(?!(?i:author|by|cc|contact|email|from|mailto|sip|to):|\d+:)[\w.+-]{1,64}:"""
     r"""(?!\d+@)[^\s@/:"']{3,}@(?=(?!sha\d)(?:localhost|[\w-]+[.:/]))"""
 )
 """`user:password@host` without a scheme; neither a place in a file nor the digest of a container image."""
-_SHORT_LOGIN = _pattern(r"(?:(?<!\S)-u|(?<=:thin:))(?!\d+:)([\w.+@-]{1,64}[:/])[^\s@]{3,}")
+_SHORT_LOGIN = r"(?:(?<!\S)-u|(?<=:thin:))(?!\d+:)([\w.+@-]{1,64}[:/])[^\s@]{3,}"
 """`curl -ubob:X` and `jdbc:oracle:thin:scott/X@host`."""
-_BEARER = _pattern(r"""(?i)(?<![\w-])(bearer)([ ]{1,4}["']?)([^\s"',;]{3,})""")
-_BASIC = _pattern(r"(?i)(?<![\w-])(basic[ ]{1,4})([a-z0-9+/]{4,}={0,2})")
+_BEARER = r"""(?i)(?<![\w-])(bearer)([ ]{1,4}["']?)([^\s"',;]{3,})"""
+_BASIC = r"(?i)(?<![\w-])(basic[ ]{1,4})([a-z0-9+/]{4,}={0,2})"
 _AFTER_BEARER = frozenset(
     ("and", "auth", "authentication", "authorization", "error", "for", "header", "is", "not", "of", "or", "realm",
      "scheme", "token", "tokens", "was")
 )  # fmt: skip
-_IN_SENTENCE = _pattern(
+_IN_SENTENCE = (
     r"""(?i)(?<![\w-])(?:password|passphrase|secret|token|api[ _-]?key)(?: (?:is|was|provided|for [^\s:]{1,64}))?"""
     r"""(?::?[ \t]{1,4}|[ ]?->[ ]?)["'`]?([^\s"'`=]{6,})"""
 )
 """`the password is X`, `password for bob: X` and `token X has expired`, where X looks random."""
-_PAIRED = _pattern(
+_PAIRED = (
     r"""(?i)(?<![\w-])(?:name|key)\\{0,3}["']?[ ]?[:=][ ]?\\{0,3}["']?([\w.-]{3,64})\\{0,3}["']?[,\s]{0,40}"""
     r"""\\{0,3}["']?value\\{0,3}["']?[ ]?[:=][ ]?\\{0,3}["']?([^\s"'\\,}<]+)"""
     r"""|name=["']([\w.-]{3,64})["']>([^<\s]+)(?=</)"""
 )
 """`{"name": "API_TOKEN", "value": "X"}`, in JSON, YAML and XML."""
 _COLOUR = r"(?:\x1b\[[\d;]{0,12}m)?"
-_NAMED = _pattern(
+_NAMED = (
     rf"""(?:\\[nrt]|\x1b\[[\d;]{{0,12}}m|(?<![\w.-]))(?:(?P<name>[\w.-]+)(?P<between>"""
     rf"""\\{{0,3}}["']?[\])]?{_COLOUR}[ \t]{{0,40}}(?:=>|={{1,3}}|:=|:(?!:)|%3[aAdD]"""
     rf"""|\\{{1,2}}(?:u00|x)3[aAdD]|&#(?:61|x3[dD]);)[ \t]{{0,40}}{_COLOUR}"""
@@ -151,23 +131,23 @@ _NAMED = _pattern(
 )
 """A name and what stands before its value: `token=`, `"token": "`, `env["TOKEN"] = `, `<token>`, `--token `, and
 `'--token', ` in a command line that an error quotes."""
-_VALUE = _pattern(
+_VALUE = (
     r"""(?:[bBfFrRuU]{1,2}|[A-Za-z_][\w.]*\()?(?:"""
     r"""(?P<escaped>\\{1,3}["'])(?P<between>(?:(?!(?P=escaped))[^\n])*)"""
     r'''|(?P<quote>"""|\'\'\'|["'])(?P<quoted>(?:\\.|(?!(?P=quote))[^\n\\])*))'''
     r"""|(?P<call>[\w.]*[(\[{][^\n)\]}]*[)\]}]?)|(?:![\w-]{1,20}[ ])?(?P<plain>[^\s"'&;]+)"""
 )
-_ANNOTATION = _pattern(r"[A-Za-z_][\w.]{0,40}(?:\[[\w., |]{0,60}\])?(?: \| None)?[ ]?=[ ]?(?=[\"'bfru])")
+_ANNOTATION = r"[A-Za-z_][\w.]{0,40}(?:\[[\w., |]{0,60}\])?(?: \| None)?[ ]?=[ ]?(?=[\"'bfru])"
 """The annotation in `password: str = 'X'`."""
 _LONG = 512
 """Longest value that is examined, in characters. A longer one is redacted whatever it is, so that it is read once."""
-_TAGGED = _pattern(r"[^<\n]+(?=</)")
-_ARROW = _pattern(r"""["']? → """)
-_BEFORE = _pattern(r"([A-Za-z]{1,15}) \Z")
-_SCHEME = _pattern(r"""(?i)(?:b(?=\\{0,3}["']))?\\{0,3}["']?(?:(?:bearer|basic|token|digest|negotiate)[ ]+)?""")
-_CODE = _pattern(r"""[A-Za-z_][\w.]*[(\[][^"']*""")
-_PASSWORD_IN_URL = _pattern(r"(?<=://)([^/\s@:]*):[^/\s]*(?=@)")
-_USER_OF_WEB_URL = _pattern(r"(?i)(?<=http://|ttps://)[^/\s@:]+(?=@)")
+_TAGGED = r"[^<\n]+(?=</)"
+_ARROW = r"""["']? → """
+_BEFORE = r"([A-Za-z]{1,15}) \Z"
+_SCHEME = r"""(?i)(?:b(?=\\{0,3}["']))?\\{0,3}["']?(?:(?:bearer|basic|token|digest|negotiate)[ ]+)?"""
+_CODE = r"""[A-Za-z_][\w.]*[(\[][^"']*"""
+_PASSWORD_IN_URL = r"(?<=://)([^/\s@:]*):[^/\s]*(?=@)"
+_USER_OF_WEB_URL = r"(?i)(?<=http://|ttps://)[^/\s@:]+(?=@)"
 
 
 def is_secret_name(name: str) -> bool:
@@ -178,7 +158,7 @@ def is_secret_name(name: str) -> bool:
 
 def holds_token(text: str) -> bool:
     """Return whether `text` contains a token with a known prefix."""
-    return _PREFIXED.search(text) is not None
+    return re.search(_PREFIXED, text) is not None
 
 
 def redacted(command: Sequence[str]) -> list[str]:
@@ -203,21 +183,21 @@ def redacted(command: Sequence[str]) -> list[str]:
 def scrubbed(text: str) -> str:
     """Return a program's text (a line of its log, an error, a traceback) without what looks like a secret."""
     text = without_tokens(text)
-    if _SECRET_HINT.search(text) is None:
+    if re.search(_SECRET_HINT, text) is None:
         return text
-    text = _BASIC.sub(_without_basic, _BEARER.sub(_without_bearer, _WEBHOOK.sub(rf"\1{REDACTED}", text)))
-    text = _SHORT_LOGIN.sub(_without_login, _PAIRED.sub(_without_paired, text))
-    return _IN_SENTENCE.sub(_without_sentence_value, _without_named(text))
+    text = re.sub(_BASIC, _without_basic, re.sub(_BEARER, _without_bearer, re.sub(_WEBHOOK, rf"\1{REDACTED}", text)))
+    text = re.sub(_SHORT_LOGIN, _without_login, re.sub(_PAIRED, _without_paired, text))
+    return re.sub(_IN_SENTENCE, _without_sentence_value, _without_named(text))
 
 
 def without_tokens(text: str) -> str:
     """Return a text without what is a secret by its own shape, whatever its name is. HLO stays HLO: its operands may be
     called `%token` or `%key`."""
-    text = _PREFIXED.sub(REDACTED, _PEM.sub(rf"\1{REDACTED}", text))
+    text = re.sub(_PREFIXED, REDACTED, re.sub(_PEM, rf"\1{REDACTED}", text))
     if "@" not in text:
         return text
-    text = _IN_ODD_URL.sub(rf"\1:{REDACTED}", _IN_URL.sub(REDACTED, text))
-    return _LOGIN.sub(lambda match: f"{match[0].partition(':')[0]}:{REDACTED}@", text)
+    text = re.sub(_IN_ODD_URL, rf"\1:{REDACTED}", re.sub(_IN_URL, REDACTED, text))
+    return re.sub(_LOGIN, lambda match: f"{match[0].partition(':')[0]}:{REDACTED}@", text)
 
 
 class LineScrubber:
@@ -230,10 +210,10 @@ class LineScrubber:
     def scrubbed(self, stream: str, line: str) -> str:
         left = self._in_key.get(stream, 0)
         if left:
-            ends = _PEM_END.search(line) is not None
+            ends = re.search(_PEM_END, line) is not None
             self._in_key[stream] = 0 if ends else left - 1
             return line if ends else REDACTED
-        if (begin := _PEM.search(line)) is not None and not _PEM_END.search(line, begin.start()):
+        if (begin := re.search(_PEM, line)) is not None and not re.compile(_PEM_END).search(line, begin.start()):
             self._in_key[stream] = _MOST_KEY_LINES
         return scrubbed(line)
 
@@ -242,8 +222,8 @@ def without_url_secrets(text: str) -> str:
     """Return a text with the passwords in its URLs, the users of web addresses (which may be tokens) and all queries
     replaced. The user of `ssh://alice@host` and the container of `abfs://container@account` stay: they are part of the
     address."""
-    text = _PASSWORD_IN_URL.sub(rf"\1:{REDACTED}", _PREFIXED.sub(REDACTED, text))
-    return re.sub(r"\S+", _without_query, _USER_OF_WEB_URL.sub(REDACTED, text))
+    text = re.sub(_PASSWORD_IN_URL, rf"\1:{REDACTED}", re.sub(_PREFIXED, REDACTED, text))
+    return re.sub(r"\S+", _without_query, re.sub(_USER_OF_WEB_URL, REDACTED, text))
 
 
 def url_secrets(url: str) -> list[str]:
@@ -261,7 +241,7 @@ def url_secrets(url: str) -> list[str]:
 
 
 def _words(name: str) -> list[str]:
-    words = [word.lower() for word in _WORD.findall(name.removeprefix("-D"))]
+    words = [word.lower() for word in re.findall(_WORD, name.removeprefix("-D"))]
     while words and words[-1].isdigit():
         words.pop()
     return words
@@ -272,7 +252,7 @@ def _strength(words: Sequence[str]) -> int:
     if not words:
         return 0
     last, before = words[-1], words[-2] if len(words) > 1 else ""
-    if not _SECRET_WORDS.isdisjoint(words) or any(map(_JOINED_ENDINGS.search, words)):
+    if not _SECRET_WORDS.isdisjoint(words) or any(re.search(_JOINED_ENDINGS, word) for word in words):
         return 2
     if last in ("key", "keys") and before in _BEFORE_SECRET_KEY:
         return 2
@@ -289,7 +269,7 @@ def _looks_random(value: str) -> bool:
     if len(value) < 6 or value[0] in "/~.":
         return False
     pieces = re.split(r"[\W_]", value)
-    return not all(map(_ORDINARY_PIECE.fullmatch, pieces))
+    return not all(re.fullmatch(_ORDINARY_PIECE, piece) for piece in pieces)
 
 
 def _hides(words: Sequence[str], value: str, *, always: bool) -> bool:
@@ -297,12 +277,12 @@ def _hides(words: Sequence[str], value: str, *, always: bool) -> bool:
     strength = _strength(words)
     if not strength or value.lower() in _ORDINARY_VALUES or value in REDACTED or not value.strip("*. "):
         return False
-    if _ORDINARY_FORM.fullmatch(value) is not None:
+    if re.fullmatch(_ORDINARY_FORM, value) is not None:
         return False
     if strength == 1:
         return _looks_random(value) or (always and words[-1] != "key" and not value.isdigit())
     exempt = {"token": _NUMBER, "pwd": _PATH}.get(words[-1])
-    return exempt is None or exempt.fullmatch(value) is None
+    return exempt is None or re.fullmatch(exempt, value) is None
 
 
 def _next_word(before: str, value: str) -> str:
@@ -320,7 +300,7 @@ def _secret_before_equals(word: str) -> str:
     start = 0
     while (end := word.find("=", start)) >= 0:
         name = word[start:end]
-        if _NOT_A_NAME.search(name):
+        if re.search(_NOT_A_NAME, name):
             return ""
         words = _words(name.rpartition(":")[2])
         if _strength(words) == 2 or (name.startswith("--") and len(words) == 1 and _strength(words)):
@@ -333,9 +313,9 @@ def _without_named(text: str) -> str:
     """Redact the values of names of secrets. A value may be a name with its own value: `--set db.password=X`."""
     kept: list[str] = []
     copied = at = 0
-    while match := _NAMED.search(text, at):
+    while match := re.compile(_NAMED).search(text, at):
         at = match.end()
-        start, end = _secret_after(text, match) if _SECRET_HINT.search(match[0]) else (at, at)
+        start, end = _secret_after(text, match) if re.search(_SECRET_HINT, match[0]) else (at, at)
         if end > start:
             end = _after_change(text, end)
             kept += (text[copied:start], REDACTED)
@@ -348,10 +328,10 @@ def _secret_after(text: str, match: re.Match[str]) -> tuple[int, int]:
     begin, at = match.start("option" if match["option"] else "name"), match.end()
     name, between = match["option"] or match["name"], match["between"] or ""
     words = _words(name)
-    if len(words) == 1 and (before := _BEFORE.search(text[max(0, begin - 17) : begin])):
+    if len(words) == 1 and (before := re.search(_BEFORE, text[max(0, begin - 17) : begin])):
         words = [before[1].lower(), *words]
     if name in _USER_OPTIONS:
-        login = _VALUE.match(text, at)
+        login = re.compile(_VALUE).match(text, at)
         start, end = login.span(login.lastgroup or 0) if login is not None else (at, at)
         colon = text.find(":", start, end)
         return (colon + 1, end) if colon > 0 else (at, at)
@@ -359,10 +339,7 @@ def _secret_after(text: str, match: re.Match[str]) -> tuple[int, int]:
         return at, at
     if words[-1] in _HEADERS and between != ">":
         return _rest_of_line(text, begin, at)
-    inner = _NAMED.match(text, at)
-    if inner is not None and inner["name"] and _strength(_words(inner["name"])):  # `credentials: token=X`
-        return at, at
-    if between.startswith(":") and (annotation := _ANNOTATION.match(text, at)):
+    if between.startswith(":") and (annotation := re.compile(_ANNOTATION).match(text, at)):
         at = annotation.end()
     start, end = _value_span(text, begin, at, between)
     if end - start > _LONG:
@@ -370,7 +347,7 @@ def _secret_after(text: str, match: re.Match[str]) -> tuple[int, int]:
     value, last_part = text[start:end], name.rpartition(".")[2].lower()
     if value.strip("{}<>$()[],").rpartition(".")[2].lower() == last_part:  # `token=self.token`
         return at, at
-    if between[:1] == " " and _CODE.fullmatch(value):  # `token = tokens[i]` in a traceback
+    if between[:1] == " " and re.fullmatch(_CODE, value):  # `token = tokens[i]` in a traceback
         return at, at
     is_variable = "_" in name and name.isupper()
     if "," in between and not (name.startswith("-") or is_variable or _looks_random(value)):  # a list of words
@@ -382,17 +359,17 @@ def _secret_after(text: str, match: re.Match[str]) -> tuple[int, int]:
 
 def _after_change(text: str, end: int) -> int:
     """Return the end of the second value in `api_key: 'X' → 'Y'`; `end` if there is none."""
-    arrow = _ARROW.match(text, end)
-    value = _VALUE.match(text, arrow.end()) if arrow is not None else None
+    arrow = re.compile(_ARROW).match(text, end)
+    value = re.compile(_VALUE).match(text, arrow.end()) if arrow is not None else None
     return end if value is None else value.end()
 
 
 def _value_span(text: str, begin: int, at: int, between: str) -> tuple[int, int]:
     """Return the span of the value at `at`, without quotes, and without the punctuation that follows it."""
     if between == ">":
-        tagged = _TAGGED.match(text, at) if begin and text[begin - 1] == "<" else None
+        tagged = re.compile(_TAGGED).match(text, at) if begin and text[begin - 1] == "<" else None
         return tagged.span() if tagged is not None else (at, at)
-    match = _VALUE.match(text, at)
+    match = re.compile(_VALUE).match(text, at)
     if match is None:
         return at, at
     start, end = match.span(match.lastgroup or 0)
@@ -402,7 +379,7 @@ def _value_span(text: str, begin: int, at: int, between: str) -> tuple[int, int]
 def _rest_of_line(text: str, begin: int, at: int) -> tuple[int, int]:
     """Return the span of a header's value after its scheme: to the closing quote if one is open, else to the end of the
     line."""
-    scheme = _SCHEME.match(text, at)
+    scheme = re.compile(_SCHEME).match(text, at)
     assert scheme is not None
     start = scheme.end()
     quote = scheme[0].lstrip("b\\")[:1]
