@@ -11,7 +11,7 @@ from jaxprof.devices.inventory.placement import WorkerEnvironment, worker_enviro
 from jaxprof.devices.targets import wheels
 from jaxprof.devices.targets.machine import target_config
 from jaxprof.engine.protocol.request import CompileRequest, Request, RunRequest
-from jaxprof.events import RunPlanned, RunSpec
+from jaxprof.events import RunPlanned
 from jaxprof.files import with_home
 from jaxprof.runner.device_choice import usable_devices
 from jaxprof.runner.engine_process import host_devices
@@ -41,22 +41,13 @@ def place(planned: PlannedRun, interpreter: Interpreter) -> WorkerEnvironment:
     return worker_environment(planned.spec.device, devices)
 
 
-def plan_event(
-    run: str,
-    plan: PlannedRun,
-    ids: Mapping[PlannedRun, str],
-    batch: int | None = None,
-) -> RunPlanned:
-    """Return the event that a run joined the queue; `ids` holds the ids of all runs so far."""
+def plan_event(run: str, plan: PlannedRun, ids: Mapping[PlannedRun, str], batch: int | None = None) -> RunPlanned:
+    """Return the event that a run joined the queue, with a spec that is valid from any folder; `ids` holds the ids of
+    all runs so far."""
     baseline = ids[plan.baseline] if plan.baseline is not None else ""
-    spec = replace(spec_in_log(plan), baseline=baseline)
-    return RunPlanned(run=run, spec=spec, batch=batch)
-
-
-def spec_in_log(plan: PlannedRun) -> RunSpec:
-    """Return the run's spec as a log has it, valid from any folder; without the id of its baseline."""
     lender = _found_again_at(plan.baseline) or plan.spec.inputs_from if plan.baseline and plan.spec.inputs_from else ""
-    return replace(plan.spec, target=_found_again_at(plan), inputs_from=lender)
+    spec = replace(plan.spec, target=_found_again_at(plan), inputs_from=lender, baseline=baseline)
+    return RunPlanned(run=run, spec=spec, batch=batch)
 
 
 def _found_again_at(plan: PlannedRun) -> str:

@@ -115,11 +115,12 @@ def _compare_leaf(path: str, output: Any, expected: Any, tolerance: float, *, el
     whole, where = right.size, f"{path}: " if path else ""
     if got.shape != right.shape:
         return _unlike(whole, f"{where}the result's shape is {got.shape}, {right.shape} is expected")
-    if not _may_stand_for(_kind(right.dtype), _kind(got.dtype), is_python=isinstance(expected, (int, float, complex))):
+    kind, wanted = _kind(got.dtype), _kind(right.dtype)
+    if kind != wanted and not (isinstance(expected, (int, float, complex)) and kind in _HOLDS.get(wanted, ())):
         return _unlike(whole, f"{where}the result is {got.dtype}, {right.dtype} is expected")
     if whole == 0 or np.array_equal(got, right):
         return CheckReported(passed=True, max_relative_error=0.0, elements=whole, wrong_elements=0), 0.0
-    exact = _kind(got.dtype) in ("bool", "integer") and _kind(right.dtype) in ("bool", "integer")
+    exact = {kind, wanted} <= {"bool", "integer"}
     flat_got, flat_right = got.reshape(-1), right.reshape(-1)
     scales = _Scales.of(flat_got, flat_right, 0.0 if exact else tolerance, elementwise=elementwise)
     errors = _Errors()
@@ -256,10 +257,7 @@ def _kind(dtype: Any) -> str:
 
 
 _HOLDS: Mapping[str, tuple[str, ...]] = {"integer": ("float", "complex"), "float": ("complex",)}
-
-
-def _may_stand_for(expected: str, got: str, *, is_python: bool) -> bool:
-    return expected == got or (is_python and got in _HOLDS.get(expected, ()))
+"""Kinds of an array that an expected Python number of another kind matches."""
 
 
 def _text(value: Any) -> str:

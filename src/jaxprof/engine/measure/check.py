@@ -146,7 +146,9 @@ def precision_of_products(
         return ("float64" if dtypes and dtypes <= {"float64", "complex128"} else ""), ""
     requested = variant.precision or str(configured("jax_default_matmul_precision") or "")
     precision = effective_precision(device, requested, dtypes)
-    return tolerance_key(precision), precision_text(precision, str(device.platform))
+    key = {"bfloat16_3x": "tf32", "float16": "bfloat16"}.get(precision, precision)
+    # On a TPU, float32 products consist of bfloat16 passes.
+    return key, _WORDS.get(precision, precision) if device.platform == "tpu" else precision
 
 
 def effective_precision(device: Any, requested: str, input_dtypes: set[str]) -> str:
@@ -172,16 +174,6 @@ def effective_precision(device: Any, requested: str, input_dtypes: set[str]) -> 
     if platform == "tpu":
         return wanted if wanted not in (None, "tf32") else "bfloat16"
     return wanted or "float32"
-
-
-def tolerance_key(precision: str) -> str:
-    """Return the name under which a workload declares its tolerance for `precision`."""
-    return {"bfloat16_3x": "tf32", "float16": "bfloat16"}.get(precision, precision)
-
-
-def precision_text(precision: str, platform: str) -> str:
-    """Return the precision as text for readers: on a TPU, float32 products consist of bfloat16 passes."""
-    return _WORDS.get(precision, precision) if platform == "tpu" else precision
 
 
 def _capability(device: Any) -> float:

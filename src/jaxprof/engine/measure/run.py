@@ -19,7 +19,7 @@ from jaxprof.engine.measure.startup import start_jax, start_numpy
 from jaxprof.errors import unknown_name
 from jaxprof.events import ESTIMATED_BY, CostReported, SourceFile, SourcesRead, TextRecorded
 from jaxprof.files import file_digest
-from jaxprof.workloads.model import Estimate, Variant, Workload
+from jaxprof.workloads.model import Variant, Workload
 
 if TYPE_CHECKING:
     from jaxprof.engine.protocol.request import RunRequest
@@ -95,8 +95,10 @@ def _measured(
 
     estimate = workload.estimate(request.spec.parameters)
     refuse_what_cannot_fit(recorder, variant, request, estimate, device)
-    if variant.how != "jit" and not request.attribution:
-        _report_estimate(recorder, estimate)
+    # XLA counts the cost of a program that it compiles as a whole; of others, the workload estimates it.
+    known = estimate.flops is not None or estimate.traffic_bytes is not None
+    if known and variant.how != "jit" and not request.attribution:
+        recorder.emit(CostReported(flops=estimate.flops, bytes_accessed=estimate.traffic_bytes, source=ESTIMATED_BY))
     if variant.source:
         recorder.emit(TextRecorded(name="source", text=variant.source, bytes=len(variant.source.encode())))
     file = request.spec.target.rpartition(":")[0]
@@ -164,13 +166,6 @@ def inputs_of(spec: RunSpec) -> tuple[Any, ...]:
     arguments = variant.arguments(make_inputs(workload, parameters, spec.seed))
     refuse_borrowed_misfit(workload, variant, parameters, arguments)
     return arguments
-
-
-def _report_estimate(recorder: Reporter, estimate: Estimate) -> None:
-    """Report the workload's own estimate as the cost of a variant that XLA does not compile as a whole, and so does not
-    count."""
-    if estimate.flops is not None or estimate.traffic_bytes is not None:
-        recorder.emit(CostReported(flops=estimate.flops, bytes_accessed=estimate.traffic_bytes, source=ESTIMATED_BY))
 
 
 def _devices_beside(device: Any) -> list[Any]:

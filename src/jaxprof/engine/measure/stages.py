@@ -20,6 +20,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -127,7 +128,8 @@ def redact_literals(text: str) -> str:
             parts += [text[kept:begin], _SHORT[text[begin]]]
             kept = len(text)
             break
-        if text[begin] == '"' or _is_large(text, begin, end):
+        elements = islice(_ELEMENT.finditer(text, begin, end), LARGEST_LITERAL + 1)
+        if text[begin] == '"' or len(list(elements)) > LARGEST_LITERAL:
             parts += [text[kept:begin], _SHORT[text[begin]]]
             kept = end
         position = end
@@ -148,11 +150,6 @@ def _end_of_literal(text: str, begin: int) -> int | None:
         if depth == 0:
             return bracket.end()
     return None
-
-
-def _is_large(text: str, begin: int, end: int) -> bool:
-    """Return whether the literal between the positions has more than `LARGEST_LITERAL` elements."""
-    return len(list(islice(_ELEMENT.finditer(text, begin, end), LARGEST_LITERAL + 1))) > LARGEST_LITERAL
 
 
 _STAGES = {
@@ -407,16 +404,16 @@ class CompileLedger:
 _open: list[CompileLedger] = []
 
 
-_registered: list[bool] = []
+@cache
+def _listen() -> None:
+    jax.monitoring.register_event_duration_secs_listener(_on_duration)
+    jax.monitoring.register_event_listener(_on_event)
 
 
 @contextmanager
 def compile_ledger() -> Iterator[CompileLedger]:
     """Open a ledger of the compilations inside the block."""
-    if not _registered:
-        jax.monitoring.register_event_duration_secs_listener(_on_duration)
-        jax.monitoring.register_event_listener(_on_event)
-        _registered.append(True)
+    _listen()
     ledger = CompileLedger()
     _open.append(ledger)
     try:
