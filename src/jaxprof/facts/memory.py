@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.facts import RUN, Fact, Facts, Relation, SessionFile, column, columns, within
+from jaxprof.facts import Fact, Facts, RunItems, column, within
 from jaxprof.facts.units import BYTES, COUNT, INDEX, NUMBER_BY_NAME, NUMBERS, OBJECT, ROWS, TEXT, TRUTH
-from jaxprof.frozen import frozen
 from jaxprof.grouping import thinned
 
 if TYPE_CHECKING:
     from jaxprof.analysis.memory import MemoryPicture
     from jaxprof.hlo.analysis.liveness import Liveness, LiveValue, SchedulePoint
-    from jaxprof.session import Run
+    from jaxprof.session import Run, Session
 
 _LIVE_IN_JSON = 512
 
@@ -73,29 +73,18 @@ MEMORY: Facts[MemoryPicture] = (
 )  # fmt: skip
 
 
-@frozen
-class _BufferRow:
-    run: Run
-    picture: MemoryPicture
-    buffer: LiveValue
-
-
-def _buffers(file: SessionFile) -> Iterator[_BufferRow]:
+def _buffers(session: Session, run: Run) -> Iterator[tuple[str, LiveValue]]:
     from jaxprof.analysis.memory import buffers_of
 
-    for run in file.session.runs.values():
-        picture = buffers_of(file.session, run.id)
-        if picture is not None:
-            yield from (_BufferRow(run, picture, buffer) for buffer in picture.buffers)
+    picture = buffers_of(session, run.id)
+    if picture is not None:
+        yield from ((picture.source, buffer) for buffer in picture.buffers)
 
 
-RELATION = Relation(
-    "memory",
-    "The buffers of each compiled program, the largest first; its totals are in runs",
+RELATION = RunItems(
     (
-        RUN,
-        Fact("source", TEXT, "buffer assignment (XLA's own), or schedule (an estimate)", "picture.source"),
-        *within("buffer", columns(BUFFERS)),
+        Fact("source", TEXT, "buffer assignment (XLA's own), or schedule (an estimate)", itemgetter(0)),
+        *within(itemgetter(1), BUFFERS),
     ),
     _buffers,
-)
+).relation("memory", "The buffers of each compiled program, the largest first; its totals are in runs")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from jaxprof.events import DeviceReading, EnvironmentRead
 from jaxprof.events.base import session_state, with_failures
-from jaxprof.facts import RUN, Fact, Facts, Part, Relation, Repeated, SessionFile, at, within
+from jaxprof.facts import RUN, Fact, Facts, Part, Relation, Repeated, RunItems, SessionFile, at, within
 from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, MOMENT, NUMBER, OBJECT, SECONDS, SHARE, TEXT, TRUTH
 from jaxprof.frozen import frozen
 from jaxprof.session import Phase, Run, Session
@@ -69,45 +70,32 @@ SESSIONS = Relation(
 )
 
 
-@frozen
-class _PhaseRow:
-    run: Run
-    launch: int | None
-    phase: Phase
+def _phases(_: Session, run: Run) -> Iterator[tuple[int | None, Phase]]:
+    """Yield each phase with the number of its launch; None for those of a run whose launches are not recorded."""
+    launches: list[tuple[int | None, Mapping[str, Phase]]] = [(launch.number, launch.phases) for launch in run.launches]
+    if not any(phases is run.phases for _, phases in launches):
+        launches.insert(0, (None, run.phases))
+    return ((number, phase) for number, phases in launches for phase in phases.values())
 
 
-def _phases(file: SessionFile) -> Iterator[_PhaseRow]:
-    for run in file.session.runs.values():
-        launches: list[tuple[int | None, Mapping[str, Phase]]] = [
-            (launch.number, launch.phases) for launch in run.launches
-        ]
-        if not any(phases is run.phases for _, phases in launches):
-            launches.insert(0, (None, run.phases))
-        for number, phases in launches:
-            for phase in phases.values():
-                yield _PhaseRow(run, number, phase)
-
-
-PHASES = Relation(
+PHASES = RunItems(
+    (
+        Fact("launch", INDEX, "Which of the run's fresh processes, from 1", itemgetter(0)),
+        *within(itemgetter(1), (
+            Fact("phase", TEXT, "Name of the phase", "name"),
+            Fact("seconds", SECONDS,
+                 "Duration; for run and transfers that of the whole sampling, whose single times are in samples"),
+            Fact("bytes", BYTES, "Bytes that one transfer moves"),
+            Fact("zero_copy", TRUTH, "Whether nothing was moved: host and device share the memory"),
+            Fact("note", TEXT, "What else is known of it"),
+        )),
+    ),
+    _phases,
+).relation(
     "phases",
     "The phases of a run in each of its launches: import, backend_init, warm_up, trace, lower, compile, transfer_in, "
     "first_run, run, transfer_out",
-    (
-        RUN,
-        Fact("launch", INDEX, "Which of the run's fresh processes, from 1"),
-        Fact("phase", TEXT, "Name of the phase", "phase.name"),
-        Fact(
-            "seconds",
-            SECONDS,
-            "Duration; for run and transfers that of the whole sampling, whose single times are in samples",
-            "phase.seconds",
-        ),
-        Fact("bytes", BYTES, "Bytes that one transfer moves", "phase.bytes"),
-        Fact("zero_copy", TRUTH, "Whether nothing was moved: host and device share the memory", "phase.zero_copy"),
-        Fact("note", TEXT, "What else is known of it", "phase.note"),
-    ),
-    _phases,
-)
+)  # fmt: skip
 
 
 def _samples(file: SessionFile) -> Iterator[Part]:
