@@ -17,7 +17,7 @@ from tables import rows
 
 pytestmark = pytest.mark.usefixtures("answers")
 
-READING = {"explain", "explain_code", "show", "query", "query_schema", "compare", "list_sessions", "hlo"}
+READING = {"explain", "explain_code", "open_session", "query", "query_schema", "compare", "list_sessions", "hlo"}
 DOCS = SOURCE.parent / "docs"
 
 
@@ -85,11 +85,11 @@ async def test_the_tools_answer_as_the_commands_do_and_run_no_code(state_home, k
             ("hlo", {"target": name, "diff": name}, "hlo-diff"),
         ):
             assert (await asked(client, tool, **arguments))["kind"] == kind
-        shown = await asked(client, "show", session=name, view="kernels", run="r2", limit=1)
+        shown = await asked(client, "open_session", session=name, view="kernels", run="r2", limit=1)
         assert len(shown["data"]["runs"][0]["kernels"]) == 1
         assert shown["truncated"]["runs.kernels"] == 2
         for tool, arguments, code in (
-            ("show", {"file": "last"}, "usage"),
+            ("open_session", {"file": "last"}, "usage"),
             ("query", {"sql": "-"}, "usage"),  # stdin is the client's
             ("hlo", {"target": step}, "not_allowed"),
             ("compare", {"before": step, "after": str(program)}, "file_refused"),
@@ -138,9 +138,9 @@ async def test_running_code_and_fetching_urls_are_there_if_they_are_allowed(kept
     async with serving(state_home, "--allow-run", "--allow-urls") as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         at_will = {name for name, tool in tools.items() if tool.annotations.read_only_hint}
-        assert set(tools) == READING | {"run", "ab"}
+        assert set(tools) == READING | {"run", "compare_code"}
         assert at_will == READING - {"hlo"}, "what compiles a function of the user's runs its file"
-        assert tools["show"].annotations.open_world_hint is True
+        assert tools["open_session"].annotations.open_world_hint is True
         assert (await asked(client, "hlo", target=url, diff=url))["kind"] == "hlo-diff"
         refused = await asked(client, "hlo", target=f"file://{program}")
         assert "what comes from a URL is not run" in refused["error"]["message"]

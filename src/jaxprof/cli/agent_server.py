@@ -168,11 +168,11 @@ def make_server(instructions: str, *, allow_run: bool, allow_urls: bool) -> MCPS
     os.environ[URLS] = ALLOWED if allow_urls else REFUSED
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=allow_urls)
     server = _Server("jaxprof", version=__version__, instructions=instructions, log_level="ERROR")
-    reading: list[Any] = [explain, explain_code, show, query, query_schema, compare, list_sessions]
+    reading: list[Any] = [explain, explain_code, open_session, query, query_schema, compare, list_sessions]
     running: list[Any] = []
     hlo = _hlo(allow_run=allow_run)
     if allow_run:
-        running = [hlo, run, ab]  # what compiles a function of the user's runs its file
+        running = [hlo, run, compare_code]  # what compiles a function of the user's runs its file
     else:
         reading.append(hlo)
     for tools, hints in ((reading, reads), (running, _RUNS)):
@@ -199,13 +199,15 @@ async def explain(session: Session = "last") -> CallToolResult:
 
 
 async def explain_code(
-    code: Annotated[str, Field(description="A finding's code, host-sync; `all` lists them")],
+    code: Annotated[str, Field(description="A finding's code, host_sync; `all` lists them")],
 ) -> CallToolResult:
     """What a finding's code means, what to do about it, and where to read on."""
     return await answer_of_command("explain", [f"--code={code}"], [])
 
 
-async def show(session: Session = "last", view: View = "summary", run: Run = "", limit: Limit = 50) -> CallToolResult:
+async def open_session(
+    session: Session = "last", view: View = "summary", run: Run = "", limit: Limit = 50
+) -> CallToolResult:
     """A session or a profile: its runs in figures (summary), or one view in detail. kernels, compile (XLA's passes),
     steps, memory, trust (whether the capture can be believed) are of measured runs and profiles; compiles (why each),
     findings, transfers, timeline of recorded programs. A job has only its summary: its processes compared, what is
@@ -287,7 +289,7 @@ async def run(
     return await answer_of_command("run", options, [target], limit=20, seconds=_COMPILE_SECONDS)
 
 
-async def ab(
+async def compare_code(
     before: Annotated[str, _TARGET],
     after: Annotated[str, _TARGET],
     arguments: Annotated[list[str], Field(description="The arguments, a spec each: f32[1024,1024]")] = [],  # noqa: B006

@@ -19,8 +19,8 @@ jaxprof measures and explains JAX programs. Ask in this order, and stop as soon 
 1. `explain` of the session: what to change, the most expensive first, with the line, the fix, and the command that
    verifies it; and what cannot be said (`unknown`). Report these abstentions too. The folder of a job
    (run.jaxprof.d) is explained as a whole; each session in it, process-00002.jaxprof, alone.
-2. `show` (on the command line: `open`) with one view (kernels, compiles, findings, memory, steps, timeline) for the
-   evidence of a finding.
+2. `open_session` (on the command line: `open`) with one view (kernels, compiles, findings, memory, steps, timeline)
+   for the evidence of a finding.
 3. `query` in SQL for any other figure, and for many sessions at once; `query_schema` has the columns.
 4. `hlo` for what XLA made of it; with a target device, what it would be there (lower bounds, nothing measured).
 5. `compare` for what a change did. Exact facts (kernels, FLOPs, bytes, compilations) have no noise; times of two
@@ -40,7 +40,7 @@ _COMMANDS = """\
 | How fast is this function, phase by phase? | `jaxprof run model.py:step --arg "f32[1024,1024]"` |
 | What should be changed first? | `jaxprof explain last --format json` |
 | Which process of a job is late? | `jaxprof script -n 4 train.py` (or `srun`), then `jaxprof explain train.jaxprof.d` |
-| What does this code mean? | `jaxprof explain --code host-sync` |
+| What does this code mean? | `jaxprof explain --code host_sync` |
 | Which of two is faster? | `jaxprof compare old.py:step new.py:step`, or `jaxprof compare model.py:step --git HEAD~1` |
 | What did XLA make of it? | `jaxprof hlo last --kernels`, `--findings`, `--barriers` |
 | What would it be on another device? | `jaxprof hlo model.py:step --arg "f32[64,256]" --for h100` |
