@@ -89,7 +89,7 @@ def short_pauses(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def drawn_when_looked_at(monkeypatch):
-    """A frame is drawn when a test looks, when it has pressed its keys (`Walk`), and when a picture is taken.
+    """A frame is drawn when a test looks, and when a picture is taken.
 
     Without a terminal Textual draws every frame and throws it away: nearly half of the time of these tests. What was
     drawn stays until a widget or the layout has changed.

@@ -396,11 +396,10 @@ class Walk:
         await until(self.pilot, lambda: self.app.current_mode == name, f"the mode {name}")
 
     async def press(self, keys, *words, gone=""):
-        """Presses keys, set apart by spaces, draws, and waits for words. What follows a `'` is typed by letters."""
+        """Presses keys, set apart by spaces, and waits for words. What follows a `'` is typed by letters."""
         for key in keys.split():
             await self.pilot.press(*(key[1:] if key[0] == "'" and key[1:] else [key]))
         await self.pilot.pause(0)
-        strips(self.app)
         if words or gone:
             await self.shows(*words, gone=gone)
 
