@@ -1,5 +1,5 @@
-"""The six screens without anything, with all of it, and after an interruption, in three sizes: nothing is cut off where
-nobody sees it, no frame is empty in silence, and nothing stands where a value will."""
+"""The six screens without anything, with all of it, and after an interruption, in two sizes, and in a third with all of
+it: nothing is cut off where nobody sees it, no frame is empty in silence, and nothing stands where a value will."""
 
 import re
 
@@ -13,7 +13,7 @@ from jaxprof.tui.kit.screen_bars import KeyBar, ModeBar, StageTabs
 from tui import profiles, recorded
 from tui.fakes import SMALL, WIDE, strips, walking
 
-SIZES = (SMALL, WIDE, (200, 60))
+SIZES, LARGE = (SMALL, WIDE), (200, 60)
 MADE = {
     "empty": Session,
     "full": lambda: profiles.captured().session(),
@@ -73,7 +73,7 @@ async def test_nothing_is_cut_unseen_left_empty_in_silence_or_stands_for_a_value
         if session.runs:
             walk.app.set_session(session, None)
         found = []
-        for size in SIZES:
+        for size in (*SIZES, LARGE) if state == "full" else SIZES:
             await walk.pilot.resize_terminal(*size)
             for key in "123456":
                 await walk.press(key)
