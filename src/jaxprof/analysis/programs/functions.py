@@ -114,9 +114,9 @@ class Signatures:
             return None
         axes: list[tuple[int, ...]] = []
         for (_, static), column in self._columns():
-            if not static and (sizes := _varying_sizes(tuple(dict.fromkeys(column)))) is not None:
+            if not static and _vary_in_size(tuple(dict.fromkeys(column))):
                 every = zip(*(array.shape for array in _arrays(column)), strict=True)
-                axes += [each for each in every if len(set(each)) > 1] if sizes else []
+                axes += [each for each in every if len(set(each)) > 1]
         if not axes:
             return None
         exact = set(zip(*axes, strict=True))
@@ -139,12 +139,10 @@ def _arrays(types: Sequence[str]) -> list[ArrayType]:
     return [array for text in types if (array := array_type(text)) is not None]
 
 
-def _varying_sizes(types: Sequence[str]) -> bool | None:
-    """Return whether only sizes vary among `types`; None if they have several dtypes or ranks."""
+def _vary_in_size(types: Sequence[str]) -> bool:
+    """Return whether these different types are arrays of one dtype and one rank."""
     arrays = _arrays(types)
-    if len(arrays) < len(types) or len({(array.dtype, len(array.shape)) for array in arrays}) != 1:
-        return None
-    return len(types) > 1
+    return len(arrays) == len(types) > 1 and len({(array.dtype, len(array.shape)) for array in arrays}) == 1
 
 
 def _power_of_two(size: int) -> int:
