@@ -89,7 +89,9 @@ def main() -> None:
         sizes = [path.stat().st_size for path in folder.glob("rollup/*/*.parquet")]
         each = sum(sizes) / max(1, given.processes - 1)
         print(f"{given.processes} processes, {given.steps} steps: {len(sizes)} files, {each / 1e3:.1f} KB a process")
-        for _ in range(given.times):
+        for number in range(2 * given.times):
+            if number == given.times:
+                subprocess.run([sys.executable, "-m", "jaxprof", "sessions", "rollup", str(folder)], check=True)
             floor, found = _fresh(READ, folder), _fresh(OPEN, folder)
             times = found["seconds"] / floor["seconds"]
             print(

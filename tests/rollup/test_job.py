@@ -18,7 +18,7 @@ from jaxprof.rollup import ENDING, FOLDER
 from jaxprof.rollup import job as rollup_job
 from jaxprof.rollup.job import JobSteps, outdated, read_job_figures, read_job_files
 from jaxprof.rollup.making import file_of, roll_up
-from jaxprof.rollup.reading import files_of, opened
+from jaxprof.rollup.reading import compact_all, files_of, opened
 from jaxprof.session.log import load as load_session
 from jaxprof.session.log.job_folder import job_sessions
 from job_folders import captures, job, job_figures, loop, process, read_job, stderr, step_grid, wavering
@@ -274,3 +274,22 @@ def test_steps_that_cannot_be_read_are_unknown(three):
     assert np.isnan(found.seconds[1]).all()
     assert np.isfinite(found.seconds[[0, 2]]).all()
     assert "damaged: rollup/overview/process-00001.parquet" in found.notices[0]
+
+
+def test_one_file_for_all_processes_counts_until_one_of_them_changes(three, monkeypatch):
+    expected = steps_in(roll_all(three)).grid(20)
+    figures = read_job_figures(three)
+    monkeypatch.setattr("jaxprof.rollup.reading.MANY", 2)
+    assert compact_all(three) == ""
+    made = sorted((three / "rollup/all").iterdir())
+    assert [path.name.partition("-")[0] for path in made] == ["overview", "parts", "processes"]
+    assert steps_in(three).grid(20).seconds == pytest.approx(expected.seconds)
+    assert read_job_figures(three).findings == figures.findings
+    made[2].write_bytes(b"torn")
+    assert read_job_figures(three).findings == figures.findings, "the files of the processes are read"
+    process(three, 2, 3, *loop(data=0.4), *passes(2000))
+    roll_all(three)
+    for _ in range(2):
+        assert read_job_figures(three).processes[2].shares["data"] == pytest.approx(0.4, abs=0.01)
+        assert compact_all(three) == ""
+    assert len(list((three / "rollup/all").iterdir())) == 3

@@ -1,11 +1,13 @@
 """Read the roll-ups of all processes of a job at once, with DuckDB.
 
 A roll-up that is damaged, or that another version of jaxprof wrote, is left out with a notice; its session is read
-instead.
+instead. For many processes, each table is also kept as one file in `rollup/all/`. The name of that file is a hash of
+the names, sizes and times of the files that it was made of, and it is used as long as these are the same.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 import time
@@ -21,7 +23,9 @@ import numpy as np
 
 from jaxprof.analysis.arrivals import CollectiveEvents, Exchanged
 from jaxprof.analysis.jobs.figures import Array, LoopWindows, ProcessFigures
+from jaxprof.errors import system_words
 from jaxprof.facts.processes import PROCESSES
+from jaxprof.files import taking_place
 from jaxprof.frozen import frozen
 from jaxprof.limits import PROCESSES as PROCESSES_READ
 from jaxprof.limits import QUERY_TIME, bounded_memory
@@ -35,7 +39,7 @@ T = TypeVar("T")
 _MOST_ROWS = 1_000_000
 """Most rows of an answer. A job of 4096 processes has fewer in every table that is read row by row."""
 MANY = 128
-"""Processes from which on sample windows are merged."""
+"""Processes from which on sample windows are merged, and tables are kept as one file."""
 WINDOWS_OF_MANY = 40
 """Most sample windows of a process after windows are merged."""
 
@@ -129,6 +133,9 @@ class RollUps:
     def _answer(self, table: str, select: str, fetch: Callable[[Any], T]) -> T | None:
         """Return what `fetch` makes of the answer to `select`; None without an answer."""
         files = files_of(self.folder, table)
+        whole = compacted(self.folder, table, files)
+        if whole is not None and (answer := self._answer_of([whole], select, fetch)) is not None:
+            return answer
         while files:
             if (answer := self._answer_of(files, select, fetch)) is not None:
                 return answer
@@ -235,13 +242,68 @@ class RollUps:
             )
         return list(events.values())
 
+    def compact(self, table: str, files: list[Path]) -> None:
+        """Write one file with the rows of all files of a table, and remove earlier ones. Raises OSError, and
+        duckdb.Error for files that cannot be read together."""
+        path = _compacted_path(self.folder, table, files)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with taking_place(path, only_regular=True) as fresh:
+            rows = f"SELECT * FROM {_listed(files)} ORDER BY process"
+            self.connection.execute(f"COPY ({rows}) TO {_quoted(fresh)} (FORMAT parquet, COMPRESSION zstd)")
+        for other in path.parent.glob(f"{table}-*.parquet"):
+            if other != path:
+                other.unlink(missing_ok=True)
+
 
 def numbers(indices: Iterable[int]) -> str:
     """Return the indices as a list for SQL's IN; for none NULL, which IN never matches."""
     return ", ".join(map(str, indices)) or "NULL"
 
 
+TABLES_OF_ALL = ("processes", "overview", "parts")
+"""Tables that are read of all processes at once."""
+_ALL = "all"
+
+
+def compacted(folder: Path, table: str, files: list[Path]) -> Path | None:
+    """Return the one file that holds what these files of a table hold; None if there is none."""
+    if table not in TABLES_OF_ALL or len(files) < 2:
+        return None
+    with suppress(OSError):
+        path = _compacted_path(folder, table, files)
+        return path if path.is_file() else None
+    return None
+
+
+def compact_all(folder: Path) -> str:
+    """Write one file for each table that is read of all processes, if there are many of them. Returns why a file cannot
+    be written, or an empty text."""
+    with opened(folder) as roll_ups:
+        for table in TABLES_OF_ALL:
+            files = files_of(folder, table)
+            if len(files) < MANY or compacted(folder, table, files) is not None:
+                continue
+            try:
+                roll_ups.compact(table, files)
+            except OSError as error:
+                return system_words(error)
+            except duckdb.Error:
+                return "some roll-ups are damaged, or of another version"
+    return ""
+
+
+def _compacted_path(folder: Path, table: str, files: list[Path]) -> Path:
+    sources = hashlib.sha256()
+    for path in files:
+        status = path.stat()
+        sources.update(f"{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return folder / FOLDER / _ALL / f"{table}-{sources.hexdigest()[:24]}.parquet"
+
+
+def _quoted(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"
+
+
 def _listed(files: Sequence[Path]) -> str:
     """Return the SQL that reads these files."""
-    quoted = ("'" + str(path).replace("'", "''") + "'" for path in files)
-    return f"read_parquet([{', '.join(quoted)}])"
+    return f"read_parquet([{', '.join(map(_quoted, files))}])"

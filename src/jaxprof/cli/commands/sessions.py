@@ -190,13 +190,14 @@ def rollup(folder: str, workers: int | None, every: bool, form: str) -> int:
 
     They are tables of some tens of KB for each process, as Parquet. DIR is the folder of a job, `run.jaxprof.d`.
     `jaxprof script` writes roll-ups as it records; this makes those that are missing or older than their session. With
-    them a job of a thousand processes opens in seconds, and DuckDB, Spark, BigQuery and others can read it:
-    docs/scale.md has the tables. Needs the extra `query`.
+    them a job of a thousand processes opens at once, and DuckDB, Spark, BigQuery and others can read it: docs/scale.md
+    has the tables. Needs the extra `query`.
     """
     require_packages("rollup", *options.FOR_TABLES)
     from jaxprof.analysis.opener import Kind, kind_of
     from jaxprof.rollup.job import outdated
     from jaxprof.rollup.making import in_processes, roll_up
+    from jaxprof.rollup.reading import compact_all
 
     path = path_here(folder, "Copy the job here first.")
     if kind_of(path) is not Kind.JOB:
@@ -204,6 +205,8 @@ def rollup(folder: str, workers: int | None, every: bool, form: str) -> int:
         raise UsageError(f"{path} is not the folder of a job", hint)
     sessions, notices = outdated(path, every=every)
     reports = sorted(in_processes(roll_up, sessions, workers), key=lambda report: report.session)
+    if problem := compact_all(path):
+        notices.append(f"the tables of all processes were not put together in one file each: {problem}")
     data = {"folder": str(path), "processes": reports, "notices": notices}
     print_answer(form, "rollup", data, _rollup_lines(path, reports, notices), [command_line("open", path)])
     return ExitCode.FAILED if any(report.error for report in reports) else ExitCode.OK
