@@ -21,9 +21,17 @@ VARIABLE = "JAXPROF_PROGRAM"
 PIPE_BYTES = 1 << 20
 """Requested size of the event pipe: it must hold the program's events while we are busy or paused."""
 _JOB_PREFIXES = (
-    "JAXPROF_JOB", "JAXPROF_LIMITS", "SLURM_", "OMPI_", "PMI", "RANK", "WORLD_SIZE", "TPU_", "MEGASCALE_",
+    "JAXPROF_JOB",
+    "JAXPROF_LIMITS",
+    "SLURM_",
+    "OMPI_",
+    "PMI",
+    "RANK",
+    "WORLD_SIZE",
+    "TPU_",
+    "MEGASCALE_",
     "JOB_COMPLETION_INDEX",
-)  # fmt: skip
+)
 """Prefixes of variables that may make this a process of a job (`job_process`), or change what the words mean."""
 _JOB_ENDING = ".d"
 _BLOCKED_SIGNALS = ("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")

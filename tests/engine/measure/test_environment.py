@@ -17,8 +17,8 @@ from jaxprof.operating_system import Limits
 
 
 def says(monkeypatch, line):
-    """The first line of every file of the system is this one; None: there is none."""
-    monkeypatch.setattr(environment, "_first_line", lambda path: line)
+    """The first line of every file of the system is this one."""
+    monkeypatch.setattr(environment, "text_at", lambda path: f"{line}\ncpu0 1 2 3\n")
 
 
 @pytest.mark.parametrize(("quota", "cores"), [(None, 8.0), (1.5, 1.5), (16.0, 8.0)])
@@ -34,7 +34,6 @@ def test_the_cores_are_those_of_the_affinity_or_of_the_quota_if_that_is_less(mon
         ("cpu  10 20 30 4000 5000 60 70 80 900 900", 270),
         ("cpu0 10 20 30 4000 5000 60 70 80 900 900", None),
         ("", None),
-        (None, None),
     ],
 )
 def test_the_machine_is_busy_whenever_a_core_is_not_idle_and_does_not_wait_for_a_disk(monkeypatch, line, ticks):

@@ -25,6 +25,7 @@ from jaxprof.devices import HIDDEN, Device
 from jaxprof.devices.inventory.placement import VARIABLE, hides_all, visible_gpus
 from jaxprof.devices.live.nvidia import NvidiaListing, normal_pci_bus_id
 from jaxprof.light_dataclass import field, frozen
+from jaxprof.operating_system import text_at
 
 NVIDIA, AMD, GOOGLE = 0x10DE, 0x1002, 0x1AE0
 
@@ -142,10 +143,7 @@ def _pci_devices(folder: Path) -> list[PciDevice]:
 def _nvidia_driver(path: Path) -> str | None:
     """Read the version in a line such as `NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Thu ...`; the open
     module words it differently."""
-    try:
-        match = re.search(r"\s(\d{3,}(?:\.\d+)+)\s", path.read_text(encoding="utf-8", errors="replace"))
-    except OSError:
-        return None
+    match = re.search(r"\s(\d{3,}(?:\.\d+)+)\s", text_at(path))
     return match.group(1) if match else None
 
 
@@ -158,8 +156,8 @@ def _names(folder: Path, wanted: re.Pattern[str]) -> list[str]:
 
 def _hex(path: Path) -> int | None:
     try:
-        return int(path.read_text(encoding="utf-8").strip(), 16)
-    except (OSError, ValueError):
+        return int(text_at(path), 16)
+    except ValueError:
         return None
 
 

@@ -91,7 +91,7 @@ def read_environment(devices: Iterable[Any] = ()) -> EnvironmentRead:
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "blas": _blas_name(),
         "blas_threads": _blas_threads(),
-        "clock_governor": _first_line(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
+        "clock_governor": text_at(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")).strip() or None,
         "load_average_before": load_average(),
     }
     settings |= safe_variables(os.environ)
@@ -148,19 +148,11 @@ def _blas_threads() -> int | None:
 
 
 def _machine_busy_seconds() -> float | None:
-    line = _first_line(Path("/proc/stat"))
-    if not line or not line.startswith("cpu "):
+    line = text_at(Path("/proc/stat")).partition("\n")[0]
+    if not line.startswith("cpu "):
         return None
     user, nice, system, _idle, _wait, interrupt, soft, steal = (int(part) for part in line.split()[1:9])
     return (user + nice + system + interrupt + soft + steal) / os.sysconf("SC_CLK_TCK")
-
-
-def _first_line(path: Path) -> str | None:
-    try:
-        with path.open(encoding="utf-8") as file:
-            return file.readline().strip() or None
-    except OSError:
-        return None
 
 
 def _scalar(value: Any) -> Scalar | None:
