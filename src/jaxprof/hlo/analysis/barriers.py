@@ -23,7 +23,7 @@ from jaxprof.hlo.analysis.cost.linear import is_spread_reduction
 from jaxprof.hlo.analysis.dataflow import MOST_STEPS, Value, resolved, same_elements, upstream
 from jaxprof.hlo.analysis.flow import Array, Flow, Passage
 from jaxprof.hlo.analysis.kernels import MATRIX_KINDS, Kernel
-from jaxprof.hlo.analysis.kinds import HOST_KINDS, fused, platform_of, reorders
+from jaxprof.hlo.analysis.kinds import HOST_KINDS, held_in, platform_of, reorders
 from jaxprof.hlo.analysis.opcodes import COLLECTIVES, ELEMENTWISE, FREE, SAME_PLACE
 from jaxprof.hlo.dumped import stated
 from jaxprof.hlo.model import Instruction, Module, once_per_module
@@ -179,7 +179,8 @@ def _adds_parts(kernel: Kernel) -> bool:
     return (
         kernel.kind not in MATRIX_KINDS
         and kernel.path.primitive in ("dot_general", "dot")
-        and any(inner.opcode == "reduce" for inner in fused(kernel.instruction))
+        and kernel.opcode == "fusion"
+        and any(inner.opcode == "reduce" for inner in held_in(kernel.instruction))
     )
 
 
@@ -250,9 +251,8 @@ def _is_apart_on_cpu(passage: Passage) -> bool:
 
 
 def _is_long_concatenation(instruction: Instruction) -> bool:
-    if instruction.opcode == "fusion":
-        held = [inner for inner in fused(instruction) if inner.opcode not in FREE]
-        instruction = held[0] if len(held) == 1 else instruction
+    held = [inner for inner in held_in(instruction) if inner.opcode not in FREE]
+    instruction = held[0] if len(held) == 1 else instruction
     shape = instruction.shape
     if instruction.opcode != "concatenate" or shape.layout is None:
         return False

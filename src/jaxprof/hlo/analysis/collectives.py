@@ -15,7 +15,7 @@ from math import prod
 
 from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.kernels import Kernel, kernels
-from jaxprof.hlo.analysis.kinds import fused
+from jaxprof.hlo.analysis.kinds import held_in
 from jaxprof.hlo.analysis.opcodes import COLLECTIVES, base_opcode
 from jaxprof.hlo.model import Instruction, Module
 
@@ -85,7 +85,7 @@ def _exchanged(inner: Instruction) -> int:
 def _unwrapped(instruction: Instruction) -> Instruction:
     """Return the collective in an asynchronous start, or in a fusion, that wraps it."""
     if instruction.opcode == "fusion":
-        return next((inner for inner in fused(instruction) if base_opcode(inner.opcode) in COLLECTIVES), instruction)
+        return next((inner for inner in held_in(instruction) if base_opcode(inner.opcode) in COLLECTIVES), instruction)
     return (instruction.called_root or instruction) if instruction.opcode == "async-start" else instruction
 
 

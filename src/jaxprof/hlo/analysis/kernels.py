@@ -20,7 +20,7 @@ from jaxprof.hlo.analysis.cost import NOTHING, Cost
 from jaxprof.hlo.analysis.cost.flops import CostModel
 from jaxprof.hlo.analysis.cost.traffic import TrafficModel
 from jaxprof.hlo.analysis.execution import Execution
-from jaxprof.hlo.analysis.kinds import KernelKind, fused, kind_of, platform_of
+from jaxprof.hlo.analysis.kinds import KernelKind, held_in, kind_of, platform_of
 from jaxprof.hlo.analysis.opcodes import ARITHMETIC, PRODUCTS, SAME_PLACE, TRANSCENDENTAL, base_opcode
 from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, Origin, op_path, origins, sources_of
 from jaxprof.hlo.model import Instruction, Module, once_per_module
@@ -141,7 +141,7 @@ class Kernel:
             instruction = self.instruction
             module = instruction.computation.module
             own = instruction.metadata
-            self._origins = origins(own, [inner.metadata for inner in fused(instruction)], module.stack_of)
+            self._origins = origins(own, [inner.metadata for inner in held_in(instruction)], module.stack_of)
         return self._origins
 
     def release(self) -> None:
@@ -264,16 +264,16 @@ def _more_expensive(one: Cost, other: Cost) -> Cost:
 
 def _traits(instruction: Instruction, costs: CostModel, traffic: TrafficModel) -> KernelTraits:
     opcode = instruction.opcode
-    inner_instructions = fused(instruction)
-    kind = kind_of(instruction, inner_instructions)
+    held = held_in(instruction)
+    kind = kind_of(instruction, held)
     cost = costs.instruction(instruction)
     bytes_read, bytes_written, sizes = traffic.kernel(instruction)
-    heavy = next((inner for inner in inner_instructions if inner.opcode in PRODUCTS), instruction)
+    heavy = next((inner for inner in held if inner.opcode in PRODUCTS), instruction)
     wrapped = instruction.wrapped_opcode if opcode == "async-start" else ""
     return KernelTraits(
         kind=kind.words,
         opcode=wrapped or base_opcode(opcode),
-        instructions=len(inner_instructions) if opcode == "fusion" else 1,
+        instructions=len(held),
         flops=None if cost.opaque else cost.flops,
         transcendentals=None if cost.opaque else cost.transcendentals,
         bytes_read=bytes_read,

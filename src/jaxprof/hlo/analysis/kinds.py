@@ -52,12 +52,12 @@ _COPYING = frozenset({"dynamic_memcpy", "address_computation"})
 
 def kind_of(instruction: Instruction, held: Sequence[Instruction] | None = None) -> KernelKind:
     """Return the kind of a kernel; for an asynchronous start, the kind of what it wraps. `held` is the result of
-    `fused` for a fusion, if already known."""
+    `held_in`, if already known."""
     opcode = instruction.opcode
     if opcode == "async-start":
         return _of_wrapped(instruction)
     if opcode == "fusion":
-        return _of_fusion(instruction, fused(instruction) if held is None else held)
+        return _of_fusion(instruction, held_in(instruction) if held is None else held)
     if opcode == "custom-call":
         target = instruction.string("custom_call_target")
         return KernelKind(library.kind_of(target), target)
@@ -99,13 +99,9 @@ def generator_of(fusion: Instruction) -> str:
     return old if isinstance(old, str) else ""
 
 
-def fused(kernel: Instruction) -> list[Instruction]:
-    """Return the instructions in a fusion and in the fusions in it, without parameters; none for any other kernel."""
-    return held_in(kernel) if kernel.opcode == "fusion" else []
-
-
 def held_in(kernel: Instruction) -> list[Instruction]:
-    """Return the instructions in a kernel: those in a fusion, without parameters, or the kernel itself."""
+    """Return the instructions in a kernel: those in a fusion and in the fusions in it, without parameters, or the
+    kernel itself."""
     return [value.instruction for value in values_of(kernel) if value.opcode != "parameter"]
 
 

@@ -204,7 +204,7 @@ _PAGE = 16384
 _MOST_KNOWN = 1 << 14
 """Most distinct metadata of kernels whose origins are remembered while they are read."""
 _DEEPEST = 8
-"""Most nested fusions, as `kinds.fused` follows them."""
+"""Most nested fusions, as `kinds.held_in` follows them."""
 
 Place = tuple[str, HloSourceLocation | None]
 """`op_name` and `source` of an origin."""
@@ -257,10 +257,10 @@ def _places(instruction: Instruction, texts: tuple[str, ...] | None) -> tuple[Pl
     if texts is not None:
         own, *inside = map(read_metadata, texts)
     else:
-        from jaxprof.hlo.analysis.kinds import fused
+        from jaxprof.hlo.analysis.kinds import held_in
 
         own = instruction.metadata
-        inside = [held.metadata for held in fused(instruction)]
+        inside = [held.metadata for held in held_in(instruction)]
     all_origins = origins(own, inside, instruction.computation.module.stack_of)
     return tuple([(origin.op_name, origin.source) for origin in all_origins])
 
@@ -277,7 +277,7 @@ def _metadata(instruction: Instruction) -> tuple[str, ...] | None:
 
 
 def _add_held(texts: list[str], computation: Computation | None, depth: int) -> bool:
-    """Add the metadata of what `kinds.fused` finds in a computation; False if it is not plain."""
+    """Add the metadata of what `kinds.held_in` finds in a computation; False if it is not plain."""
     if computation is None or depth > _DEEPEST:
         return True
     held = plain_instructions(computation.source.text, *computation.span[1:])

@@ -176,19 +176,12 @@ def _attention(instruction: Instruction, target: str) -> Cost:
 _SETTING = re.compile(r"(\w+) = (\d{1,15})\b")
 
 
-def _top_k(instruction: Instruction, _: str) -> Cost:
-    """Count n log2 k comparisons: one heap of k for each row."""
+def _comparisons(instruction: Instruction, _: str) -> Cost:
+    """Count n log2 k comparisons: one heap of k for each row, of which a sort keeps everything."""
     source, result = _shapes(instruction)[0], first_leaf(instruction)
     if not result.rank:
         return OPAQUE
     return Cost(source.elements * log2(max(2, result.dimensions[-1])), estimated=True)
-
-
-def _sort(instruction: Instruction, _: str) -> Cost:
-    source = _shapes(instruction)[0]
-    if not source.rank:
-        return OPAQUE
-    return Cost(source.elements * log2(max(2, source.dimensions[-1])), estimated=True)
 
 
 def _scale(matrix: Shape) -> float:
@@ -248,8 +241,8 @@ _FORMULAS: dict[str, Callable[[Instruction, str], Cost]] = {
     "GEMM": _gemm,
     "convolution": _convolution,
     "attention": _attention,
-    "top-k": _top_k,
-    "sort": _sort,
+    "top-k": _comparisons,
+    "sort": _comparisons,
     "triangular solve": _triangular,
     **{kind: _factorisation(kind) for kind in _FACTORISATIONS},
 }
