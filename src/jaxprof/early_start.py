@@ -1,20 +1,22 @@
 """Start a program for `jaxprof script` before the rest of jaxprof is imported: both begin at the same time.
 
 Only for command lines that leave nothing to decide; all others are read by `cli.commands.script`, which starts the
-program later. Imports little, because the program waits for it.
+program later. Imports next to nothing, because the program waits for it.
 """
 
 from __future__ import annotations
 
+import _thread
 import os
-import signal
-import subprocess
 import sys
 import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Mapping, Sequence
+else:
+    import _signal as signal  # `signal` makes enums of the numbers, and the program would wait 5 ms for that
 
 INJECT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recorder", "inject")
 VARIABLE = "JAXPROF_PROGRAM"
@@ -34,6 +36,7 @@ _JOB_PREFIXES = (
 )
 """Prefixes of variables that may make this a process of a job (`job_process`), or change what the words mean."""
 _JOB_ENDING = ".d"
+_POLL_SECONDS = 0.005
 _BLOCKED_SIGNALS = ("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 
 
@@ -42,6 +45,64 @@ class Words:
 
     def __init__(self, out: str | None, path: str, arguments: tuple[str, ...], *, plain: bool) -> None:
         self.out, self.path, self.arguments, self.plain = out, path, arguments, plain
+
+
+class Spawned:
+    """A process that shares our streams, with the part of `subprocess.Popen` that its follower uses. The program would
+    wait 8 ms for the import of that."""
+
+    stdout = stderr = None
+
+    def __init__(self, command: list[str], variables: Mapping[str, str], descriptors: Sequence[int]) -> None:
+        """Start `command`, which inherits `descriptors` too. Raises OSError if it cannot be started."""
+        for descriptor in descriptors:
+            os.set_inheritable(descriptor, True)
+        ignored_by_python = (signal.SIGPIPE, signal.SIGXFSZ)
+        try:
+            self.pid = os.posix_spawn(command[0], command, variables, setsigdef=ignored_by_python)
+        finally:
+            for descriptor in descriptors:
+                os.set_inheritable(descriptor, False)
+        self.returncode: int | None = None
+        self._reaping = _thread.allocate_lock()
+
+    def poll(self) -> int | None:
+        """Return the exit code, minus the signal's number after a signal; None while the process runs."""
+        if self.returncode is None and self._reaping.acquire(blocking=False):
+            try:
+                self._reap(os.WNOHANG)
+            finally:
+                self._reaping.release()
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        """Wait for the end, `timeout` seconds at most. Raises subprocess.TimeoutExpired."""
+        if timeout is None:
+            with self._reaping:
+                self._reap(0)
+            return self.returncode
+        until = time.monotonic() + timeout
+        while self.poll() is None:
+            if time.monotonic() >= until:
+                from subprocess import TimeoutExpired
+
+                raise TimeoutExpired("the program", timeout)
+            time.sleep(_POLL_SECONDS)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless the process has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def _reap(self, options: int) -> None:
+        if self.returncode is None:
+            try:
+                pid, status = os.waitpid(self.pid, options)
+            except ChildProcessError:  # whoever started us ignores SIGCHLD: then nobody learns how a child ends
+                pid, status = self.pid, 0
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
 
 
 class Started:
@@ -56,10 +117,10 @@ class Started:
         self.began_seconds = time.monotonic()
         facts = f'{{"began_seconds": {self.began_seconds!r}, "options": {{}}}}'
         plan = f"{events_write} {events_read} {control_read} {facts}"
-        self.process = subprocess.Popen(
+        self.process = Spawned(
             [sys.executable, words.path, *words.arguments],
-            env=environment(plan, unbuffered=False),
-            pass_fds=(events_write, events_read, control_read),
+            environment(plan, unbuffered=False),
+            (events_write, events_read, control_read),
         )
         # Signals wait until somebody passes them on. The program started earlier, and does not inherit this mask.
         self._blocked = {number for name in _BLOCKED_SIGNALS if (number := getattr(signal, name, None)) is not None}

@@ -27,6 +27,7 @@ from jaxprof.operating_system import MOUNT, numbers_at
 from jaxprof.text import last_words
 
 if TYPE_CHECKING:
+    from jaxprof.early_start import Spawned
     from jaxprof.events import Event, Heartbeat, LogLine
 
 
@@ -109,7 +110,7 @@ class ChildProcess:
         captured: Collection[str] = ("stdout", "stderr"),
         own_group: bool = True,
         directory: str = "",
-        process: subprocess.Popen[bytes] | None = None,
+        process: Spawned | None = None,
     ) -> None:
         """Start `command`. `name` is the subject of error messages. `descriptors`: the ends of `pipes` that the child
         inherits. `captured`: the outputs that come as events; the child shares the others with us. `own_group`: whether
@@ -126,7 +127,7 @@ class ChildProcess:
         self._last_words = ""
         self._oom_kills = oom_kill_count()
         try:
-            self._process = process or subprocess.Popen(
+            self._process: Spawned | subprocess.Popen[bytes] = process or subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL if own_group else None,
                 stdout=subprocess.PIPE if "stdout" in captured else None,
