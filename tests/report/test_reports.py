@@ -121,10 +121,8 @@ def test_an_iterator_is_asked_for_few_items_at_a_time_and_an_empty_one_is_a_list
     assert json.loads(text + "".join(pieces)) == {"items": [{"n": number} for number in range(1000)], "none": []}
 
 
-def test_a_published_figure_stands_only_beside_runs_of_its_size_and_an_end_that_was_not_well_in_the_heading():
+def test_an_end_that_was_not_well_stands_in_the_heading():
     crashed = e.RunClosed(run="r1", workload="selu", variant="numpy", device="cpu:0", status="crashed")
-    of_size = {n: to_text(fold(sessions.HEADER, [*sessions.numpy_run("r1", n=n), crashed])) for n in (1000, 10**6)}
-    assert {n: "published in" in text for n, text in of_size.items()} == {1000: False, 10**6: True}
     whole = fold(sessions.HEADER, [*sessions.numpy_run("r1"), crashed, e.SessionClosed()])
     assert to_text(whole).splitlines()[0].endswith("complete, 1 crashed")
 

@@ -171,10 +171,7 @@ def catalogue(small_catalogue, monkeypatch):
 
 @pytest.fixture
 def small_catalogue(monkeypatch):
-    """Three workloads, whatever the real one has. What is published is that of the real one: a module that is first
-    imported here would keep the replacement."""
-    import jaxprof.report.runs  # noqa: F401
-
+    """Three workloads, whatever the real one has."""
     monkeypatch.setattr("jaxprof.tui.home.screen.names", lambda: [info.name for info in CARDS])
     monkeypatch.setattr("jaxprof.workloads.infos", lambda: list(CARDS))
     monkeypatch.setattr("jaxprof.workloads.built_in", lambda name: Needs())

@@ -52,7 +52,6 @@ _KEPT: Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[str, Any
         "runs": 20,
         "runs.samples_seconds": 0,
         "runs.settings": 0,
-        "runs.published": 0,
         "runs.kernels": 10,
         "runs.kernels.*": _KERNEL,
         "runs.kernels.measured.*": ("self_seconds", "share"),

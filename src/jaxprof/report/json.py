@@ -19,7 +19,6 @@ from jaxprof.events import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, STARTUP_PHASES
 from jaxprof.facts import SENTENCE, Fact, Facts, at, optional, pick, recorder, within
 from jaxprof.facts.captures import COPIES, DEVICE_STEPS, TRUST, trust_rows
 from jaxprof.facts.kernels import KERNEL_OF_RUN, kernel_rows
-from jaxprof.facts.listed import PUBLISHED
 from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.programs import ASKED, COMPILES, FINDINGS, PROGRAM, TRANSFERS, rows_of
 from jaxprof.facts.runs import PARAMETERS, RUNS, RunRow, run_rows
@@ -40,7 +39,6 @@ from jaxprof.facts.units import (
     TEXT,
     TRUTH,
 )
-from jaxprof.report.runs import published
 from jaxprof.report.sides import KEPT
 from jaxprof.session import Phase, Session
 from jaxprof.stats.summary import Summary
@@ -355,8 +353,6 @@ RUN: Facts[_RunRow] = (
         Fact("commit", TEXT, "Git commit, abbreviated"),
         Fact("dirty", TRUTH, "Whether there were changes that were not committed; null if unknown"),
     )),
-    optional("published", ROWS, "Figures that others published",
-             lambda row: published(row.run.plan.workload, [row.run.plan.variant]), inside=PUBLISHED),
     Fact("warnings", ROWS, "Warnings: why the figures are less certain than they look", "result.warnings",
          inside=SENTENCE),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Report the measured runs of a session: their tables, speed, samples and phases, and published figures.
+"""Report the measured runs of a session: their tables, speed, samples and phases.
 
 Reports show a selection of the facts of a run, CSV all of them.
 """
@@ -11,18 +11,14 @@ from itertools import chain
 
 from jaxprof.analysis.run_result import RunResult, modes_text, results
 from jaxprof.analysis.sweeps import SweepGroup, SweepLine, sweep_groups
-from jaxprof.errors import UsageError
 from jaxprof.events import Scalar, WarningRaised
 from jaxprof.facts import Fact, Facts, column, pick
 from jaxprof.facts.runs import RUNS, RunRow, interval_text
 from jaxprof.frozen import frozen
-from jaxprof.grouping import grouped as grouped_by_key
 from jaxprof.report.renderers import Headline, Piece, Prose, Table
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS
 from jaxprof.units import UNKNOWN, and_more, between, counted, integer, percent, ratio, scaled, seconds, value_text
-from jaxprof.workloads import built_in
-from jaxprof.workloads.model import Published
 
 
 @frozen
@@ -75,15 +71,6 @@ def grouped(runs: Iterable[RunResult]) -> list[RunGroup]:
         )
         for members in by_key.values()
     ]
-
-
-def published(workload: str, variants: Sequence[str]) -> list[Published]:
-    """Return the published figures of these variants of a built-in workload; none for a workload of the user's own."""
-    try:
-        figures = built_in(workload).published
-    except UsageError:
-        return []
-    return [figure for figure in figures if figure.variant in variants]
 
 
 def parameters_text(parameters: dict[str, Scalar]) -> str:
@@ -213,8 +200,8 @@ def run_reports(session: Session) -> Iterator[Iterable[Piece]]:
 
 
 def group_report(session: Session, group: RunGroup, warnings: int | None = _WARNINGS_SHOWN) -> Iterator[Piece]:
-    """Yield how fast each run of a group is, its samples, its phases, what a call moves, its problems with at most that
-    many `warnings` (None: all), and what others published."""
+    """Yield how fast each run of a group is, its samples, its phases, what a call moves, and its problems, with at most
+    that many `warnings` (None: all)."""
     device = group.devices[0] if len(group.devices) == 1 else ""
     parts = [group.workload, parameters_text(group.parameters), group.preset, device]
     yield Headline("  ·  ".join(part for part in parts if part))
@@ -226,7 +213,6 @@ def group_report(session: Session, group: RunGroup, warnings: int | None = _WARN
         yield from (*ab_head(ab_result(session, group.comparison)), "")
     yield from _tables(rows, judged=bool(group.comparison))
     yield from problems(rows, warnings)
-    yield from published_figures(group)
 
 
 def _tables(rows: list[RunRow], *, judged: bool) -> Iterator[Piece]:
@@ -314,41 +300,6 @@ def _notes(mark: str, notes: _Notes) -> Iterator[Piece]:
             named = and_more(distinct, 4 if len(distinct) <= 4 else 3)
             yield Prose(f"{named}: {message}", f"  {mark} ")
         yield Prose(advice, "    ")
-
-
-def published_figures(group: RunGroup) -> Iterator[Piece]:
-    """Yield the published figures of these sizes, by source; then those that are given in words, then the caveats. One
-    of another size would say nothing beside the group."""
-    known = published(group.workload, [result.run.plan.variant for result in group.runs])
-    by_source = grouped_by_key(
-        (figure.source, figure)
-        for figure in known
-        if all(group.parameters.get(name) == value for name, value in figure.parameters.items())
-    )
-    for source, figures in by_source.items():
-        yield from _figures_of(source, figures)
-
-
-def _figures_of(source: str, figures: Sequence[Published]) -> Iterator[Piece]:
-    caveats = dict.fromkeys(figure.caveat for figure in figures if figure.caveat)
-    numbers = {caveat: f"[{at}]" for at, caveat in enumerate(caveats, start=1)}
-    common = statistics.pop() if len(statistics := {figure.statistic for figure in figures}) == 1 else ""
-    columns: list[Fact[Published]] = [
-        column("", "variant"),
-        column("", lambda figure: figure.phase.replace("_", " ")),
-        column("", "figure", right=True),
-        column("", lambda figure: "" if common else figure.statistic),
-        column("", "hardware", gives_way=True),
-        column("", lambda figure: numbers.get(figure.caveat, ""), str, right=False),
-    ]
-    yield ""
-    yield Prose(f"published in {source}{f' ({common})' if common else ''}", hang=2)
-    yield Table(columns, [figure for figure in figures if figure.seconds is not None])
-    for figure in figures:
-        if figure.seconds is None:
-            words = f"{figure.variant} on {figure.hardware}: {figure.text} {numbers.get(figure.caveat, '')}"
-            yield Prose(words, hang=2)
-    yield from (Prose(caveat, f"  {number} ") for caveat, number in numbers.items())
 
 
 def sweep_report(sweep: SweepGroup) -> Iterator[Piece]:

@@ -19,7 +19,7 @@ from jaxprof.analysis.speedup import steady_samples
 from jaxprof.facts import Facts, column, pick
 from jaxprof.facts.runs import RUNS, RunRow
 from jaxprof.report.renderers import Table
-from jaxprof.report.runs import BREAK_EVEN, CHECK, MODES, RunGroup, one_time_text, published_figures, sweep_table
+from jaxprof.report.runs import BREAK_EVEN, CHECK, MODES, RunGroup, one_time_text, sweep_table
 from jaxprof.session.run import IMPORTED
 from jaxprof.text import columns, safe, safe_lines, shorten
 from jaxprof.tui.kit.drawing import bar, cell, hang
@@ -37,7 +37,7 @@ from jaxprof.tui.kit.plots import (
     trend,
 )
 from jaxprof.tui.kit.program_summary import OF_PROGRAM
-from jaxprof.tui.kit.table_columns import report_contents, table_lines
+from jaxprof.tui.kit.table_columns import table_lines
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, scaled, seconds
 
 if TYPE_CHECKING:
@@ -104,8 +104,6 @@ class ResultPanel(ScrollPane):
             yield from _under("warnings", warning_lines(result, width))
 
         def right(width: int) -> Iterator[Content]:
-            published = () if live else report_contents(published_figures(group), width)
-            yield from _under("published by others", [line for line in published if line.plain])
             if result.run.compiles:
                 yield from (Content(""), *table_lines(compiled_table(result), width))
             yield from _under("environment", environment_lines(result, width))
