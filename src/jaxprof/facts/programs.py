@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.result import ProgramResult
@@ -26,9 +26,11 @@ from jaxprof.facts.units import (
     TEXT,
     TRUTH,
 )
-from jaxprof.finding import Finding
 from jaxprof.light_dataclass import frozen
 from jaxprof.session import Run, Session
+
+if TYPE_CHECKING:
+    from jaxprof.finding import Finding
 
 LINES_KEPT = 100
 """Most source lines in the JSON, those that took most time."""
