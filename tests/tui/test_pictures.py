@@ -5,15 +5,17 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from pytest_textual_snapshot import SVGImageExtension
 
 import job_folders
 from jaxprof.tui.home.start_list import StartList
 from jaxprof.tui.job.processes import ProcessList
 from jaxprof.tui.profiler import Profiler
 from tui import hlo_texts, profiles, recorded, session_tapes
-from tui.fakes import SMALL, WIDE, Stage, StillDevices, Walk, keep_session, still
+from tui.fakes import SMALL, WIDE, Stage, StillDevices, keep_session, still, walking
 
 pytestmark = pytest.mark.usefixtures("small_catalogue", "one_moment")
+LARGE = (200, 60)
 
 
 @pytest.fixture
@@ -37,7 +39,7 @@ async def home(walk, keys="", row=""):
     for _ in range(2):  # as many as are kept: how many came before depends on when JAX was asked
         devices.take(StillDevices().read())
     screen.query_one("#devices").show_devices()
-    await walk.press("down")  # of the sessions to the torn one
+    await walk.press("home down")  # of the sessions to the torn one
     if row:
         walk.find(StartList).move_to_key(row)
     await still(walk.pilot)
@@ -54,11 +56,12 @@ async def job(walk):
     await walk.until(lambda: screen.figures is not None and screen.query_one(ProcessList).grid is not None)
 
 
-def of(made, mode, keys="", *, view="", tab=""):
-    """A screen with a session, a view of a profile or a tab of HLO, and keys that are pressed there."""
+def of(made, mode, keys="", *, says="", view="", tab=""):
+    """A screen with a session that says something, a view of a profile or a tab of HLO, and keys that are pressed
+    there."""
 
     async def go(walk):
-        screen = await walk.show(made(), mode, view=view)
+        screen = await walk.show(made(), mode, says, view=view)
         await still(walk.pilot)
         if tab:
             screen.action_tab(tab)
@@ -69,58 +72,79 @@ def of(made, mode, keys="", *, view="", tab=""):
 
 captured, finished = profiles.captured, session_tapes.finished
 program = partial(hlo_texts.program_tape, hlo_before=hlo_texts.HLO)
-PICTURES = {
-    "parameters": (partial(home, keys="e", row="selu"), SMALL),
-    "help": (partial(home, keys="?"), SMALL),
-    "menu": (partial(home, keys="m", row="selu"), SMALL),
-    "sessions": (home, WIDE),
-    "example": (partial(home, row="selu"), WIDE),
-    "run": (of(session_tapes.sampling, "results"), WIDE),
-    "results-small": (of(finished, "results", "down down"), SMALL),
-    "results": (of(finished, "results", "down down"), WIDE),
-    "sweep": (of(session_tapes.sweep, "results"), WIDE),
-    "compared": (of(finished, "results", "down space space c"), WIDE),
-    "in-full": (of(finished, "results", "down down enter"), WIDE),
-    "kernels-small": (of(program, "hlo"), SMALL),
-    "kernels": (of(program, "hlo"), WIDE),
-    "hlo": (of(program, "hlo", tab="hlo"), SMALL),
-    "roofline": (of(program, "hlo", "m d 'h200 enter", tab="roofline"), WIDE),
-    "timeline": (of(captured, "profile", ". + +", view="timeline"), WIDE),
-    "compile": (of(captured, "profile", "down", view="compile"), WIDE),
-    "memory": (of(captured, "profile", "down", view="memory"), WIDE),
-    "program": (of(recorded.finished, "program", "right"), (200, 60)),
-    "nested": (of(recorded.finished, "program", "5 m O down down"), WIDE),
+SCREENS = {
+    SMALL: {
+        "parameters": partial(home, keys="e", row="selu"),
+        "help": partial(home, keys="?"),
+        "menu": partial(home, keys="m", row="selu"),
+        "results": of(finished, "results", "down down", says="do next"),
+        "kernels": of(program, "hlo"),
+        "hlo": of(program, "hlo", tab="hlo"),
+    },
+    WIDE: {
+        "sessions": home,
+        "example": partial(home, row="selu"),
+        "run": of(session_tapes.sampling, "results"),
+        "sweep": of(session_tapes.sweep, "results", says="do next"),
+        "compared": of(finished, "results", "down space space c", says="do next"),
+        "results": of(finished, "results", "down down", says="do next"),
+        "in-full": of(finished, "results", "down down enter", says="do next"),
+        "kernels": of(program, "hlo"),
+        "roofline": of(program, "hlo", "m d 'h200 enter", tab="roofline"),
+        "timeline": of(captured, "profile", ". + +", view="timeline"),
+        "compile": of(captured, "profile", "down", view="compile"),
+        "memory": of(captured, "profile", "down", view="memory"),
+        "nested": of(recorded.finished, "program", "5 m O down down"),
+    },
+    LARGE: {
+        "program": of(recorded.finished, "program", "right"),
+    },
 }
+"""By the size of an app, which pictures are taken of it, one after the other."""
 
 
-def drawn(snap_compare, stage, go, size):
-    """Whether the screen looks as it did, once nothing moves any more."""
+@pytest.fixture
+def differs(snapshot):
+    """Whether a screen, once nothing moves any more, looks otherwise than in the picture of that name."""
+    pictures = snapshot.use_extension(SVGImageExtension)
 
-    async def before(pilot):
-        await go(Walk(stage, pilot))
-        await still(pilot)
+    async def differs(walk, name):
+        await still(walk.pilot)
+        return pictures(name=name) != walk.app.export_screenshot(title=walk.app.title, simplify=True)
 
-    return bool(snap_compare(stage.app, terminal_size=size, run_before=before))
+    return differs
 
 
-@pytest.mark.parametrize("name", PICTURES)
-def test_screens(snap_compare, monkeypatch, stage, name):
-    monkeypatch.setattr(Profiler, "session_grows", property(lambda app: name == "run"))
-    now = session_tapes.sampling().now
+@pytest.mark.parametrize("size", SCREENS, ids=["small", "wide", "large"])
+async def test_screens(differs, monkeypatch, stage, size):
+    now, found = session_tapes.sampling().now, []
     monkeypatch.setattr("jaxprof.tui.results.run_table.monotonic", lambda: now)
-    assert drawn(snap_compare, stage, *PICTURES[name])
+    async with walking(size, stage) as walk:
+        for name, go in SCREENS[size].items():
+            monkeypatch.setattr(Profiler, "session_grows", property(lambda app, name=name: name == "run"))
+            await go(walk)
+            if await differs(walk, name):
+                found.append(name)
+            while len(walk.app.screen_stack) > 1:
+                await walk.press("escape")
+    assert found == []
 
 
-@pytest.mark.parametrize("size", [SMALL, WIDE], ids=["small", "wide"])
-def test_home(snap_compare, stage, tmp_path, size):
+async def test_home(differs, stage, tmp_path):
     """On the user's own programs."""
     for name in ("train.py", "model.py"):
         (tmp_path / name).write_text(f'"""What {name} is for."""\n\nimport jax\n\njax.devices()\n')
         os.utime(tmp_path / name, (len(name), len(name)))
     stage.app.folder = tmp_path
-    assert drawn(snap_compare, stage, home, size)
+    async with walking(stage=stage) as walk:
+        await home(walk)
+        assert not await differs(walk, "wide")
+        await walk.pilot.resize_terminal(*SMALL)
+        assert not await differs(walk, "small")
 
 
-def test_job(snap_compare, monkeypatch):
+async def test_job(differs, monkeypatch):
     monkeypatch.setattr("jaxprof.tui.device_monitor.PERIOD_SECONDS", 60.0)
-    assert drawn(snap_compare, Stage(light=True), job, WIDE)
+    async with walking(stage=Stage(light=True)) as walk:
+        await job(walk)
+        assert not await differs(walk, "steps")
