@@ -1,6 +1,5 @@
-"""`jaxprof compare` of sessions, of programs that are not run here, and over time."""
+"""`jaxprof compare` of sessions, and of programs that are not run here."""
 
-import kept_histories as kept
 from cli.compiled import session
 from folding import written
 from jaxprof import events as e
@@ -31,13 +30,3 @@ def test_the_only_function_of_each_session_is_the_same_function(call, tmp_path):
     unpaired = " ".join(call("compare", old, keep("new.py:step", "new.py:f")).out.split())
     assert "only in the first session: r2 old.py:step" in unpaired
     assert "jaxprof compare FIRST:r2 SECOND:r2" in unpaired
-
-
-def test_the_list_over_time_names_what_is_wrong_or_not_read(call, state_home):
-    folder = state_home / "sessions"
-    kept.keep(folder, 0, [*kept.run("r1", 0.01, passed=False), *kept.run("r2", 0.02, status="failed")])
-    (folder / "foreign.jaxprof").write_text("hello\x1b[31m\n")
-    out = " ".join(call("compare", "--over-time", "matmul").out.split())
-    assert "wrong 0.10.2" in out
-    assert "foreign.jaxprof" in out
-    assert "\x1b" not in out

@@ -61,7 +61,6 @@ def test_the_former_name_of_a_command_works_and_says_the_new_one(call, old, now)
 def test_a_former_name_takes_what_it_took(call, kept):
     assert call("show", kept, "--format", "json").data == call("open", kept, "--format", "json").data
     assert call("show", kept).out == call("open", kept, "--format", "text").out
-    assert call("history", "selu", "--format", "json").data == call("compare", "--over-time", "--format", "json").data
     assert call("workloads").out == call("run").out
     assert call("workloads", "selu").out == call("run", "--describe", "selu").out
     assert "a session, not a profile" in call("import", kept).err

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 import jaxprof
-import kept_histories
 import program_events
 from answer_schemas import hold, problems, schema_of
 from cli.compiled import compiled
@@ -115,7 +114,7 @@ def keep(path, flops=100):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A folder with a session of each sort, HLO and a history."""
+    """A folder with a session of each sort, HLO and a kept session."""
     tmp_path = tmp_path_factory.mktemp("made")
     with_other_hlo = [
         replace(event, text=CHANGED) if isinstance(event, e.TextRecorded) and event.name == "hlo" else event
@@ -167,9 +166,8 @@ def made(tmp_path_factory):
         file.write("no event\n")
     keep(tmp_path / "before.jaxprof")
     keep(tmp_path / "after.jaxprof", 120)
-    for number, median in enumerate(kept_histories.medians((0.010, 9), (0.0125, 8))):
-        version, flops = ("0.10.2", 2e9) if number < 9 else ("0.11.0", 3e9)
-        kept_histories.keep(tmp_path / "history", number, kept_histories.run("r1", median, jax=version, flops=flops))
+    (tmp_path / "sessions").mkdir()
+    keep(tmp_path / "sessions" / "kept.jaxprof")
     return tmp_path
 
 
@@ -177,7 +175,7 @@ def made(tmp_path_factory):
 def files(made, tmp_path, state_home, monkeypatch):
     """A copy of that, which is the current folder."""
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
-    (tmp_path / "history").rename(state_home / "sessions")
+    (tmp_path / "sessions").rename(state_home / "sessions")
     monkeypatch.chdir(tmp_path)
 
 

@@ -85,9 +85,8 @@ def test_a_page_of_a_url_is_not_said_to_follow_it(call, folder, monkeypatch):
     "words",
     [
         "open", "open --format json", "open --compiles", "explain", "export", "hlo", "open --keep", "compare URL",
-        "run", "sessions rollup", "gate --fail-on flops", "compare --over-time",
-        "open --seconds 2",
-        "compare --over-time --format json", "script", "compare", "devices", "sessions delete",
+        "run", "sessions rollup", "gate --fail-on flops",
+        "open --seconds 2", "script", "compare", "devices", "sessions delete",
         "config completion", "run --describe", "",
     ],
 )  # fmt: skip

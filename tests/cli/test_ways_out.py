@@ -38,8 +38,6 @@ def ways():
         views = [one.opts[0] for one in command.params if isinstance(one, ViewFlag)]
         for choice in set(form.type.choices) - BINARY:
             yield (name, "--format", str(choice))
-            if name == "compare":
-                yield (name, "--over-time", "--format", str(choice))
             yield from ((name, view, "--format", str(choice)) for view in views)
 
 
@@ -104,7 +102,7 @@ def test_no_format_of_a_command_passes_a_control_character_on(call, hostile):
         "gate": [str(hostile), "--base", str(hostile), "--fail-on", "kernels"],
     }
     for name, *options in sorted(ways()):
-        said = call(name, *([] if "--over-time" in options else more.get(name, [str(hostile)])), *options)
+        said = call(name, *more.get(name, [str(hostile)]), *options)
         words = (name, *options)
         assert said.code in set(ExitCode), words
         assert said.out or said.err, words

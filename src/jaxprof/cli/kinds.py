@@ -95,8 +95,6 @@ KINDS: Mapping[str, Callable[[], Facts[Any]]] = {
     "explanation": partial(_facts, "report.explain", "EXPLANATION"),
     "finding": partial(_facts, "report.explain", "ENTRY"),
     "gate": partial(_facts, "report.gate", "GATE"),
-    "history": lambda: (Fact("runs", ROWS, "Measured runs, those of one measurement together",
-                             inside=_facts("report.history", "HISTORY")), _UNREADABLE),
     "hlo": _hlo,
     **{f"hlo-{view}": partial(_hlo, view) for view in ("kernels", "findings", "barriers", "memory")},
     "hlo-diff": partial(_facts, "report.hlo_difference", "HLO_DIFFERENCE"),

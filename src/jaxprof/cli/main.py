@@ -65,7 +65,6 @@ FORMER = {
     "attach": "open --seconds 2",
     "baseline": "gate",
     "completion": "config completion",
-    "history": "compare --over-time",
     "import": "open --keep",
     "mcp": "agent mcp",
     "rollup": "sessions rollup",

@@ -556,10 +556,6 @@ class Profiler(Guarded, App[None], keys="app"):
         self.view_wanted, self.kernel_wanted, self.words_wanted = view, kernel, words
         self.show_mode(mode)
 
-    def show_history(self, workload: str = "") -> None:
-        """Show the history of a workload, or of all, over the saved sessions, above the current screen."""
-        self.push_screen(made("results.compare_dialog", "of_history", self.library(), workload))
-
     def show_mode(self, mode: str) -> None:
         """Go to a mode that has something new to show, even if it is already in view."""
         in_view = self.current_mode == mode

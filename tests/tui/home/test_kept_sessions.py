@@ -7,10 +7,11 @@ import pytest
 from textual.widgets import Input
 
 import job_folders
-import kept_histories
+from folding import written
 from jaxprof.session.log import LogWriter, new_header
 from jaxprof.tui.home.start_list import StartList
 from jaxprof.tui.kit.format import ago
+from report import sessions
 from tui.fakes import HOSTILE, NOW, SMALL, keep_session, walking
 
 pytestmark = pytest.mark.usefixtures("small_catalogue", "one_moment")
@@ -249,8 +250,8 @@ async def test_marks_stay_while_a_filter_hides_them_and_the_frame_says_what_is_c
 
 
 async def test_the_tables_of_two_compared_sessions_fit_a_small_terminal(shelf):
-    for number in (0, 1):
-        kept_histories.keep(shelf, number, kept_histories.run("r1", 0.01, compile_seconds=(0.04, 0.05, 0.045)))
+    for name in ("old", "new"):
+        written(shelf / f"{name}.jaxprof", sessions.events(), sessions.HEADER)
     async with walking(SMALL) as walk:
         await listed(walk, 2)
         await walk.press("space space c", "phase ", "… inconclusive: not measured together", gone="│ measured together")

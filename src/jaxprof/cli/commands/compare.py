@@ -1,5 +1,4 @@
-"""`jaxprof compare A B...`: what can be run is measured in turns, sessions are compared with the first, run by run.
-With `--over-time`, it lists the runs of a measurement in the kept sessions."""
+"""`jaxprof compare A B...`: what can be run is measured in turns, sessions are compared with the first, run by run."""
 
 from __future__ import annotations
 
@@ -19,7 +18,6 @@ from jaxprof.cli.output import (
     combine_options,
     format_option,
     no_form,
-    print_csv,
     print_json,
     print_lines,
     print_report,
@@ -82,14 +80,9 @@ _measured_options = combine_options(
 @options.target("Compile A, B... for h100, tpu-v5e...: exact facts, without the device.")
 @options.arguments(help="An argument of your functions: f32[1024,1024].")
 @_measured_options
-@click.option(
-    "--over-time",
-    is_flag=True,
-    help="The runs of A (a workload, WORKLOAD:VARIANT, a function of yours), or all, in the kept sessions.",
-)
 @click.option("--no-run", is_flag=True, help="Run nothing: A and B are sessions, whatever their names are.")
-@format_option("text", "json", "markdown", "csv")
-def command(files: tuple[str, ...], form: str, over_time: bool, no_run: bool, **words: Any) -> int | None:
+@format_option("text", "json", "markdown")
+def command(files: tuple[str, ...], form: str, no_run: bool, **words: Any) -> int | None:
     """Compare A with B: what can be run is measured, what was recorded is compared as it is.
 
     Functions of yours (path/to/file.py:function), workloads (selu, selu:jit), or two settings of one: which is faster,
@@ -101,18 +94,7 @@ def command(files: tuple[str, ...], form: str, over_time: bool, no_run: bool, **
     session, a part of it, or `last`; a profile that was recorded elsewhere works too. Runs of the same workload,
     variant, kind of device and parameters belong together. A:r2 B:r5 compares these two runs, whatever they are; A:r1
     A:r2 two runs of one session.
-
-    With --over-time, a workload over the kept sessions. These sessions were not measured together, so a slower machine
-    looks the same as a slower program.
     """
-    if over_time:
-        refuse_others("does not apply to a list of the kept sessions", "files", "over_time", "form")
-        if len(files) > 1:
-            raise UsageError("--over-time takes one workload, or none", f"jaxprof compare --over-time {files[0]}")
-        _print_history(files[0] if files else "", form)
-        return None
-    if form == "csv":
-        raise no_form("a comparison of A with B", form, "text", "json", "markdown")
     if words["targets"]:
         refuse_others("does not apply to programs that are only compiled", "files", "form", *_COMPILED)
         _refuse_alone(files)
@@ -255,18 +237,3 @@ def _print_differences(differences: list[SessionDifference], form: str, next_com
     else:
         pieces = (("", *report.comparison_pieces(difference)) for difference in differences)
         print_report(islice(report_lines(chain.from_iterable(pieces), WIDE), 1, None), form)
-
-
-def _print_history(workload: str, form: str) -> None:
-    """Print the runs of the workload (of all workloads if it is empty) in the kept sessions."""
-    from jaxprof.report.history import history_table, kept_runs
-    from jaxprof.report.renderers import WIDE, text_lines
-    from jaxprof.session.log import Library
-
-    runs, notices = kept_runs(Library().paths(), workload)
-    if form == "json":
-        print_facts("history", {"runs": runs, "notices": notices})
-    elif form == "csv":
-        print_csv(history_table(runs, notices))
-    else:
-        print_report(text_lines(history_table(runs, notices), width=WIDE), form)

@@ -356,7 +356,7 @@ class HomeScreen(SessionScreen, keys="home"):
             return super().why_not(action, parameters)
         if action in _OF_A_WORKLOAD and self.info is None:
             return HIDDEN
-        if self._rows.entry is None and (action == "kept" or (action == "history" and self.info is None)):
+        if self._rows.entry is None and action == "kept":
             return HIDDEN
         if action == "compare" and not self._to_compare:
             marked = ", ".join(each.stem if isinstance(each, Path) else str(each) for each in self._rows.marked)
@@ -382,13 +382,6 @@ class HomeScreen(SessionScreen, keys="home"):
             self.app.push_screen(made("results.compare_dialog", "of_sessions", *sessions))
         elif len(infos := self._described(both)) == 2:
             self.profiler.start_comparison(self.choices.comparison(infos))
-
-    def action_history(self) -> None:
-        if (entry := self._rows.entry) is not None:
-            workloads = entry.workloads
-            self.profiler.show_history(workloads[0] if len(workloads) == 1 else "")
-        elif self.info is not None:
-            self.profiler.show_history(self.info.target or self.info.name)
 
     def action_program(self, program: ProgramCommand | None = None) -> None:
         from jaxprof.tui.kit.script_dialog import ask_for_program

@@ -114,14 +114,14 @@ class ReportDialog(TextDialog):
         self.query_one(Lines).show(self.lines)
 
 
-def derived_dialog(title: str, derive: Callable[[], Iterable[Piece]], waiting: str = "Comparing…") -> ReportDialog:
+def derived_dialog(title: str, derive: Callable[[], Iterable[Piece]]) -> ReportDialog:
     """Return the dialog with a report that `derive` makes, in a thread."""
 
     def read() -> Draw:
         pieces = list(derive())
         return lambda width: list(report_contents(pieces, width))
 
-    return ReportDialog(title, read, waiting)
+    return ReportDialog(title, read, "Comparing…")
 
 
 def plain_lines(text: str, width: int, style: str = "") -> list[Content]:

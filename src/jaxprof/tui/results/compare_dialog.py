@@ -1,7 +1,5 @@
-"""What differs between two runs of the session, or two sessions, and the runs of a workload in the kept sessions.
-
-The texts are those of `jaxprof compare` and `jaxprof compare --over-time`. Threads read HLO and sessions.
-"""
+"""What differs between two runs of the session, or two sessions, in the text of `jaxprof compare`. Threads read HLO and
+sessions."""
 
 from __future__ import annotations
 
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jaxprof.session import Run
-    from jaxprof.session.log import Library
 
 
 def unfit(run: Run) -> UsageError | None:
@@ -105,14 +102,3 @@ def of_sessions(first: Path, second: Path) -> ReportDialog:
         return comparison_pieces(session_difference(load(first, Session), load(second, Session)))
 
     return derived_dialog(f"{first.stem} and {second.stem}", derive)
-
-
-def of_history(library: Library, workload: str) -> ReportDialog:
-    """Return the dialog with the runs of a workload in the kept sessions, or of all, if its name is empty."""
-
-    def derive() -> Iterator[Piece]:
-        from jaxprof.report.history import history_table, kept_runs
-
-        yield history_table(*kept_runs(library.paths(), workload))
-
-    return derived_dialog(f"History of {workload or 'all workloads'}", derive, "Reading the sessions…")

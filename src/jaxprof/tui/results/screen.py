@@ -216,10 +216,6 @@ class ResultsScreen(SessionScreen, keys="results"):
         sides = in_comparison(session, run) if run is not None and not marked else None
         self.app.push_screen(of_runs(session, *(sides or in_order(session, marked))))
 
-    def action_history(self) -> None:
-        run = self.chosen
-        self.profiler.show_history((run.plan.target or run.plan.workload) if run is not None else "")
-
     def action_sort(self) -> None:
         self._rows.action_sort_by_next()
 
