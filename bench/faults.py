@@ -11,7 +11,7 @@ ended with another exit code than 0, the slowest and the faults, and exits 1 if 
 input with a fault to a file.
 
 With `--surfaces`, what else comes from outside: settings and limits, SQL, folders of jobs with pipes and endless links,
-sessions that name commands to be started, web servers that lie, requests for a live page, and calls of tools of `mcp`.
+sessions that name commands to be started, web servers that lie, and calls of tools of `mcp`.
 There a process that is not jaxprof's own is a fault, too. `--smoke` takes one input.
 
 With `--kills`, no files: the client or the engine of a compiled run is killed at the begin of every phase, by SIGKILL
@@ -26,7 +26,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import io
 import os
 import random
 import signal
@@ -48,9 +47,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 from cli.test_kills import JIT_PHASES, Measuring, check, every_case  # noqa: E402
 from jaxprof import reaper  # noqa: E402
 from jaxprof.cli.agent_server import make_server  # noqa: E402
-from jaxprof.errors import JaxprofError  # noqa: E402
 from jaxprof.events import RunPlanned, RunSpec, WorkerStarted  # noqa: E402
-from jaxprof.report.page.server import FollowedPage, PageServer  # noqa: E402
 from jaxprof.session.log import LogWriter, new_header  # noqa: E402
 from job_folders import job, loop  # noqa: E402
 from mutated import (  # noqa: E402
@@ -320,27 +317,6 @@ def try_web(home: Path, chance: random.Random) -> tuple[int, str]:
     )
 
 
-def try_serve(home: Path, chance: random.Random) -> tuple[int, str]:
-    """Requests to the server of a page."""
-    path = home / "a.jaxprof"
-    path.write_bytes(mutated("session", chance.randrange(10_000)))
-    try:
-        page = FollowedPage(path, "a")
-    except JaxprofError:
-        return 1, ""
-    said = io.StringIO()
-    with PageServer(page) as server, contextlib.redirect_stderr(said):
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        request = shuffled(f"GET /{server.token}/ HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n", chance)
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", server.port), timeout=5) as made:
-            made.sendall(request.encode("utf-8", "surrogateescape"))
-            made.shutdown(socket.SHUT_WR)
-            while made.recv(1 << 16):
-                pass
-        server.shutdown()
-    return 0, said.getvalue()
-
-
 def try_mcp(home: Path, chance: random.Random) -> tuple[int, str]:
     """A call of a tool."""
     (home / "p.py").write_text(f"open({str(home / 'bait')!r}, 'w')")
@@ -376,7 +352,7 @@ def try_mcp(home: Path, chance: random.Random) -> tuple[int, str]:
 
 SURFACES = {
     "settings": try_settings, "SQL": try_sql, "jobs": try_job, "commands": try_command, "URLs": try_web,
-    "serve": try_serve, "mcp": try_mcp,
+    "mcp": try_mcp,
 }  # fmt: skip
 
 

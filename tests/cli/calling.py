@@ -7,7 +7,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from subprocess import DEVNULL, PIPE
+from subprocess import DEVNULL
 from typing import Any
 
 import click
@@ -64,11 +64,6 @@ def run(*words: str | Path, cwd: Path | None = None, **more: str) -> Said:
     variables = environment() | more
     done = subprocess.run(given, cwd=cwd, env=variables, stdin=DEVNULL, capture_output=True, text=True, timeout=120)
     return Said(done.returncode, done.stdout, done.stderr)
-
-
-def start(*words: str | Path, cwd: Path | None = None) -> subprocess.Popen[str]:
-    given = [sys.executable, "-m", "jaxprof", *map(str, words)]
-    return subprocess.Popen(given, cwd=cwd, env=environment(), stdin=DEVNULL, stdout=PIPE, stderr=PIPE, text=True)
 
 
 def git(folder: Path, *words: str) -> None:

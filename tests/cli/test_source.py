@@ -5,7 +5,6 @@ import shlex
 import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from unittest.mock import Mock
 
 import pytest
 
@@ -69,15 +68,6 @@ def test_what_a_store_fails_to_give_is_said_and_the_rest_is_shown(call, folder, 
     assert "1 of 3 files: " in said.err
     assert "connection reset by peer" in said.err
     assert "1 of 3 processes have no session here: 2" in said.out
-
-
-@pytest.mark.process
-def test_a_page_of_a_url_is_not_said_to_follow_it(call, folder, monkeypatch):
-    monkeypatch.setattr("jaxprof.report.page.server.PageServer.serve_forever", Mock(side_effect=KeyboardInterrupt))
-    path = folder / "process-00001.jaxprof"
-    assert "following" not in call("open", "--browser", f"file://{path}").err
-    assert "following" in call("open", "--browser", path).err
-    assert "grows here" in call("open", "--follow", f"file://{path}").err
 
 
 @pytest.mark.process

@@ -41,7 +41,7 @@ GROUPS = {
         "explain": "What to change, the most expensive first: of a session, a job or a profile.",
         "compare": "Which is faster: two functions, settings or revisions; what differs between two sessions.",
         "hlo": "What XLA made of a program, for this device or another: kernels, costs, fusion barriers, findings.",
-        "open": "Open a session, a profile or HLO: in the app, in a browser, or printed.",
+        "open": "Open a session, a profile or HLO: in the app, or printed.",
     },
     "In CI, and for agents": {
         "gate": "Fail if kernels, FLOPs, bytes, peak or the times of a program have grown.",
@@ -68,7 +68,6 @@ FORMER = {
     "import": "open --keep",
     "mcp": "agent mcp",
     "rollup": "sessions rollup",
-    "serve": "open --browser",
     "show": "open --format text",
     "target": "devices target",
     "workloads": "run --describe",

@@ -1,14 +1,12 @@
-"""`jaxprof open FILE`: in the terminal app, in a browser, on stdout, or kept as a session; and `jaxprof` alone.
+"""`jaxprof open FILE`: in the terminal app, on stdout, or kept as a session; and `jaxprof` alone.
 
 A session that was interrupted or has failed runs is shown too.
 """
 
 from __future__ import annotations
 
-import getpass
 import os
 import re
-import socket
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +28,7 @@ from jaxprof.cli.output import (
     terminal_problem,
 )
 from jaxprof.cli.target import import_to, local_word, named, recorded
-from jaxprof.errors import FileRefusedError, UsageError, missing_file, system_words, unknown_name
+from jaxprof.errors import FileRefusedError, UsageError, missing_file, unknown_name
 from jaxprof.files import with_home
 from jaxprof.units import counted
 
@@ -47,14 +45,6 @@ _OF_CAPTURES = ("kernels", "steps", "compile", "memory", "trust")
 @click.argument("file", metavar="FILE", shell_complete=options.completed_by("session"))
 @options.views(options.VIEWS)
 @options.run(help="Only this run (r2) and its baseline.")
-@click.option("--browser", is_flag=True, help="Show the page in a browser, and follow the session.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=0,
-    metavar="N",
-    help="With --browser: the port; by default any free one.",
-)
 @click.option("--keep", is_flag=True, help="Save a profile as a session, among the kept ones or as --out FILE.")
 @options.out()
 @options.force()
@@ -71,7 +61,7 @@ _OF_CAPTURES = ("kernels", "steps", "compile", "memory", "trust")
 @options.profile
 @options.python(help="The interpreter whose jax the app measures; with HOST:PORT, one that has jax and xprof.")
 @format_option("text", "json", "csv", "markdown")
-def command(file: str, python: Path | None, browser: bool, follow: bool, **words: Any) -> int | None:
+def command(file: str, python: Path | None, follow: bool, **words: Any) -> int | None:
     """Open FILE: a session's path or name, part of it, the folder of a job (run.jaxprof.d), or `last`, the newest.
 
     In a terminal this opens the app. Without one, with --format, or with an option that names a view, it prints.
@@ -82,9 +72,6 @@ def command(file: str, python: Path | None, browser: bool, follow: bool, **words
     HOST:PORT with --seconds captures a running program that called jax.profiler.start_server(PORT), and keeps its
     kernels, steps and HLO as a session. PORT alone means this machine. Anyone who can reach the machine
     can use that server. Needs xprof: the extra `xprof`.
-
-    The page of --browser is served on 127.0.0.1 alone, under an address with a random token, which is printed. If
-    you reach this machine by SSH, the printed `ssh -L` command forwards the page to your own. ctrl+c ends it.
 
     A session that a process on this machine is writing is followed anyway. --follow is for a writer that cannot be
     seen, such as another host writing to a shared folder.
@@ -98,11 +85,6 @@ def command(file: str, python: Path | None, browser: bool, follow: bool, **words
     if _ADDRESS.fullmatch(file) and not os.path.exists(with_home(file)):
         raise UsageError(f"{file} is no session", "If a profiler server listens there, add --seconds 2.")
     file = local_word(file)
-    if browser:
-        refuse_others("does not apply to a page in a browser", "file", "browser", "port", "profile_run", "host")
-        _serve(file, words["port"])
-        return None
-    refuse(("port",), "has no effect without --browser", "Add --browser.")
     if words["keep"] or is_given("out"):
         refuse_others(
             "does not apply to a profile that is kept", "file", "keep", "out", "force", "profile_run", "host", "form"
@@ -235,38 +217,6 @@ def _import(profile: Path, target: Path, form: str, *, force: bool) -> None:
         print_session(session, target)
     else:
         print_conclusion(session, target, note)
-
-
-def _serve(file: str, port: int) -> None:
-    from jaxprof.report.page.server import ADDRESS, FollowedPage, PageServer
-    from jaxprof.session.log.state import is_fetched
-
-    with recorded(file) as found:
-        page = FollowedPage(found.path, found.name)
-        try:
-            server = PageServer(page, port)
-        except OSError as error:
-            raise UsageError(f"port {port} cannot be used: {system_words(error)}", "Leave --port out.") from error
-        with server:
-            print_text(server.address)
-            tunnel = f"ssh -L {server.port}:{ADDRESS}:{server.port} {_ssh_destination()}"
-            note(f"on another machine: {tunnel}, and the same address there")
-            grows = found.imported is None and not is_fetched(found.path)
-            note(f"{'following the session while it is written; ' if grows else ''}ctrl+c ends this")
-            try:
-                server.serve_forever()
-            except KeyboardInterrupt:
-                note("ended")
-
-
-def _ssh_destination() -> str:
-    """Return what ssh calls this machine: the address that the present SSH connection came to, else the host name."""
-    connection = os.environ.get("SSH_CONNECTION", "").split()
-    host = connection[2] if len(connection) == 4 else socket.gethostname()
-    try:
-        return f"{getpass.getuser()}@{host}"
-    except (KeyError, OSError):  # a user without a name, as in some containers
-        return host
 
 
 def _print(file: str, run_id: str | None, form: str) -> int:

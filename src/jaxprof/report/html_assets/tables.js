@@ -2,7 +2,6 @@
 // its first rows until the others are requested.
 const tables = (() => {
   const FEW = 8, FIRST = 25;
-  const controls = new WeakMap();
 
   const value = (row, column) => {
     const cell = row.cells[column];
@@ -68,20 +67,6 @@ const tables = (() => {
       heading.replaceChildren(button);
       button.addEventListener("click", () => { sort(table, heading, rows, next(heading)); update(); });
     }
-    controls.set(box, {
-      state: () => {
-        const heading = table.querySelector("th[aria-sort]");
-        const order = heading && [heading.textContent, heading.getAttribute("aria-sort")];
-        return { order, words: input.value, all: all.ariaPressed };
-      },
-      restore: ({ order, words, all: pressed }) => {
-        const heading = order && [...table.tHead.rows[0].cells].find((cell) => cell.textContent === order[0]);
-        if (heading) sort(table, heading, rows, order[1]);
-        input.value = words;
-        all.ariaPressed = pressed;
-        update();
-      },
-    });
     if (rows.length < FEW) return;
     const tools = document.createElement("div");
     tools.className = "tools";
@@ -98,8 +83,6 @@ const tables = (() => {
   };
 
   return {
-    state: (box) => controls.get(box)?.state(),
-    restore: (box, state) => controls.get(box)?.restore(state),
     enliven: (root) => root.querySelectorAll(".table").forEach(enliven),
   };
 })();

@@ -118,22 +118,18 @@ _SCRIPTS = (
     "plots.js",
     "viewport.js",
     "icicle.js",
-    "reader.js",
     "page.js",
 )
 """Files that are joined into one script, in this order: each uses those before it."""
 
 
-def to_page(session: Session, name: str, *, follow: str = "") -> str:
-    """Return the whole file. `name`: what commands call the session.
-    `follow`: an address that the page polls for changes every two seconds; empty for a file that stays as it is.
-    """
+def to_page(session: Session, name: str) -> str:
+    """Return the whole file. `name`: what commands call the session."""
     charts: list[dict[str, Any]] = []
     shown = list(sections(session, name))
     style, script = _asset_text(*_STYLES), _asset_text(*_SCRIPTS)
-    connect = "; connect-src 'self'" if follow else ""
     policy = (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:{connect}; "
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
     title = " ".join(dict.fromkeys(run.plan.workload for run in session.runs.values()))
@@ -145,7 +141,7 @@ def to_page(session: Session, name: str, *, follow: str = "") -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
             '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">\n',
             f'<link rel="icon" href="data:,">\n<title>{text(heading)}</title>\n<style>{style}</style>\n</head>\n',
-            f'<body data-follow="{text(follow)}">\n' if follow else "<body>\n",
+            "<body>\n",
             _head(session, shown),
             '<noscript><p class="note">The tables have every figure; the charts need JavaScript.</p></noscript>\n',
             "<main>\n",
