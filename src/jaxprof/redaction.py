@@ -182,22 +182,12 @@ def redacted(command: Sequence[str]) -> list[str]:
 
 def scrubbed(text: str) -> str:
     """Return a program's text (a line of its log, an error, a traceback) without what looks like a secret."""
-    text = without_tokens(text)
+    text = _without_tokens(text)
     if re.search(_SECRET_HINT, text) is None:
         return text
     text = re.sub(_BASIC, _without_basic, re.sub(_BEARER, _without_bearer, re.sub(_WEBHOOK, rf"\1{REDACTED}", text)))
     text = re.sub(_SHORT_LOGIN, _without_login, re.sub(_PAIRED, _without_paired, text))
     return re.sub(_IN_SENTENCE, _without_sentence_value, _without_named(text))
-
-
-def without_tokens(text: str) -> str:
-    """Return a text without what is a secret by its own shape, whatever its name is. HLO stays HLO: its operands may be
-    called `%token` or `%key`."""
-    text = re.sub(_PREFIXED, REDACTED, re.sub(_PEM, rf"\1{REDACTED}", text))
-    if "@" not in text:
-        return text
-    text = re.sub(_IN_ODD_URL, rf"\1:{REDACTED}", re.sub(_IN_URL, REDACTED, text))
-    return re.sub(_LOGIN, lambda match: f"{match[0].partition(':')[0]}:{REDACTED}@", text)
 
 
 class LineScrubber:
@@ -307,6 +297,15 @@ def _secret_before_equals(word: str) -> str:
             return word[:end] if _hides(words, word[end + 1 :], always=True) else ""
         start = end + 1
     return ""
+
+
+def _without_tokens(text: str) -> str:
+    """Redact what is a secret by its own shape, whatever its name is."""
+    text = re.sub(_PREFIXED, REDACTED, re.sub(_PEM, rf"\1{REDACTED}", text))
+    if "@" not in text:
+        return text
+    text = re.sub(_IN_ODD_URL, rf"\1:{REDACTED}", re.sub(_IN_URL, REDACTED, text))
+    return re.sub(_LOGIN, lambda match: f"{match[0].partition(':')[0]}:{REDACTED}@", text)
 
 
 def _without_named(text: str) -> str:

@@ -35,21 +35,6 @@ def test_deleting_asks_and_without_a_terminal_wants_yes(call, kept, kept_job, mo
         assert not path.exists()
 
 
-def test_scrub_writes_a_copy_and_says_what_it_replaced(call, kept, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with kept.open("a") as file:
-        file.write('{"type":"log_line","run":"r1","stream":"stdout","text":"token=kq7Zr93hWm"}\n')
-    said = call("sessions", "scrub", "last")
-    copy = tmp_path / f"{kept.name.removesuffix('.jaxprof')}-scrubbed.jaxprof"
-    assert said.out.strip() == copy.name
-    assert "Replaced: 1 secret, " in said.err
-    assert ("kq7Zr93hWm" in kept.read_text(), "kq7Zr93hWm" in copy.read_text()) == (True, False)
-    assert call("sessions", "scrub", "last", "--out", copy).code == ExitCode.USAGE
-    assert call("sessions", "scrub", kept, "--in-place", "--out", "x").code == ExitCode.USAGE
-    assert "Replaced: 1 secret, " in call("sessions", "scrub", kept, "--in-place").err
-    assert "kq7Zr93hWm" not in kept.read_text()
-
-
 def test_prune_keeps_the_newest(call, kept):
     older = kept.with_name("older.jaxprof")
     shutil.copy(kept, older)

@@ -114,7 +114,7 @@ def test_no_format_of_a_command_passes_a_control_character_on(call, hostile):
 @pytest.mark.process
 def test_no_list_and_no_error_passes_a_control_character_on(call, hostile):
     lines = """sessions; sessions list --format json; sessions prune --keep 0;
-    sessions delete FILE; sessions scrub FILE --in-place; sessions rename FILE TEXT; sessions delete TEXT;
+    sessions delete FILE; sessions rename FILE TEXT; sessions delete TEXT;
     sessions prune --max-size TEXT; open TEXT; open FILE --run TEXT; open last TEXT; open FILE --keep;
     export FILE --run TEXT; compare FILE TEXT; hlo FILE --kernel TEXT; run TEXT; run selu --set TEXT;
     run --describe TEXT; run --from TEXT; compare TEXT selu; open --seconds 2 TEXT; devices target install TEXT;

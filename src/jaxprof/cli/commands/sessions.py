@@ -1,4 +1,4 @@
-"""`jaxprof sessions`: list, rename, scrub and delete the kept sessions, and make the tables of a job (`rollup`), for
+"""`jaxprof sessions`: list, rename and delete the kept sessions, and make the tables of a job (`rollup`), for
 jaxprof itself and for other engines. Listing folds no session."""
 
 from __future__ import annotations
@@ -20,13 +20,11 @@ from jaxprof.facts.listed import ENTRY
 from jaxprof.limits import size_of
 from jaxprof.remote.place import path_here
 from jaxprof.session.log import Library
-from jaxprof.session_names import EXTENSION
 from jaxprof.units import bytes_, counted, utc_text
 
 if TYPE_CHECKING:
     from jaxprof.rollup.making import RollUpReport
     from jaxprof.session.log import Entry
-    from jaxprof.session.log.scrubbing import Scrubbed
 
 
 _LARGEST = 1 << 60
@@ -81,38 +79,6 @@ def rename(name: str, new_name: str) -> None:
     """Give the session, or the job, NAME another name."""
     library = Library()
     print_lines([str(library.rename(library.find(name, jobs=True), new_name))])
-
-
-@command.command()
-@click.argument("name", metavar="FILE", shell_complete=options.completed_by("session"))
-@options.out(help="Where to write the copy; else FILE-scrubbed here.")
-@options.force()
-@click.option("--in-place", is_flag=True, help="Replace FILE itself. What it held is lost.")
-def scrub(name: str, out: Path | None, force: bool, in_place: bool) -> None:
-    """Copy a session without what looks like a secret or a name. The names are those of host, users and home
-    folders. Source, programs and output stay: look at them before you send the copy to somebody."""
-    from jaxprof.session.log.scrubbing import scrub as scrubbed_copy
-
-    if in_place and out is not None:
-        raise UsageError("--in-place replaces FILE, and --out writes a copy", "Give one of them.")
-    source = Library().find(name)
-    stem = source.name.removesuffix(EXTENSION)
-    target = source if in_place else Path(f"{stem}-scrubbed{EXTENSION}") if out is None else out
-    scrubbed = scrubbed_copy(source, target, replace_existing=force)
-    print_lines([str(target)])
-    notes(_what_was_scrubbed(scrubbed))
-
-
-def _what_was_scrubbed(scrubbed: Scrubbed) -> Iterator[str]:
-    names = counted(scrubbed.names, "name", "names")
-    yield f"Replaced: {counted(scrubbed.secrets, 'secret')}, {names} of host, users and home folders."
-    if scrubbed.lines_left_out:
-        yield f"Left out: {counted(scrubbed.lines_left_out, 'line')} that cannot be read."
-    if scrubbed.texts_left_out:
-        yield f"Left out: {counted(scrubbed.texts_left_out, 'text')} of which a piece is missing or damaged."
-    output = [counted(scrubbed.output_lines, "line") + " of output"] if scrubbed.output_lines else []
-    if kept := ", ".join([*output, *scrubbed.kept_texts]):
-        yield f"Still in it: {kept}. A secret that looks like any other word stays; look before you send it."
 
 
 @command.command()
