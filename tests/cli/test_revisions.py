@@ -42,6 +42,8 @@ def committed(tmp_path_factory):
     project = top / "project"
     (project / "pack").mkdir(parents=True)
     (project / "own.py").write_text(OWN)
+    (project / "steps").mkdir()
+    (project / "steps" / "deep.py").write_text(OWN)
     (project / "pack" / "__init__.py").touch()
     (project / "pack" / "inner.py").write_text(FIRST)
     commit_all(top, "one")
@@ -163,7 +165,8 @@ def test_a_comparison_with_a_revision_is_kept_with_the_command_that_measures_it_
     monkeypatch.setattr("jaxprof.runner.sides.LAUNCH_SECONDS", 0.1)  # no longer than it takes to have numbers
     flags = "--xla_cpu_enable_fast_math=true"
     words = ("--launches", "1", "--budget", "0.5", "--out", "s.jaxprof", "--format", "json")
-    found = call("compare", "own:step", "--git", "HEAD~1", "--env-b", f"XLA_FLAGS={flags}", *words).data
+    # The file's own folder does not have the package: Python would find that of the present folder.
+    found = call("compare", "steps.deep:step", "--git", "HEAD~1", "--env-b", f"XLA_FLAGS={flags}", *words).data
     (versus,) = found["versus"]
     assert (versus["results"]["alike"], versus["results"]["agree"]) == (True, False)
     assert versus["results"]["relative"] == pytest.approx(1, rel=1e-3)

@@ -16,7 +16,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from jaxprof.events import SourceLocation
+from jaxprof.events import Compiled, SourceLocation
 from jaxprof.recorder import launch
 from jaxprof.recorder.compiles import monitoring
 from jaxprof.recorder.guest import CollectorElsewhere, start_thread, unseen
@@ -274,6 +274,24 @@ def test_our_imports_leave_the_collector_as_it_was(on, monkeypatch):
     finally:
         gc.enable()
     assert seen == [False, on]
+
+
+def test_the_recording_ends_before_jax_cleans_up(monkeypatch):
+    """jax registers its clean-up when it is imported and when its backends start; the last that is registered runs
+    first."""
+    handlers = []
+    monkeypatch.setattr(launch, "atexit", Mock(register=handlers.append, unregister=handlers.remove))
+    monkeypatch.setattr("jaxprof.recorder.recorder.Recorder", Mock())
+    launched = launch.Launched(Mock(), Mock(), '{"options": {}, "began_seconds": 0.0}')
+    handlers += [launched._end, "jax, imported"]
+    launched._jax_imported(0.1)
+    assert handlers == ["jax, imported", launched._end]
+    handlers.append("its backends")
+    launched._send(Compiled(function="step"))
+    assert handlers == ["jax, imported", "its backends", launched._end]
+    handlers.append("the program's")
+    launched._send(Compiled(function="step"))
+    assert handlers[-1] == "the program's"
 
 
 def test_an_import_that_fails_may_be_tried_again(place):

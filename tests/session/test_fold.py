@@ -75,6 +75,7 @@ def test_the_line_that_closes_a_run_ends_it(status):
     begun = (started(), e.PhaseStarted(run="r1", phase="compile"))
     run = folded(*begun, closed(status, monotonic_seconds=8.0))
     assert (run.status, run.current_phase, run.over, run.ended_seconds) == (status, "", True, 8.0)
+    assert run.shown.over
     run = folded(*begun, finished("ok", monotonic_seconds=7.0), closed(status, monotonic_seconds=8.0))
     assert (run.status, run.ended_seconds) == (status, 7.0), "the log's word on how, the engine's on when"
 
@@ -286,7 +287,7 @@ IMPOSSIBLE = {
 @pytest.mark.parametrize("damage", IMPOSSIBLE)
 def test_passes_that_cannot_be_are_left_out_with_a_notice(damage):
     sound = {"first": 0, "seconds": [0.5]}
-    kept, damaged = program_events.passes(**sound), program_events.passes(**sound | IMPOSSIBLE[damage])
+    kept, damaged = program_events.passes(**sound, counts=[1]), program_events.passes(**sound | IMPOSSIBLE[damage])
     session = program_events.session(kept, damaged)
     assert session.runs[RUN].program.passes == [kept]
     assert len([notice for notice in session.notices if "iterations of a loop were left out" in notice]) == 1

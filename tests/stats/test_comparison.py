@@ -169,6 +169,8 @@ def test_how_many_more_launches_would_decide():
     assert 1 <= more <= 10
     assert compare(launches(*[1.0, 1.06, 1.03] * math.ceil(1 + more / 3))).verdict == "faster"
     assert replace(compare(launches(*[0.9, 1.112])), margin=1e-6).launches_to_decide is None
+    most = [found.launches_until(lambda more, units=units: more.units >= units) for units in (1000, 1001)]
+    assert most == [997, None]
 
 
 def test_measuring_stops_by_the_width_that_is_shown_whatever_the_ratio():

@@ -85,6 +85,8 @@ class FakeQueue:
         self.listen = listen
         self.cancelled = []
         self.closed = ""
+        self.closed_in = None
+        """The thread that closed it first."""
         self.moved_to = []
         self.storage_failure = None
         self.file_change = ""
@@ -113,6 +115,7 @@ class FakeQueue:
 
     def close(self, reason="finished"):
         self.closed = self.closed or reason
+        self.closed_in = self.closed_in or threading.current_thread()
         self._go.set()
 
 

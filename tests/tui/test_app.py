@@ -1,5 +1,7 @@
 """The app around its screens: where keys and clicks lead, what is told, the user's settings, how it ends."""
 
+import threading
+
 import pytest
 from textual import events
 from textual.widgets import Input
@@ -118,6 +120,14 @@ async def test_ctrl_c_cancels_the_run_with_its_queue_and_a_second_one_quits(monk
         assert scheduler.closed == ""
         await walk.press("ctrl+c")
         await walk.until(lambda: scheduler.closed == "finished")
+        assert scheduler.closed_in is not threading.main_thread(), "which draws while the children end"
+
+
+async def test_an_app_that_nobody_has_quit_ends_its_children_too():
+    async with walking(MIDDLE) as walk:
+        scheduler = await started(walk)
+        walk.app.exit()
+    assert scheduler.closed == "finished"
 
 
 async def test_a_session_that_grows_is_followed_and_a_run_goes_to_a_new_one(shelf, monkeypatch):

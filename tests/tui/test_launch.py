@@ -1,12 +1,16 @@
-"""Where the app draws, and whether its terminal is light."""
+"""Where the app draws, whether its terminal is light, and what is done however the app ends."""
 
 import io
+import signal
 import sys
+from unittest.mock import Mock, call
 
 import pytest
 
 from jaxprof.cli.output import terminal_problem
+from jaxprof.tui import launch
 from jaxprof.tui.launch import drawing_on_stdout, is_light
+from waiting import until
 
 
 class _Tty(io.StringIO):
@@ -37,3 +41,20 @@ def test_the_app_draws_on_stdout_where_stderr_goes_to_a_file(monkeypatch):
 )
 def test_the_variable_says_whether_the_terminal_is_light(variable, light):
     assert is_light(variable) is light
+
+
+def test_the_session_is_closed_before_its_last_words_whatever_ended_the_app():
+    app = Mock(run=Mock(side_effect=ZeroDivisionError))
+    app.live.last_words.return_value = []
+    with pytest.raises(ZeroDivisionError):
+        launch._run(app)
+    assert app.mock_calls == [call.run(), call.live.close(), call.live.last_words()]
+
+
+def test_a_signal_closes_the_session_and_then_ends_the_app(monkeypatch):
+    monkeypatch.setattr(launch, "_end_hard", Mock())  # it would end the tests
+    app = Mock()
+    with launch._signals(app):
+        signal.raise_signal(signal.SIGTERM)
+        until(lambda: app.call_from_thread.called)
+    assert app.mock_calls == [call.live.close("SIGTERM"), call.call_from_thread(app.exit, return_code=143)]

@@ -352,6 +352,11 @@ EDGES = {
         [*eager(89, "main"), *loop({**SINGLE, "seconds": 0.03}, {**AROUND, "seconds": 0.6})],
         [*eager(89, "main"), made.compiled(), *loop({**SINGLE, "seconds": 0.03}, {**AROUND, "seconds": 0.6}, CALLED)],
     ),
+    "but the operations in its arguments are": (
+        "op_by_op_loop",
+        [*eager(89, "main"), made.compiled(), *loop({**SINGLE, "seconds": 0.6}, CALLED)],
+        [*eager(89, "main"), made.compiled(), *loop({**SINGLE, "seconds": 0.03}, CALLED)],
+    ),
     "operations that the device outlasts are not waited for": (
         "op_by_op_loop",
         [*eager(89, "main"), *loop({**SINGLE, "seconds": 0.6})],
@@ -392,6 +397,11 @@ EDGES = {
         "arrays_grow",
         arrays(*range(100, 9100, 300), size=4),
         arrays(*range(100, 600, 20), size=4),
+    ),
+    "fifty arrays more are growth": (
+        "arrays_grow",
+        arrays(0, 0, 0, *range(100, 151, 5)),
+        arrays(0, 0, 0, *range(100, 150, 5), 149),
     ),
     "one jump is no growth, and several are": (
         "arrays_grow",

@@ -295,6 +295,18 @@ def test_what_bounds_it_how_much_it_is_and_why_there_is_no_verdict():
     held_cases("verdicts.txt", {why: figures_text(of.verdict, parts[why]) for why, of in told.items()})
 
 
+def test_each_argument_may_lengthen_the_python_around_a_call():
+    """By 5 µs in each pass of 2 ms."""
+    *events, row = calling_back(0.9, callbacks=True)
+    results = [made.result(*events, replace(row, signature_more=count), *called(2e-3)) for count in (0, 100)]
+    assert [found.hot.unknown for found in results] == pytest.approx([5.0, 10.0])
+
+
+def test_a_function_that_was_not_seen_compiled_has_one_argument():
+    row, *events = inline(0.6, 0.4, 1e-3)
+    assert made.result(*events).hot.unknown == made.result(row, *events).hot.unknown > 0
+
+
 RATES = {
     "of passes by their events": [made.steps(50, 1e-3)],
     "spells of brief passes begin when the thread has a processor": [made.steps(500, 40e-6)],

@@ -175,6 +175,16 @@ def _apart(softmax=_SOFTMAX, width=64, length=2048, turns=0):
     return text.replace("NARROW", f"f32[{length},{width}]{{1,0}}")
 
 
+def _turning(shape, operation):
+    return looped(shape, f"y = {shape} {operation}", "y", turns=100)
+
+
+_RECOMPUTED = """
+    x = f32[1024] parameter(0)
+    ROOT sine.remat = f32[1024] sine(x), metadata={op_name="jit(f)/rematted_computation/sin"}
+"""
+"""With XLA's mark in the name, and with JAX's."""
+
 _UPDATED = parameters("f32[2048,2048]", "f32[2048,2048]") + (
     "a = f32[2048,2048] negate(p0)\nb = f32[2048,2048] negate(p1)\n"
     "ROOT t = (f32[2048,2048], f32[2048,2048]) tuple(a, b)"
@@ -217,6 +227,12 @@ _WRITTEN = {
         (False, "gpu", _apart(_SOFTMAX.replace("divide(e, tb)", "add(e, tb)"))),
         (False, "gpu", _apart(width=4096, length=1024)),  # smaller than the result
         (False, "gpu", _apart(length=128)),
+    ],
+    "rematerialisation": [(True, "", _RECOMPUTED)],
+    "small_loop_body": [
+        (True, "cpu", _turning("f32[8]", "sine(x)")),
+        (False, "cpu", _turning("f32[8,8]", _DOT.replace("p0, p1", "x, x"))),  # a thousand FLOPs
+        (False, "cpu", _turning("f32[8]", 'custom-call(x), custom_call_target="unknown"')),
     ],
     "lost_donation": [(True, "", _UPDATED), (False, "", _UPDATED, _ALIASED)],
     "resharding": [

@@ -15,6 +15,7 @@ from jaxprof.errors import StorageError, UsageError
 from jaxprof.session.log import Library, LogWriter, new_header
 from jaxprof.session.log.entry import read_entry
 from jaxprof.session.log.reader import is_live
+from jaxprof.session.log.state import fetched_folder, state_folder
 from report import sessions
 
 
@@ -48,6 +49,19 @@ def test_listing_reads_summaries_of_the_newest_first(library):
     assert odd.header is None
     assert "neither a session nor a profile" in odd.problem
     assert [entry.name for entry in library.listed(limit=2)] == ["new", "old"]
+
+
+def test_a_session_is_named_by_its_time_and_its_id(library):
+    header = replace(new_header(), created="2026-11-18T11:06:40Z", session="feedbeef")
+    assert library.new_path(header) == library.folder / "2026-11-18T11-06-40-feed.jaxprof"
+
+
+def test_the_users_own_folders_hold_what_is_kept_and_what_is_fetched(tmp_path, monkeypatch):
+    monkeypatch.delenv("JAXPROF_HOME")
+    for kind in ("state", "cache"):
+        monkeypatch.setattr(f"platformdirs.user_{kind}_path", (tmp_path / kind).joinpath)
+    assert state_folder() == tmp_path / "state" / "jaxprof"
+    assert fetched_folder() == tmp_path / "cache" / "jaxprof" / "fetched"
 
 
 def test_what_vanishes_while_it_is_listed_is_left_out(library, monkeypatch):
