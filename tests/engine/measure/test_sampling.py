@@ -155,6 +155,11 @@ def test_a_noisy_call_is_sampled_until_the_budget_is_spent_and_progress_says_how
     assert len(World(noisy()).sample(1e-3, most_samples=37)) == 37
 
 
+def test_a_session_has_ten_thousand_samples_of_a_steady_run_at_most():
+    brief = (seconds / 100 for seconds in noisy())
+    assert len(World(brief).sample(1e-5, budget_seconds=20.0)) == 10_000
+
+
 @pytest.mark.parametrize(("calls", "remaining"), [(None, [15, 10, 5]), (4, [60, 40, 20])])
 def test_a_call_that_exceeds_the_budget_is_timed_three_times(calls, remaining):
     world = World(5.0)
@@ -334,10 +339,11 @@ def test_between_calls_that_consume_their_arguments_no_further_one_is_made():
     assert many.calls - few.calls == len(many.sent) - len(few.sent)
 
 
+@pytest.mark.parametrize("warm_in", [0.0, 0.002])
 @pytest.mark.parametrize(("call", "most", "samples"), [(1e-3, 3, 3), (3.0, 1000, 1), (1e-6, 20, 20)])
-def test_a_turn_has_no_more_samples_than_it_may_and_one_at_least(call, most, samples):
+def test_a_turn_has_no_more_samples_than_it_may_and_one_at_least(call, most, samples, warm_in):
     world = World(call)
-    world.in_turns(call, turn(1, most=most), None)
+    world.in_turns(call, turn(1, most=most, warm_in_seconds=warm_in), None)
     assert [len(block.seconds) for block in world.blocks] == [samples]
 
 

@@ -64,7 +64,7 @@ def test_debug_calls_are_left_out_where_they_cannot_be_lowered_and_counted():
 @pytest.mark.parametrize(
     ("error", "raised"),
     [
-        ("INTERNAL: no emitter for gemm_fusion_dot.3\nlong", False),
+        (f"INTERNAL: no emitter for gemm_fusion_dot.3{' ' * 200}\nlong", False),
         ("INTERNAL: no emitter for a sort", True),
         ("INVALID_ARGUMENT: Failed to parse autotune results string for a sort", True),
     ],
@@ -86,6 +86,7 @@ def test_products_that_xla_cannot_emit_without_the_device_are_library_calls(erro
     assert warning.code == "library_gemms"
     assert "gemm_fusion_dot.3" in warning.message
     assert "long" not in warning.message
+    assert len(warning.message.partition("(")[2].partition(")")[0]) == 200
 
 
 def test_a_cold_compile_reports_its_phases_texts_and_figures_and_no_warning():
@@ -184,6 +185,10 @@ def test_a_compile_of_a_run_neither_reads_nor_writes_the_persistent_cache(tmp_pa
         with settings(jax.local_devices()[0], "", compilation_cache_on=True):
             compile_one(8.5)
             assert files() > more, "the user's own cache stays on if that was asked for"
+            jax.clear_caches()
+            with compile_ledger() as ledger:
+                compile_one(8.5)
+            assert ledger.cache_hits == 1
     compilation_cache.reset_cache()
 
 
