@@ -12,7 +12,11 @@ from report.page.pages import hostile, with_ceilings
 from report.page.test_document import many_kernels
 
 PROGRAM = browser.executable()
-pytestmark = [pytest.mark.skipif(PROGRAM is None, reason=browser.MISSING), pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(PROGRAM is None, reason=browser.MISSING),
+    pytest.mark.timeout(300),
+]
 
 
 @pytest.fixture(scope="module")
