@@ -18,8 +18,6 @@ COUNT = "JAXPROF_JOB_COUNT"
 JOB = "JAXPROF_JOB"
 """Variables with which `jaxprof script -n` tells each process that it starts its index, their number, and the job."""
 _NUMBER = re.compile(r"\d{1,9}")
-OWN_JOBS = "jaxprof-"
-"""Prefix of the id of a job that `jaxprof script -n` has started."""
 
 
 @frozen

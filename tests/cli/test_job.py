@@ -114,15 +114,6 @@ def test_a_job_that_is_replaced_leaves_nothing_of_the_one_before(call, started, 
     assert [path for path in before.rglob("*") if path.is_file()] == [kept]
 
 
-def test_a_job_that_jaxprof_started_is_started_again_to_verify(call, tmp_path):
-    folder = tmp_path / "run.jaxprof.d"
-    for index, data in enumerate((0.02, 0.3)):
-        process(folder, index, 2, *loop(data=data), header={"job": "jaxprof-box-1a2b"})
-    finding = call("explain", folder, "--format", "json").data["findings"][0]
-    again = tmp_path / "run-again.jaxprof.d"
-    assert finding["verify"] == (f"jaxprof script -n 2 --out {again} train.py --epochs 3 && jaxprof explain {again}")
-
-
 @pytest.fixture
 def started(tmp_path, monkeypatch):
     """How many processes were started, without starting them, on two processors."""

@@ -298,7 +298,7 @@ def test_how_much_of_the_time_an_exchange_takes(jobs):
 def test_a_job_without_a_finding_leads_to_what_one_of_its_processes_does(jobs):
     exchange = jobs["an exchange that takes much of the time"]
     path = exchange.processes[0].path
-    explained = explanation_of_job(replace(exchange, findings=()), "job")
+    explained = explanation_of_job(replace(exchange, findings=()))
     assert explained.nothing_found == f"no finding about the job; of one process: jaxprof explain {path}"
 
 
@@ -307,7 +307,7 @@ def test_who_is_late_is_explained_before_what_all_of_them_do(jobs):
     exchange = jobs["an exchange that takes much of the time"]
     assert not exchange.names_somebody
     late = Finding("straggler", "late", "look", index=2, part="data", seconds=0.01)
-    first, second = explanation_of_job(replace(exchange, findings=(*exchange.findings, late)), "job").findings
+    first, second = explanation_of_job(replace(exchange, findings=(*exchange.findings, late))).findings
     assert (first.code, first.index) == ("straggler", 2)
     assert (second.code, second.index, second.host, second.estimate) == ("exposed_exchange", None, "", True)
 
