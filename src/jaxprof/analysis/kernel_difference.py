@@ -1,9 +1,8 @@
-"""Comparison of the kernels of two modules: which are new, gone, merged, split or changed, and what changed.
+"""Comparison of the kernels of two modules: which are new, gone or changed, and what changed.
 
 Kernels are paired whatever XLA named them. Equal kernels are paired first, by everything that leads to them or follows
 them. Then come kernels that mostly do the same operations of the program, and then those with the same label, or with
-the same place between other paired kernels. A kernel without a partner was merged into the kernels that do its
-operations now, or split off from the kernels that did them.
+the same place between other paired kernels. Of kernels that were merged or split, all but one are gone or new.
 
 If calls of both programs were captured, each row has its part of the difference of the totals, and the parts add up to
 it.
@@ -15,7 +14,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Literal, TypeAlias
 
 from jaxprof.analysis.difference import Difference
@@ -37,7 +35,7 @@ _MOST_FOLLOWED = 20_000
 _MOST_COMPARED = 1_000
 """Largest number of unpaired kernels of a side whose operations are compared."""
 _ENOUGH = 0.5
-"""Share of its operations that a kernel must have in common with its partner, or with what it was merged into."""
+"""Share of its operations that a kernel must have in common with its partner."""
 _NO_WORK = frozenset({"parameter", "constant", "broadcast", "iota", "tuple", "get-tuple-element", "bitcast"})
 
 _Key: TypeAlias = Callable[[Kernel], Hashable]
@@ -62,9 +60,6 @@ class KernelDifference:
     before_measured: MeasuredKernel | None = None
     """Times in the first capture; None if it was not captured."""
     after_measured: MeasuredKernel | None = None
-    moved: tuple[str, ...] = ()
-    """For a gone kernel, the kernels of the second module that it was merged into, which do its operations now. For a
-    new kernel, those of the first module that it was split off from."""
 
     @property
     def before_name(self) -> str:
@@ -310,17 +305,15 @@ class _Pairing:
 
     def rows(self) -> Iterator[KernelDifference]:
         """Yield all kernels of both sides."""
-        gone = self._unpaired(self._ours)
-        into, out_of = self._moves(gone, self._unpaired(self._theirs))
         for kernel in self._theirs:
             one = self._partner.get(kernel)
             if one is None:
-                yield KernelDifference("new", None, kernel, moved=tuple(out_of.get(kernel, ())))
+                yield KernelDifference("new", None, kernel)
             else:
                 changes = _changes(one, kernel, alike=self._prints[one] == self._prints[kernel])
                 yield KernelDifference("changed" if changes else "same", one, kernel, changes)
-        for kernel in gone:
-            yield KernelDifference("gone", kernel, None, moved=tuple(into.get(kernel, ())))
+        for kernel in self._unpaired(self._ours):
+            yield KernelDifference("gone", kernel, None)
 
     def _unpaired(self, side: Iterable[Kernel]) -> list[Kernel]:
         return [kernel for kernel in side if kernel not in self._partner]
@@ -362,31 +355,6 @@ class _Pairing:
         for *_, one, other in sorted(candidates, key=lambda each: each[:4]):
             if one not in self._partner and other not in self._partner:
                 yield one, other
-
-    def _moves(
-        self, gone: Sequence[Kernel], new: Sequence[Kernel]
-    ) -> tuple[dict[Kernel, list[str]], dict[Kernel, list[str]]]:
-        """Return, by kernel, the names of those that do a gone kernel's operations now, and of those that did a new
-        kernel's."""
-        pairs = [(one, self._partner[one]) for one in self._ours if one in self._partner]
-        changed = [(one, other) for one, other in pairs if self._prints[one] != self._prints[other]]
-        if max(len(gone), len(new), len(changed)) > _MOST_COMPARED:
-            return {}, {}
-        gained = {other: _operations(other) - _operations(one) for one, other in changed}
-        lost = {one: _operations(one) - _operations(other) for one, other in changed}
-        into = self._holders(gone, {**gained, **{other: _operations(other) for other in new}})
-        left = [kernel for kernel in new if kernel.name not in chain.from_iterable(into.values())]
-        return into, self._holders(left, {**lost, **{one: _operations(one) for one in gone if one not in into}})
-
-    def _holders(self, kernels: Iterable[Kernel], holding: dict[Kernel, Counter[str]]) -> dict[Kernel, list[str]]:
-        """Return, for each kernel, those of the other side that hold at least half of its operations."""
-        holders: dict[Kernel, list[str]] = {}
-        for kernel in kernels:
-            mine = _operations(kernel)
-            for other, theirs in holding.items():
-                if mine and (mine & theirs).total() >= _ENOUGH * mine.total() and self._is_beside(kernel, other):
-                    holders.setdefault(kernel, []).append(other.name)
-        return holders
 
 
 def _origin(kernel: Kernel) -> str:

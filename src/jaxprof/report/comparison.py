@@ -174,8 +174,6 @@ def _change_value(what: str, value: str | float | None) -> str:
 def _changes(row: KernelDifference) -> str:
     renamed = row.before_name and row.after_name and row.before_name != row.after_name
     parts = [f"was {row.before_name}"] if renamed and row.status == "changed" else []
-    if row.moved:
-        parts.append(f"{'merged into' if row.status == 'gone' else 'split off'} {' '.join(row.moved)}")
     return "; ".join([*parts, *map(change_text, row.changes)])
 
 
@@ -196,10 +194,6 @@ KERNELS_COMPARED: Facts[KernelDifference] = (
     column("line", _source_lines, widest=24),
     Fact("file", TEXT, "File of the source line that it comes from", "kernel.source.file"),
     Fact("line", INDEX, "Line of the source that it comes from", "kernel.source.line"),
-    Fact("merged_into", LIST, "If gone: kernels of the second side that have its operations now",
-         lambda row: list(row.moved) if row.status == "gone" else []),
-    Fact("split_from", LIST, "If new: kernels of the first side that had its operations before",
-         lambda row: list(row.moved) if row.status == "new" else []),
     column("what changed", _changes, gives_way=True),
     Fact("changes", ROWS, "What differs", inside=(
         Fact("what", TEXT, "Which property of the kernel", "code"),
@@ -299,12 +293,8 @@ def answer(pair: RunDifference) -> str:
 
 
 def kernel_counts(kernels: KernelDifferences) -> str:
-    """Count the kernels by status: `1 new (1 split off), 2 gone (2 merged into others), 2 changed, 30 the same`."""
-    counts = _counts(row.status for row in kernels.rows) or "none"
-    for status, word in (("new", "split off"), ("gone", "merged into others")):
-        if moved := sum(row.status == status and bool(row.moved) for row in kernels.rows):
-            counts = counts.replace(f" {status}", f" {status} ({moved} {word})")
-    return counts
+    """Count the kernels by status: `1 new, 2 gone, 2 changed, 30 the same`."""
+    return _counts(row.status for row in kernels.rows) or "none"
 
 
 _COST = frozenset({"flops", "bytes", "peak"})
