@@ -70,7 +70,7 @@ def test_no_speed_up_is_claimed_of_what_is_inconclusive():
 
 def test_no_line_of_a_finding_is_cut_nor_wider_than_the_page():
     (found,) = crowded(1).findings
-    lines = explain.explanation_lines(crowded(1))
+    lines = list(explain.explanation_lines(crowded(1)))
     assert max(map(columns, lines)) <= explain.WIDTH
     assert " ".join(found.code_line.split()) in " ".join(" ".join(lines).split())
     assert "…" not in "".join(lines)
@@ -111,7 +111,7 @@ def test_what_a_cost_is_called():
 def test_what_was_compiled_and_not_run_says_so():
     run = made_runs.run(hlo=sessions.TRANSPOSES, workload="m.py:step", how="compile", device="h100")
     session = fold(sessions.HEADER, run)
-    lines = explain.explanation_lines(explanation(session, "s"))
+    lines = list(explain.explanation_lines(explanation(session, "s")))
     assert lines[0] == "r1 m.py:step jit h100: compiled, and not run"
     command = "jaxprof hlo m.py:step --variant jit --for h100 --findings"
     assert f"verify: {command}" not in lines, "these words came from another machine"

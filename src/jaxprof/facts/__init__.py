@@ -47,6 +47,11 @@ Read: TypeAlias = Callable[[Row], Any] | str
 """Function that reads a value of a row, or the path of the attribute that it is."""
 
 
+def interval_of(row: Any) -> list[float] | None:
+    """Return `[low, high]` of a row; None if either is unknown."""
+    return None if row.low is None or row.high is None else [row.low, row.high]
+
+
 def reading(read: Read[Row]) -> Callable[[Row], Any]:
     """Return the function that reads a value of a row."""
     return at(read) if isinstance(read, str) else read

@@ -73,10 +73,6 @@ def _seconds_difference(value: float | None) -> str:
     return signed(value, "0" if value == 0 else seconds(value))
 
 
-def _bytes_difference(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{'+' if value > 0 else '-' if value < 0 else ''}{bytes_(abs(value))}"
-
-
 def figure(value: float | None, unit: str) -> str:
     """Return a figure of a program as people read it."""
     if unit == "byte":
@@ -225,7 +221,7 @@ BUFFERS_COMPARED: Facts[Pair[LiveValue]] = (
     Fact("instruction", TEXT, "The HLO instruction that makes it", "either.instruction", "of", widest=30),
     *_sides("bytes", BYTES, "Size", "bytes"),
     Fact("part_bytes", BYTES, "What it adds to the difference of the peaks", lambda row: int(row.part("bytes")),
-         "difference", show=_bytes_difference),
+         "difference", show=lambda value: signed(value, bytes_(value))),
     Fact("shape", TEXT, "Its type and shape", "either.shape", "shape", gives_way=True),
     Fact("op_name", TEXT, "JAX's path", "either.op_name"),
 )  # fmt: skip

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from jaxprof.analysis.ab import AbResult
     from jaxprof.analysis.explain.model import Explanation
-    from jaxprof.analysis.gate import GateResult, GateRow
+    from jaxprof.analysis.gate import GateResult
     from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.analysis.run_result import RunResult
@@ -328,7 +328,8 @@ def gate_conclusion(result: GateResult, details: str) -> Conclusion:
     `details`: the command that shows what differs."""
     from jaxprof.report.gate import row_text
 
-    worst = min(result.rows, key=_worst_first, default=None)
+    by_severity = "passed", "undecided", "within"
+    worst = min(result.rows, key=lambda row: (by_severity.index(row.state), -abs(row.growth or 0.0)), default=None)
     cost = row_text(worst) if worst is not None else "unknown: nothing was compared"
     if not any(row.limit.is_time for row in result.rows):
         certainty = "facts are exact, for this compiler"
@@ -343,10 +344,6 @@ def gate_conclusion(result: GateResult, details: str) -> Conclusion:
         "undecided": "find out what is unknown: the reason stands beside each limit",
     }[result.outcome]
     return Conclusion(cost, certainty, action, details)
-
-
-def _worst_first(row: GateRow) -> tuple[int, float]:
-    return ("passed", "undecided", "within").index(row.state), -abs(row.growth or 0.0)
 
 
 def difference_conclusion(difference: SessionDifference, name: str) -> Conclusion:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jaxprof.analysis.explain.catalogue import SOURCES, CatalogueEntry, entries
 from jaxprof.analysis.explain.model import Explanation, command
 from jaxprof.analysis.measured import longest_kernel, whole_profile
-from jaxprof.facts import SENTENCE, Fact, Facts, optional, recorder
+from jaxprof.facts import SENTENCE, Fact, Facts, interval_of, optional, recorder
 from jaxprof.facts.units import (
     BYTES,
     COUNT,
@@ -50,11 +50,6 @@ def utilisation_text(use: Utilisation) -> str:
     if use.roofline is not None:
         parts.append(f"{percent(use.roofline)} of its device's roofline")
     return ", ".join(parts)
-
-
-def _interval(row: Any) -> list[float] | None:
-    """Return `[low, high]` of a row; None if either is unknown."""
-    return None if row.low is None or row.high is None else [row.low, row.high]
 
 
 UTILISATION: Facts[Utilisation] = (
@@ -190,12 +185,8 @@ def place_text(finding: Finding) -> str:
     return finding.kernels[0] if finding.kernels else ""
 
 
-def explanation_lines(explanation: Explanation, *, width: int = WIDTH) -> list[str]:
-    """Return the explanation in lines of at most `width` columns."""
-    return list(_lines(explanation, width))
-
-
-def _lines(explanation: Explanation, width: int) -> Iterator[str]:
+def explanation_lines(explanation: Explanation, *, width: int = WIDTH) -> Iterator[str]:
+    """Yield the explanation in lines of at most `width` columns."""
     for line in answers(explanation):
         yield from wrap(line, first="", hang=4, width=width)
     if not explanation.findings:
@@ -266,7 +257,7 @@ _COST: Facts[Finding] = (
     Fact("of", TEXT, "What share is a part of: program, call, compile, profile, steps or module", "scope"),
     Fact("seconds", SECONDS, "What it cost"),
     Fact("ci95_seconds", NUMBERS, "Its 95 % interval, [low, high]; null where it is exact or its error unknown",
-         _interval),
+         interval_of),
     Fact("saves_seconds", SECONDS, "What changing it would save: an estimate"),
     Fact("share", SHARE, "Share of the whole, in 0..1"),
     Fact("bytes", BYTES, "Traffic of one call, or memory that it holds"),

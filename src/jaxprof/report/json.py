@@ -16,7 +16,7 @@ from jaxprof.analysis.programs.derive import AskedFunction
 from jaxprof.analysis.run_result import RunResult
 from jaxprof.analysis.speedup import steady_samples
 from jaxprof.events import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, STARTUP_PHASES
-from jaxprof.facts import SENTENCE, Fact, Facts, at, optional, pick, recorder, within
+from jaxprof.facts import SENTENCE, Fact, Facts, at, interval_of, optional, pick, recorder, within
 from jaxprof.facts.captures import COPIES, DEVICE_STEPS, TRUST, trust_rows
 from jaxprof.facts.kernels import KERNEL_OF_RUN, kernel_rows
 from jaxprof.facts.memory import MEMORY
@@ -253,16 +253,11 @@ CHECK: Facts[Any] = (
 )  # fmt: skip
 
 
-def _speedup_interval(row: _RunRow) -> list[float] | None:
-    low, high = at("result.versus.speedup.low")(row), at("result.versus.speedup.high")(row)
-    return None if low is None or high is None else [low, high]
-
-
 _VERSUS: Facts[_RunRow] = (
     Fact("run", TEXT, "Id of the baseline", "run.plan.baseline"),
     *pick(RUNS.facts, "speedup", "break_even_calls", "verdict"),
-    Fact("ci95", NUMBERS, "The 95 % interval of the speed-up, [low, high]", _speedup_interval),
     *within("result.versus.speedup", (
+        Fact("ci95", NUMBERS, "The 95 % interval of the speed-up, [low, high]", interval_of),
         Fact("reason", TEXT, "Why it is inconclusive"),
         Fact("basis", TEXT, "What the interval rests on, in words"),
         Fact("launches", COUNT, "Launches that it rests on"),

@@ -98,7 +98,12 @@ class JobFiles:
     def read_rest(self) -> None:
         """Read the sessions of processes of which nothing was read so far. One that cannot be read adds a notice."""
         for index, path in self.rest.items():
-            _take_session(self, index, path)
+            try:
+                session = load(path, Session)
+            except FileRefusedError as error:
+                self.notices.append(error.what)
+            else:
+                self.take(ProcessFile(path, session, index=index))
 
     def job_figures(self) -> JobFigures:
         """Return the figures of the job. Raises FileRefusedError if nothing of it was read."""
@@ -289,12 +294,3 @@ def _take_roll_ups(files: JobFiles) -> None:
         files.notices.append(f"of {processes_named(alone)} only the roll-up exists")
     if age is not None:
         files.notices.append(f"the job is running: figures of its processes are up to {seconds(age)} old")
-
-
-def _take_session(files: JobFiles, index: int, path: Path) -> None:
-    try:
-        session = load(path, Session)
-    except FileRefusedError as error:
-        files.notices.append(error.what)
-        return
-    files.take(ProcessFile(path, session, index=index))

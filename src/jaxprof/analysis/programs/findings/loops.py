@@ -195,17 +195,13 @@ def host_sync(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     if not gains and not (waits and took >= claims.least):
         return
     claims.waits = took if brief else None
+    tested = _seconds(spot for spot in spots if spot.call == "bool()")  # by an `if` or a `while`
     finding = _of_lines(
         result, claims, "host_sync", "the host waits for a value in each iteration of the loop", spots, saves,
-        own_fix=_DECIDE_SELDOM if _is_for_control_flow(result, spots) else None,
+        own_fix=_DECIDE_SELDOM if tested > took / 2 else None,
     )  # fmt: skip
     busy = "" if saves > took / 2 else "; the device is busy meanwhile"
     yield replace(finding, message=f"{finding.message}{busy}")
-
-
-def _is_for_control_flow(result: ProgramResult, spots: Sequence[Spot]) -> bool:
-    """Return whether most of the waiting is for values that an `if` or `while` tests."""
-    return 2 * _seconds([spot for spot in spots if spot.call == "bool()"]) > _seconds(spots)
 
 
 def _is_of_compiled_function(result: ProgramResult, spot: Spot) -> bool:
