@@ -139,8 +139,8 @@ class KernelDifferences:
 def kernel_differences(
     before: Module | None,
     after: Module | None,
-    before_measured: Sequence[MeasuredKernel] | None = None,
-    after_measured: Sequence[MeasuredKernel] | None = None,
+    before_measured: Sequence[MeasuredKernel] | None,
+    after_measured: Sequence[MeasuredKernel] | None,
 ) -> KernelDifferences | None:
     """Compare the kernels of two programs; None unless both modules or both captures exist.
 

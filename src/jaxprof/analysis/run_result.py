@@ -164,9 +164,7 @@ _FULL_PRECISION = ("", "float32", "float64")
 """Effective precisions of products that have no better precision to compare with."""
 
 
-def derived_warnings(
-    run: Run, summary: Summary | None, readings: Sequence[DeviceReading] = ()
-) -> Iterator[WarningRaised]:
+def derived_warnings(run: Run, summary: Summary | None, readings: Sequence[DeviceReading]) -> Iterator[WarningRaised]:
     """Yield the warnings that follow from a run's facts, its samples, and its device's `readings` during the run."""
     if summary is not None and run.over:
         samples = steady_samples(run)  # the warnings from samples cost two bootstraps, so they are kept
@@ -380,7 +378,7 @@ def result(session: Session, run_id: str, cost_of: Callable[[Session, Run], RunC
     summary = _summary(run, "run")
     over_launches = summaries_over_launches(run)
     phase_seconds = _phase_seconds(run, over_launches)
-    once = _once_seconds(run, phase_seconds)
+    once = _once_seconds(phase_seconds)
     dispatch, pipelined = _summary(run, "dispatch"), _summary(run, "pipelined")
     transfers = {name: spread for name in ("transfer_in", "transfer_out") if (spread := _summary(run, name))}
     median = summary.median if summary else None
@@ -456,7 +454,7 @@ def summaries_over_launches(run: Run) -> dict[str, MedianTime]:
     return summaries
 
 
-def _once_seconds(run: Run, phases: dict[str, float | None]) -> float | None:
+def _once_seconds(phases: dict[str, float | None]) -> float | None:
     """Return None if a phase of the sum could not be measured, and 0 for a variant that has none of these phases."""
     total = 0.0
     for name in (*ONCE_PHASES, "transfer_in"):

@@ -224,7 +224,7 @@ def print_lines(lines: Iterable[str]) -> None:
     print_pieces(f"{safe(line)}\n" for line in lines)
 
 
-def print_json(kind: str, data: Any, next_commands: Sequence[str] = (), *, limit: int | None = None) -> None:
+def print_json(kind: str, data: Any, next_commands: Sequence[str], *, limit: int | None = None) -> None:
     """Print an answer of that kind as JSON on stdout, as `docs/json.md` describes it, with the commands worth running
     next. Lists are bounded by `--limit`, whole with `--full`, else bounded by `limit` (0: whole). An iterator in `data`
     becomes a list, whose items are written as they arrive."""

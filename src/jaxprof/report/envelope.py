@@ -111,9 +111,9 @@ _KEPT: Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[str, Any
     },
     "hlo-kernels": {"programs.kernels.sources": 0},
 }
-"""What a bounded answer of each kind keeps, by the path of a key. A number is the most rows of a list, the last ones if
-it is negative; 0 leaves the key out. A function selects rows. A path that ends in `.*` has the keys that the objects at
-that path keep."""
+"""What a bounded answer of each kind keeps, by the path of a key. A number is the most rows of a list;
+0 leaves the key out. A function selects rows. A path that ends in `.*` has the keys that the objects at that path
+keep."""
 
 
 def may_lack(kind: str, schema: dict[str, Any], path: str = "") -> None:
@@ -140,7 +140,7 @@ def may_lack(kind: str, schema: dict[str, Any], path: str = "") -> None:
 class Bounds:
     """Cuts an answer to its size, and counts what it leaves out."""
 
-    def __init__(self, kind: str, limit: int | None = None) -> None:
+    def __init__(self, kind: str, limit: int | None) -> None:
         """`limit`: most rows of each list, in place of the limits of the kind; 0 for the whole answer."""
         self.left_out: dict[str, int] = {}
         """Number of rows or objects that were left out, by the path of their key. The entry `PATH.*` counts the objects
@@ -179,23 +179,21 @@ class Bounds:
         return kept
 
     def _most(self, path: str) -> int:
-        """Return how many rows of the list at `path` are kept; negative for the last ones."""
+        """Return how many rows of the list at `path` are kept."""
         kept = self._kept.get(path)
-        usual = kept if isinstance(kept, int) and kept else ROWS
-        most = self._limit or abs(usual)
-        return most if usual > 0 else -most
+        return self._limit or (kept if isinstance(kept, int) and kept else ROWS)
 
     def _list(self, values: Sequence[Any], path: str) -> list[Any]:
         numbers = bool(values) and all(isinstance(value, int | float) for value in values)
         most = _NUMBERS if numbers else self._most(path)
         which = self._kept.get(path)
         wanted = list(filter(which, values)) if callable(which) else values
-        kept = wanted[:most] if most > 0 else wanted[most:]
+        kept = wanted[:most]
         self._leave(path, len(values) - len(kept))
         return [self._value(value, path) for value in kept]
 
     def _rows(self, values: Iterator[Any], path: str) -> Iterator[Any]:
-        for value in islice(values, abs(self._most(path))):
+        for value in islice(values, self._most(path)):
             yield self._value(value, path)
         self._leave(path, sum(1 for _ in values))
 
@@ -213,7 +211,7 @@ def _size(value: Any) -> int:
     return 0 if value is None or value in ("", {}) else 1
 
 
-def answer_pieces(kind: str, data: Any, next_commands: Sequence[str] = (), limit: int | None = None) -> Iterator[str]:
+def answer_pieces(kind: str, data: Any, next_commands: Sequence[str], limit: int | None) -> Iterator[str]:
     """Yield the answer as compact JSON on one line, in pieces. An iterator in `data` becomes a list whose items are
     written as they arrive. NaN and infinity, which JSON does not have, become null: unknown.
 

@@ -256,7 +256,7 @@ def _print(file: str, run_id: str | None, form: str) -> int:
     return ExitCode.OK
 
 
-def _with_one_run(session: Session, run_id: str | None, *, with_baseline: bool = False) -> Session:
+def _with_one_run(session: Session, run_id: str | None, *, with_baseline: bool) -> Session:
     """Return `session` with this run alone, or also with its baseline. Raises UsageError."""
     if run_id is None:
         return session

@@ -477,11 +477,11 @@ def _calls_text(result: ProgramResult, spots: Sequence[Spot]) -> str:
     at: dict[SourceLocation, str] = {}
     for spot in result.spots:
         at.setdefault(spot.place, spot.call)
-    calls: dict[str, float] = {}
-    for spot in spots:
-        call = spot.call or at.get(spot.place) or next((site.call for site in spot.sites if site.call), "")
-        if call:
-            calls[call] = calls.get(call, 0.0) + spot.seconds
+
+    def call_of(spot: Spot) -> str:
+        return spot.call or at.get(spot.place) or next((site.call for site in spot.sites if site.call), "")
+
+    calls = totals((call, spot.seconds) for spot in spots if (call := call_of(spot)))
     ranked = sorted(calls, key=lambda call: -calls[call])
     # parts of an expression that is already named add nothing
     whole = [call for call in ranked if not any(call != other and call in other for other in ranked)]
