@@ -192,7 +192,7 @@ def test_signals_reach_the_program_once_and_a_stop_is_no_lines_time(tmp_path):
         found = program_result(session_in(tmp_path), run.id)
         assert [stop.cause for stop in found.stops] == [SIGNAL, UNKNOWN]
         assert min(stop.seconds for stop in found.stops) > 0.6
-        assert found.share("stopped").seconds > 0.6
+        assert found.states["stopped"] > 0.6
         assert not [line for line in found.lines if line.call.startswith("os.kill") and line.seconds > 0.3]
         assert "stopped" in [finding.code for finding in found.findings]
 

@@ -54,7 +54,7 @@ def test_a_program_that_runs_lasts_until_its_last_event():
     assert (found.wall_seconds, found.ended, found.exit_code) == (4.0, False, None)
     session.apply(made.sampled(4, 1.0, {"waiting": 1.0}))
     again = program_result(session, made.RUN)
-    assert (again.wall_seconds, again.share("waiting").seconds, again.share("device_busy").seconds) == (5.0, 1.0, 4.0)
+    assert (again.wall_seconds, again.states["waiting"], again.states["device_busy"]) == (5.0, 1.0, 4.0)
 
 
 def test_what_comes_beside_a_program_that_runs_makes_it_last_longer():
@@ -132,7 +132,7 @@ def test_rows_without_anything_in_them_are_taken_for_nothing():
         made.copies("sideways", 1),
     )
     assert (found.functions[0].called_from, found.lines) == (None, ())
-    assert found.share("compile").seconds == 0.5
+    assert found.states["compile"] == 0.5
 
 
 def test_the_passes_of_the_hot_loop_are_counted_by_their_numbers():
@@ -205,7 +205,7 @@ def test_a_pause_in_whose_middle_the_recorder_ran_is_none_without_a_signal(at, f
     windows = made.steady(8, {"device_busy": 0.75, "stopped": 0.25})
     result = made.result(*windows, *(stop(4.0, 2.0, each) for each in found_by), reading, wall=8.0)
     assert [finding.seconds for finding in result.findings if finding.code == "stopped"] == [2.0] * paused
-    assert (result.share("stopped").seconds, result.share("not_seen").seconds) == ((2.0, 0.0) if paused else (0.0, 2.0))
+    assert (result.states["stopped"], result.timeline[-1].seconds) == ((2.0, 0.0) if paused else (0.0, 2.0))
 
 
 def test_several_are_one_finding_for_each_cause():

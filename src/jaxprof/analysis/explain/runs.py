@@ -343,7 +343,7 @@ def _of_profiles(session: Session, program: ProgramResult | None, name: str) -> 
     kernels = whole_profile(session)
     whole = sum(kernel.self_seconds for kernel in kernels)
     devices = len({device for kernel in kernels for device in kernel.devices}) or 1
-    seconds = whole / devices if program is None else program.share("device_busy").seconds
+    seconds = whole / devices if program is None else program.states["device_busy"]
     spans = (device.span_seconds for run in imported for device in device_steps(run.steps))
     span = max((each for each in spans if each is not None), default=None)
     with_hlo = 0

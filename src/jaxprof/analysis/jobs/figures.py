@@ -160,9 +160,9 @@ def time_of(result: ProgramResult) -> Mapping[str, float] | None:
     time = loop | {
         AGAIN: again,
         FIRST: compiling - again,
-        START: result.share("import").seconds,
+        START: result.states["import"],
         OUTSIDE: max(0.0, result.active_seconds - sum(loop.values())),
-        STOPPED: result.share(STOPPED).seconds,
+        STOPPED: result.states[STOPPED],
     }
     return time | {UNSEEN: max(0.0, result.wall_seconds - sum(time.values()))}
 

@@ -282,7 +282,7 @@ class ProgramResult:
         return self._program.jax.seconds if self._program.jax is not None else None
 
     @cached_property
-    def _states(self) -> Mapping[str, float]:
+    def states(self) -> Mapping[str, float]:
         """Seconds of the main thread by each of `events.PROGRAM_STATES`."""
         seen = totals(
             (state, took) for window in self.sample_windows for state, took in window.states.items() if took > 0
@@ -299,13 +299,13 @@ class ProgramResult:
     @property
     def wall_seconds(self) -> float:
         """Wall time of the program, at least the time in which it was seen: the two come from different clocks."""
-        return max(self.announced_seconds, sum(self._states.values()))
+        return max(self.announced_seconds, sum(self.states.values()))
 
     @cached_property
     def timeline(self) -> tuple[Share, ...]:
         """Shares of the main thread's time, which add up to `wall_seconds`; the last share is the time not seen."""
-        shares = [Share(state, took, state in EXACT_STATES) for state, took in self._states.items()]
-        return (*shares, Share(NOT_SEEN, max(0.0, self.wall_seconds - sum(self._states.values())), False))
+        shares = [Share(state, took, state in EXACT_STATES) for state, took in self.states.items()]
+        return (*shares, Share(NOT_SEEN, max(0.0, self.wall_seconds - sum(self.states.values())), False))
 
     @property
     def ending_seconds(self) -> float:
@@ -507,24 +507,17 @@ class ProgramResult:
         """Return the timed iterations of one of the `loops`; None if they were not timed by themselves."""
         return self.passes if self.passes is not None and self.passes.where == steps.where else None
 
-    def share(self, state: str) -> Share:
-        """Return the share of a state. Raises KeyError for an unknown state."""
-        for share in self.timeline:
-            if share.state == state:
-                return share
-        raise KeyError(state)
-
     @property
     def main_compile_seconds(self) -> float:
         """Seconds that the main thread spent in compilation stages, from the time line."""
-        return sum(share.seconds for share in self.timeline if share.state in EXACT_STATES)
+        return sum(took for state, took in self.states.items() if state in EXACT_STATES)
 
     @property
     def active_seconds(self) -> float:
         """Wall time without imports, compiling, pauses and time not seen: the time in which the program did its
         work."""
-        idle = {*EXACT_STATES, "import", "stopped", NOT_SEEN}
-        return sum(share.seconds for share in self.timeline if share.state not in idle)
+        idle = {*EXACT_STATES, "import", "stopped"}
+        return sum(took for state, took in self.states.items() if state not in idle)
 
     @property
     def work_seconds(self) -> float:
