@@ -183,9 +183,9 @@ def _noisy(values: Any, share: float, rng: np.random.Generator) -> Any:
 def _tables(kind: str, processes: int, steps: int) -> dict[str, Any]:
     """The roll-up of a synthetic session."""
     from jaxprof import events as e
+    from jaxprof.facts.processes import ProcessFile
     from jaxprof.rollup.making import build
     from jaxprof.session import Session
-    from jaxprof.session.log.job_folder import JobMember
 
     header = e.Header(
         jaxprof="0", session="0", created="2026-11-21T04:05:06Z", host="node", command=["train.py"],
@@ -194,7 +194,7 @@ def _tables(kind: str, processes: int, steps: int) -> dict[str, Any]:
     session = Session(header)
     session.extend(_events(kind, steps))
     path = Path("process-00000.jaxprof")
-    return build(JobMember(0, path, session), 40 * steps, 1)
+    return build(ProcessFile(path, session, bytes=40 * steps, modified_ns=1))
 
 
 def _events(kind: str, steps: int) -> Iterator[Any]:

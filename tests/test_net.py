@@ -19,7 +19,6 @@ from jaxprof.cli.main import cli
 from jaxprof.limits import LIMITS
 from jaxprof.session import Session
 from jaxprof.session.log import load
-from jaxprof.session.log.job_folder import JobMember
 
 _LONG_NUMBER = re.compile(r"\b\d+\.\d{12,}(?:e[-+]?\d+)?\b")
 _CODE_OF_PAGE = re.compile(r"<(script|style)\b[^>]*>.*?</\1>", re.DOTALL)
@@ -71,9 +70,10 @@ def sql_rows(path):
 
 def rolled_up(path):
     """Each table of the roll-up of a process, as CSV."""
+    from jaxprof.facts.processes import ProcessFile
     from jaxprof.rollup.making import build
 
-    tables = build(JobMember(1, path, load(path, Session)), 1000, 2000)
+    tables = build(ProcessFile(path, load(path, Session), index=1, bytes=1000, modified_ns=2000))
     yield from ((name, csv_of(rows)) for name, rows in tables.items() if rows.num_rows)
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.analysis.jobs.figures import LoopFigures, ProcessFigures, process_figures
-from jaxprof.analysis.jobs.step_grid import LoopTrace, loop_trace
+from jaxprof.analysis.jobs.step_grid import LoopTrace, trace_of
 from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST, part_key
 from jaxprof.facts import Fact, Facts, Relation, SessionFile, at, within
 from jaxprof.facts.units import COUNT, INDEX, NUMBER, RATE, SECONDS, SHARE, TEXT, TRUTH, UNIX_TIME
@@ -41,7 +41,7 @@ class ProcessFile(SessionFile):
 
     index: int = 0
     bytes: int = 0
-    """Size of the session's file when it was read."""
+    """Size of the session's file before it was read."""
     modified_ns: int = 0
 
     @cached_property
@@ -52,7 +52,11 @@ class ProcessFile(SessionFile):
     @cached_property
     def trace(self) -> LoopTrace | None:
         """Hot loop of the process; None if none was seen."""
-        return loop_trace(JobMember(self.index, self.path, self.session), self.figures)
+        program = next((run.program for run in self.session.programs if run.program is not None), None)
+        if program is None:
+            return None
+        where = self.figures.loop.where if self.figures.loop is not None else None
+        return trace_of(where, self.figures.windows, program.passes, program.steps)
 
     @cached_property
     def captures(self) -> Mapping[str, CollectiveEvents]:

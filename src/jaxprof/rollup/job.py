@@ -36,13 +36,11 @@ from jaxprof.rollup import FOLDER
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from jaxprof.session.log.job_folder import (
-    JobMember,
     ProcessReport,
     agreed,
     copies_in,
     job_sessions,
     no_session_in,
-    process_report,
 )
 from jaxprof.session.log.reader import is_live
 from jaxprof.session.log.state import with_urls
@@ -91,9 +89,11 @@ class JobFiles:
         self.figures[read.index] = read.figures
         if read.trace is not None:
             self.traces[read.index] = read.trace
-        self.began.append((read.figures.host, read.session.header.wall_seconds))
+        header = read.session.header
+        self.began.append((read.figures.host, header.wall_seconds))
         self.captures.append(read.captures)
-        self.reported.append(process_report(JobMember(read.index, read.path, read.session)))
+        count = read.session.process_count
+        self.reported.append(ProcessReport(read.index, header.job, count, header.jaxprof, header.session))
 
     def read_rest(self) -> None:
         """Read the sessions of processes of which nothing was read so far. One that cannot be read adds a notice."""

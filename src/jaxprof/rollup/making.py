@@ -24,7 +24,6 @@ from jaxprof.rollup import ENDING, FOLDER
 from jaxprof.rollup.schema import PROCESSES, TABLES
 from jaxprof.session import Session
 from jaxprof.session.log import load
-from jaxprof.session.log.job_folder import JobMember
 from jaxprof.session_names import process_number
 
 T = TypeVar("T")
@@ -55,8 +54,8 @@ def roll_up(session_path: Path) -> RollUpReport:
         status = session_path.stat()
         session = load(session_path, Session)
         index = session.process_index if index is None else index
-        tables = build(JobMember(index, session_path, session), status.st_size, status.st_mtime_ns)
-        size = write(session_path.parent, index, tables)
+        file = ProcessFile(session_path, session, index=index, bytes=status.st_size, modified_ns=status.st_mtime_ns)
+        size = write(session_path.parent, index, build(file))
     except JaxprofError as error:
         return RollUpReport(index or 0, session_path.name, None, None, error.what)
     except OSError as error:
@@ -90,10 +89,8 @@ _GROUP_ROWS = 2048
 groups."""
 
 
-def build(member: JobMember[Session], size_bytes: int, modified_ns: int) -> dict[str, Any]:
-    """Derive the tables of one process, as Arrow tables by name. `size_bytes`, `modified_ns`: size and time of the
-    session's file before the session was read."""
-    file = ProcessFile(member.path, member.session, index=member.index, bytes=size_bytes, modified_ns=modified_ns)
+def build(file: ProcessFile) -> dict[str, Any]:
+    """Derive the tables of one process, as Arrow tables by name."""
     return {name: arrow_table(table, file) for name, table in TABLES.items()}
 
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from jaxprof.events import Event, Header
 from jaxprof.rollup.job import has_extra
 from jaxprof.session import Session
-from jaxprof.session.log.job_folder import JobMember
 from jaxprof.session_names import process_number
 
 FIRST_SECONDS = 10.0
@@ -69,14 +68,17 @@ class RollUpRecorder:
         """Write the roll-up. Returns the processor time that it took, in seconds."""
         began = time.thread_time()
         try:
+            from jaxprof.facts.processes import ProcessFile
             from jaxprof.rollup.making import build, write
 
             began = time.thread_time()  # the import does not count, because it happens once
             status = self._path.stat()  # before the events are taken: the roll-up has all that this size covers
             while self._arrived:
                 self._session.extend(self._arrived.popleft())
-            member = JobMember(self._index, self._path, self._session)
-            write(self._path.parent, self._index, build(member, status.st_size, status.st_mtime_ns))
+            file = ProcessFile(
+                self._path, self._session, index=self._index, bytes=status.st_size, modified_ns=status.st_mtime_ns
+            )
+            write(self._path.parent, self._index, build(file))
             self.failure = None
         except Exception as error:  # noqa: BLE001  neither a full disk nor a bug here may disturb the recording
             self.failure = error

@@ -24,13 +24,11 @@ from typing import Literal
 
 import numpy as np
 
-from jaxprof.analysis.jobs.figures import PARTS_OF_ITS_OWN, Array, LoopWindows, ProcessFigures, processes_named
+from jaxprof.analysis.jobs.figures import PARTS_OF_ITS_OWN, Array, LoopWindows, processes_named
 from jaxprof.analysis.programs.loop_time import COMPILE, PARTS
 from jaxprof.analysis.programs.steps import pass_series
 from jaxprof.events import SourceLocation, StepsCounted, StepsTaken
 from jaxprof.frozen import frozen
-from jaxprof.session import Session
-from jaxprof.session.log.job_folder import JobMember
 
 _CONTIGUOUS = 2.0
 """Largest ratio of the distance between two windows' beginnings to the first one's loop time, at which the window
@@ -61,22 +59,14 @@ class LoopTrace:
         return (float(span[0, 0]), float(span[-1, 1])) if len(span) else None
 
 
-def loop_trace(member: JobMember[Session], figures: ProcessFigures) -> LoopTrace | None:
-    """Return the hot loop of a process from its session and its figures; None if no loop was seen."""
-    program = next((run.program for run in member.session.programs if run.program is not None), None)
-    if program is None:
-        return None
-    where = figures.loop.where if figures.loop is not None else None
-    return trace_of(where, figures.windows, program.passes, program.steps)
-
-
 def trace_of(
     where: SourceLocation | None,
     windows: LoopWindows,
     passes: Sequence[StepsTaken],
     counted: Iterable[StepsCounted],
 ) -> LoopTrace | None:
-    """Return the trace of the loop at `where`, along its numbered iterations if there are any."""
+    """Return the trace of the loop at `where`, along its numbered iterations if there are any; None if no loop was
+    seen."""
     times = _times(windows)
     series = pass_series(passes, where)
     if series is not None:

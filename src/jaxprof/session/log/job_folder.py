@@ -12,7 +12,7 @@ import socket
 import time
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from jaxprof.errors import FileRefusedError, system_words
 from jaxprof.frozen import frozen
@@ -86,12 +86,6 @@ class ProcessReport:
     """Version of the jaxprof that recorded it."""
     session: str
     """Identity of its session."""
-
-
-def process_report(member: JobMember[Any]) -> ProcessReport:
-    """Return what the session of `member` reports."""
-    header = member.session.header
-    return ProcessReport(member.index, header.job, member.session.process_count, header.jaxprof, header.session)
 
 
 def copies_in(reports: Iterable[ProcessReport], notices: list[str]) -> set[int]:
