@@ -28,7 +28,7 @@ from jaxprof.facts.units import (
     TRUTH,
 )
 from jaxprof.frozen import frozen
-from jaxprof.session import Run, RunEnd, Session
+from jaxprof.session import Run, Session
 from jaxprof.session.run import IMPORTED
 from jaxprof.text import json_text
 from jaxprof.units import UNKNOWN, spread
@@ -39,11 +39,10 @@ if TYPE_CHECKING:
 
 @frozen
 class RunRow:
-    """A run with its results and its outcome."""
+    """A run with its results."""
 
     label: str
     result: RunResult
-    outcome: RunEnd
     program: ProgramResult | None = None
 
     @property
@@ -59,7 +58,7 @@ def run_rows(session: Session) -> Iterator[RunRow]:
     for result in results(session):
         run = result.run
         program = program_result(session, run.id) if run.is_program else None
-        yield RunRow(run.plan.variant, result, run.shown, program)
+        yield RunRow(run.plan.variant, result, program)
 
 
 def interval_text(result: RunResult) -> str:
@@ -123,9 +122,9 @@ RUNS = Relation(
         Fact("preset", TEXT, "Name of the sizes", "run.plan.preset"),
         Fact("status", TEXT,
              "ok, failed, cancelled, crashed, timed out; interrupted; queued or running while it is written",
-             "outcome.status"),
-        Fact("error", TEXT, "Why it failed", "outcome.error"),
-        Fact("hint", TEXT, "What to do about that", "outcome.advice"),
+             "run.shown.status"),
+        Fact("error", TEXT, "Why it failed", "run.shown.error"),
+        Fact("hint", TEXT, "What to do about that", "run.shown.advice"),
         Fact("median_seconds", SECONDS, "Median time of one blocked call of the steady run", _phase("run")),
         Fact("ci95_low_seconds", SECONDS, "Lower bound of the 95 % interval of that median", "result.summary.low"),
         Fact("ci95_high_seconds", SECONDS, "Upper bound of the 95 % interval of that median",

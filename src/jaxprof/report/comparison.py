@@ -517,7 +517,7 @@ DIFFERENCE: Facts[SessionDifference] = (
 def ab_lines(result: AbResult) -> Iterator[str]:
     """Yield the report of a measured comparison as text."""
     differences = (piece for versus in result.versus for piece in _all_differences(result, versus))
-    sides = (RunRow(side.run.plan.side, side, side.run.shown) for side in result.sides)
+    sides = (RunRow(side.run.plan.side, side) for side in result.sides)
     yield from report_lines((*ab_head(result), *differences, *problems(sides), ""), WIDE)
 
 

@@ -359,10 +359,7 @@ class _SessionRow:
 
     @cached_property
     def runs(self) -> list[_RunRow]:
-        return [
-            _RunRow(row.label, row.result, row.outcome, row.program, session=self.session)
-            for row in run_rows(self.session)
-        ]
+        return [_RunRow(row.label, row.result, row.program, session=self.session) for row in run_rows(self.session)]
 
     @cached_property
     def first_program(self) -> _RunRow | None:

@@ -80,7 +80,7 @@ def parameters_text(parameters: dict[str, Scalar]) -> str:
 
 def rows_of_group(group: RunGroup) -> list[RunRow]:
     """Return a row for each run of a group."""
-    return [RunRow(group.label(result.run), result, result.run.shown) for result in group.runs]
+    return [RunRow(group.label(result.run), result) for result in group.runs]
 
 
 def versus_text(result: RunResult) -> str:
@@ -274,7 +274,7 @@ def problems(rows: Iterable[RunRow], most: int | None = _WARNINGS_SHOWN) -> Iter
     warning_notes: _Notes = {}
     warnings: list[tuple[WarningRaised, str]] = []
     for row in rows:
-        ended = row.outcome
+        ended = row.run.shown
         if ended.status != "ok":
             failure = ended.status if ended.error in ("", ended.status) else f"{ended.status}: {ended.error}"
             failure_notes.setdefault(ended.advice, {}).setdefault(failure, []).append(row.label)

@@ -237,7 +237,7 @@ def _paragraphs(text: str, width: int, style: str = "", head: str = "") -> Itera
 
 def figure_lines(result: RunResult, baseline: str, width: int) -> Iterator[Content]:
     """Yield what is known of a run, a fact each with its meaning."""
-    row = RunRow(baseline, result, result.run.shown)
+    row = RunRow(baseline, result)
     for each in FIGURES:
         if (text := each.text(row)) not in ("", UNKNOWN):
             name = each.title or each.key.removesuffix("_bytes").replace("_", " ")
