@@ -124,26 +124,26 @@ def last(of):
     return list(of.runs.values())[-1]
 
 
-def test_it_is_kept_for_the_machine_and_only_grows(tmp_path):
+def test_it_is_kept_for_the_machine_and_only_grows():
     """With what and when each was measured."""
-    remember(machine({"triad": (1e9, 10 << 30)}), tmp_path)
-    remember(machine({**JUDGED, "triad": (1e9, 4e9)}, began=1_777_312_000.0), tmp_path)
+    remember(machine({"triad": (1e9, 10 << 30)}))
+    remember(machine({**JUDGED, "triad": (1e9, 4e9)}, began=1_777_312_000.0))
     later = machine()
-    device = ceilings_for(later, last(later), tmp_path)
+    device = ceilings_for(later, last(later))
     assert device.bandwidth == pytest.approx(10 << 30)
     assert device.source == (
         "measured on this machine, otherwise idle: memory 10.0 GiB a call on 2026-01-02, products on 2026-04-27"
     )
     other = machine(host="elsewhere")
-    assert ceilings_for(other, last(other), tmp_path) is None
+    assert ceilings_for(other, last(other)) is None
 
 
-def test_what_fits_a_cache_or_shares_the_machine_is_no_ceiling(tmp_path):
+def test_what_fits_a_cache_or_shares_the_machine_is_no_ceiling(state_home):
     assert measured_in(machine({**JUDGED, "triad": (1e6, 48e6)}), "cpu:0").get("memory") is None
     assert not measured_in(machine(JUDGED, other_busy_cores=1.5, cores=2), "cpu:0")
-    (tmp_path / "ceilings.json").write_text(OLD)
+    (state_home / "ceilings.json").write_text(OLD)
     later = machine()
-    assert ceilings_for(later, last(later), tmp_path) is None
+    assert ceilings_for(later, last(later)) is None
 
 
 def test_a_known_gpu_has_the_vendors_and_what_was_measured_replaces_them():

@@ -87,7 +87,7 @@ def _source(rates: Rates) -> str:
     return f"measured on this machine, otherwise idle: {', '.join([*memory, *(f'products {day}' for day in days)])}"
 
 
-def ceilings_for(session: Session, run: Run, folder: Path | None = None) -> DevicePeaks | None:
+def ceilings_for(session: Session, run: Run) -> DevicePeaks | None:
     """Return the device of a run with its ceilings; None if nothing is known of it. Ceilings measured in the session
     are compared with those kept for this machine, if the session was recorded on it; the larger rate counts."""
     elsewhere = device_elsewhere(run)
@@ -98,7 +98,7 @@ def ceilings_for(session: Session, run: Run, folder: Path | None = None) -> Devi
     kind = device_kind(run)
     measured = measured_in(session, run.plan.device)
     if session.header.host == socket.gethostname():
-        measured = _best(measured, _kept(folder).get(kind, {}))
+        measured = _best(measured, _kept().get(kind, {}))
     datasheet = device_of_kind(kind) if kind else None
     peaks = {dtype: rate.per_second for dtype, rate in measured.items()}
     bandwidth = peaks.pop(MEMORY, None)
@@ -169,17 +169,17 @@ def measured_in(session: Session, device_id: str) -> Rates:
     return rates
 
 
-def remember(session: Session, folder: Path | None = None) -> None:
+def remember(session: Session) -> None:
     """Keep the rates that the session measured on this machine. A folder that cannot be written is not an error."""
     fresh = {kind: measured_in(session, run.plan.device) for run in _rate_runs(session) if (kind := device_kind(run))}
     if not any(fresh.values()):
         return
-    kept = _kept(folder)
+    kept = _kept()
     for kind, measured in fresh.items():
         kept[kind] = _best(kept.get(kind, {}), measured)
     import msgspec
 
-    path = _path(folder)
+    path = _path()
     with suppress(OSError):
         private_folder(path.parent)
         with taking_place(path) as place:
@@ -194,11 +194,11 @@ def _rate_runs(session: Session) -> Iterable[Run]:
     ]
 
 
-def _path(folder: Path | None = None) -> Path:
-    return (folder or state_folder()) / "ceilings.json"
+def _path() -> Path:
+    return state_folder() / "ceilings.json"
 
 
-def _kept(folder: Path | None) -> dict[str, Rates]:
+def _kept() -> dict[str, Rates]:
     """Return the kept ceilings by device kind; empty if there is no readable file.
 
     A file of an older version is ignored: that of 0.1.0 does not say when and with how many bytes a rate was measured,
@@ -207,7 +207,7 @@ def _kept(folder: Path | None) -> dict[str, Rates]:
     import msgspec
 
     try:
-        return msgspec.json.decode(_path(folder).read_bytes(), type=dict[str, Rates])
+        return msgspec.json.decode(_path().read_bytes(), type=dict[str, Rates])
     except (OSError, msgspec.MsgspecError):
         return {}
 
