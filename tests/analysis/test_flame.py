@@ -26,7 +26,7 @@ def named(frame, *names):
 
 def flame(rows):
     stacks = [WeightedStack(tuple(map(StackFrame, names)), ps / PICOSECONDS, 1) for names, ps in rows]
-    return stacks_flame(stacks, "measured", "scope")
+    return stacks_flame(stacks, "measured")
 
 
 @given(STACKS)

@@ -167,7 +167,7 @@ BASES = {
     "least": "estimate: the least time, a lower bound",
     "bytes": "estimate: bytes moved",
 }
-"""Quantities that amounts can be, each with its text."""
+"""Quantities that amounts can be, each with its text. Lines of a program are `sampled`, kernels have the others."""
 
 
 @frozen
@@ -178,8 +178,6 @@ class FlameGraph:
     """Frames, each after the frame that it is inside; the root is the first."""
     basis: str
     """One of `BASES`."""
-    by: str
-    """Kind of the frames: `scope` or `line`."""
     unknown: int = 0
     """Number of kernels that are in no frame because their amount is unknown."""
 
@@ -199,7 +197,7 @@ class FlameGraph:
     @property
     def title(self) -> str:
         """Title of the graph, such as `kernels by named scope · measured self time`."""
-        what = "lines of the program" if self.by == "line" else "kernels by named scope"
+        what = "lines of the program" if self.basis == "sampled" else "kernels by named scope"
         return f"{what} · {BASES[self.basis]}"
 
     @property
@@ -213,7 +211,7 @@ class FlameGraph:
         return f"{self.unknown} kernels are missing because their {what} unknown."
 
 
-def stacks_flame(stacks: Iterable[WeightedStack], basis: str, by: str, unknown: int = 0) -> FlameGraph:
+def stacks_flame(stacks: Iterable[WeightedStack], basis: str, unknown: int = 0) -> FlameGraph:
     """Build the graph of stacks; stacks that begin alike share their frames."""
     scale = 1 if basis == "bytes" else PICOSECONDS
     frames = [FlameFrame(StackFrame(ALL))]
@@ -234,12 +232,12 @@ def stacks_flame(stacks: Iterable[WeightedStack], basis: str, by: str, unknown: 
         frame.inside.sort(key=lambda inner: inner.total, reverse=True)
         if frame.above is not None:
             frame.above.total += frame.total
-    return FlameGraph(frames, basis, by, unknown)
+    return FlameGraph(frames, basis, unknown)
 
 
 def program_flame(program: ProgramResult) -> FlameGraph:
     """Return the wall time of a program by the lines of its source."""
-    return stacks_flame(line_stacks(program), "sampled", "line")
+    return stacks_flame(line_stacks(program), "sampled")
 
 
 def kernel_flame(session: Session, run: Run) -> FlameGraph | None:
@@ -249,7 +247,7 @@ def kernel_flame(session: Session, run: Run) -> FlameGraph | None:
 
     parts = [run, *programs_of(session, run)] if is_whole(run) else [run]
     if stacks_of_capture := [stack for part in parts for stack in _measured_stacks(session, part)]:
-        return stacks_flame(stacks_of_capture, "measured", "scope")
+        return stacks_flame(stacks_of_capture, "measured")
     ranking = _ranking(session, run)
     if ranking is None:
         return None
@@ -259,7 +257,7 @@ def kernel_flame(session: Session, run: Run) -> FlameGraph | None:
         for kernel, weight in zip(ranking.kernels, weights, strict=True)
         if weight > 0
     )
-    return stacks_flame(stacks, ranking.basis, "scope", sum(map(math.isnan, weights)))
+    return stacks_flame(stacks, ranking.basis, sum(map(math.isnan, weights)))
 
 
 def _ranking(session: Session, run: Run) -> Ranking | None:

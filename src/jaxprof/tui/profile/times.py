@@ -201,7 +201,7 @@ def by_line(program: ProgramResult) -> Mapping[str, TimeNode]:
     """
     stacks = line_stacks(program)
     of_lines = [replace(stack, frames=_line_and_state(stack.frames)) for stack in stacks]
-    root = stacks_flame(of_lines, "sampled", "line").root
+    root = stacks_flame(of_lines, "sampled").root
     shown = {id(frame) for frame in root.inside[:MOST]}
     longest_last = [line for line in reversed(program.lines) if line.call]
     calls = {(line.place.file, line.place.line): line.call for line in longest_last}
