@@ -124,8 +124,12 @@ def test_modules_of_the_environments_path_are_the_revisions(folder, monkeypatch)
 def test_a_side_that_does_not_compile_is_exit_code_1(folder, call, monkeypatch, failing, named):
     (folder / "own.py").write_text(OWN + "\n")
 
-    def find(target, *_, **__):
-        if ("jaxprof-git-" in target) is (failing == "HEAD"):
+    imports = set()
+
+    def find(target, *_, variables=None, **__):
+        of_base = "jaxprof-git-" in target
+        imports.add((of_base, "jaxprof-git-" in str(variables)))
+        if of_base is (failing == "HEAD"):
             raise WorkerError(f"{target}: not today")
         return [HloProgram(stages, found) for stages in modules_of(found)]
 
@@ -133,6 +137,7 @@ def test_a_side_that_does_not_compile_is_exit_code_1(folder, call, monkeypatch, 
     monkeypatch.setattr(hlo_target, "find_modules", find)
     said = call("gate", "own.py:step", "--arg", "f32[64]", "--fail-on", "kernels")
     assert (said.code, "not today" in said.err, "the base, HEAD: " in said.err) == (1, True, named)
+    assert (True, True) in imports <= {(True, True), (False, False)}, "the base imports the revision's modules"
 
 
 def test_a_revision_is_checked_out_beside_the_tree_and_removed(folder):

@@ -163,6 +163,12 @@ def test_the_first_launch_measures_everything_and_a_later_one_what_differs_betwe
     assert (captured, "check" in phases(events)) == ([], False), "what is not wanted is not done"
 
 
+@pytest.mark.parametrize(("how", "note"), [("jit", ""), ("jax", "first call, compilations excluded")])
+def test_only_a_first_call_op_by_op_is_told_as_one_that_compiles(monkeypatch, how, note):
+    events, _ = measured(double, monkeypatch, how=how, check=False)
+    assert [event.note for event in heard.of(events, PhaseEnded) if event.phase == "first_run"] == [note]
+
+
 def test_inputs_that_stay_on_the_host_are_moved_by_each_call(monkeypatch):
     given = []
 

@@ -68,6 +68,7 @@ def test_debug_calls_are_left_out_where_they_cannot_be_lowered_and_counted():
         ("INTERNAL: no emitter for a sort", True),
         ("INVALID_ARGUMENT: Failed to parse autotune results string for a sort", True),
     ],
+    ids=["a product", "a sort", "results of a sort"],
 )
 def test_products_that_xla_cannot_emit_without_the_device_are_library_calls(error, raised):
     class Lowered:
