@@ -27,7 +27,7 @@ def made(*rows, counters=None):
 
 
 def total(lanes, begin, end):
-    *_, found = range_totals(lanes, begin, end).values()
+    *_, found = range_totals(lanes, begin, end)
     return found
 
 
@@ -77,10 +77,10 @@ OF_TPUS = made(
 
 def test_totals_of_lanes_and_kernels():
     """The kernels of a device are counted once, and counters are no lanes."""
-    found = range_totals(OF_TPUS, 0, 50).values()
+    found = range_totals(OF_TPUS, 0, 50)
     devices = ("tpu:0", "tpu:1", "host")
     told = {
-        "lanes": figures_text(*found, *range_totals(made(*THREADS), 0, 40).values()),
+        "lanes": figures_text(*found, *range_totals(made(*THREADS), 0, 40)),
         **{f"kernels of {each}": figures_text(*kernels_on(OF_TPUS, each, found)) for each in devices},
     }
     held_cases("totals_of_lanes.txt", told)

@@ -185,7 +185,7 @@ def test_kernels_that_begin_before_the_last_one_ended_share_two_rows(sessions):
     assert lanes.intervals == 2032
     # Each counts in full: none is held by another.
     found = range_totals(lanes, 0, 1 << 40)
-    of_stream = {total.name: round(total.self_ns / 1e3, 1) for total in kernels_on(lanes, "gpu:0", found.values())}
+    of_stream = {total.name: round(total.self_ns / 1e3, 1) for total in kernels_on(lanes, "gpu:0", found)}
     assert of_stream["gemm_fusion_dot_general_4"] == 50.1
     assert of_stream["loop_subtract_fusion"] == 28.4
 

@@ -76,10 +76,10 @@ class TestTimeline:
         events = [op("long", 0, 50), *(op("short", 50 + at, 1) for at in range(100)), op("long", 150, 50)]
         trace = read(on_gpu(*events))
         timeline = read_timeline(timeline_text(trace, limit=3))
-        device, found = range_totals(lanes_of(timeline), 0, 200_000).values()
+        device, found = range_totals(lanes_of(timeline), 0, 200_000)
         assert (device.busy_ns, device.idle_ns) == (101_000, None), "that of all lanes together is not known"
         assert (timeline.left_out, found.left_out, found.count, found.busy_ns, found.idle_ns) == (99, 99, 3, 200_000, 0)
-        _, half = range_totals(lanes_of(timeline), 60_000, 100_000).values()
+        _, half = range_totals(lanes_of(timeline), 60_000, 100_000)
         assert half.idle_ns == pytest.approx(0, abs=2_000)
 
     def test_what_overlaps_gets_a_track_each_in_perfetto(self):

@@ -383,10 +383,10 @@ class LaneTotals:
         return None if self.left_out is None else self.span_ns * self.threads - self.busy_ns
 
 
-def range_totals(lanes: Lanes, begin: int, end: int) -> dict[int, LaneTotals]:
-    """Return the totals from `begin` to `end` (nanoseconds) of every lane that is not a counter, by its number, in the
-    order of the timeline."""
-    return {at: _totals(at, lane, begin, end) for at, lane in enumerate(lanes.lanes) if lane.summary.values is None}
+def range_totals(lanes: Lanes, begin: int, end: int) -> list[LaneTotals]:
+    """Return the totals from `begin` to `end` (nanoseconds) of every lane that is not a counter, in the order of the
+    timeline."""
+    return [_totals(at, lane, begin, end) for at, lane in enumerate(lanes.lanes) if lane.summary.values is None]
 
 
 def kernels_on(lanes: Lanes, device: str, totals: Iterable[LaneTotals]) -> tuple[NameTotal, ...]:

@@ -345,15 +345,15 @@ def range_facts(lanes: Lanes, span: tuple[int, int], lane: int, width: int, heig
     kernels of its device or, on a host, names of the lane itself.
     """
     totals = range_totals(lanes, *span)
-    group, here, whole = lanes.lanes[lane], totals.get(lane), span[1] - span[0]
-    names = kernels_on(lanes, group.device, totals.values()) if group.on_device else ()
+    group, whole = lanes.lanes[lane], span[1] - span[0]
+    names = kernels_on(lanes, group.device, totals) if group.on_device else ()
     title = f"kernels of {group.device}" if names else f"in {lane_name(group)}"
-    names = names or (here.names if here is not None else ())
-    ran = [total for total in totals.values() if total.count or total.lane == lane]
+    names = names or next((total.names for total in totals if total.lane == lane), ())
+    ran = [total for total in totals if total.count or total.lane == lane]
     ran.sort(key=lambda total: (total.lane != lane, lanes.lanes[total.lane].device != group.device,
                                 not lanes.lanes[total.lane].on_device))  # fmt: skip
     of_events = {number for number, each in enumerate(lanes.lanes) if each.kind != BUSY}
-    idle = sum(total.left_out == 0 and total.lane in of_events for total in totals.values() if total not in ran)
+    idle = sum(total.left_out == 0 and total.lane in of_events for total in totals if total not in ran)
     left = max(24, (width - _GAP) // 2)
     right = width - _GAP - left
     of_a_lane = (
