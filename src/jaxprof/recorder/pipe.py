@@ -95,7 +95,9 @@ class ProgramPipe:
             except BlockingIOError:
                 if not self._room():
                     self._stalled = True
-                    self._drop()
+                    lost = len(self._waiting)  # not `_rest`: the reader already has the first half of that line
+                    del self._waiting[:lost]
+                    self.dropped += lost
                     return False
             except OSError:
                 self._waiting.clear()
@@ -112,13 +114,6 @@ class ProgramPipe:
         poll = select.poll()
         poll.register(self._descriptor.number, select.POLLOUT)
         return bool(poll.poll(PATIENCE_SECONDS * 1000))
-
-    def _drop(self) -> None:
-        """Drop the waiting lines. The rest of a half-written line stays, because the reader already has its first
-        half."""
-        lost = len(self._waiting)
-        del self._waiting[:lost]
-        self.dropped += lost
 
 
 def _identity(number: int) -> tuple[int, int] | None:

@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
 from types import CodeType, FrameType
 
 from jaxprof.events import NOWHERE, SourceLocation
@@ -19,7 +20,6 @@ USER, LIBRARY, STDLIB, JAX, OWN = "user", "library", "stdlib", "jax", "own"
 _OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _STDLIB_FOLDER = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _PACKAGE_FOLDERS = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
-_FILES_REMEMBERED = 20_000
 _FRAMES_LOOKED_AT = 2_000
 _FRAMES_OF_A_CALL = 200
 
@@ -27,20 +27,10 @@ _PROMPTS = ("<stdin>", "<ipython")
 _GENERATED = re.compile(r"<(@|frozen |.*(generated|\bgen\b|internals|template))")
 """Matches the names of code that libraries generate: beartype's, attrs', sympy's, NumPy's, those of `decorator`."""
 
-_kinds: dict[str, str] = {}
 
-
+@lru_cache(maxsize=20_000)
 def file_kind(file: str) -> str:
-    """Return whose file it is; cached by name."""
-    kind = _kinds.get(file)
-    if kind is None:
-        if len(_kinds) >= _FILES_REMEMBERED:
-            _kinds.clear()
-        kind = _kinds[file] = _kind_of(file)
-    return kind
-
-
-def _kind_of(file: str) -> str:
+    """Return whose file it is."""
     if file.startswith("<"):
         return STDLIB if _GENERATED.match(file) else USER  # a prompt, a cell, `python -c`
     if file.startswith(_jax_folders()):
@@ -92,8 +82,8 @@ def called_from(frame: FrameType | None) -> SourceLocation:
     `NOWHERE`."""
     fallback = NOWHERE
     for caller in outwards(frame, _FRAMES_LOOKED_AT):
-        kind = _kinds.get(caller.f_code.co_filename)
-        if kind is None or kind == USER:
+        kind = file_kind(caller.f_code.co_filename)
+        if kind == USER:
             kind = frame_kind(caller)
         if kind == USER:
             return _location(caller)

@@ -173,14 +173,19 @@ def _device_lanes(plane: Plane, lines: list[PlaneLine], device: re.Match[str], t
             trace.platform = "tpu" if kind == "ops" and platform == "tpu" else "gpu"
         read_lanes.append(lane)
 
-    for line in lines:
-        if line.has_events:
-            with _guarded(trace, f"{plane.name} {line.name}"):
-                read(line)
+    _read_each(lines, read, trace, plane)
     for lane in without_clock if clocks else ():
         follow_clock(lane, clocks[0])
     for lane in read_lanes:
         trace.ready += trace.checked(lane)
+
+
+def _read_each(lines: list[PlaneLine], read: Callable[[PlaneLine], object], trace: Trace, plane: Plane) -> None:
+    """Read the lines that have events; the damage of one is reported, and the others are read."""
+    for line in lines:
+        if line.has_events:
+            with _guarded(trace, f"{plane.name} {line.name}"):
+                read(line)
 
 
 def _host_lanes(plane: Plane, lines: list[PlaneLine], trace: Trace, ops: OpNumbers) -> None:
@@ -204,10 +209,7 @@ def _host_lanes(plane: Plane, lines: list[PlaneLine], trace: Trace, ops: OpNumbe
 
         trace.pending.append(rest)
 
-    for line in lines:
-        if line.has_events:
-            with _guarded(trace, f"{plane.name} {line.name}"):
-                read(line)
+    _read_each(lines, read, trace, plane)
     if any(event.name.startswith("$") for event in plane.event_metadata.values()):
         trace.python_tracer = True
 

@@ -19,7 +19,7 @@ import pytest
 from jaxprof.recorder.places import JAX, USER
 from jaxprof.recorder.samples.classifier import Classifier
 from jaxprof.recorder.samples.loops import loops_at
-from jaxprof.recorder.samples.stack import Stack, read_stack
+from jaxprof.recorder.samples.stack import Stack, StackFrame, read_stack
 from jaxprof.recorder.samples.states import (
     CALLBACK,
     COMPILED,
@@ -47,17 +47,21 @@ def _step(*_):
 
 def _from(stack, at):
     """Without its innermost `at` frames."""
-    return Stack(stack.codes[at:], stack.offsets[at:], stack.kinds[at:], stack.globals[at:])
+    return Stack(stack.frames[at:])
+
+
+def _made(codes, kinds):
+    return Stack([StackFrame(code, 0, kind, {}) for code, kind in zip(codes, kinds, strict=True)])
 
 
 def _users(stack):
     """The part of a stack that begins at this file."""
-    return _from(stack, next(at for at, code in enumerate(stack.codes) if code.co_filename == __file__))
+    return _from(stack, next(at for at, frame in enumerate(stack.frames) if frame.code.co_filename == __file__))
 
 
 def _called(stack):
     """The part that begins at JAX's function, which a user's line has called."""
-    return _from(stack, stack.kinds.index(JAX))
+    return _from(stack, [frame.kind for frame in stack.frames].index(JAX))
 
 
 def _kind(stack):
@@ -76,7 +80,7 @@ def _blocked_in(work, release, function):
     try:
         while True:
             stack = read_stack(sys._current_frames().get(thread.ident or 0))
-            if any(code.co_name == function for code in stack.codes):
+            if any(frame.code.co_name == function for frame in stack.frames):
                 return stack
     finally:
         release()
@@ -181,10 +185,11 @@ class TestData:
         for number in range(2):
             _works(classifier, _step(number))
             stack = _users(_stack())
-        stack.offsets[0] = next(
+        innermost = stack.frames[0]
+        innermost.offset = next(
             instruction.offset
-            for instruction in dis.get_instructions(stack.codes[0])
-            if instruction.opname == "FOR_ITER" and instruction.offset < stack.offsets[0]
+            for instruction in dis.get_instructions(innermost.code)
+            if instruction.opname == "FOR_ITER" and instruction.offset < innermost.offset
         )
         assert classifier.classify(stack).kind == HOST
 
@@ -194,7 +199,7 @@ class TestData:
             inputs = [number, *map(abs, row)]
             _works(classifier, _step(inputs))
             stack = _users(_stack())
-        (loop,) = loops_at(stack.codes[0], stack.offsets[0])
+        (loop,) = loops_at(stack.frames[0].code, stack.frames[0].offset)
         kind, head = classifier.at_line(loop.code, loop.line, loop.line)
         assert (kind, head.call) == (HOST, "enumerate()")
         kind, made = classifier.at_line(loop.code, loop.line + 1, loop.line)
@@ -363,7 +368,7 @@ class TestJax:
         seen = Classifier().classify(stack)
         assert (seen.kind, seen.state(True)) == (CALLBACK, "host_busy")
         here = sys._getframe(0).f_code
-        if here in stack.codes:
+        if here in [frame.code for frame in stack.frames]:
             assert (seen.line.function, seen.line.call, seen.line.through) == (here.co_name, "stepped", "note")
             assert [site.at.call for site in seen.sites] == ["stepped"]
             assert [code.co_name for code, _ in seen.path] == ["note", here.co_name]
@@ -375,7 +380,7 @@ class TestJax:
         def seen(around):
             codes = [compile("", "j.py", "exec").replace(co_name=name) for name in ("device_put", around)]
             user = compile("x", "u.py", "exec")
-            return Classifier().classify(Stack([*codes, user], [0, 0, 0], [JAX, JAX, USER], [{}, {}, {}]))
+            return Classifier().classify(_made([*codes, user], [JAX, JAX, USER]))
 
         around = ("_wrapped_callback", "get_token_input", "_device_put")
         assert [(each.kind, each.implicit) for each in map(seen, around)] == [
@@ -390,7 +395,7 @@ class TestJax:
         def implicit(outermost):
             codes = [compile("", "j.py", "exec").replace(co_name=name) for name in ("_value", outermost)]
             user = compile("x", "u.py", "exec")
-            return Classifier().classify(Stack([*codes, user], [0, 0, 0], [JAX, JAX, USER], [{}, {}, {}])).implicit
+            return Classifier().classify(_made([*codes, user], [JAX, JAX, USER])).implicit
 
         assert (implicit("__array__"), implicit("device_put")) == ("device_to_host", "")
 
@@ -421,7 +426,7 @@ class TestNumpyArguments:
 
         def kind(stack):
             stack, classifier = _from(stack, 1), Classifier()
-            classifier.compiled_at(__file__, stack.codes[0].co_firstlineno + 1, 16_000_000)
+            classifier.compiled_at(__file__, stack.frames[0].code.co_firstlineno + 1, 16_000_000)
             return classifier.classify(stack).kind
 
         assert [kind(stack) for stack in serve(SimpleNamespace(write=_step, step=_step))] == [HOST, HOST, FED]

@@ -89,7 +89,9 @@ def _capture(
         try:
             with _profiler(folder):
                 work()
-            path = _profile_in(Path(folder))
+            path = next(iter(sorted(Path(folder).rglob("*.xplane.pb"))), None)
+            if path is None:
+                raise NotCaptured("the profiler wrote no file")
         except NotCaptured as error:
             _report_missing(recorder, kind, str(error))
             return
@@ -119,13 +121,6 @@ def _profiler(folder: str) -> Iterator[None]:
                 jax.profiler.stop_trace()
         except RuntimeError as error:
             raise NotCaptured(f"the profiler failed: {error}") from error
-
-
-def _profile_in(folder: Path) -> Path:
-    files = sorted(folder.rglob("*.xplane.pb"))
-    if not files:
-        raise NotCaptured("the profiler wrote no file")
-    return files[0]
 
 
 def _report_missing(recorder: Reporter, kind: str, why: str) -> None:

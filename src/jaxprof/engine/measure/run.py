@@ -26,15 +26,13 @@ if TYPE_CHECKING:
     from jaxprof.events import RunSpec, Scalar
 
 
-def measure_request(
-    request: RunRequest, emit: Emit, control: RunControl | None = None, execute: Execute = here
-) -> None:
+def measure_request(request: RunRequest, emit: Emit, control: RunControl, execute: Execute) -> None:
     """Find the workload of `request` and measure it. Emits one `RunFinished` at the end, and raises none of the run's
     errors.
 
     `execute` makes the timed calls and imports the user's module.
     """
-    recorder = Reporter(emit, control or RunControl())
+    recorder = Reporter(emit, control)
 
     def work() -> None:
         from jaxprof.workloads.find import find

@@ -260,7 +260,8 @@ def compile_traced(
     def record(name: str, text: str) -> None:
         _record(recorder, name, cleaned(text) if cleaned is not None else text, keep_constants=keep_constants)
 
-    record("jaxpr", _jaxpr(traced))
+    # With the source line and the names of each equation as comments, which connect its lines to the other stages.
+    record("jaxpr", traced.jaxpr.pretty_print(source_info=True, name_stack=True))
     with recorder.phase("lower"):
         lowered = traced.lower() if lower is None else lower()
     record("stablehlo", _stablehlo(lowered, keep_constants))
@@ -340,13 +341,6 @@ def _record(recorder: Reporter, name: str, text: str, *, keep_constants: bool) -
     if text:
         shown = text if keep_constants else redact_literals(text)
         recorder.emit(TextRecorded(name=name, text=shown, bytes=len(shown.encode("utf-8", "backslashreplace"))))
-
-
-def _jaxpr(traced: Any) -> str:
-    """Return the jaxpr's text with the source line and the names of each equation as comments, which connect its lines
-    to the other stages."""
-    printed = getattr(traced.jaxpr, "pretty_print", None)
-    return str(printed(source_info=True, name_stack=True)) if printed is not None else str(traced.jaxpr)
 
 
 def _stablehlo(lowered: Any, keep_constants: bool) -> str:

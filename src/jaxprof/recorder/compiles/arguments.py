@@ -39,8 +39,6 @@ class LeafReader:
         self._identities = identities
         self._interned: dict[tuple[Any, ...], Leaf] = {}
         self._kinds: dict[type, str] = {}
-        self._dtypes: dict[tuple[Any, bool], str] = {}
-        self._narrowed: dict[Any, bool] = {}
 
     def dynamic(self, value: Any, wide: bool, jax: Any) -> Leaf:
         """Return the leaf of an array, a tracer, a number or anything with a shape and a dtype."""
@@ -65,7 +63,7 @@ class LeafReader:
         if whose != NUMPY:
             weak = bool(getattr(value, "weak_type", False))
         shape = getattr(value, "shape", ())
-        return self._leaf(tuple(shape), self._dtype(value.dtype, wide), weak, sharding, placed)
+        return self._leaf(tuple(shape), dtype_name(value.dtype, wide=wide), weak, sharding, placed)
 
     def static(self, value: Any) -> Leaf:
         """Return the leaf of a static argument: its value as text, and its hash."""
@@ -79,16 +77,13 @@ class LeafReader:
         None for a NumPy scalar."""
         if not isinstance(value, sys.modules["numpy"].ndarray):
             return None
-        narrowed = self._narrowed.get(value.dtype)  # the name of a dtype takes NumPy 5 µs
-        if narrowed is None:
-            narrowed = self._narrowed[value.dtype] = is_narrowed(value.dtype)
-        return int(value.nbytes) // 2 if narrowed and not wide else int(value.nbytes)
+        return int(value.nbytes) // 2 if is_narrowed(value.dtype) and not wide else int(value.nbytes)
 
     def is_aligned(self, value: Any, wide: bool) -> bool:
         """Whether a CPU device can use a NumPy array's own memory: it has XLA's alignment, and nothing must be
         converted."""
         flags = value.flags
-        if not flags.c_contiguous or (self._narrowed.get(value.dtype) and not wide):
+        if not flags.c_contiguous or (is_narrowed(value.dtype) and not wide):
             return False
         return int(value.__array_interface__["data"][0]) % _XLA_ALIGNMENT_BYTES == 0
 
@@ -112,14 +107,6 @@ class LeafReader:
             if kind.__module__.startswith(("jax", "numpy", "builtins")):
                 self._kinds[kind] = whose
         return whose
-
-    def _dtype(self, dtype: Any, wide: bool) -> str:
-        name = self._dtypes.get((dtype, wide))
-        if name is None:
-            if len(self._dtypes) >= self._LEAVES_REMEMBERED:
-                self._dtypes.clear()
-            name = self._dtypes[dtype, wide] = dtype_name(dtype, wide=wide)
-        return name
 
 
 def hash_of(value: Any) -> int:

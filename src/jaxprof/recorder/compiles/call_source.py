@@ -104,38 +104,39 @@ class _Site:
     """That loop, or the function if there is none; None in a module."""
 
 
-def replaced(names: Sequence[str], keywords: Sequence[str], frame: FrameType | None) -> set[str]:
-    """Return the arguments among `names` (positional) and `keywords` that the user's line replaces by the result; none
-    if the source does not show it."""
+def in_later_calls(names: Sequence[str], keywords: Sequence[str], frame: FrameType | None) -> tuple[set[str], set[str]]:
+    """Return which arguments, among `names` (positional) and `keywords`, the user's line replaces by the result, and
+    which are one object in every call; none if the source does not show it."""
     site = _site(frame)
     if site is None:
-        return set()
+        return set(), set()
+    written = _written(site, names, keywords).items()
     taken = {ast.unparse(target) for target in _targets(site.statement)}
     taken |= set(_passed_on(site.loop, taken)) if site.loop is not None else set()
-    written = _written(site, names, keywords)
-    return {name for name, argument in written.items() if _is_part_of(ast.unparse(argument), taken)}
+    replaced = {name for name, argument in written if _is_part_of(ast.unparse(argument), taken)}
+    assigned = _assigned(site.scope) if site.scope is not None else set[str]()
+    return replaced, {name for name, argument in written if _is_constant(argument, assigned)}
 
 
-def constant(names: Sequence[str], keywords: Sequence[str], frame: FrameType | None) -> set[str]:
-    """Return the arguments that are one object in every call: a name, or a part of it, that is not assigned in the loop
-    around the call (in its function, if there is no loop); none if the source does not show it."""
-    site = _site(frame)
-    if site is None:
-        return set()
+def _assigned(scope: ast.stmt) -> set[str]:
+    """Return what a loop or a function assigns, and its parameters."""
     assigned: set[str] = set()
-    for node in ast.walk(site.scope) if site.scope is not None else ():
+    for node in ast.walk(scope):
         if isinstance(node, ast.arg):
             assigned.add(node.arg)
         elif isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store):
             assigned.add(ast.unparse(node))
-    written = _written(site, names, keywords)
-    return {
-        name
-        for name, argument in written.items()
-        if not any(isinstance(part, ast.Call | ast.BinOp | ast.NamedExpr) for part in ast.walk(argument))
+    return assigned
+
+
+def _is_constant(argument: ast.expr, assigned: set[str]) -> bool:
+    """Whether an argument is a name, or a part of it, that is not assigned around the call."""
+    parts = list(ast.walk(argument))
+    return (
+        not any(isinstance(part, ast.Call | ast.BinOp | ast.NamedExpr) for part in parts)
         and not _is_part_of(ast.unparse(argument), assigned)
-        and not ({part.id for part in ast.walk(argument) if isinstance(part, ast.Name)} & assigned)
-    }
+        and assigned.isdisjoint(part.id for part in parts if isinstance(part, ast.Name))
+    )
 
 
 def _written(site: _Site, names: Sequence[str], keywords: Sequence[str]) -> dict[str, ast.expr]:

@@ -19,7 +19,7 @@ from typing import Any
 from jaxprof.events import NOWHERE, Compiled, Event, SourceLocation, StageRunning, WarningRaised
 from jaxprof.recorder.compiles import monitoring
 from jaxprof.recorder.compiles.call_site import ObservedCall, read_call
-from jaxprof.recorder.compiles.call_source import constant, made_by, replaced
+from jaxprof.recorder.compiles.call_source import in_later_calls, made_by
 from jaxprof.recorder.compiles.functions import code_of, held_function, outer_code, primitive_parameters
 from jaxprof.recorder.compiles.module_size import read_module_size
 from jaxprof.recorder.compiles.monitoring import CacheClears
@@ -305,9 +305,9 @@ class Ledger:
         """Mark the NumPy leaves that only the first call gets, and those that are the same array in every call. Only
         for the latter does the alignment in memory matter."""
         signature = row.signature
-        arguments = [name for name, _, _ in arguments_of(call)][: len(call.args)], tuple(call.kwargs), frame
+        names = [name for name, _, _ in arguments_of(call)][: len(call.args)]
+        first, same = in_later_calls(names, tuple(call.kwargs), frame)
         root = {at: _ROOT.split(signature.names[at], maxsplit=1)[0] for at in signature.numpy}
-        first, same = replaced(*arguments), constant(*arguments)
         signature.replaced = frozenset(at for at, name in root.items() if name in first)
         signature.aligned = frozenset(at for at in signature.aligned if root[at] in same)
 

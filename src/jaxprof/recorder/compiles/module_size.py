@@ -15,6 +15,7 @@ from typing import Any
 
 from jaxprof.events import ProgramArray
 from jaxprof.light_dataclass import dataclass, field
+from jaxprof.recorder.compiles.values import array_bytes, array_type
 from jaxprof.recorder.places import JAX, frame_kind, outwards
 
 CONSTANT_BYTES_AT_LEAST = 64 * 1024
@@ -30,7 +31,8 @@ unrolled and not the program; they are not counted."""
 _plain: set[str] = set()
 """Names of operations without regions: how many there are is the same for all of a name. Asking takes a third of the
 walk."""
-_BITS = {"i1": 8, "bf16": 16, "complex<f32>": 64, "complex<f64>": 128}
+_DTYPES = {"i1": "bool", "complex<f32>": "c64", "complex<f64>": "c128"}
+"""Short names of those types whose name in MLIR is another one."""
 
 
 @dataclass(slots=True)
@@ -47,7 +49,7 @@ class ModuleSize:
     """By JAX's name of each of the program's arguments, whether an output may reuse its buffer."""
 
 
-def read_module_size(frame: FrameType | None, *, arguments: bool = False) -> ModuleSize:
+def read_module_size(frame: FrameType | None, *, arguments: bool) -> ModuleSize:
     """Return the size of the module whose compilation begins at `frame`; with `arguments`, also how many it takes, and
     JAX's notes on those that are donated."""
     for caller in itertools.takewhile(lambda caller: frame_kind(caller) == JAX, outwards(frame, _FRAMES_LOOKED_AT)):
@@ -74,7 +76,8 @@ def _walk(module: Any) -> ModuleSize:
         seen += 1
         name = operation.name
         if name not in _plain:
-            regions = [] if _is_random_bits(operation, name) else list(operation.regions)
+            named = str(operation.attributes["sym_name"].value) if name == "func.func" else ""
+            regions = [] if named.startswith(_RANDOM_BITS) else list(operation.regions)
             for block in itertools.chain.from_iterable(regions):
                 waiting.extend(inner.operation for inner in block)
             if not len(operation.regions):
@@ -92,10 +95,6 @@ def _walk(module: Any) -> ModuleSize:
     size.constants.sort(key=lambda constant: -(constant.bytes or 0))
     del size.constants[CONSTANTS_KEPT:]
     return size
-
-
-def _is_random_bits(operation: Any, name: str) -> bool:
-    return name == "func.func" and str(operation.attributes["sym_name"].value).startswith(_RANDOM_BITS)
 
 
 _NAMED = re.compile(r'loc\("((?:[^"\\]|\\.)*)"[()]')
@@ -128,17 +127,11 @@ def _location_name(location: Any) -> str:
 def _constant(operation: Any) -> ProgramArray | None:
     """Return a constant if it is large and not one repeated value, else None."""
     kind = operation.results[0].type
-    count = math.prod(kind.shape)
-    if count < CONSTANT_BYTES_AT_LEAST // 16:
+    shape, element = tuple(kind.shape), str(kind.element_type)
+    if math.prod(shape) < CONSTANT_BYTES_AT_LEAST // 16:
         return None
-    element = str(kind.element_type)
-    size = count * _element_bits(element) // 8
+    dtype = _DTYPES.get(element, element.replace("ui", "u"))
+    size = array_bytes(shape, dtype) or 0
     if size < CONSTANT_BYTES_AT_LEAST or getattr(operation.attributes["value"], "is_splat", False):
         return None
-    short = {"i1": "bool", "complex<f32>": "c64", "complex<f64>": "c128"}.get(element, element.replace("ui", "u"))
-    return ProgramArray(type=f"{short}[{','.join(map(str, kind.shape))}]", bytes=size)
-
-
-def _element_bits(element: str) -> int:
-    digits = "".join(character for character in element.partition("E")[0] if character.isdigit())
-    return _BITS.get(element, int(digits) if digits else 8)
+    return ProgramArray(type=array_type(shape, dtype), bytes=size)

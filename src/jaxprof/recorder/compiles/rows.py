@@ -74,15 +74,12 @@ class Threads:
         stages = self._threads.get(ident)
         if stages is None or (not stages.open and not stages.main and ident not in _names()):
             if len(self._threads) >= THREADS_REMEMBERED:
-                self._forget_idle()
+                for idle in [thread for thread, known in list(self._threads.items()) if not known.open]:
+                    del self._threads[idle]
             main = ident == self._main_thread
             # threading.current_thread() would register a thread that Python did not start, so only look it up
             stages = self._threads[ident] = ThreadStages("" if main else _names().get(ident, f"thread {ident}"), main)
         return stages
-
-    def _forget_idle(self) -> None:
-        for ident in [ident for ident, stages in list(self._threads.items()) if not stages.open]:
-            del self._threads[ident]
 
     def all(self) -> list[ThreadStages]:
         """Return the stages of every thread. Any thread may call this."""

@@ -51,14 +51,11 @@ class ConfigurationReader:
     def read(self, jax: Any) -> tuple[tuple[str, str], ...]:
         """Return each option with its current value in this thread, and the mesh, if one is set."""
         config = jax.config
-        get_mesh = getattr(jax.sharding, "get_abstract_mesh", None)
-        mesh = get_mesh() if get_mesh is not None else None
-        if mesh is not None and mesh.empty:
-            mesh = None
+        mesh = jax.sharding.get_abstract_mesh()
         values = (*[getattr(config, name, None) for name in CONFIG_NAMES], mesh)
         if values != self._values:
             words = [(name, _words(value)) for name, value in zip(CONFIG_NAMES, values, strict=False)]
-            if mesh is not None:
+            if not mesh.empty:
                 words.append(("mesh", ", ".join(f"{name}: {size}" for name, size in mesh.shape.items())))
             self._values, self._words = values, tuple(words)
         return self._words
@@ -150,7 +147,8 @@ class SignatureReader:
     def _arguments(self, call: ObservedCall, wide: bool, jax: Any) -> _CallParts:
         """Return the arguments as JAX sees them."""
         arguments = _CallParts()
-        donated = _donated(call)
+        donated: set[Any] = set(_integers(call.options.get("donate_argnums")))
+        donated |= set(_strings(call.options.get("donate_argnames")))
         for position, (name, value, static) in enumerate(arguments_of(call)):
             if static:
                 arguments.names.append(name)
@@ -209,7 +207,9 @@ class SignatureReader:
     def _layout(self, passed: _CallParts, written: ObservedCall) -> _UserLayout:
         """Match the program's leaves with those of the user's call. This depends on both trees, not on the arrays."""
         arguments = [(name, self._trees.read(value)) for name, value, _ in arguments_of(written)]
-        arguments += [("self", self._trees.read(item)) for item in _modules(written.function)]
+        # the arrays of the objects that a library's wrapper calls are arguments, too
+        modules = filter(is_called_through_its_type, unwrapped(written.function)[1:])
+        arguments += [("self", self._trees.read(item)) for item in modules]
         places = _places(passed, [leaf for _, tree in arguments for leaf in tree.leaves])
         layout = _UserLayout(structures=list(passed.structures))
         for argument, tree in arguments:
@@ -249,12 +249,6 @@ def _places(inner: _CallParts, written: list[Any]) -> dict[int, list[int]]:
     return ordered | {index: [at] for index, at in enumerate(dynamic[len(arrays) :])}
 
 
-def _modules(function: Any) -> list[Any]:
-    """Return the objects that a library's wrapper calls, whose arrays are then arguments too."""
-    inside = unwrapped(function)[1:]
-    return [item for item in inside if is_called_through_its_type(item)]
-
-
 def _as_called(leaves: list[Leaf], inner: list[Leaf]) -> list[Leaf]:
     """Return the leaves with tracers replaced by the program's own arguments, if those were seen."""
     if len(inner) != sum(not leaf.is_static for leaf in leaves):
@@ -282,11 +276,6 @@ def arguments_of(call: ObservedCall) -> Iterator[tuple[str, Any, bool]]:
         yield name, value, name in static_names
     for name, value in (primitive_parameters(call.function) or {}).items():
         yield name, value, True
-
-
-def _donated(call: ObservedCall) -> set[Any]:
-    """Return positions and names of the donated arguments."""
-    return {*_integers(call.options.get("donate_argnums")), *_strings(call.options.get("donate_argnames"))}
 
 
 def _integers(value: Any) -> tuple[int, ...]:

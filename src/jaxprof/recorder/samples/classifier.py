@@ -17,7 +17,7 @@ from jaxprof.recorder.places import JAX, LIBRARY, STDLIB, USER, package_of
 from jaxprof.recorder.samples.call_text import CallSpot, compiled_by, is_a, is_foreign, look_up, spot_of
 from jaxprof.recorder.samples.flow import feeds, statement_at
 from jaxprof.recorder.samples.loops import loops_at
-from jaxprof.recorder.samples.stack import Stack
+from jaxprof.recorder.samples.stack import Stack, StackFrame
 from jaxprof.recorder.samples.states import (
     CALL,
     CALLBACK,
@@ -130,7 +130,7 @@ class Classifier:
             if len(self._seen) >= _SEEN_AT_MOST:
                 self._seen.clear()
             # the code objects are kept, so their ids in the key stay theirs
-            entry = self._seen[key] = (stack.codes, self._interpret(stack))
+            entry = self._seen[key] = ([frame.code for frame in stack.frames], self._interpret(stack))
         seen = entry[1]
         if seen.kind == SYNC and stack.ready and (stack.array_bytes or 0) >= WORTH_COPYING_BYTES:
             return Seen(TRANSFER, seen.line, seen.sites, seen.implicit)
@@ -157,11 +157,11 @@ class Classifier:
 
         This identifies functions in local variables, whose values must not be read.
         """
-        at = stack.caller
-        if at >= 0 and len(self._sites) < _SITES_AT_MOST and spot_of(stack.codes[at], stack.offsets[at]).is_call:
-            key = (id(stack.codes[at]), stack.offsets[at])
+        caller = stack.frames[stack.caller] if stack.caller >= 0 else None
+        if caller is not None and len(self._sites) < _SITES_AT_MOST and caller.spot.is_call:
+            key = (id(caller.code), caller.offset)
             if key not in self._sites:
-                self._sites[key] = stack.codes[at]
+                self._sites[key] = caller.code
                 self._seen.clear()
         self.working_at(stack)
 
@@ -186,14 +186,15 @@ class Classifier:
             self._seen.clear()
 
     def _interpret(self, stack: Stack) -> Seen:
-        if not stack.codes:
+        if not stack.frames:
             return Seen(HOST)
         if inside := _callback_frames(stack):
             return _called_back(stack, inside)
         names = stack.jax_functions
         at = stack.caller
-        spot = spot_of(stack.codes[at], stack.offsets[at]) if at >= 0 else CallSpot(0, "", "")
-        starting = _BACKEND_START in names or self._is_import(stack)
+        spot = stack.frames[at].spot if at >= 0 else CallSpot(0, "", "")
+        importing = any(frame.code.co_filename in _IMPORT_FILES for frame in stack.called_by_user)
+        starting = _BACKEND_START in names or importing
         kind = IMPORT if starting else self._kind(stack, at, spot, names)
         if kind == COMPILED and self._is_fed(stack):
             kind = FED
@@ -210,11 +211,11 @@ class Classifier:
 
     def _is_fed(self, stack: Stack) -> bool:
         """Return whether the compiled function called here has NumPy arguments whose copies take time."""
-        at = stack.user
-        spot = spot_of(stack.codes[at], stack.offsets[at]) if at >= 0 else None
-        if spot is None or not spot.is_call:
+        if stack.user < 0:
             return False
-        return self._compiled_lines.get((stack.codes[at].co_filename, spot.line), 0) >= FED_BYTES
+        frame = stack.frames[stack.user]
+        size = self._compiled_lines.get((frame.code.co_filename, frame.spot.line), 0)
+        return frame.spot.is_call and size >= FED_BYTES
 
     def _kind(self, stack: Stack, at: int, spot: CallSpot, names: list[str]) -> str:
         if names and names[-1] in _WAITS and at != stack.user:
@@ -232,53 +233,44 @@ class Classifier:
             return SYNC
         if spot.is_call and names and names[-1].lstrip("_") == spot.method:
             return DISPATCH  # a method of an array, `x.at[i].add(1)`, which compiles what it needs
-        value = look_up(spot.callee, stack.codes[at], stack.globals[at]) if spot.is_call else None
+        value = stack.frames[at].callee
         maker = compiled_by(value)
-        if maker == "user" or (not maker and not _is_jax_function(value) and self._is_site(stack, at, spot)):
+        if maker == "user" or (not maker and not _is_jax_function(value) and self._is_site(stack.frames[at])):
             return COMPILED
         if names or maker == "jax" or _is_jax_function(value):
             return DISPATCH
         return READ if _reads_arrays(value) else HOST
 
-    def _is_site(self, stack: Stack, at: int, spot: CallSpot) -> bool:
-        code = stack.codes[at]
-        if (id(code), stack.offsets[at]) in self._sites:
+    def _is_site(self, frame: StackFrame) -> bool:
+        code, spot = frame.code, frame.spot
+        if (id(code), frame.offset) in self._sites:
             return True
         if not spot.is_call or (code.co_filename, spot.line) not in self._compiled_lines:
             return False
         if spot.method in _INPUT_OUTPUT or spot.text.startswith("."):  # `file.write(step(x).tobytes())`
             return False
-        return not _is_builtin(spot) and not is_foreign(spot.callee, code, stack.globals[at])
-
-    def _is_import(self, stack: Stack) -> bool:
-        end = stack.kinds.index(USER) if USER in stack.kinds else len(stack.kinds)
-        return any(code.co_filename in _IMPORT_FILES for code in stack.codes[:end])
+        return not _is_builtin(spot) and not is_foreign(spot.callee, code, frame.globals)
 
     def _kind_of_host(self, stack: Stack) -> str:
         """Distinguish kinds of Python and NumPy code: it makes data for the loop around it, or it is a library's
         wrapper around the call of a compiled function. The innermost function in which JAX was at work decides."""
-        if any(
-            _LOADER_FILE.search(code.co_filename)
-            for code, kind in zip(stack.codes, stack.kinds, strict=True)
-            if kind not in (JAX, USER)
-        ):
+        if any(_LOADER_FILE.search(frame.code.co_filename) for frame in stack.frames if frame.kind not in (JAX, USER)):
             return DATA
-        for index, (code, whose) in enumerate(zip(stack.codes, stack.kinds, strict=True)):
-            if whose != USER:
+        for index, frame in enumerate(stack.frames):
+            if frame.kind != USER:
                 continue
-            self._work.look(code, stack.offsets[index], stack.globals[index])
+            code, called = frame.code, stack.frames[:index]
+            self._work.look(code, frame.offset, frame.globals)
             offsets = self._work.offsets(code)
             if not offsets:
                 continue
-            if stack.offsets[index] in offsets:
+            spot = frame.spot
+            if frame.offset in offsets:
                 if index == 0:  # an operand of the operation at which JAX was seen, or the Python just before its call
-                    spot = spot_of(code, stack.offsets[0])
-                    of_jax = _is_jax_function(look_up(spot.callee, code, stack.globals[0]))
-                    return CALL if spot.is_call and not of_jax else DISPATCH
-                if any(code.co_flags & GENERATORS for code in stack.codes[:index]):
+                    return CALL if spot.is_call and not _is_jax_function(frame.callee) else DISPATCH
+                if any(inner.code.co_flags & GENERATORS for inner in called):
                     return DATA  # `reduce(step, batches())`: one call takes from a generator and passes on to JAX
-                return CALL if index == stack.user and LIBRARY in stack.kinds[:index] else HOST
-            spot = spot_of(code, stack.offsets[index])
+                return CALL if index == stack.user and any(inner.kind == LIBRARY for inner in called) else HOST
             spans = self._work.spans(code)
             if index == 0 and _is_stepping(code, spot):
                 return HOST
@@ -312,11 +304,7 @@ class _WorkPlaces:
 
     def saw(self, stack: Stack) -> bool:
         """Add each of the user's instructions on this stack; return whether any of them is new."""
-        new = [
-            self.add(code, offset)
-            for code, offset, whose in zip(stack.codes, stack.offsets, stack.kinds, strict=True)
-            if whose == USER
-        ]
+        new = [self.add(frame.code, frame.offset) for frame in stack.frames if frame.kind == USER]
         return any(new)
 
     def look(self, code: CodeType, offset: int, names: dict[str, Any]) -> None:
@@ -352,8 +340,8 @@ class _WorkPlaces:
 
 def _waits_for_events(stack: Stack, spot: CallSpot) -> bool:
     """Whether the thread is in a selector or a socket, as an idle server is. `spot`: the call."""
-    code = stack.codes[0]
-    if stack.kinds[0] == STDLIB:
+    code = stack.frames[0].code
+    if stack.frames[0].kind == STDLIB:
         return (os.path.basename(code.co_filename), code.co_name) in _EVENT_FUNCTIONS
     return spot.is_call and (spot.method in _EVENT_METHODS or spot.callee == ("select", "select"))
 
@@ -361,20 +349,20 @@ def _waits_for_events(stack: Stack, spot: CallSpot) -> bool:
 def _callback_frames(stack: Stack) -> int:
     """Return how many of the innermost frames belong to a callback or to what it calls; 0 if the thread is in none. On
     a CPU, the thread that calls a compiled function may run its callbacks."""
-    frames = enumerate(zip(stack.codes, stack.kinds, strict=True), 1)
-    return max((end for end, (code, kind) in frames if kind == JAX and code.co_name in _CALLBACKS), default=0)
+    frames = enumerate(stack.frames, 1)
+    return max((end for end, frame in frames if frame.kind == JAX and frame.code.co_name in _CALLBACKS), default=0)
 
 
 def _called_back(stack: Stack, end: int) -> Seen:
     """Return what a thread does in a callback, which has the innermost `end` frames: the compiled function's call is
     the user's line, and what the function that is called back calls is part of its lines."""
-    called = Stack(stack.codes[end:], stack.offsets[end:], stack.kinds[end:], stack.globals[end:])
+    called = Stack(stack.frames[end:])
     line, path = _user_line(called, called.jax_functions), _path(called)
-    at = next((at for at in range(end - 1, -1, -1) if stack.kinds[at] == USER), None)
+    outermost = next((frame for frame in reversed(stack.frames[:end]) if frame.kind == USER), None)
     through = ""
-    if at is not None:
-        through, spot = stack.codes[at].co_name, spot_of(stack.codes[at], stack.offsets[at])
-        path = ((stack.codes[at], spot.line), *path)
+    if outermost is not None:
+        through = outermost.code.co_name
+        path = ((outermost.code, outermost.spot.line), *path)
     return Seen(CALLBACK, line and replace(line, through=through), sites_of(called, CALLBACK), path=path)
 
 
@@ -405,16 +393,16 @@ def _may_be_compiled(stack: Stack, spot: CallSpot) -> bool:
     """Whether the innermost instruction calls something of which only the name is known."""
     if not spot.is_call or spot.method in _INPUT_OUTPUT or _is_builtin(spot):
         return False
-    code, names = stack.codes[0], stack.globals[0]
-    return look_up(spot.callee, code, names) is None and not is_foreign(spot.callee, code, names)
+    frame = stack.frames[0]
+    return frame.callee is None and not is_foreign(spot.callee, frame.code, frame.globals)
 
 
 def _path(stack: Stack) -> tuple[tuple[CodeType, int], ...]:
     """Return the user's frames outside JAX's and libraries', innermost first, as far as they are consecutive."""
     path: list[tuple[CodeType, int]] = []
-    for code, offset, kind in zip(stack.codes, stack.offsets, stack.kinds, strict=True):
-        if kind == USER:
-            path.append((code, spot_of(code, offset).line))
+    for frame in stack.frames:
+        if frame.kind == USER:
+            path.append((frame.code, frame.spot.line))
         elif path or len(path) >= _DEEPEST_PATH:
             break
     return tuple(path)
@@ -424,17 +412,14 @@ def _user_line(stack: Stack, names: list[str]) -> UserLine | None:
     at = stack.user
     if at < 0:
         return None
-    code = stack.codes[at]
-    spot = spot_of(code, stack.offsets[at])
+    code, spot = stack.frames[at].code, stack.frames[at].spot
     call = spot.text
     if at == stack.caller and names:
         call = _SYNC_CALLS.get(names[-1]) or call
         if call == "print()" and "print" not in spot.text:
             call = "str()" if spot.text in ("", "str()", "repr()") else spot.text
-    between = [stack.codes[index] for index in range(at) if stack.kinds[index] == LIBRARY]
-    return UserLine(
-        code.co_filename, spot.line, code.co_name, call, package_of(between[-1].co_filename) if between else ""
-    )
+    between = [frame.code.co_filename for frame in stack.frames[:at] if frame.kind == LIBRARY]
+    return UserLine(code.co_filename, spot.line, code.co_name, call, package_of(between[-1]) if between else "")
 
 
 def _implicit(kind: str, spot: CallSpot, names: list[str]) -> str:

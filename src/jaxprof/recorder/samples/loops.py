@@ -67,7 +67,9 @@ def _loops_of(_identity: int, code: CodeType) -> tuple[Loop, ...]:
             collecting.append(instruction.offset)
         if "JUMP" in instruction.opname and isinstance(instruction.argval, int):
             target = instruction.argval
-            if target < instruction.offset and _is_loop(instruction.opname) and not handlers.left_by(target):
+            # `await` and `yield from` jump back to their SEND, which is no loop in the user's source
+            loops_back = target < instruction.offset and not instruction.opname.endswith("NO_INTERRUPT")
+            if loops_back and not handlers.left_by(target):
                 ends[target] = max(ends.get(target, 0), instruction.offset)
     loops = []
     for targets, end in _joined(sorted(ends.items())):
@@ -115,11 +117,6 @@ class _Handlers:
         """Return whether a jump from the last instruction to `target` leaves a handler."""
         inside = self._last[-2] == "CLEANUP_THROW" or (bool(self._begins) and target < self._begins[-1])
         return inside and _HANDLERS_LAST
-
-
-def _is_loop(operation: str) -> bool:
-    # `await` and `yield from` jump back to their SEND, which is no loop in the user's source
-    return not operation.endswith("NO_INTERRUPT")
 
 
 def loops_at(code: CodeType, offset: int) -> tuple[Loop, ...]:

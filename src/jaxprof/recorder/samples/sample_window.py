@@ -443,7 +443,9 @@ class SampleWindow:
                 where = replace(where, through=through.through)
             named[STATES[kind][0], kind, where, key[3]] += waited
         if not named:
-            kind, where = timed.at_line(*leaf) if not called else (UNSEEN, _line_without_call(leaf))
+            code, line = leaf
+            unseen = UNSEEN, UserLine(code.co_filename, line, code.co_name, "")
+            kind, where = unseen if called else timed.at_line(code, line)
             kind = CALL if kind == HOST and SYNC in kinds else kind  # Python on its way to the wait
             if kind == CALL and through is not None:
                 where = replace(where, through=through.through)
@@ -485,11 +487,6 @@ class SampleWindow:
             for key, weight in weights.items():
                 shared[key] = seconds * weight / whole if whole > 0 else 0.0
         return shared
-
-
-def _line_without_call(leaf: _Leaf) -> UserLine:
-    code, line = leaf
-    return UserLine(code.co_filename, line, code.co_name, "")
 
 
 def _with_line(sites: tuple[Site, ...], line: int, call: str) -> tuple[Site, ...]:

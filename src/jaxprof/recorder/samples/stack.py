@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 import sys
+from itertools import chain
 from types import CodeType, FrameType
 from typing import Any
 
 from jaxprof.light_dataclass import dataclass, field
 from jaxprof.recorder.places import JAX, OWN, STDLIB, USER, frame_kind
+from jaxprof.recorder.samples.call_text import CallSpot, look_up, spot_of
 
 DEEPEST = 300
 """Number of frames read, from the innermost one, so that deep recursion does not make a sample expensive."""
@@ -17,14 +19,30 @@ _LEAVES_ADDED = 64
 _NOT_A_CALLER = (JAX, STDLIB, OWN)
 
 
+class StackFrame:
+    """A frame's code object, the offset of its instruction, whose code it is, and its globals."""
+
+    __slots__ = ("code", "globals", "kind", "offset")
+
+    def __init__(self, code: CodeType, offset: int, kind: str, names: dict[str, Any]) -> None:
+        self.code, self.offset, self.kind, self.globals = code, offset, kind, names
+
+    @property
+    def spot(self) -> CallSpot:
+        """The frame's instruction in the source."""
+        return spot_of(self.code, self.offset)
+
+    @property
+    def callee(self) -> Any:
+        """What the instruction calls; None if that is unknown without running code, or if it calls nothing."""
+        return look_up(self.spot.callee, self.code, self.globals) if self.spot.is_call else None
+
+
 @dataclass(slots=True)
 class Stack:
-    """Code objects of a stack, their instruction offsets, whose code they are, and their globals; innermost first."""
+    """The frames of a stack, innermost first, and what is known of the array that is being read or copied there."""
 
-    codes: list[CodeType] = field(default_factory=list)
-    offsets: list[int] = field(default_factory=list)
-    kinds: list[str] = field(default_factory=list)
-    globals: list[dict[str, Any]] = field(default_factory=list)
+    frames: list[StackFrame] = field(default_factory=list)
     ready: bool | None = None
     """Whether the array that is being read was ready; None if none is being read."""
     array_bytes: int | None = None
@@ -36,31 +54,33 @@ class Stack:
     @property
     def key(self) -> tuple[int, ...]:
         """Equal for stacks at the same instructions, as long as their code objects live."""
-        return (*map(id, self.codes), *self.offsets)
+        return (*[id(frame.code) for frame in self.frames], *[frame.offset for frame in self.frames])
+
+    @property
+    def called_by_user(self) -> list[StackFrame]:
+        """The frames that are called by the user's innermost one; all of them, if the user has none."""
+        user = next((at for at, frame in enumerate(self.frames) if frame.kind == USER), None)
+        return self.frames[:user]
 
     @property
     def caller(self) -> int:
         """Index of the frame whose instruction is running: the first one outside JAX if the innermost frames are JAX's,
         otherwise the innermost one outside the standard library; -1 if there is none."""
-        kinds = self.kinds
-        end = kinds.index(USER) if USER in kinds else len(kinds)
-        at = kinds.index(JAX) if JAX in kinds[:end] else 0
-        while at < len(kinds) and kinds[at] in _NOT_A_CALLER:
-            at += 1
-        return at if at < len(kinds) else -1
+        jax = next((at for at, frame in enumerate(self.called_by_user) if frame.kind == JAX), 0)
+        return next((at for at in range(jax, len(self.frames)) if self.frames[at].kind not in _NOT_A_CALLER), -1)
 
     @property
     def user(self) -> int:
         """Index of the user's innermost frame, otherwise of a library's innermost one; -1 if there is neither."""
-        if USER in self.kinds:
-            return self.kinds.index(USER)
-        return next((index for index, kind in enumerate(self.kinds) if kind not in _NOT_A_CALLER), -1)
+        users = (at for at, frame in enumerate(self.frames) if frame.kind == USER)
+        others = (at for at, frame in enumerate(self.frames) if frame.kind not in _NOT_A_CALLER)
+        return next(chain(users, others), -1)
 
     @property
     def jax_functions(self) -> list[str]:
         """Names of JAX's frames above the caller, innermost first."""
-        end = self.caller if self.caller >= 0 else len(self.kinds)
-        return [self.codes[index].co_name for index in range(end) if self.kinds[index] == JAX]
+        above = self.frames[: self.caller] if self.caller >= 0 else self.frames
+        return [frame.code.co_name for frame in above if frame.kind == JAX]
 
 
 def read_thread(thread: int) -> tuple[FrameType | None, Stack]:
@@ -75,22 +95,28 @@ def read_stack(frame: FrameType | None) -> Stack:
     read."""
     stack = Stack()
     collecting = [getattr(callback, "__code__", None) for callback in gc.callbacks]
-    while frame is not None and len(stack.codes) < DEEPEST:
+    called_by_user = True
+    while frame is not None and len(stack.frames) < DEEPEST:
         code = frame.f_code
         if code not in collecting:  # JAX's own callback, which runs wherever Python collects garbage
             kind = frame_kind(frame)
-            if kind == JAX and code.co_name in _ARRAY_FRAMES and stack.ready is None and USER not in stack.kinds:
-                _read_array(stack, frame)
-            if kind == JAX and stack.put_bytes is None and "device_put" in code.co_name and USER not in stack.kinds:
-                stack.put_bytes = _put_bytes(frame)
-            if kind == JAX and code.co_name == "device_get" and USER not in stack.kinds:
-                stack.fetched_bytes = _tree_bytes(frame)
-            stack.codes.append(code)
-            stack.offsets.append(frame.f_lasti)
-            stack.kinds.append(kind)
-            stack.globals.append(frame.f_globals)
+            called_by_user = called_by_user and kind != USER
+            if kind == JAX and called_by_user:
+                _read_operand(stack, frame)
+            stack.frames.append(StackFrame(code, frame.f_lasti, kind, frame.f_globals))
         frame = frame.f_back
     return stack
+
+
+def _read_operand(stack: Stack, frame: FrameType) -> None:
+    """Note what a frame of JAX's shows of the array that is being read or copied."""
+    name = frame.f_code.co_name
+    if name in _ARRAY_FRAMES and stack.ready is None:
+        _read_array(stack, frame)
+    if "device_put" in name and stack.put_bytes is None:
+        stack.put_bytes = _put_bytes(frame)
+    if name == "device_get":
+        stack.fetched_bytes = _tree_bytes(frame)
 
 
 def _read_array(stack: Stack, frame: FrameType) -> None:

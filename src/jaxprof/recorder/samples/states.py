@@ -11,7 +11,6 @@ from types import CodeType
 from jaxprof.events import LoopSite
 from jaxprof.light_dataclass import field, frozen
 from jaxprof.recorder.places import JAX, LIBRARY, USER
-from jaxprof.recorder.samples.call_text import spot_of
 from jaxprof.recorder.samples.flow import under_a_condition
 from jaxprof.recorder.samples.loops import Loop, loops_at
 from jaxprof.recorder.samples.stack import Stack
@@ -131,14 +130,14 @@ def sites_of(stack: Stack, kind: str) -> tuple[Site, ...]:
     Loops in functions that JAX itself calls are left out: they are being traced and unrolled."""
     if kind == IMPORT:
         return ()
-    inner = len(stack.kinds) - stack.kinds[::-1].index(JAX) if JAX in stack.kinds else 0
-    frames = list(zip(stack.codes, stack.offsets, stack.kinds, strict=True))[inner:]
+    inner = max((at for at, frame in enumerate(stack.frames, 1) if frame.kind == JAX), default=0)
     for whose in (USER, LIBRARY):
         sites: list[Site] = []
-        for code, offset, owner in frames:
-            if owner == whose and len(sites) < _SITES_OF_A_STACK and code.co_name not in _EXPRESSIONS:
-                spot = spot_of(code, offset)
-                for loop in loops_at(code, offset):
+        for frame in stack.frames[inner:]:
+            code = frame.code
+            if frame.kind == whose and len(sites) < _SITES_OF_A_STACK and code.co_name not in _EXPRESSIONS:
+                spot = frame.spot
+                for loop in loops_at(code, frame.offset):
                     at = LoopSite(
                         file=code.co_filename,
                         function=code.co_name,
