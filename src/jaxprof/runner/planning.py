@@ -101,13 +101,12 @@ def plan_all(infos: Sequence[WorkloadInfo], choice: PlanOptions) -> tuple[list[P
     return planned, notes
 
 
-def plan_runs(info: WorkloadInfo, choice: PlanOptions | None = None) -> list[PlannedRun]:
+def plan_runs(info: WorkloadInfo, choice: PlanOptions) -> list[PlannedRun]:
     """Plan the runs of a workload, by size, variant and device, the baseline first. Raises UsageError for a wrong name
     or value.
 
     A NumPy variant runs on the host whatever the devices are, and is planned once.
     """
-    choice = choice or PlanOptions()
     if choice.budget_seconds <= 0 or (choice.max_seconds is not None and choice.max_seconds <= 0):
         raise UsageError("a time budget must be above 0 seconds", "--budget 2 is the default.")
     if not choice.devices:
@@ -118,13 +117,14 @@ def plan_runs(info: WorkloadInfo, choice: PlanOptions | None = None) -> list[Pla
 
 def plan_compiles(
     info: WorkloadInfo,
-    variant: str = "",
-    choice: PlanOptions | None = None,
-    targets: Sequence[Target] = (),
+    variant: str,
+    choice: PlanOptions,
+    targets: Sequence[Target],
     shard: Sequence[str] = (),
     mesh: Mapping[str, int] | None = None,
 ) -> list[PlannedRun]:
-    """Plan compiling one variant (by default the first that is compiled as a whole): here, or for each of `targets`.
+    """Plan compiling one variant, here or for each of `targets`. `variant`: empty for the first that is compiled as a
+    whole.
 
     Raises UsageError for a wrong name or value, a variant that NumPy runs, a mesh that does not use all the devices,
     and a split that names no argument.
@@ -138,7 +138,6 @@ def plan_compiles(
                 f"the mesh {axes} has {math.prod(mesh.values())} devices, but {target.label} has {target.devices}",
                 "The product of the sizes is the number of devices.",
             )
-    choice = choice or PlanOptions()
     chosen = info.variant(variant) if variant else _compiled_variant(info)
     if chosen.how == "numpy":
         raise UsageError(f"{info.name} {chosen.name} is NumPy: there is nothing to compile", "Choose a jit variant.")

@@ -197,30 +197,25 @@ def _module_exists(name: str) -> bool:
 
 
 @contextmanager
-def _started_as(argv: Sequence[str]) -> Iterator[None]:
-    """Set `sys.argv` to the user's: many files parse it when they are imported, and would fail on ours."""
-    former, sys.argv = sys.argv, list(argv)
+def _started_as(file: str, argv: Sequence[str]) -> Iterator[None]:
+    """Set `sys.argv` to the user's: many files parse it when they are imported, and would fail on ours. `-m NAME ARGS`
+    becomes FILE ARGS, as Python does it."""
+    former, sys.argv = sys.argv, [file, *argv[2:]] if argv[:1] == ["-m"] else list(argv) or [file]
     try:
         yield
     finally:
         sys.argv = former
 
 
-def _module_argv(name: str, argv: Sequence[str]) -> list[str]:
-    """Return `sys.argv` for a module that is imported by name: `-m NAME ARGS` becomes FILE ARGS, as Python does it."""
-    spec = importlib.util.find_spec(name)
-    file = spec.origin if spec is not None and spec.origin else name
-    return [file, *argv[2:]] if argv[:1] == ["-m"] else list(argv) or [file]
-
-
 def _load(place: str, argv: Sequence[str] = ()) -> ModuleType:
     """Import `place`, a file or a dotted name. Raises UsageError if it is missing or cannot be imported."""
     if _is_file(place):
-        with _started_as([place, *argv[2:]] if argv[:1] == ["-m"] else argv or [place]):
+        with _started_as(place, argv):
             return _load_file(place)
     _put_first_on_path(Path.cwd())
     try:
-        with _started_as(_module_argv(place, argv)):
+        spec = importlib.util.find_spec(place)
+        with _started_as(spec.origin if spec is not None and spec.origin else place, argv):
             return importlib.import_module(place)
     except ModuleNotFoundError as error:
         if error.name and (place == error.name or place.startswith(error.name + ".")):

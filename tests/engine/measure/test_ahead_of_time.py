@@ -166,7 +166,7 @@ def compiled_for(workload, target, *, wheels_needed=True, **settings):
             pytest.skip(f"{error.what}: {error.hint}")
     (info,) = find_workloads([workload], interpreter, (), wanted.devices)
     scheduler = Scheduler(LogWriter(new_header(), None), interpreter, lambda batch: None)
-    scheduler.add(plan_compiles(info, choice=PlanOptions(settings=settings), targets=[wanted]))
+    scheduler.add(plan_compiles(info, "", PlanOptions(settings=settings), [wanted]))
     scheduler.run()
     scheduler.close()
     return scheduler.session

@@ -28,10 +28,6 @@ class CapReached(Exception):
     """The run has reached the hard cap on its time."""
 
 
-def _nothing(*, begins: bool) -> None:
-    """Do nothing: the default of `RunControl.on_wait`."""
-
-
 class RunControl:
     """The state of a run that is shared by the thread that measures it and the threads that control it."""
 
@@ -42,7 +38,7 @@ class RunControl:
         """Turns from the thread that reads requests; None ends the turns, or wakes a cancelled run."""
         self.waits_for_turn = False
         """Whether the run does nothing until the next turn."""
-        self.on_wait: Callable[..., object] = _nothing
+        self.on_wait: Callable[..., object] = lambda *, begins: None
         """Called with `begins=True` when the run begins to wait for a turn, and with `begins=False` when it goes on."""
 
     def cancel(self) -> None:

@@ -239,12 +239,12 @@ class Ledger:
         last = thread.last
         place = last.called_from if last is not None and last.leads_to(stage, name, now) else called_from(frame)
         if stage != "trace":
-            row = self._take_waiting(name, stage, lambda row: row.called_from == place, threading.get_ident())
+            row = self._take_waiting(name, stage, place)
             if row is not None and not (stage == "lower" and row.signature.under):
                 return row, None
             call = read_call(frame, name)
             if row is None and not call.found:
-                row = self._take_waiting(name, stage, lambda row: True, None)
+                row = self._take_waiting(name, stage, None)
             if row is not None:
                 if call.found:  # under vmap or grad the program's arguments are only known now
                     self._describe(row, call, frame)
@@ -263,14 +263,14 @@ class Ledger:
                 outer.nested_trace = None
         return row, call
 
-    def _take_waiting(
-        self, name: str, stage: str, matches: Callable[[CompilationRow], bool], thread: int | None
-    ) -> CompilationRow | None:
-        before = BEFORE[stage]
+    def _take_waiting(self, name: str, stage: str, place: SourceLocation | None) -> CompilationRow | None:
+        """Take the newest row that waits for this stage: of this thread and called from `place`, or without a place of
+        any."""
         with self._lock:
             for index in range(len(self._waiting) - 1, -1, -1):
-                waiting_thread, row, last = self._waiting[index]
-                if row.announced == name and last == before and thread in (None, waiting_thread) and matches(row):
+                thread, row, last = self._waiting[index]
+                here = place is None or (thread == threading.get_ident() and row.called_from == place)
+                if row.announced == name and last == BEFORE[stage] and here:
                     del self._waiting[index]
                     return row
         return None
