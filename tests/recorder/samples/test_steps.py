@@ -250,7 +250,7 @@ def test_the_loop_of_a_loader_is_not_counted():
     counter.saw(_seen(inner, outer, kind=HOST), 9.0)
     counter.saw(_seen(outer), 1.0)
     counter.look()
-    assert counter.loop == outer
+    assert counter._loop == outer
     counter.close()
 
 

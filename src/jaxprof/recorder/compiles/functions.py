@@ -43,7 +43,8 @@ def _copied_attribute(thing: Any, name: str) -> Any:
     except AttributeError:  # slots
         own = {}
     value = own.get(name) if type(own) is dict else None
-    if value is None and _belongs_to_library(type(thing)) and isinstance(_class_attribute(type(thing), name), property):
+    kind = type(thing)
+    if value is None and _is_library(kind.__module__) and isinstance(_class_attribute(kind, name), property):
         try:
             value = getattr(thing, name)
         except Exception as error:  # a failing attribute of a library is the library's own business
@@ -59,14 +60,10 @@ def _class_attribute(kind: type, name: str) -> Any:
 
 
 @functools.lru_cache(maxsize=4096)
-def _module_kind(module: str) -> str:
+def _is_library(module: str) -> bool:
+    """Whether a module is a library's, so that reading attributes of its objects runs none of the user's code."""
     file = getattr(sys.modules.get(module), "__file__", None)
-    return file_kind(file) if isinstance(file, str) else ""
-
-
-def _belongs_to_library(kind: type) -> bool:
-    """Whether a class belongs to a library, so that reading attributes of its objects runs none of the user's code."""
-    return _module_kind(kind.__module__) == LIBRARY
+    return isinstance(file, str) and file_kind(file) == LIBRARY
 
 
 def is_called_through_its_type(function: Any) -> bool:

@@ -146,8 +146,7 @@ def explain(
         named.append(f"and {more} more difference{'' if more == 1 else 's'}")
     words = "; ".join(named)
     if code == "closure" and now.made is not None:
-        apart = _closure_changes(now.made, before.made)
-        changed = [ClosureChange(name=name, before=old, now=new) for name, old, new in apart]
+        changed = list(_closure_changes(now.made, before.made))
         return Reason("closure", words, made_at=now.made.place, factory=now.made.factory, closure=changed)
     return Reason(code, words)
 
@@ -176,18 +175,19 @@ def _closure_words(now: Made, before: Made | None, defined_at: SourceLocation) -
     """Return `new closure of make_step: rate: 0.1 → 0.2 (made at train.py:30, defined at train.py:12)`."""
     places = [f"made at {short(now.place)}"] if now.place else []
     places.append(f"defined at {short(defined_at)}")
-    changed = [f"{name}: {old} → {new}" for name, old, new in _closure_changes(now, before)]
+    changed = [f"{change.name}: {change.before} → {change.now}" for change in _closure_changes(now, before)]
     more = f" and {len(changed) - _DIFFERENCES_NAMED} more" if len(changed) > _DIFFERENCES_NAMED else ""
     values = f": {', '.join(changed[:_DIFFERENCES_NAMED])}{more}" if changed else ""
     return f"new closure of {now.factory}{values} ({', '.join(places)})"
 
 
-def _closure_changes(now: Made, before: Made | None) -> Iterator[tuple[str, str, str]]:
-    """Return the factory's variables whose values, as text, have changed: name, before, now."""
+def _closure_changes(now: Made, before: Made | None) -> Iterator[ClosureChange]:
+    """Yield the factory's variables whose values, as text, have changed."""
     old = dict(before.closure) if before is not None else {}
     for name, value in now.closure:
         if name in old and old[name] != value:
-            yield name, *_differing_parts(old[name], value)
+            earlier, later = _differing_parts(old[name], value)
+            yield ClosureChange(name=name, before=earlier, now=later)
 
 
 def _structure(now: Signature, before: Signature) -> Iterator[_Difference]:

@@ -270,11 +270,6 @@ class StepCounter:
             return "because that needs Python 3.12 or newer"
         return "because other tools use all monitoring slots of this Python"
 
-    @property
-    def loop(self) -> Loop | None:
-        """The loop that is counted now."""
-        return self._loop
-
     def timed(
         self, counted: StepsCounted | None, at_line: Callable[[CodeType, int, int], tuple[str, UserLine]]
     ) -> TimedLoop | None:
