@@ -19,7 +19,7 @@ import pytest
 from jaxprof.recorder.places import JAX, USER
 from jaxprof.recorder.samples.classifier import Classifier
 from jaxprof.recorder.samples.loops import loops_at
-from jaxprof.recorder.samples.stack import Stack, StackFrame, read_stack
+from jaxprof.recorder.samples.stack import Stack, read_stack
 from jaxprof.recorder.samples.states import (
     CALLBACK,
     COMPILED,
@@ -47,11 +47,11 @@ def _step(*_):
 
 def _from(stack, at):
     """Without its innermost `at` frames."""
-    return Stack(stack.frames[at:])
+    return Stack(stack.read[at:])
 
 
 def _made(codes, kinds):
-    return Stack([StackFrame(code, 0, kind, {}) for code, kind in zip(codes, kinds, strict=True)])
+    return Stack([(code, 0, kind, {}) for code, kind in zip(codes, kinds, strict=True)])
 
 
 def _users(stack):

@@ -17,7 +17,7 @@ from jaxprof.recorder.places import JAX, LIBRARY, STDLIB, USER, package_of
 from jaxprof.recorder.samples.call_text import CallSpot, compiled_by, is_a, is_foreign, look_up, spot_of
 from jaxprof.recorder.samples.flow import feeds, statement_at
 from jaxprof.recorder.samples.loops import loops_at
-from jaxprof.recorder.samples.stack import Stack, StackFrame
+from jaxprof.recorder.samples.stack import SampledFrame, Stack
 from jaxprof.recorder.samples.states import (
     CALL,
     CALLBACK,
@@ -241,7 +241,7 @@ class Classifier:
             return DISPATCH
         return READ if _reads_arrays(value) else HOST
 
-    def _is_site(self, frame: StackFrame) -> bool:
+    def _is_site(self, frame: SampledFrame) -> bool:
         code, spot = frame.code, frame.spot
         if (id(code), frame.offset) in self._sites:
             return True
@@ -356,7 +356,7 @@ def _callback_frames(stack: Stack) -> int:
 def _called_back(stack: Stack, end: int) -> Seen:
     """Return what a thread does in a callback, which has the innermost `end` frames: the compiled function's call is
     the user's line, and what the function that is called back calls is part of its lines."""
-    called = Stack(stack.frames[end:])
+    called = Stack(stack.read[end:])
     line, path = _user_line(called, called.jax_functions), _path(called)
     outermost = next((frame for frame in reversed(stack.frames[:end]) if frame.kind == USER), None)
     through = ""

@@ -19,13 +19,14 @@ _LEAVES_ADDED = 64
 _NOT_A_CALLER = (JAX, STDLIB, OWN)
 
 
-class StackFrame:
+@dataclass(slots=True)
+class SampledFrame:
     """A frame's code object, the offset of its instruction, whose code it is, and its globals."""
 
-    __slots__ = ("code", "globals", "kind", "offset")
-
-    def __init__(self, code: CodeType, offset: int, kind: str, names: dict[str, Any]) -> None:
-        self.code, self.offset, self.kind, self.globals = code, offset, kind, names
+    code: CodeType
+    offset: int
+    kind: str
+    globals: dict[str, Any]
 
     @property
     def spot(self) -> CallSpot:
@@ -42,7 +43,9 @@ class StackFrame:
 class Stack:
     """The frames of a stack, innermost first, and what is known of the array that is being read or copied there."""
 
-    frames: list[StackFrame] = field(default_factory=list)
+    read: list[tuple[CodeType, int, str, dict[str, Any]]] = field(default_factory=list)
+    """The fields of each `SampledFrame`, innermost first: a sample whose `key` is known needs no more than these."""
+    _frames: list[SampledFrame] = field(default_factory=list)
     ready: bool | None = None
     """Whether the array that is being read was ready; None if none is being read."""
     array_bytes: int | None = None
@@ -54,10 +57,17 @@ class Stack:
     @property
     def key(self) -> tuple[int, ...]:
         """Equal for stacks at the same instructions, as long as their code objects live."""
-        return (*[id(frame.code) for frame in self.frames], *[frame.offset for frame in self.frames])
+        return (*[id(frame[0]) for frame in self.read], *[frame[1] for frame in self.read])
 
     @property
-    def called_by_user(self) -> list[StackFrame]:
+    def frames(self) -> list[SampledFrame]:
+        """The frames, innermost first."""
+        if not self._frames:
+            self._frames = [SampledFrame(*frame) for frame in self.read]
+        return self._frames
+
+    @property
+    def called_by_user(self) -> list[SampledFrame]:
         """The frames that are called by the user's innermost one; all of them, if the user has none."""
         user = next((at for at, frame in enumerate(self.frames) if frame.kind == USER), None)
         return self.frames[:user]
@@ -96,14 +106,14 @@ def read_stack(frame: FrameType | None) -> Stack:
     stack = Stack()
     collecting = [getattr(callback, "__code__", None) for callback in gc.callbacks]
     called_by_user = True
-    while frame is not None and len(stack.frames) < DEEPEST:
+    while frame is not None and len(stack.read) < DEEPEST:
         code = frame.f_code
         if code not in collecting:  # JAX's own callback, which runs wherever Python collects garbage
             kind = frame_kind(frame)
             called_by_user = called_by_user and kind != USER
             if kind == JAX and called_by_user:
                 _read_operand(stack, frame)
-            stack.frames.append(StackFrame(code, frame.f_lasti, kind, frame.f_globals))
+            stack.read.append((code, frame.f_lasti, kind, frame.f_globals))
         frame = frame.f_back
     return stack
 
