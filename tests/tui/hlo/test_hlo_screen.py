@@ -75,25 +75,6 @@ async def test_a_small_terminal_leads_from_the_heaviest_kernel_to_its_text_and_b
         await walk.shows("tanh_fusion")
 
 
-async def test_measured_times_and_unreadable_hlo():
-    tape = program_tape()
-    rows = [e.KernelTimes(name="dot.1", self_seconds=2e-3), e.KernelTimes(name="grad_fusion", self_seconds=6e-3)]
-    tape.events.append(e.KernelsMeasured(run="r1", kind="run", calls=10, rows=list(rows)))
-    async with walking(SMALL) as walk:
-        await opened(walk, tape.session())
-        assert {"75%", "600"} <= set(walk.row("grad_fusion").split())
-        assert " - " in walk.row("tanh_fusion"), "what was not measured is unknown"
-        await walk.through("""
-            m V | @TextDialog
-            escape
-        """)
-
-        await opened(walk, program_session(hlo="nothing [b]like[/b] \x1b[31mHLO"))
-        await walk.shows("this is not HLO")
-        walk.screen.action_tab("stablehlo")
-        await walk.shows("stablehlo.tanh")
-
-
 async def test_stages_barriers_sources_and_the_order_of_the_kernels(tmp_path):
     path = tmp_path / "model.py"
     path.write_text("\n" * 9 + "    y = x @ w\n    return jnp.tanh(y / 2)\n")
@@ -123,29 +104,15 @@ async def test_stages_barriers_sources_and_the_order_of_the_kernels(tmp_path):
         await walk.press("m g m g", "by named scope", "▾ attn")
 
 
-async def test_rows_wait_for_origins_and_are_arranged_once_they_are_read(monkeypatch):
-    monkeypatch.setattr("jaxprof.analysis.ranking.FEW", 1)
-    read_origins, go = origin_columns, threading.Event()
-
-    def held(kernels, cancelled):
-        return go.wait(20) and read_origins(kernels, cancelled=cancelled)
-
-    monkeypatch.setattr("jaxprof.hlo.analysis.origin.origin_columns", held)
+async def test_a_finding_stands_in_the_pane_of_its_kernel_alone_and_the_roofline_names_the_one_under_the_cursor():
     async with walking() as walk:
-        await walk.show(program_session(), "hlo", "dot.1")
-        table = walk.find(KernelTable)
-        table.group_by("scope")
-        await walk.shows("reading origins…")
-        assert all(isinstance(key, int) for key in table.keys)
-        go.set()
-        await walk.shows("by named scope", "(no named scope)", gone="reading origins")
-        table.set_filter("scope:attn")
-        named = {table.ranking.kernels[number].name for number in table.filtered}
-        assert named == {"dot.1", "grad_fusion", "tanh_fusion"}
+        screen = await opened(walk, program_session())
+        slow = Finding("slow", "[b]it[/b] is slow", own_fix="make it fast", kernels=("dot.1",))
+        screen._opened.findings = (slow,)
+        screen.lists.show_findings(screen._opened)
+        await walk.shows("! [b]it[/b] is slow", "make it fast")
+        await walk.press("down", gone="make it fast")
 
-
-async def test_the_roofline_names_the_kernel_under_the_cursor():
-    async with walking() as walk:
         await opened(walk, program_session(), "roofline")
         await walk.shows("The ceilings of this device are unknown.")
         await walk.through("""
@@ -157,24 +124,10 @@ async def test_the_roofline_names_the_kernel_under_the_cursor():
             await walk.press(keys)
             await walk.until(lambda: table.ranked.kernel.name in plot.render().plain)
 
-
-async def test_a_finding_stands_in_the_pane_of_its_kernel_alone():
-    async with walking() as walk:
-        screen = await opened(walk, program_session())
-        slow = Finding("slow", "[b]it[/b] is slow", own_fix="make it fast", kernels=("dot.1",))
-        screen._opened.findings = (slow,)
-        screen.lists.show_findings(screen._opened)
-        await walk.shows("! [b]it[/b] is slow", "make it fast")
-        await walk.press("down", gone="make it fast")
-
-
-async def test_what_is_not_known_yet_is_not_called_nothing():
-    async with walking() as walk:
-        screen = await opened(walk, program_session())
         fresh = OpenedModule(screen._opened.program)
         screen.lists.show_program(fresh)
         screen.lists.show_findings(fresh)
-        assert screen.query_one(HloFindings).empty_text == ""
+        assert screen.query_one(HloFindings).empty_text == "", "what is not known yet is not called nothing"
 
 
 async def test_a_wide_terminal_shows_the_text_and_obeys_no_name():
@@ -191,11 +144,27 @@ async def test_a_wide_terminal_shows_the_text_and_obeys_no_name():
         await walk.press("m g m g m g enter m R")
 
 
-async def test_a_file_is_opened_its_modules_are_chosen_among_and_unread_parts_are_listed(tmp_path):
+async def test_measured_times_modules_of_a_file_to_choose_from_and_what_cannot_be_read(tmp_path):
+    tape = program_tape()
+    rows = [e.KernelTimes(name="dot.1", self_seconds=2e-3), e.KernelTimes(name="grad_fusion", self_seconds=6e-3)]
+    tape.events.append(e.KernelsMeasured(run="r1", kind="run", calls=10, rows=list(rows)))
     before = "HloModule m\n\nENTRY e {\n  p = f32[8]{0} parameter(0)\n  ROOT r = f32[8]{0} add(p, p)\n}\n"
     two = tmp_path / "two.hlo"
     two.write_text(HLO + HLO.replace("jit_loss", "jit_other").replace("%dot.1", "%dot.2"))
     async with walking(SMALL) as walk:
+        await opened(walk, tape.session())
+        assert {"75%", "600"} <= set(walk.row("grad_fusion").split())
+        assert " - " in walk.row("tanh_fusion"), "what was not measured is unknown"
+        await walk.through("""
+            m V | @TextDialog
+            escape
+        """)
+
+        await opened(walk, program_session(hlo="nothing [b]like[/b] \x1b[31mHLO"))
+        await walk.shows("this is not HLO")
+        walk.screen.action_tab("stablehlo")
+        await walk.shows("stablehlo.tanh")
+
         screen = await opened(walk, Tape().session())
         screen.open_file(two)
         await walk.through("""
@@ -261,23 +230,37 @@ async def test_a_failed_analysis_is_reported_and_the_text_is_shown(monkeypatch):
         await walk.press("m 9", "%dot.1 = ")
 
 
-async def test_a_program_is_read_in_a_thread_and_given_up_for_another(monkeypatch):
-    go = threading.Event()
+async def test_a_program_is_read_in_a_thread_and_given_up_for_another_whose_rows_wait_for_their_origins(monkeypatch):
+    read_origins, read_kernels, go = origin_columns, kernels, {"slow": threading.Event(), "origins": threading.Event()}
 
     def held(module):
-        assert module.name != "slow" or go.wait(30)
-        return kernels(module)
+        assert module.name != "slow" or go["slow"].wait(30)
+        return read_kernels(module)
 
+    def held_origins(kernels, cancelled):
+        return go["origins"].wait(30) and read_origins(kernels, cancelled=cancelled)
+
+    monkeypatch.setattr("jaxprof.analysis.ranking.FEW", 1)
     monkeypatch.setattr("jaxprof.hlo.analysis.kernels.kernels", held)
-    async with walking(SMALL) as walk:
+    monkeypatch.setattr("jaxprof.hlo.analysis.origin.origin_columns", held_origins)
+    async with walking() as walk:
         walk.app.set_session(program_session(hlo=HLO.replace("jit_loss", "slow").replace("dot.1", "dot.2")), None)
         walk.app.action_go("hlo")
         await walk.on("HloScreen")
         await walk.press("]", "[Findings")  # the screen answers meanwhile
         walk.app.set_session(program_session(), None)
-        go.set()
-        await read(walk)
+        go["slow"].set()
         await walk.press("[", "dot.1", gone="dot.2")
+
+        table = walk.find(KernelTable)
+        table.group_by("scope")
+        await walk.shows("reading origins…")
+        assert all(isinstance(key, int) for key in table.keys)
+        go["origins"].set()
+        await walk.shows("by named scope", "(no named scope)", gone="reading origins")
+        table.set_filter("scope:attn")
+        named = {table.ranking.kernels[number].name for number in table.filtered}
+        assert named == {"dot.1", "grad_fusion", "tanh_fusion"}
 
 
 async def has_its_module(name, walk):
@@ -291,32 +274,32 @@ async def has_its_module(name, walk):
 
 
 async def test_named_on_the_hlo_screen_and_what_holds_no_hlo_is_refused(tmp_path):
+    def path_of(make, name):
+        folder = tmp_path / name
+        folder.mkdir()
+        return make(folder)
+
     async with walking() as walk:
-
-        async def answer(make, name):
-            folder = tmp_path / name
-            folder.mkdir()
-            walk.app.action_go("hlo")
-            await walk.on("HloScreen")
-            before = walk.screen._opened
-            await walk.press("m o")
-            await walk.on("FormDialog")
-            walk.find(Input).value = str(make(folder))
-            await walk.press("enter")
-            await walk.on("HloScreen")
-            return before
-
+        screen = await walk.show(Tape(), "hlo")
         for name, said in (("nothing", "there is no"), ("an empty file", "the file is empty"), ("a jaxpr", "a jaxpr")):
-            await answer(WRONG[name][0], name)
+            walk.app.open_session(path_of(WRONG[name][0], name), "hlo")
             await walk.shows(said)
         await walk.press("5", "Nothing was run yet", gone="is HLO that was not run here")
+        await walk.press("4")
         for name in ("text", "dump", "session"):
-            before = await answer(SOURCES[name], name)
-            await walk.until(lambda before=before: walk.screen._opened is not before)
+            before, path = screen._opened, path_of(SOURCES[name], name)
+            if name == "text":
+                await walk.press("m o")
+                await walk.on("FormDialog")
+                walk.find(Input).value = str(path)
+                await walk.press("enter")
+            else:
+                walk.app.open_session(path, "hlo")
+            await walk.until(lambda before=before: screen._opened is not before)
             await has_its_module(name, walk)
 
 
-async def test_memory_shows_the_module_of_a_file_and_leads_back_to_its_text(tmp_path):
+async def test_hlo_and_memory_show_the_same_module_whatever_was_looked_at_in_between(tmp_path):
     path = tmp_path / "a.hlo"
     path.write_text(SINE)
     async with walking(stage=Stage(path)) as walk:
@@ -325,14 +308,9 @@ async def test_memory_shows_the_module_of_a_file_and_leads_back_to_its_text(tmp_
         await walk.press("home enter", "ROOT", gone="[Memory]")
         assert isinstance(walk.screen, HloScreen)
         await walk.press("m 1", "[Kernels")
+
         await walk.show(program_tape(), "results", "jit")
         await walk.press("6", "peak memory 2.50 MiB", gone="a.hlo")
-
-
-async def test_hlo_and_memory_show_the_same_module_whatever_was_looked_at_in_between(tmp_path):
-    path = tmp_path / "a.hlo"
-    path.write_text(SINE)
-    async with walking() as walk:
         screen = await opened(walk, program_session())
         screen.open_file(path)
         await read(walk, path)
