@@ -51,31 +51,29 @@ async def shown_again(walk, place):
     await walk.pause()
 
 
-@pytest.mark.parametrize("steps", STEPS, ids=lambda steps: steps[0].mode)
-async def test_escape_undoes_what_was_done_and_leaves_only_then(steps):
-    place, *lines = steps
-    async with walking() as walk:
-        app = walk.app
-        await shown(walk, place)
-        for keys in lines:
-            await shown_again(walk, place)
-            top, before = app.screen, walk.text
-            await walk.press(keys)
-            await walk.pause()
-            after = walk.text
-            assert after != before, f"{keys} does something"
+async def undone(walk, place, keys):
+    """Presses keys there, and Esc, which undoes them; further ones lead away."""
+    app = walk.app
+    await shown_again(walk, place)
+    top, before = app.screen, walk.text
+    await walk.press(keys)
+    await walk.pause()
+    after = walk.text
+    assert after != before, f"{keys} does something"
+    await walk.press("escape")
+    await walk.until(lambda: app.screen is top and walk.text != after, keys)
+    assert app.current_mode == place.mode, "one step back is not a screen back"
+    for _ in range(3):
+        if app.current_mode == place.mode != "home":
             await walk.press("escape")
-            await walk.until(lambda top=top, after=after: app.screen is top and walk.text != after, keys)
-            assert app.current_mode == place.mode, "one step back is not a screen back"
-            for _ in range(3):
-                if app.current_mode == place.mode != "home":
-                    await walk.press("escape")
-                    await walk.pause()
-            assert app.current_mode == "home", "nothing holds Esc back"
+            await walk.pause()
+    assert app.current_mode == "home", "nothing holds Esc back"
 
 
 TYPED = "/lo/x"
 """`l`, `o` and `x` are keys on most screens."""
+SEARCHED = {HOME: ("",), PROGRAM: ("", "3"), HLO: ("", "m 9"), TIMELINE: ("",)}
+"""Where that is typed, and with which keys one goes there."""
 
 
 def typed(walk):
@@ -88,17 +86,30 @@ def at_once(walk, letters):
         walk.app.post_message(events.Key("slash" if letter == "/" else letter, letter))
 
 
-async def test_letters_that_come_with_the_slash_are_one_search_and_the_menu_takes_its_own():
-    places = (HOME, ""), (PROGRAM, ""), (PROGRAM, "3"), (HLO, ""), (HLO, "m 9"), (TIMELINE, "")
+async def searches(walk, place):
+    """What is typed together there is one search."""
+    at_once(walk, TYPED)
+    await walk.until(lambda: typed(walk) == TYPED[1:], f"{TYPED[1:]!r} is typed")
+    assert walk.app.current_mode == place.mode
+    await walk.press("escape escape")
+
+
+@pytest.mark.parametrize("steps", STEPS, ids=lambda steps: steps[0].mode)
+async def test_escape_undoes_what_was_done_and_leaves_only_then_and_letters_with_the_slash_are_one_search(steps):
+    place, *lines = steps
     async with walking() as walk:
-        for place, before in places:
-            await shown(walk, place)
-            await walk.press(before)
+        await shown(walk, place)
+        for keys in lines:
+            await undone(walk, place, keys)
+        for keys in SEARCHED.get(place, ()):
+            await shown_again(walk, place)
+            await walk.press(keys)
             await walk.pause()
-            at_once(walk, TYPED)
-            await walk.until(lambda: typed(walk) == TYPED[1:], f"{TYPED[1:]!r} is typed")
-            assert walk.app.current_mode == place.mode
-            await walk.press("escape escape")
+            await searches(walk, place)
+
+
+async def test_the_menu_takes_its_own_letter():
+    async with walking() as walk:
         await shown(walk, HOME)
         at_once(walk, "mx")
         await walk.on("FormDialog")

@@ -89,15 +89,7 @@ async def test_a_job_that_is_being_read_is_not_said_to_have_no_process(folder, m
         await walk.shows("node1")
 
 
-async def test_what_a_job_does_not_have_itself_is_grey_and_says_where_it_is(folder):
-    async with walking() as walk:
-        await opened(walk, late(folder))
-        assert walk.app.lacking() == {"compiles", "kernels", "timeline", "memory"}
-        for place in "3456":
-            await walk.press(place, "is a job; this screen shows the session of one process", "then Enter on a process")
-
-
-async def test_processes_are_sorted_and_filtered_and_have_two_views(folder):
+async def test_processes_are_sorted_and_filtered_have_two_views_and_are_all_that_a_job_has(folder):
     async with walking() as walk:
         screen = await opened(walk, late(folder))
         rows = screen.query_one(ProcessList)
@@ -113,13 +105,15 @@ async def test_processes_are_sorted_and_filtered_and_have_two_views(folder):
         await walk.press("m t", "[Steps]", "blank: unknown", gone="status")
         assert rows.size.height > 8
 
+        assert walk.app.lacking() == {"compiles", "kernels", "timeline", "memory"}
+        for place in "3456":
+            await walk.press(place, "is a job; this screen shows the session of one process", "then Enter on a process")
 
-async def test_names_from_a_job_are_not_obeyed(folder):
-    for index in range(4):
-        header = {"host": HOSTILE if index in (1, 3) else f"node{index}", "job": HOSTILE}
-        job_folders.process(folder, index, 4, *job_folders.loop(), header=header)
-    async with walking() as walk:
-        screen = await opened(walk, folder)
+        hostile = made(folder, "hostile")
+        for index in range(4):
+            header = {"host": HOSTILE if index in (1, 3) else f"node{index}", "job": HOSTILE}
+            job_folders.process(hostile, index, 4, *job_folders.loop(), header=header)
+        screen = await opened(walk, hostile)
         await walk.press("m T home down")
         assert screen.query_one(ProcessList).current == 1
         await walk.press("m t s y", "[b]evil[/x]")
@@ -215,27 +209,25 @@ async def test_it_shows_who_is_late_and_has_the_exact_values(tmp_path):
             assert said in found.facts
 
 
-async def test_what_was_not_seen_of_a_process_is_blank_and_said(tmp_path):
+async def test_what_was_not_seen_is_blank_and_of_many_rows_the_one_of_the_cursor_is_in_view_and_opened(folder):
     for index in range(3):
-        job_folders.process(tmp_path, index, 3, *job_folders.late_from(99, *([8] if index == 2 else [])))
+        job_folders.process(folder, index, 3, *job_folders.late_from(99, *([8] if index == 2 else [])))
+    many = made(folder, "many")
+    for index in range(20):
+        data = 0.5 if index == 13 else 0.02
+        job_folders.process(many, index, 20, *job_folders.loop(3, data=data), header={"host": "big"})
     async with walking(SMALL) as walk:
-        found = await shown(walk, tmp_path)
+        found = await shown(walk, folder)
         assert len(row_of(walk, "2 node2")) < len(row_of(walk, "1 node1")) / 2
         await walk.press("down down" + " right" * len(found.grid.steps))
         assert "unknown" in found.facts
 
-
-async def test_rows_scroll_and_the_one_of_the_cursor_stays_in_view_and_is_opened(tmp_path):
-    for index in range(20):
-        data = 0.5 if index == 13 else 0.02
-        job_folders.process(tmp_path, index, 20, *job_folders.loop(3, data=data), header={"host": "big"})
-    async with walking(SMALL) as walk:
-        found = await shown(walk, tmp_path)
+        found = await shown(walk, many)
         assert (found.order_in_words, found.current, found.cursor) == ("by lost ▾", 13, 0), "of many, the worst first"
         await walk.press("s", " 13 big")
         assert (found.order_in_words, found.current, found.cursor) == ("by process ▾", 13, 13), "on its process"
         await walk.press("pageup enter")
-        await walk.until(lambda: walk.app.session_path == tmp_path / f"process-{found.current:05}.jaxprof")
+        await walk.until(lambda: walk.app.session_path == many / f"process-{found.current:05}.jaxprof")
 
 
 def test_a_process_that_nothing_is_compared_with_is_not_called_the_only_one():

@@ -127,9 +127,9 @@ async def opened(walk, tape=None, view="timeline", run="r2"):
     return seen
 
 
-async def test_the_timeline_under_keys():
+async def test_the_timeline_under_keys_and_the_mouse_and_of_another_session():
     async with walking(MIDDLE) as walk:
-        view = await opened(walk)
+        view, pilot = await opened(walk), walk.pilot
         browse = view.browse
         await walk.through("""
             | gpu:0 device busy | kernels with 12 % of the device's time name no | launch gaps | 100 µs 5.0 %
@@ -166,15 +166,30 @@ async def test_the_timeline_under_keys():
             escape m V | @TextDialog | --no-command-buffers | 10 steps were found
         """)
 
+        await walk.press("escape")
+        browse = (await opened(walk)).browse
+        for _ in range(6):
+            await pilot._post_mouse_events([MouseScrollUp], view, offset=(60, 4))
+        await walk.pause()
+        assert browse.window.span < 20e6 / 3
+        await walk.press("m 0 home + + + space")
+        gutter, begin, window = view.size.width - browse.width, browse.cursor, browse.window
+        await pilot.click(view, offset=(gutter + 20, 0))
+        assert browse.range == tuple(sorted((begin, window.time_at(20, browse.width)))), "to the mouse"
+        lines = len(browse.places)
+        await pilot.click(view, offset=(2, 1))
+        assert len(browse.places) != lines, "a click on a name opens or closes"
 
-async def test_a_session_has_its_own_timeline_although_a_run_of_the_one_before_had_the_same_name():
-    async with walking(MIDDLE) as walk:
-        await opened(walk)
-        await opened(walk, profiles.captured("another_kernel"))
+        await opened(walk, profiles.captured("another_kernel"))  # of a run of the same name
         await walk.press("/ 'another enter", "match 1 of 10")
 
 
-async def test_the_timeline_of_a_captured_program_stands_beside_its_lines():
+async def test_the_timeline_of_a_captured_program_is_beside_its_lines_and_one_of_many_lanes_follows_the_cursor(
+    monkeypatch,
+):
+    lanes = [profiles.lane("gpu:0", f"Stream #{number}", "stream", [("k", None, 0, 100)]) for number in range(1, 26)]
+    many = profiles.captured()
+    many.add(e.TextRecorded, "r2", name="timeline", text=profiles.text(lanes, []))
     tape = recorded.finished()
     tape.plan("r2", "profile", "imported", workload="capture window")
     tape.add(e.TextRecorded, "r2", name="timeline", text=profiles.timeline())
@@ -188,40 +203,13 @@ async def test_the_timeline_of_a_captured_program_stands_beside_its_lines():
             5 | [Timeline]
         """)
 
-
-async def test_a_timeline_of_more_lanes_than_lines_follows_the_cursor(monkeypatch):
-    lanes = [profiles.lane("gpu:0", f"Stream #{number}", "stream", [("k", None, 0, 100)]) for number in range(1, 26)]
-    tape = profiles.captured()
-    tape.add(e.TextRecorded, "r2", name="timeline", text=profiles.text(lanes, []))
-    async with walking(SMALL) as walk:
-        view = await opened(walk, tape)
+        view = await opened(walk, many)
         assert "gpu:0 #25" not in walk.text
         await walk.press("pagedown " * 25, "gpu:0 #25", gone="gpu:0 #1 ")
         assert view.browse.line == 25
         await walk.press("k " * 24, "gpu:0 #1 ", gone="gpu:0 #25")
         monkeypatch.setattr(view, "changed", lambda: pytest.fail("a cursor that stays has not moved"))
         view.move_to(view.cursor)
-
-
-async def test_the_timeline_under_the_mouse():
-    async with walking((100, 30)) as walk:
-        view, pilot = await opened(walk), walk.pilot
-        browse = view.browse
-
-        for _ in range(6):
-            await pilot._post_mouse_events([MouseScrollUp], view, offset=(60, 4))
-        await walk.pause()
-        assert browse.window.span < 20e6 / 3
-        await walk.press("m 0")
-        gutter = view.size.width - browse.width
-        await walk.press("home + + +")
-        await walk.press("space")
-        begin, window = browse.cursor, browse.window
-        await pilot.click(view, offset=(gutter + 20, 0))
-        assert browse.range == tuple(sorted((begin, window.time_at(20, browse.width)))), "to the mouse"
-        lines = len(browse.places)
-        await pilot.click(view, offset=(2, 1))
-        assert len(browse.places) != lines, "a click on a name opens or closes"
 
 
 async def test_the_ways_to_hlo_and_back():
@@ -253,7 +241,7 @@ async def test_the_ways_to_hlo_and_back():
         assert app.run_in_view == "r2"
 
 
-async def test_the_tree_of_passes_and_the_buffers_that_are_alive_at_the_cursor(monkeypatch):
+async def test_the_tree_of_passes_the_buffers_that_are_alive_at_the_cursor_and_whether_a_program_fits(monkeypatch):
     tape = profiles.captured()
     tape.add(e.TextRecorded, "r2", name="hlo", text=CHAIN)
     async with walking() as walk:
@@ -296,9 +284,6 @@ async def test_the_tree_of_passes_and_the_buffers_that_are_alive_at_the_cursor(m
             await walk.press(keys)
             await listed(names)
 
-
-async def test_memory_says_whether_a_program_fits_on_a_device_that_is_not_here():
-    async with walking() as walk:
         for device, words in (("h100", "needs 2.50 MiB of 79.1 GiB on the dev"), ("cpu:0", "peak memory 2.50 MiB (")):
             tape = Tape()
             tape.plan("r1", "jit", "compile", device=device)
@@ -319,7 +304,16 @@ def test_a_plot_without_sizes_is_nothing_when_it_is_drawn_once_more_before_it_is
     assert size_plot([], None, Axis("time", seconds_tick), "of arrays", 60, 12).plain == ""
 
 
-async def test_what_has_no_data_says_why():
+async def test_what_has_no_data_says_why_or_shows_that_of_another_run_and_checks_are_of_the_session_in_view():
+    worst = [{"code": "clock", "verdict": "bad", "message": f"the {name} clock jumped"} for name in ("first", "second")]
+    eager = sessions.Tape()
+    eager.plan("r1", "jax", "eager")
+    eager.plan("r2", "jit", baseline="r1")
+    eager.start("r1")
+    eager.steady("r1", 1e-3)
+    eager.finish("r1")
+    eager.jit_run("r2", 1e-3)
+    eager.close()
     async with walking(MIDDLE) as walk:
         walk.app.set_session(profiles.captured().session(), None)
         walk.app.run_in_view = "r1"
@@ -348,23 +342,17 @@ async def test_what_has_no_data_says_why():
         tape.add(e.TextRecorded, "r2", name="timeline", text='{"version": 1, "lanes": [')
         await opened(walk, tape)
         await walk.shows("damaged")
-
-
-async def test_the_memory_after_an_op_by_op_run_is_that_of_a_compiled_one():
-    tape, eager = sessions.Tape(), "r1"
-    tape.plan(eager, "jax", "eager")
-    tape.plan("r2", "jit", baseline=eager)
-    tape.start(eager)
-    tape.steady(eager, 1e-3)
-    tape.finish(eager)
-    tape.jit_run("r2", 1e-3)
-    tape.close()
-    async with walking(SMALL) as walk:
-        await walk.show(tape, "results")
-        walk.screen.query_one("#results").move_to_key(eager)
-        await walk.until(lambda: walk.app.run_in_view == eager)
+        walk.app.set_session(eager.session(), None)
+        walk.app.action_go("home")
+        await walk.mode("home")
+        walk.app.run_in_view = "r1"
         await walk.press("6", "(memory analysis)")
-        await walk.press("1")
+
+        for row in worst:
+            tape = profiles.captured()
+            tape.add(e.TrustReported, "r2", kind="run", rows=[e.TrustCheck(**row)])
+            await opened(walk, tape)
+            await walk.shows(row["message"])
 
 
 def test_the_phases_of_a_compile_and_times_of_kernels_want_different_profiles():
@@ -387,13 +375,3 @@ async def test_hostile_names_are_shown_and_not_obeyed():
                 await walk.press("m *", " matches, median ")
             assert not {"\x1b", "\u202e"} & set(walk.text)
             assert all(len(line) <= 80 for line in walk.text.split("\n"))
-
-
-async def test_the_line_of_checks_is_that_of_the_session_in_view():
-    worst = [{"code": "clock", "verdict": "bad", "message": f"the {name} clock jumped"} for name in ("first", "second")]
-    async with walking() as walk:
-        for row in worst:
-            tape = profiles.captured()
-            tape.add(e.TrustReported, "r2", kind="run", rows=[e.TrustCheck(**row)])
-            await opened(walk, tape)
-            await walk.shows(row["message"])

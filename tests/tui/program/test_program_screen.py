@@ -92,7 +92,7 @@ async def test_the_summary_begins_with_the_largest_costs_compiles_with_the_ledge
         assert arrays_of(result)[-1] == (result.wall_seconds, result.arrays.counts[-1][2]), "the last one until the end"
 
 
-async def test_times_lines_sources_and_advice(tmp_path, monkeypatch):
+async def test_times_lines_sources_and_advice_and_no_list_is_drawn_again_in_vain(tmp_path, monkeypatch):
     async with walking((100, 44)) as walk:
         await walk.show(recorded.finished(), "program")
         await walk.press("5 end", "wall time ")
@@ -108,6 +108,36 @@ async def test_times_lines_sources_and_advice(tmp_path, monkeypatch):
             escape
         """)
         assert walk.stage.programs == []
+
+        screen = await walk.show(recorded.finished(), "program", "step")
+        drawn = []
+        with monkeypatch.context() as patched:
+            for listed in screen.query(RowList):
+                patched.setattr(listed, "refresh", lambda *regions, listed=listed, **rest: drawn.append(listed))
+            screen.show_session(frozenset({"r1"}), replaced=False)
+        assert drawn == []
+
+        await walk.press("5 m O", "▾ loop at line 85", "▾ line 91 float()", "6.00 s    29 %")
+        assert "0 ns" not in walk.text, "what is all inside others has no time of its own"
+        tree = walk.find(TimeTree)
+        every = len(tree.keys)
+        await walk.press("down down down left")
+        assert len(tree.keys) == every - 1, "the state in that line is out of view"
+        grown = len(tree.opened)
+        tree.show({"": tree.row(())}, same=True)
+        assert len(tree.opened) == grown, "what is open stays open while the program runs"
+        await walk.through("""
+            / 'float enter | line 91 float() | !line 88 step
+            enter | @SourceLines
+            escape escape | line 88 step
+            m L | train.py:91  float() | device
+        """)
+        lines = walk.screen.query_one("#lines", TimeTree)
+        whole = lines.row(())
+        assert sum(node.seconds for node in whole.inside) == pytest.approx(20.4), "all rows add up to the wall time"
+        assert len({node.where for node in whole.inside if node.where}) == sum(
+            bool(node.where) for node in whole.inside
+        )
 
         (tmp_path / "train.py").write_text("".join(f"line_{number} = {number}\n" for number in range(1, 200)))
         monkeypatch.setattr(made, "FOLDER", str(tmp_path))
@@ -136,7 +166,8 @@ async def test_nothing_is_obeyed_that_comes_from_outside():
         assert not ledger.opened, "another program begins with closed functions"
 
 
-async def test_profile_and_hlo_lead_to_the_last_window():
+async def test_what_an_ended_program_did_not_do_is_not_called_to_come_and_captures_lead_to_the_last_window(monkeypatch):
+    monkeypatch.setattr("jaxprof.runner.rerun.is_fetched", lambda path: path.name == "fetched.jaxprof")
     tape = recorded.finished()
     for run, name in (("r2", "timeline"), ("r3", "hlo"), ("r4", "timeline"), ("r5", "hlo")):
         tape.plan(run, "profile", "imported", workload="capture window")
@@ -147,13 +178,13 @@ async def test_profile_and_hlo_lead_to_the_last_window():
             await walk.through(f"m {letter} | #{mode}")
             assert walk.app.run_in_view == run
 
+        await walk.show(made.session(), "program", "No findings.")
+        await walk.press("3", "No compilation was recorded.")
+        await walk.press("5", "has no capture", "No time was recorded.")
+        await walk.press("m L", "No line was sampled.")
+        await walk.press("6", "It fits.", "has no capture")
+        assert "Nothing of this program was captured" not in walk.text, "said once, with what gets a capture"
 
-# -- while it goes on ---------------------------------------------------------------------------------------------
-
-
-async def test_a_program_of_a_fetched_session_is_not_run_either_to_capture_it(monkeypatch):
-    monkeypatch.setattr("jaxprof.runner.rerun.is_fetched", lambda path: path.name == "fetched.jaxprof")
-    async with walking(SMALL) as walk:
         for path in (Path("fetched.jaxprof"), Path("kept.jaxprof")):
             walk.app.set_session(recorded.finished().session(), path)
             walk.app.action_go("program")
@@ -169,14 +200,7 @@ async def test_a_program_of_a_fetched_session_is_not_run_either_to_capture_it(mo
         assert not walk.stage.programs
 
 
-async def test_what_a_program_did_not_do_is_not_called_to_come_once_it_has_ended():
-    async with walking(SMALL) as walk:
-        await walk.show(made.session(), "program", "No findings.")
-        await walk.press("3", "No compilation was recorded.")
-        await walk.press("5", "has no capture", "No time was recorded.")
-        await walk.press("m L", "No line was sampled.")
-        await walk.press("6", "It fits.", "has no capture")
-        assert "Nothing of this program was captured" not in walk.text, "said once, with what gets a capture"
+# -- while it goes on ---------------------------------------------------------------------------------------------
 
 
 async def test_a_long_compile_ticks_while_nothing_is_said(monkeypatch):
@@ -273,30 +297,28 @@ def test_a_program_that_starts_as_another_one_ends_is_busy():
     assert told == [True, False, True, False]
 
 
-async def test_findings_that_come_at_the_end_have_all_of_the_room():
+@pytest.mark.usefixtures("catalogue", "shelf")
+async def test_what_is_measured_and_a_program_do_not_go_on_at_once_and_findings_at_the_end_have_all_of_the_room():
     async with walking(WIDE) as walk:
         program = await started(walk)
+        await walk.press("1")
+        await walk.home()
+        await walk.press("r", "a program is running")
+        assert walk.stage.scheduler is None
+
+        await walk.press("2")
+        await walk.on("ProgramScreen")
         for name, line in (("step", 88), ("head", 60)):
             for event in made.shaped(6, name, called_from=made.at(line), compile_seconds=1.0):
                 program.emit(event)
         program.finish(0)
         await walk.shows("✓ exit code 0", "`step` was compiled again", "`head` was compiled again")
         await walk.until(lambda: walk.text.count("Pad and mask") == 2, "the advice of both")
+        await walk.until(lambda: not walk.app.live.busy)
 
-
-@pytest.mark.usefixtures("catalogue", "shelf")
-async def test_what_is_measured_and_a_program_do_not_go_on_at_once():
-    async with walking(MIDDLE) as walk:
-        program = await started(walk)
-        for busy in (True, False):
-            await walk.press("1")
-            await walk.home()
-            await walk.press("r")
-            if busy:
-                await walk.shows("a program is running")
-                assert walk.stage.scheduler is None
-                program.finish(0)
-                await walk.until(lambda: not walk.app.live.busy)
+        await walk.press("1")
+        await walk.home()
+        await walk.press("r")
         await walk.until(lambda: walk.stage.scheduler is not None and walk.app.session.runs.get("r1"))
         assert program.closed == "finished"
         walk.app.start_program(PROGRAM)
@@ -317,36 +339,3 @@ def test_the_head_says_what_bounds_the_loop_or_that_it_is_unknown(unseen, said):
     session = made.session(*seen)
     known = figures(session, program_result(session, made.RUN))
     assert [text for text, _ in known if "bound" in text] == ([said] if said else [])
-
-
-async def test_no_list_is_drawn_again_in_vain_and_lines_under_their_loops_open_close_and_are_listed(monkeypatch):
-    async with walking() as walk:
-        screen = await walk.show(recorded.finished(), "program", "step")
-        drawn = []
-        with monkeypatch.context() as patched:
-            for listed in screen.query(RowList):
-                patched.setattr(listed, "refresh", lambda *regions, listed=listed, **rest: drawn.append(listed))
-            screen.show_session(frozenset({"r1"}), replaced=False)
-        assert drawn == []
-
-        await walk.press("5 m O", "▾ loop at line 85", "▾ line 91 float()", "6.00 s    29 %")
-        assert "0 ns" not in walk.text, "what is all inside others has no time of its own"
-        tree = walk.find(TimeTree)
-        every = len(tree.keys)
-        await walk.press("down down down left")
-        assert len(tree.keys) == every - 1, "the state in that line is out of view"
-        grown = len(tree.opened)
-        tree.show({"": tree.row(())}, same=True)
-        assert len(tree.opened) == grown, "what is open stays open while the program runs"
-        await walk.through("""
-            / 'float enter | line 91 float() | !line 88 step
-            enter | @SourceLines
-            escape escape | line 88 step
-            m L | train.py:91  float() | device
-        """)
-        lines = walk.screen.query_one("#lines", TimeTree)
-        whole = lines.row(())
-        assert sum(node.seconds for node in whole.inside) == pytest.approx(20.4), "all rows add up to the wall time"
-        assert len({node.where for node in whole.inside if node.where}) == sum(
-            bool(node.where) for node in whole.inside
-        )

@@ -57,11 +57,15 @@ def phases(walk):
 # -- of a session that somebody writes ----------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("growing")
 async def test_a_long_compile_ticks_while_nothing_is_said_until_the_screen_is_left_or_it_ends(monkeypatch):
     tape = sessions.compiling()
     now = Now(monkeypatch, tape)
     async with walking(SMALL) as walk:
+        screen = await walk.show(tape, "results", "the session was interrupted", "the session ended before")
+        assert screen._clock is None, "nobody writes it"
+        assert not [word for word in ("▶", "queued") if word in walk.text]
+
+        monkeypatch.setattr(Profiler, "session_grows", property(lambda app: True))
         screen = await walk.show(tape, "results", "▶ jit", "1 of 3 done · 1 queued")
         await walk.shows("2.5 s")
         now.seconds += 40.05
@@ -75,15 +79,6 @@ async def test_a_long_compile_ticks_while_nothing_is_said_until_the_screen_is_le
         tape.finish("r2")
         grow(walk, tape, told)
         assert screen._clock is None
-
-
-async def test_nothing_ticks_in_a_session_that_nobody_writes(monkeypatch):
-    tape = sessions.compiling()
-    Now(monkeypatch, tape)
-    async with walking(SMALL) as walk:
-        screen = await walk.show(tape, "results", "the session was interrupted", "the session ended before")
-        assert screen._clock is None
-        assert not [word for word in ("▶", "queued") if word in walk.text]
 
 
 @pytest.mark.usefixtures("growing")
@@ -169,39 +164,13 @@ async def test_runs_are_cancelled_which_is_seen_at_once_and_run_again():
         assert (first.spec.variant, second.spec.variant) == ("numpy", "jit")
         assert second.baseline is first
         assert first is not scheduler.planned[0]
-        scheduler.finish()
 
-
-@pytest.mark.usefixtures("growing")
-async def test_a_run_of_another_session_is_not_cancelled_with_one_of_the_same_name():
-    async with walking((100, 30)) as walk:
-        walk.app.start_runs(plan_runs(info(), PlanOptions(variants=["jit"])))
-        await walk.on(ResultsScreen)
-        await walk.until(lambda: len(walk.app.session.runs) == 2 and walk.find(RunTable).keys)
-        await walk.press("home down C", "cancelling")
+        await walk.press("home down down C", "cancelling")
         theirs = Tape()
         for run in walk.app.session.runs.values():
             theirs.add(e.RunPlanned, run.id, spec=run.plan)
-        await walk.show(theirs, "results", gone="cancelling")
-        walk.stage.scheduler.finish()
-
-
-@pytest.mark.usefixtures("catalogue", "shelf")
-async def test_the_newest_run_is_in_view_until_the_user_moves():
-    async with walking(SMALL) as walk:
-        scheduler = await started(walk)
-
-        async def at(run):
-            await walk.until(lambda: walk.find(RunTable).current == run, run)
-
-        for run in ("r1", "r2"):
-            scheduler.emit(begun(run))
-            await at(run)
-        await walk.press("up")
-        scheduler.emit(begun("r3"))
-        await walk.until(lambda: walk.app.session.runs["r3"].status == "running")
-        await walk.pause()
-        assert walk.find(RunTable).current == "r1", "the user has moved"
+        await walk.show(theirs, "results", gone="cancelling")  # its runs have the same names
+        scheduler.finish()
 
 
 @pytest.mark.usefixtures("catalogue", "shelf")
@@ -232,3 +201,21 @@ async def test_the_next_run_is_marked_and_a_key_that_can_do_nothing_says_why():
         await walk.until(lambda: phases(walk)[4:] == ["next", "queued"])
         scheduler.emit(*(e.RunFinished(run=run, status="ok") for run in ("r4", "r5", "r6")))
         scheduler.finish()
+
+
+@pytest.mark.usefixtures("catalogue", "shelf")
+async def test_the_newest_run_is_in_view_until_the_user_moves():
+    async with walking(SMALL) as walk:
+        scheduler = await started(walk)
+
+        async def at(run):
+            await walk.until(lambda: walk.find(RunTable).current == run, run)
+
+        for run in ("r1", "r2"):
+            scheduler.emit(begun(run))
+            await at(run)
+        await walk.press("up")
+        scheduler.emit(begun("r3"))
+        await walk.until(lambda: walk.app.session.runs["r3"].status == "running")
+        await walk.pause()
+        assert walk.find(RunTable).current == "r1", "the user has moved"
