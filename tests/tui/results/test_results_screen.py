@@ -56,7 +56,13 @@ async def test_the_essentials_the_advice_and_copying(monkeypatch):
         assert walk.text.splitlines()[1].startswith("╭─ Runs")
 
 
-async def test_a_wide_terminal_has_rates_scales_orders_and_sweeps():
+async def test_a_wide_terminal_has_rates_scales_orders_and_sweeps_and_a_row_says_what_it_cannot_do():
+    tape = Tape()
+    tape.plan("r1", "a long name of a variant")
+    tape.plan("r2", "another long name", baseline="r1")
+    tape.start("r1")
+    tape.turns("r1", [0.1e-3, 9e-3, 0.2e-3, 9e-3, 1e-3, 0.1e-3] * 3, 1)
+    tape.finish("r1")
     async with walking() as walk:
         screen = await walk.show(sessions.finished(), "results", "one scale for all: 0 to ")
         assert [what for what in ("11.0 µs", "568 µs", "12.6 GB/s") if what not in walk.row("│ ✓ jit ")] == []
@@ -74,6 +80,22 @@ async def test_a_wide_terminal_has_rates_scales_orders_and_sweeps():
         queued = Tape()
         queued.plan("r1", "jit")
         await walk.show(queued, "results", gone="over n, log-log")
+
+        await walk.show(profiles.imported(), "results", "jit_selu")
+        named = ("Run again", "Compare")
+        await walk.until(lambda: not [one for one in named if one in str(walk.find(KeyBar).render())])
+        for key, why in (
+            ("r", "there is nothing to run"),
+            ("space", "is an opened profile"),
+            ("c", "compares profiles"),
+        ):
+            await walk.press(key)
+            await walk.until(lambda why=why: why in walk.said, key)
+        await walk.show(sessions.finished(), "results")
+        await walk.until(lambda: not [one for one in named if one not in str(walk.find(KeyBar).render())])
+        for size, shown in ((WIDE, "89 µs to 4.0 ms"), (SMALL, "± >50 %")):
+            await walk.pilot.resize_terminal(*size)
+            await walk.show(tape, "results", f" {shown}  █")
 
 
 async def test_nothing_is_drawn_again_while_nothing_changes(monkeypatch):
@@ -127,31 +149,6 @@ async def test_failed_runs_say_why_in_their_row_and_in_full_and_leave_with_their
         await walk.until(lambda: screen.chosen is not None and screen.chosen.id == "r1")
         walk.app.set_session(Tape().session(), None)
         await walk.until(lambda: screen.chosen is None)
-
-
-async def test_what_a_row_of_an_opened_profile_cannot_do_says_why_and_a_wide_interval_has_its_ends():
-    tape = Tape()
-    tape.plan("r1", "a long name of a variant")
-    tape.plan("r2", "another long name", baseline="r1")
-    tape.start("r1")
-    tape.turns("r1", [0.1e-3, 9e-3, 0.2e-3, 9e-3, 1e-3, 0.1e-3] * 3, 1)
-    tape.finish("r1")
-    async with walking() as walk:
-        await walk.show(profiles.imported(), "results", "jit_selu")
-        named = ("Run again", "Compare")
-        await walk.until(lambda: not [one for one in named if one in str(walk.find(KeyBar).render())])
-        for key, why in (
-            ("r", "there is nothing to run"),
-            ("space", "is an opened profile"),
-            ("c", "compares profiles"),
-        ):
-            await walk.press(key)
-            await walk.until(lambda why=why: why in walk.said, key)
-        await walk.show(sessions.finished(), "results")
-        await walk.until(lambda: not [one for one in named if one not in str(walk.find(KeyBar).render())])
-        for size, shown in ((WIDE, "89 µs to 4.0 ms"), (SMALL, "± >50 %")):
-            await walk.pilot.resize_terminal(*size)
-            await walk.show(tape, "results", f" {shown}  █")
 
 
 async def test_nothing_stays_of_the_session_before_whose_runs_have_the_same_names(monkeypatch):
