@@ -34,7 +34,17 @@ async def started(walk):
     return walk.stage.scheduler
 
 
-async def test_keys_lead_to_the_modes_and_escape_goes_back_step_by_step():
+async def test_keys_lead_to_the_modes_escape_goes_back_step_by_step_and_of_many_at_once_the_last_is_gone_to(
+    monkeypatch,
+):
+    gone_to = []
+    switch = Profiler.switch_mode
+
+    def counted(app, mode):
+        gone_to.append(mode)
+        return switch(app, mode)
+
+    monkeypatch.setattr(Profiler, "switch_mode", counted)
     async with walking(MIDDLE) as walk:
         await walk.press("z ctrl+t f9 left backspace [ ]")
         assert (walk.app.current_mode, walk.app.return_code) == ("home", None)
@@ -46,17 +56,6 @@ async def test_keys_lead_to_the_modes_and_escape_goes_back_step_by_step():
             for key, mode in zip(words[::2], words[1::2], strict=True):
                 await walk.through(f"{key} | #{mode}")
 
-
-async def test_of_many_changes_of_screen_at_once_only_the_last_is_made(monkeypatch):
-    gone_to = []
-    switch = Profiler.switch_mode
-
-    def counted(app, mode):
-        gone_to.append(mode)
-        return switch(app, mode)
-
-    monkeypatch.setattr(Profiler, "switch_mode", counted)
-    async with walking() as walk:
         gone_to.clear()
         for key in "123456" * 23 + "12":
             walk.app.post_message(events.Key(key, key))

@@ -28,7 +28,10 @@ def two_programs():
     return tape
 
 
-async def test_two_marked_runs_are_compared_with_the_planned_baseline_first():
+async def test_two_marked_runs_are_compared_with_the_planned_baseline_first_and_others_are_refused(monkeypatch):
+    def damaged(*_, **runs):
+        raise FileRefusedError("the text of r1 is damaged", "Measure it again.")
+
     tape = Tape()
     tape.plan("r1", "jit")
     tape.plan("r2", "jit-highest", baseline="r1")
@@ -59,15 +62,10 @@ async def test_two_marked_runs_are_compared_with_the_planned_baseline_first():
         assert "jit-highest is the same as jit" in walk.text or "inconclusive" in walk.text
         assert "same" in walk.row("bytes accessed  ").split()
         assert "changed" not in walk.text
+        await walk.press("escape")
+        walk.app.clear_notifications()
 
-
-async def test_marks_and_runs_that_cannot_be_compared(monkeypatch):
-    def damaged(*_, **runs):
-        raise FileRefusedError("the text of r1 is damaged", "Measure it again.")
-
-    async with walking() as walk:
         screen = await walk.show(sessions.finished(), "results")
-        listed = walk.find(RunTable)
         for keys, says in (
             ("c", "no run is marked"),
             ("home space c", "only selu numpy cpu:0 is marked"),
