@@ -11,6 +11,7 @@ from jaxprof import events as e
 from jaxprof.analysis.explain.catalogue import entries
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.findings import CODES, REMARKS
+from jaxprof.analysis.programs.findings.claims import Claims
 from jaxprof.finding import Finding
 from program_events import inline, loop
 
@@ -172,8 +173,8 @@ def leaves(count, operations):
     return made.compiled(signature=[made.leaf("x", "f32[3]")], signature_more=count - 1, operations=operations)
 
 
-def close_shapes():
-    signatures = [[made.leaf("x", f"f32[{size}]")] for size in range(200, 206)]
+def sized(sizes):
+    signatures = [[made.leaf("x", f"f32[{size}]")] for size in sizes]
     return [made.compiled(reason_code="shape" if at else "first", signature=each) for at, each in enumerate(signatures)]
 
 
@@ -426,7 +427,7 @@ SAID = {
         [ended(1, "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 8.00 TiB for an array")],
     ),
     "an exit code": ("program_failed", [*loop(), ended(3, "")]),
-    "shapes close together": ("varying_shapes", close_shapes()),
+    "shapes close together": ("varying_shapes", sized(range(200, 206))),
     "six static values": ("static_argument_varies", statics(6)),
     "an object that is another each time": ("static_argument_varies", again("static_argument", 3, reason=OBJECT)),
     "another structure once": ("arguments_vary", again("structure", 1, compile_seconds=1.5, reason="[0] new")),
@@ -492,6 +493,20 @@ def test_where_all_are_single_operations_they_are_called_all():
     single = tiny(20, op_by_op=True)
     assert ", all of them single operations" in only("many_tiny_jits", *single).message
     assert ", 20 of them single operations" in only("many_tiny_jits", made.compiled("g", operations=4), *single).message
+
+
+def test_shapes_of_which_the_largest_is_twice_the_smallest_are_padded_to_powers_of_two():
+    assert "3 compilations instead of 11" in only("varying_shapes", *sized(range(7, 18))).advice
+
+
+@pytest.mark.parametrize(
+    ("saves", "samples", "worth"),
+    [(0.6, 60, True), (0.4, 200, False), (0.6, 6, False)],
+    ids=["enough", "little, and surely", "enough, by a few samples"],
+)
+def test_what_is_worth_a_finding_saves_a_twentieth_of_the_loop_and_surely_a_part_of_that(saves, samples, worth):
+    """The loop takes ten seconds, of which there are a thousand samples."""
+    assert Claims(made.result(*loop(SORT))).worth(saves, samples) is worth
 
 
 def test_a_short_clean_program_has_no_finding():

@@ -179,6 +179,12 @@ def _turning(shape, operation):
     return looped(shape, f"y = {shape} {operation}", "y", turns=100)
 
 
+def _sines(count):
+    """So many in each turn of a loop, whose number nobody knows: they count once."""
+    lines = [f"y{number} = f32[8] sine({f'y{number - 1}' if number else 'x'})" for number in range(count)]
+    return looped("f32[8]", "\n".join(lines), f"y{count - 1}")
+
+
 _RECOMPUTED = """
     x = f32[1024] parameter(0)
     ROOT sine.remat = f32[1024] sine(x), metadata={op_name="jit(f)/rematted_computation/sin"}
@@ -198,6 +204,7 @@ _WRITTEN = {
         (True, "gpu", _product("bf16", size=1001)),
         (False, "cpu", _product("bf16", size=1001)),
         (False, "gpu", _product("bf16")),
+        *((False, "gpu", _product(dtype, size=size)) for dtype, size in (("f32", 516), ("f64", 514), ("s8", 528))),
     ],
     "float64_on_accelerator": [
         (True, "gpu", _squared("f64")),
@@ -229,6 +236,7 @@ _WRITTEN = {
         (False, "gpu", _apart(length=128)),
     ],
     "rematerialisation": [(True, "", _RECOMPUTED)],
+    "tiny_kernels": [(True, "gpu", _sines(10)), (False, "gpu", _sines(9))],
     "small_loop_body": [
         (True, "cpu", _turning("f32[8]", "sine(x)")),
         (False, "cpu", _turning("f32[8,8]", _DOT.replace("p0, p1", "x, x"))),  # a thousand FLOPs

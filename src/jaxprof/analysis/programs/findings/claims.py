@@ -95,7 +95,7 @@ class Claims:
         work = min(work, self.result.hot.seconds)
         seen = self.result.samples_of_work
         low, _ = interval(min(1.0, samples / seen), seen) if seen > 0 else (0.0, 1.0)
-        sure = low * seen / samples if samples > 0 else 0.0  # lower bound of the seconds, relative to the sampled value
+        sure = low * seen / samples  # lower bound of the seconds, relative to the sampled value
         return saves >= WORTH * work and saves * sure >= SURELY * work
 
 
