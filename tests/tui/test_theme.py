@@ -3,7 +3,9 @@
 import pytest
 from textual.color import Color
 
+from jaxprof.tui.kit.screen_bars import KeyBar, ModeBar
 from jaxprof.tui.theme import DARK, LIGHT
+from tui.fakes import walking
 
 TEXT, PICTURE = 4.5, 3.0
 NO_WORDS = ("bar", "rule", "border", "scrollbar", "block-cursor", "footer-background", "state-waiting")
@@ -39,3 +41,21 @@ def test_every_word_can_be_read(theme):
     }
     assert {name: ratio for name, ratio in found.items() if ratio < (PICTURE if name in FAINT else TEXT)} == {}
     assert contrast(theme.variables["block-cursor-foreground"], cursor) > TEXT
+
+
+async def test_a_theme_reaches_the_screens_that_are_out_of_view_when_it_is_chosen():
+    async with walking() as walk:
+        await walk.home()
+        for mode in ("results", "home", "hlo"):
+            walk.app.action_go(mode)
+            await walk.mode(mode)
+            await walk.pause()
+        walk.app.theme = LIGHT.name
+        await walk.pause()
+        for mode in ("hlo", "results", "home", "profile"):
+            walk.app.action_go(mode)
+            await walk.mode(mode)
+            await walk.pause()
+            for bar in map(walk.find, (ModeBar, KeyBar)):
+                expected = LIGHT.surface if isinstance(bar, ModeBar) else LIGHT.variables["footer-background"]
+                assert bar.styles.background == Color.parse(expected), mode

@@ -15,10 +15,11 @@ from pathlib import Path
 from threading import Event as Signal
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakKeyDictionary
 
 from textual.actions import ActionParseResult, SkipAction, parse
 from textual.app import App
-from textual.screen import ModalScreen
+from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
 
 from jaxprof.errors import JaxprofError, UsageError
@@ -147,6 +148,8 @@ class Profiler(Guarded, App[None], keys="app"):
         """Mode requested by a key press and not reached yet; empty once it is in view."""
         self._place_meanwhile = ""
         """Place that the user chose after a file was opened; empty if none."""
+        self._theme_of: WeakKeyDictionary[Screen[Any], str] = WeakKeyDictionary()
+        """The theme in which Textual last styled each screen."""
         for theme in (DARK, LIGHT):
             self.register_theme(theme)
         # Set before the stylesheet is read: changing the theme later would read it again.
@@ -155,6 +158,24 @@ class Profiler(Guarded, App[None], keys="app"):
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Return defaults for the variables that other themes do not define."""
         return VARIABLES
+
+    def refresh_css(self, animate: bool = True) -> None:
+        """Parse and apply the stylesheets again if the theme has changed. Textual asks for that two or three times when
+        a screen first comes into view, 40 ms each, although each widget was styled when it was made."""
+        themes = {self._theme_of.get(screen, self.theme) for screen in self.screen_stack}
+        if not self._theme_of or themes != {self.theme}:
+            super().refresh_css(animate)
+        self._theme_of.update(dict.fromkeys(self.screen_stack, self.theme))
+
+    def get_screen(self, screen: Any, screen_class: Any = None) -> Any:
+        """Return a screen, whose stylesheet is read before its widgets are made: Textual reads it after them, and then
+        styles all of them again, and those in view."""
+        made = super().get_screen(screen, screen_class)
+        unread = [path for path in made.css_path if not self.stylesheet.has_source(str(path))]
+        if unread:
+            self.stylesheet.read_all(unread)
+            self.stylesheet.parse()
+        return made
 
     def on_mount(self) -> None:
         path, program, follow, profile = self._first

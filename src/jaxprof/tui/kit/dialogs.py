@@ -32,12 +32,15 @@ if TYPE_CHECKING:
 
 
 Answer = TypeVar("Answer")
+_NO_BREAKPOINTS: list[tuple[int, str]] | None = []
+"""No style of a dialog depends on the size: it has none of the classes that Textual would style it anew for."""
 
 
 class Dialog(Guarded, ModalScreen[Answer], keys="dialog"):
     """Base class of every dialog. Its stylesheet is read when the first dialog opens."""
 
     CSS_PATH = STYLES
+    HORIZONTAL_BREAKPOINTS = VERTICAL_BREAKPOINTS = _NO_BREAKPOINTS
 
     def ask(self, app: App[Any], take: Callable[[Answer], object]) -> None:
         """Open the dialog over `app`; `take` gets the answer, if there is one."""
@@ -47,6 +50,9 @@ class Dialog(Guarded, ModalScreen[Answer], keys="dialog"):
                 take(answer)
 
         app.push_screen(self, answered)
+
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
+        event.refresh_styles = False  # each widget was styled when it was made
 
     def dismiss(self, result: Answer | None = None) -> AwaitComplete:
         """Close the dialog; a second key that was on its way closes nothing: Textual would pop the screen below."""

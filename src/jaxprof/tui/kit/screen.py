@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from textual.app import ComposeResult
+    from textual.events import ScreenResume
     from textual.timer import Timer
     from textual.types import CSSPathType
 
@@ -153,8 +154,9 @@ class SessionScreen(Guarded, Screen[None]):
     def on_screen_suspend(self) -> None:
         self.set_clock(False)
 
-    def on_screen_resume(self) -> None:
+    def on_screen_resume(self, event: ScreenResume) -> None:
         """Catch up with missed changes. At first, `on_mount` does this, because the screen has no widgets before."""
+        event.refresh_styles = False  # out of view it missed none but those of a theme: `Profiler.refresh_css`
         if self._composed:
             self.come_into_view()
             self.refresh_bindings()  # they may have changed under a dialog
@@ -253,10 +255,11 @@ def set_size_classes(screen: Screen[Any]) -> None:
     Textual sets them when a screen learns its size, after a first layout, which is visible over a slow line.
     """
     size = screen.app.size
+    classes: dict[str, bool] = {}
     for steps, extent in (
         (screen.app.HORIZONTAL_BREAKPOINTS, size.width),
         (screen.app.VERTICAL_BREAKPOINTS, size.height),
     ):
         fitting = [name for start, name in steps or () if extent >= start]
-        for _, name in steps or ():
-            screen.set_class(name == fitting[-1] if fitting else False, name)
+        classes |= {name: name in fitting[-1:] for _, name in steps or ()}
+    screen.update_classes(classes)
