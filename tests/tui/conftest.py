@@ -2,9 +2,12 @@
 
 import asyncio
 import time
+from functools import cache, partialmethod
 
 import pytest
+from textual import _callback
 from textual._compositor import Compositor
+from textual.app import App
 from textual.css import stylesheet
 from textual.css.model import RuleSet
 from textual.pilot import Pilot
@@ -84,6 +87,7 @@ def short_pauses(monkeypatch):
     for module in ("app", "pilot"):
         monkeypatch.setattr(f"textual.{module}.wait_for_idle", _until_idle)
     monkeypatch.setattr("textual.screen.UPDATE_PERIOD", REST_SECONDS)
+    monkeypatch.setattr(App, "delay_update", partialmethod(App.delay_update, REST_SECONDS))  # at each change of mode
     monkeypatch.setattr("jaxprof.tui.home.screen.SETTLE_SECONDS", REST_SECONDS)
 
 
@@ -124,6 +128,12 @@ if hasattr(asyncio, "eager_task_factory"):  # not before Python 3.12, neither he
         on the order of mounting is not seen to fail.
         """
         asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+
+
+@pytest.fixture(autouse=True)
+def parameters_counted_once(monkeypatch):
+    """Textual asks for the signature of each function that it calls later, at each call."""
+    monkeypatch.setattr(_callback, "_count_parameters", cache(_callback._count_parameters))
 
 
 @pytest.fixture(autouse=True)
