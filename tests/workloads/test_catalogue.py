@@ -33,12 +33,13 @@ TINY = {
         sort               n=300
         fft                batch=3, n=32
         conv2d             batch=2, size=7, channels_in=3, channels_out=4, kernel=3
-        layernorm          rows=6, features=20
-        attention          batch=2, heads=2, length=8, depth=4
-        scan-rnn           length=5, batch=3, features=4, hidden=6
-        mlp-train-step     batch=8, features=6, hidden=7, hidden_layers=2, classes=3, learning_rate=0.5
+        layernorm          rows=6, features=6
+        attention          batch=2, heads=2, length=4, depth=4
+        scan-rnn           length=4, batch=5, features=5, hidden=5
+        mlp-train-step     batch=7, features=7, hidden=7, hidden_layers=2, classes=7, learning_rate=0.5
     """)
 }
+"""Sizes are equal where they can be: op by op, each new shape is compiled. Confused axes show in the numbers."""
 VARIANTS = [(name, variant.name) for name in names() for variant in built_in(name).variants]
 
 
@@ -82,28 +83,37 @@ def test_a_result_of_other_inputs_fails_the_check(name):
 def test_products_of_a_lower_precision_are_right_at_its_tolerance(name):
     """As a GPU or a TPU makes them: what is multiplied is cut to so many bits, and summed in float32."""
     workload, parameters = built_in(name), dict(built_in(name).presets["quick"])
+    if name == "scan-rnn":
+        parameters["length"] = 8  # each step halves what the steps before it were wrong by
     inputs = inputs_of(workload, parameters)
     right = expected(workload, parameters, inputs)
     variant = next(variant for variant in workload.variants if variant.how == "jit" and variant.name != "scan")
     closed = jax.make_jaxpr(variant.build(parameters))(*inputs)
+    cut = jax.jit(partial(with_products_cut, closed.jaxpr, closed.consts))
     for bits, precision in ((10, "tf32"), (7, "bfloat16")):
-        cut = jax.jit(partial(with_products_cut, closed.jaxpr, closed.consts, bits=bits))
-        result = cut(jax.tree.leaves(inputs))
+        result = cut(jax.tree.leaves(inputs), bits)
         found = compare(result, jax.tree.leaves(right), tolerance(workload, precision, right))
         assert found.passed, found
         assert (found.max_relative_error > 1e-5) is (name != "gemm-peak"), "its numbers are exact in both"
 
 
-def with_products_cut(jaxpr, constants, arguments, *, bits):
+def rounded(array, bits):
+    """The array with so many bits in the mantissa; `jax.lax.reduce_precision` is compiled for each number of them."""
+    cut = 23 - bits
+    whole = jax.lax.bitcast_convert_type(array, np.int32) + (1 << (cut - 1))
+    return jax.lax.bitcast_convert_type(whole >> cut << cut, np.float32)
+
+
+def with_products_cut(jaxpr, constants, arguments, bits):
     """The results of `jaxpr`, all products of which are made of numbers with so many bits in the mantissa."""
     values = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*constants, *arguments], strict=True))
     for equation in jaxpr.eqns:
         given = [one.val if isinstance(one, Literal) else values[one] for one in equation.invars]
         inner = next((one for key in ("jaxpr", "call_jaxpr") if (one := equation.params.get(key))), None)
         if equation.primitive.name in ("dot_general", "conv_general_dilated"):
-            given = [jax.lax.reduce_precision(one, exponent_bits=8, mantissa_bits=bits) for one in given]
+            given = [rounded(one, bits) for one in given]
         if inner is not None:
-            made = with_products_cut(inner.jaxpr, inner.consts, given, bits=bits)
+            made = with_products_cut(inner.jaxpr, inner.consts, given, bits)
         else:
             made = equation.primitive.bind(*given, **equation.params)
             made = made if equation.primitive.multiple_results else [made]

@@ -9,14 +9,14 @@ import pytest
 from jax import lax
 
 from hlo.agreement import COMPILED_BY_H100
-from hlo.analysis.programs import compiled, lowered, parameters, shapes, written
+from hlo.analysis.programs import IN_HASTE, compiled, lowered, parameters, shapes, written
 from jaxprof.hlo.analysis.kernels import kernels, totals
 from jaxprof.hlo.analysis.liveness import liveness
 from jaxprof.hlo.read.parse import module, modules
 
 
 def _both(function, arguments):
-    stage = jax.jit(function).lower(*shapes(arguments)).compile()
+    stage = jax.jit(function).lower(*shapes(arguments)).compile(IN_HASTE)
     read = module(stage.as_text())
     return totals(read), stage.cost_analysis() or {}, read, stage
 
@@ -101,7 +101,7 @@ def _recurrent(w, x):
     ids=["train", "recurrent", "branches", "cholesky"],
 )  # fmt: skip
 def test_live_sizes_of_what_loops_branches_and_donates(function, arguments, donated):
-    stage = jax.jit(function, donate_argnums=donated).lower(*shapes(arguments)).compile()
+    stage = jax.jit(function, donate_argnums=donated).lower(*shapes(arguments)).compile(IN_HASTE)
     assert_live_sizes(module(stage.as_text()), stage)
 
 
