@@ -2,6 +2,7 @@
 
 from textual.app import App
 from textual.content import Content
+from textual.geometry import Size
 
 from jaxprof.tui.kit.picture import Lines, Picture, show_titles
 from tui.fakes import until
@@ -51,3 +52,17 @@ async def test_what_looks_the_same_is_not_sent_again_and_what_looks_different_is
             assert drawn == [("Lines", {})] * again, (title, subtitle)
         app.query_one(Lines).clear()
         assert not app.query_one(Lines).display
+
+
+async def test_lines_get_their_height_though_a_layout_was_due_already():
+    app = Shown()
+    KNOWN[:] = ["a", "b"]
+    async with app.run_test(size=(20, 9)) as pilot:
+        app.show()
+        lines = app.query_one(Lines)
+        await until(pilot, lambda: lines.size.height == 2)
+        lines.refresh(layout=True)
+        app.screen._screen_resized(Size(30, 9))  # takes its height before what is due is done
+        KNOWN.append("c")
+        app.show()
+        await until(pilot, lambda: lines.size.height == 3, "its height")

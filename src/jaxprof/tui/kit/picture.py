@@ -58,8 +58,16 @@ class Lines(Guarded, Widget):
         self.display = bool(lines) if width else any(True for _ in draw(80))
         if len(lines) != count:
             self.refresh(layout=True)
+            self.call_after_refresh(self._mend_height)
         elif self._rendered[0] == width and not Content("\n").join(lines).is_same(self._rendered[1]):
             self.refresh()
+
+    def _mend_height(self) -> None:
+        """Ask for a layout again where the widget is not as high as its lines: while an earlier one is due, as after
+        another size of the terminal, Textual takes the height that it knows."""
+        width, height = self.content_size
+        if width and self.display and height != len(self._at(width)):
+            self.refresh(layout=True)
 
     def _at(self, width: int) -> Sequence[Content]:
         if self._lines[0] != width:
