@@ -55,7 +55,7 @@ class Finding:
     held: bool = False
     """Whether `bytes` is memory."""
     verify: str = ""
-    """Command that shows whether the fix helped."""
+    """Command that shows whether the fix helped; of a job, one that shows the process."""
     fault: bool = False
     """Whether it makes the figures of its run meaningless; such findings come first."""
     run: str = ""

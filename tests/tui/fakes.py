@@ -17,7 +17,7 @@ from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
 from jaxprof.tui.kit.explanation import READING
 from jaxprof.tui.profiler import Profiler
-from jaxprof.workloads.model import Estimate, Parameter, Published, VariantInfo, WorkloadInfo
+from jaxprof.workloads.model import Estimate, Parameter, VariantInfo, WorkloadInfo
 
 NOW = 1_795_000_000.0
 """The time of day in every test: 2026-11-18 11:06:40 UTC."""
@@ -224,39 +224,20 @@ def info(name="selu", **changes):
             )
         ),
         "baseline": "numpy",
-        "published": (
-            Published(
-                variant="numpy",
-                phase="run",
-                seconds=7.6e-3,
-                hardware="Colab CPU",
-                source="an article",
-                statistic="mean of 7",
-            ),
-            Published(
-                variant="jit",
-                phase="first_run",
-                seconds=0.122,
-                hardware="Colab GPU",
-                source="an article",
-                caveat="tracing and compiling are inside",
-            ),
-        ),
     }
     return WorkloadInfo(**{**given, **changes})
 
 
 CARDS = [
-    info("matmul", title="dot(x, x.T)", published=()),
+    info("matmul", title="dot(x, x.T)"),
     info("selu"),
-    info("hessian", title="jacfwd(jacrev(f))", parameters=(), presets={"quick": {}, "published": {}}, published=()),
+    info("hessian", title="jacfwd(jacrev(f))", parameters=(), presets={"quick": {}, "published": {}}),
 ]
 
 
 class Needs:
     """A built-in workload, as far as the screens ask it."""
 
-    published = ()
     has_dots = False
 
     def estimate(self, parameters):

@@ -111,9 +111,8 @@ _KEPT: Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[str, Any
     },
     "hlo-kernels": {"programs.kernels.sources": 0},
 }
-"""What a bounded answer of each kind keeps, by the path of a key. A number is the most rows of a list;
-0 leaves the key out. A function selects rows. A path that ends in `.*` has the keys that the objects at that path
-keep."""
+"""What a bounded answer of each kind keeps, by the path of a key. A number is the most rows of a list; 0 leaves the key
+out. A function selects rows. A path that ends in `.*` has the keys that the objects at that path keep."""
 
 
 def may_lack(kind: str, schema: dict[str, Any], path: str = "") -> None:

@@ -191,11 +191,11 @@ def explanation_lines(explanation: Explanation, *, width: int = WIDTH) -> Iterat
         yield from wrap(line, first="", hang=4, width=width)
     if not explanation.findings:
         yield explanation.nothing_found
-    commands = list(dict.fromkeys(finding.verify for finding in explanation.findings))
+    commands = list(dict.fromkeys(finding.verify for finding in explanation.findings if finding.verify))
     label = _verify_label(explanation)
     for number, finding in enumerate(explanation.findings, start=1):
         yield from _finding_lines(number, finding, width)
-        if len(commands) > 1:
+        if len(commands) > 1 and finding.verify:
             yield from wrap(f"{label} {finding.verify}", first="   ", hang=2, width=width)
     if explanation.left_out:
         rest = command("open", explanation.name) if explanation.subject == "job" else "--full"
@@ -210,8 +210,10 @@ def explanation_lines(explanation: Explanation, *, width: int = WIDTH) -> Iterat
 
 
 def _verify_label(explanation: Explanation) -> str:
-    """Return the label before a verify command. It says whether the words of the command, which come from the session,
-    were recorded on another machine."""
+    """Return the label before a finding's command. That of a job shows a process and verifies nothing. Others say
+    whether their words, which come from the session, were recorded on another machine."""
+    if explanation.subject == "job":
+        return "look at:"
     session = explanation.session
     return "verify (from the file):" if session is not None and session.elsewhere else "verify:"
 
@@ -282,7 +284,7 @@ EXPLANATION: Facts[Explanation] = (
         Fact("cost", OBJECT, "What it costs", lambda finding: finding, inside=_COST),
         Fact("evidence", OBJECT, "What it rests on, with names that other commands take", lambda finding: finding,
              inside=_EVIDENCE),
-        Fact("verify", TEXT, "The command that shows whether a change helped"),
+        Fact("verify", TEXT, "The command that shows whether a change helped; of a job, one that shows the process"),
     )),
     Fact("left_out", COUNT, "How many more findings there are"),
     Fact("unknown", ROWS, "What is unknown", "abstentions", inside=(

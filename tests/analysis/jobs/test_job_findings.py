@@ -18,6 +18,7 @@ from jaxprof.analysis.jobs.figures import CAUSES, UNSEEN, USEFUL
 from jaxprof.analysis.jobs.job import Goodput, recompiles
 from jaxprof.facts import recorder
 from jaxprof.finding import Finding
+from jaxprof.report.explain import explanation_lines
 from jaxprof.report.hosts import COLLECTIVES, nothing_found
 from job_folders import ALL_REDUCE, captures, job_figures, late_from, loop, recorded, stderr, wavering
 
@@ -306,9 +307,15 @@ def test_who_is_late_is_explained_before_what_all_of_them_do(jobs):
     """However much more the exchange takes, of which nobody is named."""
     exchange = jobs["an exchange that takes much of the time"]
     assert not exchange.names_somebody
-    late = Finding("straggler", "late", "look", index=2, part="data", seconds=0.01)
-    first, second = explanation_of_job(replace(exchange, findings=(*exchange.findings, late))).findings
+    late = Finding("straggler", "late", index=2, part="data", seconds=0.01)
+    explained = explanation_of_job(replace(exchange, findings=(*exchange.findings, late)))
+    first, second = explained.findings
     assert (first.code, first.index) == ("straggler", 2)
+    look = f"jaxprof explain {exchange.processes[2].path}"
+    assert (first.verify, second.verify) == (look, ""), "of all processes none is to be looked at"
+    text = " ".join(" ".join(explanation_lines(explained)).split())
+    assert f"look at: {look}" in text
+    assert "verify" not in text, "a recording that is there already shows no change"
     assert (second.code, second.index, second.host, second.estimate) == ("exposed_exchange", None, "", True)
 
 

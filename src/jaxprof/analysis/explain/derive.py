@@ -218,7 +218,7 @@ def _of_job(job: JobFigures, finding: Finding) -> Finding:
         own_fix=finding.advice or _READ_ON,
         share=finding.seconds / wall if finding.seconds is not None and wall else None,
         estimate=finding.code not in _EXACT,
-        verify=command("explain", process.path if process is not None else job.folder),
+        verify=command("explain", process.path) if process is not None else "",
         fault=finding.code in _JOB_FAULTS,
         host=process.host if process is not None else "",
     )

@@ -33,7 +33,7 @@ def command(file: str | None, code: str | None, full: bool, form: str) -> None:
 
     FILE is a session (a path, the name of a kept one, part of it; by default the last one), the folder of a job, or a
     recorded profile. At most five findings: each with its cost, the line, the fix, and the command that shows whether
-    it helped.
+    it helped (of a job: one that shows the process).
     """
     if code is not None:
         refuse(("file", "full", "profile_run", "host"), "has no effect beside --code", "Leave it out.")
