@@ -9,7 +9,7 @@ the harness reads, one `key: value` each:
     forbid       codes that must not be among them; `*`: no code besides those expected and allowed
     allow        codes that may be there although `*` forbids the rest
     lines        `code@marker`: the finding's line is one that carries the comment `# <- marker`
-    advice-not   a regular expression that no finding's message or advice may match; may be given several times
+    advice-not   a regular expression that no finding's message or fix may match; may be given several times
     mended       the twin that has not the first expected finding; its own header forbids it
     needs        packages without which it cannot run
     path         a folder beside the case that stands on its PYTHONPATH
@@ -63,7 +63,7 @@ class Found:
 
     code: str
     message: str
-    advice: str
+    fix: str
     line: int | None
     file: str
 
@@ -211,5 +211,5 @@ def _place_faults(case: Case, outcome: Outcome) -> Iterator[Fault]:
             yield Fault("line", f"{code} is at line {lines}, not {' or '.join(map(str, sorted(allowed)))}")
     for pattern in case.advice_not:
         for one in outcome.findings:
-            if pattern.search(f"{one.message}\n{one.advice}"):
-                yield Fault("advice", f"{one.code} says `{pattern.pattern}`: {one.message} {one.advice}")
+            if pattern.search(f"{one.message}\n{one.fix}"):
+                yield Fault("advice", f"{one.code} says `{pattern.pattern}`: {one.message} {one.fix}")

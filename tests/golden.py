@@ -44,8 +44,8 @@ def commands() -> dict[str, list[str]]:
 
 def finding_text(finding: Finding) -> str:
     """All that a finding says: its sentence, its advice, and each figure and place that it has."""
-    figures = _known(finding, "code", "message", "advice", "own_fix")
-    return f"  {finding.code}: {finding.message}\n  {finding.advice}\n  {figures}\n"
+    figures = _known(finding, "code", "message", "fix", "own_fix")
+    return f"  {finding.code}: {finding.message}\n  {finding.fix}\n  {figures}\n"
 
 
 def explanation_text(explained: Explanation) -> str:

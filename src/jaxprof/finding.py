@@ -92,8 +92,8 @@ class Finding:
         return saves if saves and self.seconds is not None and saves < _NEARLY_ALL * self.seconds else None
 
     @property
-    def advice(self) -> str:
-        """What to change, and where."""
+    def fix(self) -> str:
+        """What to change, and where; empty if that is unknown."""
         return self.own_fix or ""
 
     @property

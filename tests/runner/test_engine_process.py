@@ -85,7 +85,7 @@ def test_asking_for_data(tmp_path, monkeypatch):
     write_engine(tmp_path, monkeypatch, answering('{"type":"answer","data":{"seen":"devices"}}'))
     assert ask(HERE, DevicesRequest(), {}, 20, dict) == {"seen": "devices"}
     for script, error in (
-        (answering('{"type":"answer","error":"no such file","advice":"look again"}'), "no such file"),
+        (answering('{"type":"answer","error":"no such file","hint":"look again"}'), "no such file"),
         ("import sys; sys.exit(4)", "ended|exit"),
         (engines.SLOW, "no answer"),
     ):

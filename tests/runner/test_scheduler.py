@@ -89,7 +89,7 @@ def test_a_killed_engine_is_explained_and_the_next_run_goes_on(tmp_path, monkeyp
     for run in Stage(tmp_path, monkeypatch, engines.dies_of(signal_name)).run([plan(), plan()]).runs.values():
         assert run.status == "crashed"
         assert words in run.error
-        assert "last words" in run.advice
+        assert "last words" in run.hint
         assert run.samples("run") == [1e-3] * 6
 
 

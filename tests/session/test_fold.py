@@ -90,7 +90,7 @@ def test_the_closing_line_has_the_last_word_on_an_error_if_it_says_one():
         ((closed(error="gone"),), "gone", ""),
     ):
         run = folded(*events)
-        assert (run.error, run.advice) == (error, advice)
+        assert (run.error, run.hint) == (error, advice)
 
 
 def launched(number, phase):

@@ -144,7 +144,7 @@ class Engine:
                 self._serve_run(request)
             elif isinstance(request, ValueError):
                 self._pipe.answer(
-                    EngineAnswer(error=str(request), advice="The client and the engine have different versions.")
+                    EngineAnswer(error=str(request), hint="The client and the engine have different versions.")
                 )
             else:
                 self._reply(partial(_ANSWERS[type(request)], request))
@@ -183,7 +183,7 @@ class Engine:
             answer = EngineAnswer(data=self.main_thread(work))
         except BaseException as error:  # noqa: BLE001 - whatever the user's module raises is the answer
             failure = failed(error)
-            answer = EngineAnswer(error=failure.error, advice=failure.advice)
+            answer = EngineAnswer(error=failure.error, hint=failure.advice)
         self._pipe.answer(answer)
 
     def _read_orders(self) -> None:

@@ -309,8 +309,8 @@ def _schema_of(fact: Fact[Any]) -> dict[str, Any]:
 SENTENCE: Facts[Any] = (
     Fact("code", TEXT, "What kind it is, as the documents list them"),
     Fact("message", TEXT, "The sentence, with its figures"),
-    Fact("fix", TEXT, "What to do about it", "advice"),
+    Fact("fix", TEXT, "What to do about it"),
 )
-"""Facts of every finding and every warning."""
+"""Facts of every finding; a warning has the first two."""
 RUN: Fact[Any] = Fact("run", TEXT, "Id of the run, unique within its session: r2", "run.id")
 """Fact of rows that belong to a run."""

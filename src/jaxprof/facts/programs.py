@@ -299,7 +299,7 @@ ASKED: Facts[Any] = (
     Fact("run", TEXT, "Id of the run that measured it"),
     Fact("status", TEXT, "ok, failed, not_measured, pending"),
     Fact("error", TEXT, "Why it was not measured"),
-    Fact("hint", TEXT, "What to do about that", "advice"),
+    Fact("hint", TEXT, "What to do about that"),
 )
 """Facts of the function of the program that `--function` names."""
 RELATIONS = (

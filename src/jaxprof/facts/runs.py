@@ -124,7 +124,7 @@ RUNS = Relation(
              "ok, failed, cancelled, crashed, timed out; interrupted; queued or running while it is written",
              "run.shown.status"),
         Fact("error", TEXT, "Why it failed", "run.shown.error"),
-        Fact("hint", TEXT, "What to do about that", "run.shown.advice"),
+        Fact("hint", TEXT, "What to do about that", "run.shown.hint"),
         Fact("median_seconds", SECONDS, "Median time of one blocked call of the steady run", _phase("run")),
         Fact("ci95_low_seconds", SECONDS, "Lower bound of the 95 % interval of that median", "result.summary.low"),
         Fact("ci95_high_seconds", SECONDS, "Upper bound of the 95 % interval of that median",

@@ -92,7 +92,7 @@ def conclusion(explanation: Explanation) -> Conclusion:
         return Conclusion(
             cost,
             certainty,
-            f"{_place(first)}{first.advice.split('. ')[0].rstrip('.')}{more}",
+            f"{_place(first)}{first.fix.split('. ')[0].rstrip('.')}{more}",
             command("explain", explanation.name),
         )
     session = explanation.session if explanation.is_unmeasured else None

@@ -228,7 +228,7 @@ def _finding_lines(number: int, finding: Finding, width: int) -> Iterator[str]:
         yield from wrap(head, first="", hang=3, width=width)
         yield from wrap(source, first="   ", hang=2, width=width)
     yield from wrap(finding.message, first="   ", width=width)
-    yield from wrap(finding.advice, first="   → ", width=width)
+    yield from wrap(finding.fix, first="   → ", width=width)
 
 
 def _source(finding: Finding) -> str | None:

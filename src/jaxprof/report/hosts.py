@@ -161,7 +161,7 @@ def summary(job: JobFigures) -> Iterator[Piece]:
         cost = f" ({seconds(finding.seconds)})" if finding.seconds is not None else ""
         where = f", at {finding.where.short()}" if finding.where else ""
         yield Prose(finding.message + where + cost, "  ✗ ")
-        yield Prose(finding.advice, "    ")
+        yield Prose(finding.fix, "    ")
 
 
 def nothing_found(job: JobFigures) -> str:

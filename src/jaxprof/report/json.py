@@ -349,7 +349,7 @@ RUN: Facts[_RunRow] = (
         Fact("dirty", TRUTH, "Whether there were changes that were not committed; null if unknown"),
     )),
     Fact("warnings", ROWS, "Warnings: why the figures are less certain than they look", "result.warnings",
-         inside=SENTENCE),
+         inside=(*SENTENCE[:2], Fact("fix", TEXT, "What to do about it", "advice"))),
 )  # fmt: skip
 
 

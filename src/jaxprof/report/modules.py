@@ -143,7 +143,7 @@ def _findings_lines(program: HloProgram) -> Iterator[str]:
     for finding in findings(program.hlo):
         size = f"  ({bytes_(finding.bytes)})" if finding.bytes else ""
         yield safe(f"{finding.code}: {finding.message}{size}")
-        yield safe(f"    {finding.advice}")
+        yield safe(f"    {finding.fix}")
         yield safe(f"    at {and_more(finding.kernels, 5)}")
         yield ""
     if not findings(program.hlo):

@@ -213,7 +213,7 @@ def summary_lines(session: Session, run_id: str = "", width: int = WIDTH) -> lis
         lines.append(f"  {count}, {seconds(program.compile_seconds)}{most_by}")
     asked = asked_function(session, session.runs[run_id])
     if asked is not None and asked.error:
-        lines.append(f"  ! --function {asked.name}: {asked.error}. {asked.advice}".rstrip())
+        lines.append(f"  ! --function {asked.name}: {asked.error}. {asked.hint}".rstrip())
     lines += [f"  note: {note.message or words(note.code)}" for note in program.notes[:_SUMMARY_NOTES]]
     lines = [shorten(line, width) for line in lines]
     if program.verdict.kind is None:
@@ -231,7 +231,7 @@ def _head(program: ProgramResult) -> Iterator[Piece]:
     if ended.status not in ("ok", "running", "queued"):
         failure = ended.status if ended.error in ("", ended.status) else f"{ended.status}: {ended.error}"
         yield Prose(failure, "  ✗ ")
-        yield Prose(ended.advice, "    ")
+        yield Prose(ended.hint, "    ")
     for stage in program.running:
         took = seconds(max(0.0, program.began_seconds + program.wall_seconds - stage.began_seconds))
         where = f", from {stage.called_from.short(program.directory)}" if stage.called_from else ""
@@ -266,9 +266,9 @@ def _finding_list(program: ProgramResult) -> Iterator[Piece]:
         yield Prose("1 finding" if count == 1 else f"{count} findings, those first that would save most", "")
     for finding in program.findings:
         yield Prose(finding_text(program, finding), "  ! ")
-        yield Prose(finding.advice, "    → ")
+        yield Prose(finding.fix, "    → ")
     for footer in program.remarks:
-        yield Prose(f"{footer.message}. {footer.advice}", "  · ")
+        yield Prose(f"{footer.message}. {footer.fix}", "  · ")
 
 
 def _verdict(program: ProgramResult) -> Iterator[Piece]:

@@ -186,7 +186,7 @@ _ABOUT_RESULTS = frozenset(
 """Warnings that the figures may be those of another program. They are always shown."""
 _WARNINGS_SHOWN = 2
 _Notes = dict[str, dict[str, list[str]]]
-"""Labels of the runs, by the advice and the message about them."""
+"""Labels of the runs, by the hint and the message about them."""
 
 
 def run_reports(session: Session) -> Iterator[Iterable[Piece]]:
@@ -277,7 +277,7 @@ def problems(rows: Iterable[RunRow], most: int | None = _WARNINGS_SHOWN) -> Iter
         ended = row.run.shown
         if ended.status != "ok":
             failure = ended.status if ended.error in ("", ended.status) else f"{ended.status}: {ended.error}"
-            failure_notes.setdefault(ended.advice, {}).setdefault(failure, []).append(row.label)
+            failure_notes.setdefault(ended.hint, {}).setdefault(failure, []).append(row.label)
         warnings += [(warning, row.label) for warning in row.result.warnings if warning.code not in TABLED]
     about_results = dict.fromkeys(warning.message for warning, _ in warnings if warning.code in _ABOUT_RESULTS)
     messages = list(about_results | dict.fromkeys(warning.message for warning, _ in warnings))
@@ -293,13 +293,13 @@ def problems(rows: Iterable[RunRow], most: int | None = _WARNINGS_SHOWN) -> Iter
 
 
 def _notes(mark: str, notes: _Notes) -> Iterator[Piece]:
-    """Yield the messages that share an advice, then the advice."""
-    for advice, messages in notes.items():
+    """Yield the messages that share a hint, then the hint."""
+    for hint, messages in notes.items():
         for message, labels in messages.items():
             distinct = list(dict.fromkeys(labels))
             named = and_more(distinct, 4 if len(distinct) <= 4 else 3)
             yield Prose(f"{named}: {message}", f"  {mark} ")
-        yield Prose(advice, "    ")
+        yield Prose(hint, "    ")
 
 
 def sweep_report(sweep: SweepGroup) -> Iterator[Piece]:

@@ -42,7 +42,7 @@ def compiled_now(
         report_location(writer, note)
     for run in session.runs.values():
         if run.status != "ok":
-            raise WorkerError(f"{run.label}: {run.error}", run.advice)
+            raise WorkerError(f"{run.label}: {run.error}", run.hint)
     modules = programs_in(session)
     for module in modules:
         if module.run is not None:

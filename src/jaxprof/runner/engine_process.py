@@ -232,7 +232,7 @@ def ask(
             process.read(min(left, 0.2))
             if process.answer is not None:
                 if process.answer.error:
-                    raise WorkerError(process.answer.error, process.answer.advice)
+                    raise WorkerError(process.answer.error, process.answer.hint)
                 return msgspec.convert(process.answer.data, kind, strict=False)
             if process.over:
                 raise process.explain()

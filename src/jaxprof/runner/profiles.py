@@ -68,7 +68,7 @@ def session_of_profile(
     session = session_of([planned], writer, own_interpreter(), listen, begin)
     whole = next(iter(session.runs.values()))
     if whole.status != "ok":
-        raise FileRefusedError(whole.error or f"{path} could not be read", whole.advice)
+        raise FileRefusedError(whole.error or f"{path} could not be read", whole.hint)
     if writer.failure is not None:
         raise writer.failure
     return session

@@ -76,7 +76,7 @@ class RunEnd:
 
     status: str
     error: str
-    advice: str
+    hint: str
 
     @property
     def over(self) -> bool:
@@ -216,7 +216,7 @@ class Run:
         """Return how the run ended; every view shows this. `deserted`: nobody writes its session any more, a run that
         was not over never will be. Only a session that is being written has `queued` and `running` runs."""
         if self.over or not deserted:
-            return RunEnd(self.status, self.error, self.advice)
+            return RunEnd(self.status, self.error, self.hint)
         again = "Run it again to get its result."
         if self.status == "queued" and not self.is_program:
             return RunEnd("cancelled", "the session ended before this run began", again)
@@ -241,7 +241,7 @@ class Run:
         return self.finished.error if self.finished is not None else ""
 
     @property
-    def advice(self) -> str:
+    def hint(self) -> str:
         """The hint of the error, or an empty text."""
         if self.closed is not None and self.closed.advice:
             return self.closed.advice

@@ -184,7 +184,7 @@ SAID = {
 def test_what_is_said_of_each():
     """How much a change would save is unknown."""
     told = {
-        case: figures_text(*findings, *(with_fix(each).advice for each in findings)) for case, findings in SAID.items()
+        case: figures_text(*findings, *(with_fix(each).fix for each in findings)) for case, findings in SAID.items()
     }
     held_cases("findings_of_captures.txt", told)
 

@@ -485,7 +485,7 @@ def test_what_is_said_of_each():
     """A generator, or a method that JAX cannot trace, may have the name of a function: no `jax.jit` on that."""
     cases = {f"{code}, its pair": (code, pair[0]) for code, pair in PAIRS.items()} | SAID
     told = {name: only(code, *events) for name, (code, events) in cases.items()}
-    assert [name for name, one in told.items() if not one.advice.endswith(".") or "jax.jit on `" in one.advice] == []
+    assert [name for name, one in told.items() if not one.fix.endswith(".") or "jax.jit on `" in one.fix] == []
     held_cases("findings_of_programs.txt", {name: finding_text(one) for name, one in told.items()})
 
 
@@ -496,7 +496,7 @@ def test_where_all_are_single_operations_they_are_called_all():
 
 
 def test_shapes_of_which_the_largest_is_twice_the_smallest_are_padded_to_powers_of_two():
-    assert "3 compilations instead of 11" in only("varying_shapes", *sized(range(7, 18))).advice
+    assert "3 compilations instead of 11" in only("varying_shapes", *sized(range(7, 18))).fix
 
 
 @pytest.mark.parametrize(
@@ -584,6 +584,6 @@ def test_to_decide_seldom_is_advised_where_most_of_the_waiting_is_for_decisions(
     def advice(decided, fetched):
         waits = {"bool()": (91, decided), "float()": (93, fetched)}
         lines = [made.line(at, took, "device_busy", call, kind="sync") for call, (at, took) in waits.items()]
-        return only("host_sync", *loop(*lines)).advice
+        return only("host_sync", *loop(*lines)).fix
 
     assert advice(0.2, 0.3) == advice(0.0, 0.5) != advice(0.3, 0.2)

@@ -175,7 +175,7 @@ def compiled_for(workload, target, *, wheels_needed=True, **settings):
 def compiled_well(workload, target, **settings):
     session = compiled_for(workload, target, **settings)
     (run,) = session.runs.values()
-    assert run.status == "ok", (run.error, run.advice, [line.text for line in run.log])
+    assert run.status == "ok", (run.error, run.hint, [line.text for line in run.log])
     return run, module(session.text(run.id, "hlo") or "")
 
 
@@ -215,4 +215,4 @@ def test_without_the_wheels_the_run_fails_with_the_command_that_installs_them(mo
     monkeypatch.setenv(wheels.FOLDER_VARIABLE, str(tmp_path))
     (run,) = compiled_for("selu", "tpu-v5e", wheels_needed=False).runs.values()
     assert run.status == "failed"
-    assert "jaxprof devices target install tpu" in run.advice
+    assert "jaxprof devices target install tpu" in run.hint

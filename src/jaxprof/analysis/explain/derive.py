@@ -215,7 +215,7 @@ def _of_job(job: JobFigures, finding: Finding) -> Finding:
     wall = max(walls, default=None)
     return replace(
         finding,
-        own_fix=finding.advice or _READ_ON,
+        own_fix=finding.fix or _READ_ON,
         share=finding.seconds / wall if finding.seconds is not None and wall else None,
         estimate=finding.code not in _EXACT,
         verify=command("explain", process.path) if process is not None else "",

@@ -146,7 +146,7 @@ def _failure_finding(session: Session, run: Run, verify: str) -> Finding:
     return Finding(
         "run_failed" if requested is None else "out_of_memory",
         f"{run.label} {end.status}: {error}" + (named if requested is not None and largest else ""),
-        own_fix=end.advice or None,
+        own_fix=end.hint or None,
         scope="call",
         bytes=requested,
         held=True,

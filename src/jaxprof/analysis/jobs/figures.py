@@ -322,7 +322,7 @@ def process_figures(member: JobMember[Session]) -> ProcessFigures:
         path=path,
         status=status,
         error=error,
-        advice=run.advice,
+        advice=run.hint,
         ended_seconds=at + offset if at is not None else None,
         exception=_exception(result, offset) if status in ("failed", "crashed", "interrupted") else None,
         exit_code=result.exit_code,

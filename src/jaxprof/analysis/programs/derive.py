@@ -108,7 +108,7 @@ class AskedFunction:
     """Status of the function's run; `not_measured` without a run, `pending` before the program's end."""
     error: str
     """Why there are no figures; empty if there are."""
-    advice: str
+    hint: str
 
 
 def asked_function(session: Session, run: Run) -> AskedFunction | None:
@@ -122,7 +122,7 @@ def asked_function(session: Session, run: Run) -> AskedFunction | None:
     ]
     if measured:
         first = measured[0]
-        return AskedFunction(name, first.id, first.status, "" if first.status == "ok" else first.error, first.advice)
+        return AskedFunction(name, first.id, first.status, "" if first.status == "ok" else first.error, first.hint)
     warnings = [warning for warning in run.warnings if warning.code in _WARNINGS]
     if warnings:
         return AskedFunction(name, "", "not_measured", warnings[0].message, warnings[0].advice)

@@ -177,7 +177,7 @@ class EngineAnswer:
 
     data: Any = None
     error: str = ""
-    advice: str = ""
+    hint: str = ""
 
 
 LEAVES = "leaves"

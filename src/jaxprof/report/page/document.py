@@ -71,7 +71,7 @@ def _finding(finding: Finding) -> Iterator[str]:
     yield heading(f"{finding.code}: {cost_text(finding)}", 4)
     yield paragraph(place, "place") if place else ""
     yield paragraph(finding.message)
-    yield paragraph(f"→ {finding.advice}")
+    yield paragraph(f"→ {finding.fix}")
     yield from command(finding.verify)
     yield "</div>"
 

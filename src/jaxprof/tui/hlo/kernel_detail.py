@@ -146,7 +146,7 @@ def _findings(opened: OpenedModule, kernel: Kernel, width: int) -> list[FactLine
     facts = [heading("Findings")] if found else []
     for finding in found:
         facts += hang(Content.styled("! ", "bold $warning"), finding.message, width)
-        facts += hang(Content("  "), finding.advice, width, "$text-muted")
+        facts += hang(Content("  "), finding.fix, width, "$text-muted")
     return facts
 
 

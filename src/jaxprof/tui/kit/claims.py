@@ -44,7 +44,7 @@ def claim_of(finding: Finding, about: Any, mark: str = "", directory: str = "") 
     if finding.seconds is not None:
         cost = seconds(finding.seconds)
     saves = f"; would save about {seconds(finding.saves_part, 2)}" if finding.saves_part is not None else ""
-    return Claim(finding.message + saves, mark, cost, place_text(finding.where, directory), finding.advice, about)
+    return Claim(finding.message + saves, mark, cost, place_text(finding.where, directory), finding.fix, about)
 
 
 class ClaimList(RowList[Claim]):

@@ -198,7 +198,7 @@ def trouble_of(run: Run, result: ProgramResult) -> str:
     """Return what went wrong besides the exit code, and what the recording missed."""
     error = run.error.splitlines()[0] if run.error else ""
     words = [error] if error and error != f"exit code {result.exit_code}" else []
-    words += [run.advice] if words and run.advice else []
+    words += [run.hint] if words and run.hint else []
     return " ".join([*words, *(note.message for note in result.notes)])
 
 

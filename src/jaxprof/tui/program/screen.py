@@ -61,7 +61,7 @@ def claims_of(result: ProgramResult) -> Iterator[Claim]:
     for finding in result.findings:
         yield claim_of(finding, finding.where, directory=result.directory)
     for remark in result.remarks:
-        yield Claim(f"{remark.message}. {remark.advice}", style="$text-muted")
+        yield Claim(f"{remark.message}. {remark.fix}", style="$text-muted")
 
 
 class ProgramScreen(ViewsScreen, keys="program"):

@@ -295,11 +295,11 @@ def warning_lines(result: RunResult, width: int) -> list[Content]:
 
 
 def failure_lines(result: RunResult, width: int) -> list[Content]:
-    """Return the error, its advice, and its traceback."""
+    """Return the error, its hint, and its traceback."""
     run = result.run
     if not run.shown.error or run.shown.status == "ok":
         return []
-    lines = [*_paragraphs(run.shown.error, width, "$error"), *_paragraphs(run.shown.advice, width, "$text-muted")]
+    lines = [*_paragraphs(run.shown.error, width, "$error"), *_paragraphs(run.shown.hint, width, "$text-muted")]
     trace = run.finished.traceback.rstrip() if run.finished is not None else ""
     if trace.strip():
         lines += [Content(""), *(Content.styled(line, "$quiet") for line in safe_lines(trace))]

@@ -50,13 +50,13 @@ def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         fix = _LESS_MEMORY + (_WAITED if "_bfc" in error else "")
         yield Finding("program_failed", message, (where,), own_fix=fix, bytes=asked)
     elif error:
-        yield Finding("program_failed", f"it ended with {safe(error)}", (where,), own_fix=run.advice or _ERROR)
+        yield Finding("program_failed", f"it ended with {safe(error)}", (where,), own_fix=run.hint or _ERROR)
     else:
         # an exit code may come from a line that no sample has seen
         last = _last_line(result.sample_windows) if run.status == "crashed" else None
         seen = f"; before that it was mostly at {last.short(result.directory)}" if last else ""
         message = f"it ended: {safe(run.error or run.status)}{seen}"
-        yield Finding("program_failed", message, (last,), own_fix=run.advice or _NO_ERROR)
+        yield Finding("program_failed", message, (last,), own_fix=run.hint or _NO_ERROR)
 
 
 def _memory_then(result: ProgramResult) -> str:
