@@ -19,7 +19,7 @@ from jaxprof.facts.processes import ProcessFile
 from jaxprof.rollup.job import JobFiles, JobSteps
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import JobFollower
-from jaxprof.session_names import session_path
+from jaxprof.session_files import session_path
 
 JOB = "slurm-1234.0"
 ALL_REDUCE = """HloModule jit_step, num_partitions=4

@@ -29,7 +29,7 @@ from jaxprof.hlo.read import files, parse
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from jaxprof.session.log.codec import encode_header, encode_line
-from jaxprof.session.log.state import HOME_VARIABLE
+from jaxprof.session_files import HOME_VARIABLE
 from jaxprof.trace.sources import read_profile
 from jaxprof.trace.summary import events_of
 from report import sessions

@@ -11,8 +11,9 @@ import jaxprof
 from golden import cases, held_cases
 from jaxprof import events as e
 from jaxprof.engine.measure.environment import read_environment
+from jaxprof.events.base import REDACTED
 from jaxprof.private import SETTINGS, kept_value, safe_variables
-from jaxprof.redaction import REDACTED, LineScrubber, is_secret_name, redacted, scrubbed
+from jaxprof.redaction import LineScrubber, is_secret_name, redacted, scrubbed
 from jaxprof.session.log import LogWriter, new_header
 from source_tree import tree
 from tables import rows

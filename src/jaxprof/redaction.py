@@ -12,9 +12,7 @@ import re
 from binascii import Error, a2b_base64
 from collections.abc import Sequence
 
-REDACTED = "[redacted]"
-"""Replaces what looks like a secret."""
-
+from jaxprof.events.base import REDACTED
 
 _WORD = r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+"
 _SECRET_HINT = (

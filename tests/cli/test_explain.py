@@ -19,8 +19,7 @@ from jaxprof.cli.output import ExitCode
 from jaxprof.files import is_as_recorded
 from jaxprof.session import Session
 from jaxprof.session.log.reader import load
-from jaxprof.session.log.state import FETCHED_FROM, fetched_folder
-from jaxprof.session_names import FETCHED
+from jaxprof.session_files import FETCHED, FETCHED_FROM, fetched_folder
 
 
 def test_without_a_name_it_is_the_last_session(call, kept):

@@ -19,7 +19,7 @@ from jaxprof.remote.mirror import Mirror, forget_old
 from jaxprof.remote.place import RemotePlace, is_url, path_here
 from jaxprof.session import Session
 from jaxprof.session.log.reader import is_live, load
-from jaxprof.session.log.state import fetched_folder, url_of
+from jaxprof.session_files import fetched_folder, url_of
 from job_folders import job, loop
 
 

@@ -12,7 +12,7 @@ from golden import held_cases
 from jaxprof import events as e
 from jaxprof.engine.main import EventPipe
 from jaxprof.errors import FileRefusedError
-from jaxprof.redaction import REDACTED
+from jaxprof.events.base import REDACTED
 from jaxprof.runner.session_recorder import SessionRecorder
 from jaxprof.session import Run, Session
 from jaxprof.session.log import LogWriter

@@ -31,7 +31,7 @@ from jaxprof.errors import JaxprofError
 from jaxprof.files import private_folder, taking_place
 from jaxprof.frozen import frozen
 from jaxprof.session import Run, Session
-from jaxprof.session.log.state import state_folder
+from jaxprof.session_files import state_folder
 from jaxprof.units import bytes_
 
 if TYPE_CHECKING:

@@ -69,7 +69,7 @@ def _head(path: Path) -> bytes:
 def _kind_of_other(path: Path, head: bytes) -> Kind | None:
     """Return the kind of a file that is neither HLO nor has a session's header: by its name, then by its first
     bytes."""
-    from jaxprof.session_names import EXTENSION
+    from jaxprof.session_files import EXTENSION
     from jaxprof.trace.sources import XPLANE_ENDINGS
 
     if path.suffix == EXTENSION:

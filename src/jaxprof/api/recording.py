@@ -60,7 +60,7 @@ from jaxprof.remote.place import path_here
 from jaxprof.session.log import Library, LogWriter, new_header
 from jaxprof.session.log.reader import is_live
 from jaxprof.session.texts import in_pieces
-from jaxprof.session_names import EXTENSION
+from jaxprof.session_files import EXTENSION
 from jaxprof.text import safe
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from jaxprof.operating_system import refuse_to_run
 from jaxprof.remote.place import path_here
 from jaxprof.session.log import LogWriter, new_header
 from jaxprof.session.log import load as load_file
-from jaxprof.session_names import EXTENSION
+from jaxprof.session_files import EXTENSION
 
 if TYPE_CHECKING:
     from jaxprof.events import Event, Header

@@ -25,9 +25,9 @@ from jaxprof.cli.output import (
     print_lines,
     print_text,
     rows_wanted,
-    with_urls,
 )
 from jaxprof.light_dataclass import frozen
+from jaxprof.session_files import lasting_name, url_of, with_urls
 
 if TYPE_CHECKING:
     from jaxprof.analysis.explain.model import Explanation
@@ -80,9 +80,7 @@ def print_answer(form: str, kind: str, row: Any, lines: Iterable[str], next_comm
 
 def next_of_session(session: Session, place: str | Path) -> list[str]:
     """Return the commands that say more about a session than its summary does, if they have something to say."""
-    from jaxprof.session.log import Library
-
-    runs, place = session.runs.values(), Library().name_of(Path(place))
+    runs, place = session.runs.values(), lasting_name(Path(place))
     next_commands = [command_line("explain", place)]
     if any(run.plan.how == "program" for run in runs):
         next_commands += [command_line("open", place, f"--{view}") for view in ("findings", "compiles")]
@@ -102,7 +100,6 @@ def next_of_session(session: Session, place: str | Path) -> list[str]:
 def print_session(session: Session, place: str | Path | None) -> None:
     """Print the whole session as an answer in JSON. `place`: where it is; None if it could not be kept."""
     from jaxprof.report.json import to_dict
-    from jaxprof.session.log.state import url_of
 
     data = to_dict(session)
     data["session"]["path"] = None if place is None else url_of(Path(place)) or str(Path(place).absolute())
@@ -177,11 +174,10 @@ def measure(read: Sides, folder: Path, words: Mapping[str, Any], **more: Any) ->
 def print_job(job: JobFigures, form: str) -> None:
     """Print the job in that form. Raises UsageError for a form that it does not have."""
     from jaxprof.report import hosts
-    from jaxprof.session.log import Library
 
     if form == "json":
         late = dict.fromkeys(finding.index for finding in job.findings if finding.index is not None)
-        places = {process.index: Library().name_of(Path(process.path)) for process in job.processes}
+        places = {process.index: lasting_name(Path(process.path)) for process in job.processes}
         print_facts("job", job, [command_line("explain", places[index]) for index in late])
     elif form == "csv":
         print_csv(hosts.process_table(job))

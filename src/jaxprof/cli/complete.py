@@ -47,7 +47,7 @@ def complete_target_device(incomplete: str) -> list[CompletionItem]:
 def complete_session(incomplete: str) -> list[CompletionItem]:
     """Complete kept sessions and files."""
     from jaxprof.session.log import Library
-    from jaxprof.session_names import EXTENSION
+    from jaxprof.session_files import EXTENSION
 
     stems = [path.name.removesuffix(EXTENSION) for path in Library().paths()]
     items = _offered(incomplete, ["last", *stems])

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from jaxprof.errors import JaxprofError, StorageError, UsageError, system_words
+from jaxprof.session_files import with_urls
 from jaxprof.text import json_escape, safe, safe_text
 
 if TYPE_CHECKING:
@@ -233,17 +234,6 @@ def print_json(kind: str, data: Any, next_commands: Sequence[str], *, limit: int
     context = click.get_current_context(silent=True)
     bound = context.meta.get(_BOUND) if context is not None else None
     print_pieces(answer_pieces(kind, data, next_commands, limit if bound is None else bound))
-
-
-def with_urls(text: str) -> str:
-    """Return `text` with the URL instead of the path of each copy that was fetched from it."""
-    from jaxprof.session_names import FETCHED
-
-    if FETCHED not in text:
-        return text
-    from jaxprof.session.log import state  # and with it all that reads sessions
-
-    return state.with_urls(text)
 
 
 def print_json_error(code: str, message: str, hint: str) -> None:

@@ -25,8 +25,7 @@ from jaxprof.errors import FileRefusedError, StorageError, UsageError
 from jaxprof.operating_system import python_words
 from jaxprof.runner.new_session import new_writer, report_location
 from jaxprof.runner.passing_signals import passing_signals
-from jaxprof.session.log import Library
-from jaxprof.session_names import EXTENSION, JOB_EXTENSION, job_folder_for, process_number, session_path
+from jaxprof.session_files import EXTENSION, JOB_EXTENSION, job_folder_for, lasting_name, process_number, session_path
 
 if TYPE_CHECKING:
     from jaxprof.early_start import Started
@@ -161,7 +160,7 @@ def run_process(
     path = session_path(folder, process.index)
     code = run_plain(program, interpreter, path, force=False, member=process)
     if process.index == 0 and not quiet:
-        note(f"job: {Library().name_of(folder)}")
+        note(f"job: {lasting_name(folder)}")
     return code
 
 
@@ -208,6 +207,6 @@ def _report(folder: Path, form: str) -> None:
     width = WIDTH - len(_NAME)
     for line in report_lines(summary(job), width):
         note(line)
-    note(f"job: {Library().name_of(folder)}")
+    note(f"job: {lasting_name(folder)}")
     for line in conclusion_lines(conclusion(explained_job(folder, job)), width):
         note(line)

@@ -25,6 +25,7 @@ from jaxprof.cli.options import profile_part, refuse
 from jaxprof.cli.output import note, written_whole
 from jaxprof.errors import FileRefusedError, JaxprofError, UsageError, is_path, missing_file, not_found, unknown_name
 from jaxprof.files import with_home
+from jaxprof.session_files import lasting_name
 
 if TYPE_CHECKING:
     from jaxprof.analysis.opener import Kind
@@ -99,9 +100,11 @@ def is_ready(word: str) -> bool:
 
 def is_compiled_now(word: str) -> bool:
     """Return whether the word is a workload or a function of the user's, and nothing that is compiled already."""
+    if is_ready(word):
+        return False
     from jaxprof.workloads import is_workload
 
-    return not is_ready(word) and (is_workload(word) or ":" in word or word.endswith(".py"))
+    return is_workload(word) or ":" in word or word.endswith(".py")
 
 
 def split_run(word: str, find: Callable[[str], T]) -> tuple[T, str]:
@@ -216,7 +219,6 @@ def recorded(word: str, views: tuple[str, ...] = ()) -> Iterator[Recorded]:
     """Yield the session that the word names; a profile is read as one into a temporary file, with what these `views`
     need. Raises JaxprofError, also if options of a profile were given for something else."""
     from jaxprof.analysis.opener import Kind
-    from jaxprof.session.log import Library
     from jaxprof.session.log.reader import one_session_needed
 
     kind, place = named(word)
@@ -230,9 +232,13 @@ def recorded(word: str, views: tuple[str, ...] = ()) -> Iterator[Recorded]:
             path = folder / session_name(place)
             yield Recorded(place, path, str(place), import_to(place, path, views))
         return
-    library = Library()
-    path = kept(word) or library.find(word)
-    name = library.name_of(path)
+    if is_ready(word):
+        path = place
+    else:
+        from jaxprof.session.log import Library
+
+        path = kept(word) or Library().find(word)
+    name = lasting_name(path)
     if path.is_dir():
         raise one_session_needed(path)
     by_script = path != with_home(word) and word not in path.name and word != "last"

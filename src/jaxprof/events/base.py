@@ -17,6 +17,9 @@ from jaxprof.light_dataclass import field, frozen
 SCHEMA_MAJOR = 1
 SCHEMA_MINOR = 10
 
+REDACTED = "[redacted]"
+"""Replaces what looks like a secret in a command line or a text."""
+
 Scalar = bool | int | float | str
 
 STARTUP_PHASES = ("import", "backend_init", "warm_up")
@@ -189,6 +192,7 @@ class Header:
     job: str = ""
     """Launcher and job id of the job that this process belongs to, `slurm-1234.0`; empty if there is none."""
     command: list[str] = field(default_factory=list)
+    """The command line, with `REDACTED` for what looked like a secret."""
     environment: dict[str, Any] = field(default_factory=dict)
     wall_seconds: float = 0.0
     """Unix time at the moment when the monotonic clock showed `monotonic_seconds`."""

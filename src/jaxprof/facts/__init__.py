@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from jaxprof.facts.units import OBJECT, TEXT, Unit, plain
 from jaxprof.light_dataclass import frozen
+from jaxprof.session_files import lasting_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -192,9 +193,7 @@ class SessionFile:
     @property
     def name(self) -> str:
         """Name of the session for commands."""
-        from jaxprof.session.log import Library
-
-        return Library().name_of(self.path)
+        return lasting_name(self.path)
 
 
 @frozen

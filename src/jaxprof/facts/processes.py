@@ -13,7 +13,7 @@ from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DEVICE, DIS
 from jaxprof.facts import Fact, Facts, Relation, SessionFile, at, within
 from jaxprof.facts.units import COUNT, INDEX, NUMBER, RATE, SECONDS, SHARE, TEXT, TRUTH, UNIX_TIME
 from jaxprof.session.log.job_folder import JobMember
-from jaxprof.session.log.state import with_urls
+from jaxprof.session_files import with_urls
 
 if TYPE_CHECKING:
     from jaxprof.analysis.arrivals import CollectiveEvents

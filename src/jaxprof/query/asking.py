@@ -28,8 +28,7 @@ from jaxprof.operating_system import python_words
 from jaxprof.query.columnar import arrow_schema, arrow_table, clean_text
 from jaxprof.query.tables import SESSION, TABLES
 from jaxprof.reaper import REAPER
-from jaxprof.session.log.state import with_urls
-from jaxprof.session_names import EXTENSION
+from jaxprof.session_files import EXTENSION, with_urls
 
 if TYPE_CHECKING:
     from jaxprof.session import Session

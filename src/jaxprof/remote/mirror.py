@@ -23,8 +23,7 @@ from jaxprof.files import PARTIAL, PRIVATE, private_folder, taking_place
 from jaxprof.frozen import frozen
 from jaxprof.limits import FETCH_TIME, FETCHED, FETCHED_FILES
 from jaxprof.remote.place import REFUSED, URLS, RemotePlace
-from jaxprof.session.log.state import FETCHED_FROM, fetched_folder
-from jaxprof.session_names import JOB_EXTENSION
+from jaxprof.session_files import FETCHED_FROM, JOB_EXTENSION, fetched_folder
 
 _NO_STORES = frozenset(
     ("blockcache", "cached", "dask", "data", "filecache", "generic", "jlab", "jupyter", "reference", "simplecache")

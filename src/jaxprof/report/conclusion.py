@@ -74,9 +74,9 @@ def conclusion_lines(result: Conclusion, width: int = WIDTH) -> Iterator[str]:
 def closing_lines(session: Session, place: Path | None, width: int = WIDTH) -> Iterator[str]:
     """Yield the conclusion of a session that was just recorded. `place`: where it is; None if it could not be kept."""
     from jaxprof.analysis.explain.derive import explanation
-    from jaxprof.session.log import Library
+    from jaxprof.session_files import lasting_name
 
-    found = conclusion(explanation(session, "last" if place is None else Library().name_of(place)))
+    found = conclusion(explanation(session, "last" if place is None else lasting_name(place)))
     yield from conclusion_lines(found if place is not None else replace(found, command=""), width)
 
 

@@ -43,7 +43,7 @@ from jaxprof.session.log.job_folder import (
     no_session_in,
 )
 from jaxprof.session.log.reader import is_live
-from jaxprof.session.log.state import with_urls
+from jaxprof.session_files import with_urls
 from jaxprof.units import seconds
 
 if TYPE_CHECKING:

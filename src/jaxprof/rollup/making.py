@@ -24,7 +24,7 @@ from jaxprof.rollup import ENDING, FOLDER
 from jaxprof.rollup.schema import PROCESSES, TABLES
 from jaxprof.session import Session
 from jaxprof.session.log import load
-from jaxprof.session_names import process_number
+from jaxprof.session_files import process_number
 
 T = TypeVar("T")
 

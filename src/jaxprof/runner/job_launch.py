@@ -26,7 +26,7 @@ from jaxprof.errors import UsageError, WorkerError, system_words
 from jaxprof.job_process import variables_for
 from jaxprof.operating_system import processors
 from jaxprof.rollup import ENDING, FOLDER
-from jaxprof.session_names import EXTENSION, JOB_EXTENSION, process_number
+from jaxprof.session_files import EXTENSION, JOB_EXTENSION, process_number
 from jaxprof.units import counted
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxprof.errors import StorageError, UsageError
-from jaxprof.session_names import EXTENSION
+from jaxprof.session_files import EXTENSION
 
 if TYPE_CHECKING:
     from jaxprof.job_process import JobProcess

@@ -14,7 +14,7 @@ from jaxprof.errors import FileRefusedError
 from jaxprof.events import RunSpec
 from jaxprof.runner.interpreter import own_interpreter
 from jaxprof.runner.planning import PlannedRun
-from jaxprof.session_names import EXTENSION
+from jaxprof.session_files import EXTENSION
 from jaxprof.trace.sources import choose
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from pathlib import Path
 
 from jaxprof.analysis.explain.model import compared_again
 from jaxprof.errors import UsageError, unknown_name
-from jaxprof.redaction import REDACTED
+from jaxprof.events.base import REDACTED
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.session import Run, Session
-from jaxprof.session.log.state import is_fetched
+from jaxprof.session_files import is_fetched
 from jaxprof.workloads import names
 
 NOT_AGAIN = {

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from jaxprof import events as e
-from jaxprof.redaction import REDACTED
+from jaxprof.events.base import REDACTED
 from jaxprof.session.run import PROGRAM_EVENTS, Phase, RecordedProgram, Run, RunLaunch, Series, Turn, are_passes
 from jaxprof.session.texts import Texts
 

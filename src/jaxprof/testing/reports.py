@@ -21,7 +21,7 @@ from jaxprof.report.renderers import Table, text_lines
 from jaxprof.session import Run
 from jaxprof.session.log import new_header
 from jaxprof.session.log.codec import decode_line
-from jaxprof.session_names import EXTENSION
+from jaxprof.session_files import EXTENSION
 from jaxprof.text import safe
 
 

@@ -15,7 +15,7 @@ from jaxprof.rollup.job import read_job_files
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
 from jaxprof.session.log.job_folder import JobFollower, check_job, is_job_folder
-from jaxprof.session_names import session_path
+from jaxprof.session_files import session_path
 from job_folders import JOB, job, job_figures, loop, process, read_job
 
 

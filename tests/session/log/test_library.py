@@ -15,7 +15,7 @@ from jaxprof.errors import StorageError, UsageError
 from jaxprof.session.log import Library, LogWriter, new_header
 from jaxprof.session.log.entry import read_entry
 from jaxprof.session.log.reader import is_live
-from jaxprof.session.log.state import fetched_folder, state_folder
+from jaxprof.session_files import fetched_folder, lasting_name, state_folder
 from report import sessions
 
 
@@ -93,7 +93,7 @@ def test_a_session_that_is_being_written_is_listed_as_live_until_it_is_complete(
     assert (read_entry(path).live, read_entry(path).complete) == (False, True)
 
 
-def test_find(library, tmp_path):
+def test_find(library, tmp_path, monkeypatch):
     one, two = make(library, "alpha-1", 1e9), make(library, "alpha-2")
     for name, found in (("alpha-1", one), ("alpha-1.jaxprof", one), (str(two), two), ("last", two), ("a-2", two)):
         assert library.find(name) == found
@@ -107,7 +107,8 @@ def test_find(library, tmp_path):
     with pytest.raises(UsageError, match="no session is kept yet"):
         nothing_kept.search("last")
     elsewhere = tmp_path / one.name
-    assert (library.name_of(one), library.name_of(elsewhere)) == ("alpha-1", str(elsewhere))
+    monkeypatch.setenv("JAXPROF_HOME", str(tmp_path))
+    assert (lasting_name(one), lasting_name(elsewhere)) == ("alpha-1", str(elsewhere))
 
 
 def test_rename_delete(library):

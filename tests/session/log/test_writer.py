@@ -16,7 +16,7 @@ import pytest
 
 from jaxprof.errors import StorageError
 from jaxprof.events import LogLine
-from jaxprof.redaction import REDACTED
+from jaxprof.events.base import REDACTED
 from jaxprof.session import Session
 from jaxprof.session.log import Library, LogWriter, load, new_header
 from jaxprof.session.log.codec import encode_header

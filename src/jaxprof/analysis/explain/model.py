@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from jaxprof.events import SourceLocation
+from jaxprof.events.base import REDACTED
 from jaxprof.files import is_as_recorded
 from jaxprof.light_dataclass import field, frozen
-from jaxprof.redaction import REDACTED
-from jaxprof.session.log.state import with_urls
+from jaxprof.session_files import with_urls
 
 if TYPE_CHECKING:
     from jaxprof.analysis.jobs.job import JobFigures

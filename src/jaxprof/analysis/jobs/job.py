@@ -52,7 +52,7 @@ from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, pause_t
 from jaxprof.finding import Finding
 from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
-from jaxprof.session.log.state import with_urls
+from jaxprof.session_files import with_urls
 from jaxprof.stats.location import t_quantile
 from jaxprof.units import bytes_, counted, percent, scaled, seconds
 

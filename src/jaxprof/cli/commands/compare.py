@@ -25,6 +25,7 @@ from jaxprof.cli.output import (
 )
 from jaxprof.cli.target import Recorded, choose, is_compiled_now, local_word, recorded, split_run
 from jaxprof.errors import UsageError, unknown_name
+from jaxprof.session_files import lasting_name
 
 if TYPE_CHECKING:
     from jaxprof.analysis.session_difference import SessionDifference
@@ -222,9 +223,8 @@ def _compare_sessions(sides: Sequence[Recorded], form: str) -> None:
     _print_differences(differences, form, next_commands)
     if form == "text":
         from jaxprof.report.conclusion import conclusion_lines, difference_conclusion
-        from jaxprof.session.log import Library
 
-        name = Library().name_of(sides[-1].given)
+        name = lasting_name(sides[-1].given)
         print_lines(["", *conclusion_lines(difference_conclusion(differences[-1], name))])
 
 

@@ -42,7 +42,7 @@ from jaxprof.report.renderers import WIDE, report_lines
 from jaxprof.runner.repository import Revision, checked_out, repository_of
 from jaxprof.runner.sides import HALF_WIDTH, sides_of
 from jaxprof.session.log import Library
-from jaxprof.session_names import EXTENSION
+from jaxprof.session_files import EXTENSION
 from jaxprof.workloads import is_own, is_workload, split_variant
 
 _COMPILING = {"targets", "axes", "shard", "variant", "arguments", "settings", "device", "python"}

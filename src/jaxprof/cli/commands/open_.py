@@ -115,7 +115,7 @@ def _print_hlo(file: str, view: str | None, run_id: str | None, form: str) -> in
 
 def _open(file: str, python: Path | None, *, follow: bool) -> int:
     from jaxprof.analysis.opener import Kind
-    from jaxprof.session.log.state import is_fetched
+    from jaxprof.session_files import is_fetched
 
     kind, path = named(file)
     if kind in (Kind.HLO, Kind.PROFILE) or is_fetched(path):

@@ -27,7 +27,7 @@ from jaxprof.errors import UsageError, unknown_name
 from jaxprof.report.renderers import Table, text_lines
 from jaxprof.session.log import Library
 from jaxprof.session.log.library import none_kept
-from jaxprof.session_names import EXTENSION
+from jaxprof.session_files import EXTENSION
 
 if TYPE_CHECKING:
     from jaxprof.analysis.opener import Kind

@@ -89,7 +89,7 @@ def command(
     from jaxprof.runner.interpreter import find_interpreter
     from jaxprof.runner.job_launch import job_folder, options_of, read_ranks, refuse_too_many
     from jaxprof.runner.program import ProgramCommand
-    from jaxprof.session_names import JOB_EXTENSION, session_path
+    from jaxprof.session_files import JOB_EXTENSION, session_path
 
     refuse_to_run("jaxprof script")
     process = job_process()

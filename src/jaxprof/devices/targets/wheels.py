@@ -25,7 +25,7 @@ from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.files import private_folder
 from jaxprof.frozen import frozen
 from jaxprof.operating_system import python_words
-from jaxprof.session.log.state import state_folder
+from jaxprof.session_files import state_folder
 
 _PROBE = """
 import json, sys, sysconfig

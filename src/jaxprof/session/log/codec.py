@@ -19,7 +19,7 @@ from jaxprof.errors import FileRefusedError
 from jaxprof.events import SCHEMA_MAJOR, SCHEMA_MINOR, Event, Header, RunPlanned, event_type
 from jaxprof.events.base import fields_of
 from jaxprof.limits import DEPTH
-from jaxprof.session_names import EXTENSION
+from jaxprof.session_files import EXTENSION
 
 LARGEST_INTEGER = (1 << 63) - 1
 LARGEST_FLOAT = 1e100

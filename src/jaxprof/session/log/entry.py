@@ -19,7 +19,7 @@ from jaxprof.events.base import session_state, unfinished
 from jaxprof.files import open_regular
 from jaxprof.light_dataclass import frozen
 from jaxprof.session.log.reader import events_of, is_live, read_header
-from jaxprof.session_names import EXTENSION, attempts_in, process_number
+from jaxprof.session_files import EXTENSION, attempts_in, process_number
 
 if TYPE_CHECKING:
     from jaxprof.events import ProgramStarted

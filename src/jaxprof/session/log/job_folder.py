@@ -19,7 +19,7 @@ from jaxprof.frozen import frozen
 from jaxprof.limits import PROCESSES
 from jaxprof.session.fold import Session
 from jaxprof.session.log.reader import Follower, is_live
-from jaxprof.session_names import JOB_EXTENSION, PROCESS_NAME, attempts_in
+from jaxprof.session_files import JOB_EXTENSION, PROCESS_NAME, attempts_in
 from jaxprof.units import and_more
 
 _MOST_NAMED = 8

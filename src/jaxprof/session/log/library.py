@@ -25,8 +25,7 @@ from jaxprof.session.log.entry import (
     read_entry,
     read_job_entry,
 )
-from jaxprof.session.log.state import state_folder, url_of
-from jaxprof.session_names import EXTENSION, JOB_EXTENSION, process_number
+from jaxprof.session_files import EXTENSION, JOB_EXTENSION, process_number, sessions_folder
 from jaxprof.units import and_more
 
 _OURS = ("rollup", "capture.json")
@@ -42,7 +41,7 @@ class Library:
     """The sessions of one folder."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder if folder is not None else state_folder() / "sessions"
+        self.folder = folder if folder is not None else sessions_folder()
         self._is_default = folder is None
 
     def new_path(self, header: Header) -> Path:
@@ -125,11 +124,6 @@ class Library:
             what = f"{script.name} was recorded in {len(by_folder)} folders"
             raise UsageError(what, f"Name one of these, the newest of each: {listed}.")
         return next(iter(by_folder.values()), None)
-
-    def name_of(self, path: Path) -> str:
-        """Return a name for the session at `path` that later commands understand, unlike `last`, which changes."""
-        kept = path.parent.absolute() == self.folder.absolute()
-        return path.name.removesuffix(EXTENSION) if kept else url_of(path) or str(path)
 
     def rename(self, path: Path, name: str) -> Path:
         """Rename the session, or the folder of a job, within its folder. Raises UsageError or StorageError."""

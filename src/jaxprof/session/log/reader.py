@@ -17,8 +17,7 @@ from jaxprof.events import Event, Header
 from jaxprof.files import LineBuffer, open_regular
 from jaxprof.limits import LINE
 from jaxprof.session.log.codec import UnknownEvent, decode_header, decode_line, newer_minor
-from jaxprof.session.log.state import note_of_copy
-from jaxprof.session_names import EXTENSION
+from jaxprof.session_files import EXTENSION, note_of_copy
 
 if TYPE_CHECKING:
     from jaxprof.session import Session

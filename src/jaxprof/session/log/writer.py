@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING, Any
 
 from jaxprof.errors import StorageError, system_words
 from jaxprof.events import Event, Header, LogLine, RunClosed, SessionClosed
+from jaxprof.events.base import REDACTED
 from jaxprof.files import private_folder, write_all
-from jaxprof.redaction import REDACTED, LineScrubber, is_secret_name, redacted, scrubbed
+from jaxprof.redaction import LineScrubber, is_secret_name, redacted, scrubbed
 from jaxprof.session.log.codec import encode_header, encode_line
-from jaxprof.session_names import EXTENSION
+from jaxprof.session_files import EXTENSION
 from jaxprof.version import __version__
 
 if TYPE_CHECKING:

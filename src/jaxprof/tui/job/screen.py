@@ -13,7 +13,7 @@ from textual.containers import Vertical
 from textual.content import Content
 
 from jaxprof.errors import JaxprofError
-from jaxprof.session.log.state import url_of
+from jaxprof.session_files import url_of
 from jaxprof.text import columns, safe
 from jaxprof.tui.job.processes import VIEWS, ProcessList, legend
 from jaxprof.tui.job.reading import JobInView, JobReading

@@ -213,7 +213,7 @@ def defect(error: Exception, what: str) -> JaxprofError:
 
 def log_defect(text: str) -> str:
     """Write a traceback to `errors.log`; return what to do about it, and where the log is."""
-    from jaxprof.session.log.state import state_folder
+    from jaxprof.session_files import state_folder
 
     path = state_folder() / "errors.log"
     try:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from textual.screen import Screen
 from textual.widget import Widget
 
+from jaxprof.session_files import lasting_name
 from jaxprof.tui.keys import in_words
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import HIDDEN, Guarded
@@ -109,7 +110,7 @@ class SessionScreen(Guarded, Screen[None]):
     def _called(self) -> str:
         """Return the name that commands use for the session."""
         path = self.profiler.opened.profile or self.profiler.session_path
-        return self.profiler.library().name_of(path) if path is not None else "last"
+        return lasting_name(path) if path is not None else "last"
 
     def on_live_changed(self, message: LiveChanged) -> None:
         """Show which keys work now, and explain a session that this app has finished writing."""

@@ -1,0 +1,118 @@
+"""Where sessions are: the names of their files and of the folders of jobs (`mlp.jaxprof`,
+`run.jaxprof.d/process-00002.jaxprof`), the user's state folder, and the copies of what is at a URL.
+
+It imports no other module of jaxprof: `jaxprof script` names its file before it starts the program, and imports the
+rest later. This user's jaxprof wrote everything in the state folder and among the copies, so they can be trusted; they
+can be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from itertools import chain, count
+from pathlib import Path
+
+EXTENSION = ".jaxprof"
+JOB_EXTENSION = f"{EXTENSION}.d"
+PROCESS_NAME = re.compile(r"process-(\d{1,9})(?:-(\d{1,9}))?" + re.escape(EXTENSION))
+"""Name of the session of a process: its index, and the number of the attempt if it was started again."""
+FETCHED = "fetched"
+"""Name of the folder, in the user's state or cache, with the copies of what is at a URL."""
+_UNSAFE = re.compile(r"[^\w.+-]+")
+HOME_VARIABLE = "JAXPROF_HOME"
+FETCHED_FROM = "url.txt"
+"""Name of the file in each folder of what was fetched that holds its URL."""
+_IN_FETCHED = r"[0-9a-f]{16}[/\\][\w.+@-]*[\w+@-]"
+"""Pattern for the key of a URL and its last part, below the folder of what was fetched."""
+
+
+def job_folder_for(program: str, job: str, directory: Path) -> Path:
+    """Return where the processes of `job` put their sessions by default: `train.slurm-1234.0.jaxprof.d`. All of them
+    arrive at the same name."""
+    stem = _UNSAFE.sub("-", Path(program).stem) or "program"
+    return directory / f"{stem}.{_UNSAFE.sub('-', job)}{JOB_EXTENSION}"
+
+
+def process_number(name: str) -> int | None:
+    """Return the index of the process whose session has this name, in the folder of a job; None for other names."""
+    match = PROCESS_NAME.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def attempts_in(paths: Iterable[Path]) -> list[tuple[int, int, Path]]:
+    """Return index, number of the attempt, and path of each session of a process, so that of equal indices the newest
+    comes last."""
+    named = ((match, path) for path in paths if (match := PROCESS_NAME.fullmatch(path.name)))
+    return sorted((int(match[1]), int(match[2] or 1), path) for match, path in named)
+
+
+def session_path(folder: Path, index: int) -> Path:
+    """Return a free path for the session of process `index`."""
+    names = chain([""], (f"-{number}" for number in count(2)))
+    paths = (folder / f"process-{index:05}{attempt}{EXTENSION}" for attempt in names)
+    return next(path for path in paths if not path.exists())
+
+
+def state_folder() -> Path:
+    """Return the folder of sessions and measured figures of the machine: `$JAXPROF_HOME` or the user's state folder."""
+    chosen = os.environ.get(HOME_VARIABLE)
+    if chosen:
+        return Path(chosen)
+    from platformdirs import user_state_path
+
+    return user_state_path("jaxprof")
+
+
+def sessions_folder() -> Path:
+    """Return the folder in which sessions are kept."""
+    return state_folder() / "sessions"
+
+
+def lasting_name(path: Path) -> str:
+    """Return a name for the session or the job at `path` that later commands understand, unlike `last`, which
+    changes."""
+    kept = path.parent.absolute() == sessions_folder().absolute()
+    return path.name.removesuffix(EXTENSION) if kept else url_of(path) or str(path)
+
+
+def fetched_folder() -> Path:
+    """Return the folder for what was fetched from URLs: below `$JAXPROF_HOME`, or the user's cache folder."""
+    if os.environ.get(HOME_VARIABLE):
+        return state_folder() / FETCHED
+    from platformdirs import user_cache_path
+
+    return user_cache_path("jaxprof") / FETCHED
+
+
+def is_fetched(path: Path) -> bool:
+    """Return whether `path` is part of what was fetched from URLs, into any state folder: each folder of
+    what was fetched holds its URL."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(fetched_folder())) or bool(note_of_copy(path))
+
+
+def note_of_copy(path: Path) -> Path | None:
+    """Return the file with the URL of which `path` is a copy, written at each look at the URL; None if it is none."""
+    place = Path(os.path.realpath(path))
+    notes = (parent / FETCHED_FROM for parent in (place, *place.parents) if parent.parent.name == FETCHED)
+    return next((note for note in notes if note.is_file()), None)
+
+
+def url_of(path: Path) -> str | None:
+    """Return the URL, without its secrets, of which the file or folder at `path` is a copy; None if it is none."""
+    root = fetched_folder().absolute()
+    try:
+        key, _, *below = path.absolute().relative_to(root).parts
+        return "/".join([(root / key / FETCHED_FROM).read_text("utf-8").strip(), *below])
+    except (ValueError, OSError):
+        return None
+
+
+def with_urls(text: str) -> str:
+    """Return `text` with the URL in place of each path of what was fetched from it: users do not know such a path, and
+    it means nothing in another shell."""
+    if FETCHED not in text:
+        return text
+    copy = re.compile(re.escape(f"{fetched_folder().absolute()}{os.sep}") + _IN_FETCHED)
+    return copy.sub(lambda found: url_of(Path(found[0])) or found[0], text)
