@@ -37,9 +37,9 @@ _NAMES = {
     ),
     "programs": (
         "ArraysCounted", "CACHE_STATES", "CaptureWindow", "ClosureChange", "Compiled", "CopiesSeen",
-        "EmptyCallTimed", "JaxImported", "LoopSite", "Note", "PASSES_FOUND_BY", "PROGRAM_STATES", "ProcessIdentified",
-        "ProgramArray", "ProgramEnded", "ProgramSampled", "ProgramStarted", "ProgramStopped", "REASONS",
-        "STAGES", "STOP_WITNESSES", "SampledLine", "SignatureLeaf", "StageRunning", "StepsCounted",
+        "EmptyCallTimed", "ITERATIONS_FOUND_BY", "JaxImported", "LoopSite", "Note", "PROGRAM_STATES",
+        "ProcessIdentified", "ProgramArray", "ProgramEnded", "ProgramSampled", "ProgramStarted", "ProgramStopped",
+        "REASONS", "STAGES", "STOP_WITNESSES", "SampledLine", "SignatureLeaf", "StageRunning", "StepsCounted",
         "StepsTaken", "TimedLine", "TransfersSeen",
     ),
     "runs": (

@@ -326,7 +326,7 @@ class StepsCounted(Event):
     """Times of the loop's lines over those intervals."""
 
 
-PASSES_FOUND_BY = ("monitoring", "number")
+ITERATIONS_FOUND_BY = ("monitoring", "number")
 """How iterations were detected: each by a monitoring event of Python, or by the loop's counter, read with the
 samples."""
 
@@ -338,8 +338,8 @@ class StepsTaken(Event):
     where: SourceLocation
     """First line of the loop."""
     found_by: str
-    """One of `PASSES_FOUND_BY`. With `number`, the counts are exact and the times are those of the samples: an entry
-    began and ended up to one sampling interval earlier."""
+    """One of `ITERATIONS_FOUND_BY`. With `number`, the counts are exact and the times are those of the samples: an
+    entry began and ended up to one sampling interval earlier."""
     first: int
     """Number of the first iteration: the value of the loop's own counter, or else the number of iterations seen
     before."""

@@ -108,10 +108,10 @@ def test_without_samples_the_time_has_the_state_that_is_given():
     assert SampleWindow(2.0).event(3.0, None, least="import").states == {"import": 1.0}
 
 
-def test_time_in_which_the_process_stood_still_is_no_lines():
+def test_time_in_which_the_process_was_paused_is_no_lines():
     """Without it, the second of the stop would be the waiting line's, and the other blocked line's."""
     window = _window((COMPILED, 0.5, False, 0.0), (HOST, 0.5, False, 0.0))
-    window.stopped += 1.0
+    window.paused += 1.0
     event = window.event(2.0, None)
     assert event.states == {"device_busy": 0.5, "waiting": 0.5, "stopped": 1.0}
     assert [line.seconds for line in event.lines] == [0.5, 0.5]

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import pytest
 
 from jaxprof import events as e
-from jaxprof.recorder.samples import standstill as standstills
+from jaxprof.recorder.samples import pauses
 from jaxprof.recorder.samples import steps as steps_module
 from jaxprof.recorder.samples.cpu_clock import (
     CpuClock,
@@ -26,6 +26,7 @@ from jaxprof.recorder.samples.cpu_clock import (
     runnable_threads,
 )
 from jaxprof.recorder.samples.monitored_loop import JUMP
+from jaxprof.recorder.samples.pauses import PauseTest, pause_seconds
 from jaxprof.recorder.samples.sample_window import SampleWindow
 from jaxprof.recorder.samples.sampler import (
     CLOSE_SHARE,
@@ -38,7 +39,6 @@ from jaxprof.recorder.samples.sampler import (
     interval,
     settings_lines,
 )
-from jaxprof.recorder.samples.standstill import StandstillTest, standstill
 from jaxprof.recorder.samples.states import COMPILED, Seen, Site
 from jaxprof.recorder.samples.steps import without
 
@@ -349,16 +349,16 @@ STOPPED = {
     ],
 )
 def test_only_what_nothing_else_explains_is_a_stop(late, counts, still):
-    assert standstill(late, **{**STOPPED, **counts}) == pytest.approx(still)
+    assert pause_seconds(late, **{**STOPPED, **counts}) == pytest.approx(still)
 
 
-def test_passes_are_timed_by_a_clock_that_stands_still_with_the_process():
+def test_passes_are_timed_by_a_clock_that_pauses_with_the_process():
     moments = [(JUMP, 1.0), (5, 1.1), (JUMP, 3.0), (JUMP, 4.0)]
     assert without(moments, []) is moments
     assert [at for _, at in without(moments, [(1.5, 1.25)])] == pytest.approx([1.0, 1.1, 1.75, 2.75])
 
 
-def _standstills(work):
+def _pauses(work):
     """What the sampler reports beside this work."""
     events, _ = _record(work)
     return [event for event in events if isinstance(event, e.ProgramStopped) and event.found_by == "standstill"]
@@ -377,12 +377,12 @@ class Machine:
             "runnable_threads": lambda: self.runnable,
             "steal_seconds": lambda: 0.0,
         }.items():
-            monkeypatch.setattr(standstills, name, counted)
-        self.test = StandstillTest(1, 2)
+            monkeypatch.setattr(pauses, name, counted)
+        self.test = PauseTest(1, 2)
 
     def late(self, seconds, ran=0.0):
         """What is found of a sampler that slept for 4 ms, and is so late; the process `ran` meanwhile."""
-        self.test.pausing(0.004)
+        self.test.sleeping(0.004)
         self.ran += ran
         return self.test.seconds(seconds, 1)
 
@@ -410,7 +410,7 @@ def test_a_stop_needs_a_machine_on_which_nobody_waits_for_a_processor(machine, b
     assert machine.late(1.0) == (1.0, found_by)
 
 
-def test_who_runs_during_the_lateness_has_not_stood_still(machine):
+def test_who_runs_during_the_lateness_was_not_paused(machine):
     """However much it may have run before the sampler paused."""
     machine.ran += 9.0
     assert machine.late(0.22, ran=0.22)[0] == 0.0
@@ -434,9 +434,9 @@ def test_what_the_machine_has_to_run_is_read():
 
 
 @needs_counts
-def test_a_process_that_holds_the_lock_has_not_stood_still():
+def test_a_process_that_holds_the_lock_was_not_paused():
     """It sleeps in C: no processor time, and a sampler that cannot run."""
-    assert _standstills(lambda _sampler: ctypes.PyDLL(None).usleep(900_000)) == []
+    assert _pauses(lambda _sampler: ctypes.PyDLL(None).usleep(900_000)) == []
 
 
 @needs_counts
@@ -455,4 +455,4 @@ def test_the_end_of_a_capture_on_the_samplers_thread_is_no_stop():
         assert written.wait(20)
         time.sleep(0.3)
 
-    assert _standstills(work) == []
+    assert _pauses(work) == []

@@ -357,12 +357,12 @@ def _followed(loop):
     def follow():
         turn = 0
         while not over.wait(0.002):
-            counter.passes.sample(sys._current_frames().get(main))
+            counter.iterations.sample(sys._current_frames().get(main))
             turn += 1
             if turn % 5 == 0:
                 counter.look()
             if turn % 50 == 0:
-                events.extend(counter.passes.collect(time.monotonic()))
+                events.extend(counter.iterations.collect(time.monotonic()))
 
     thread = threading.Thread(target=follow)
     thread.start()
@@ -371,7 +371,7 @@ def _followed(loop):
     finally:
         over.set()
         thread.join()
-        events.extend(counter.passes.collect(time.monotonic(), final=True))
+        events.extend(counter.iterations.collect(time.monotonic(), final=True))
         counter.close()
 
 
@@ -489,7 +489,7 @@ def test_few_short_passes_are_recorded_before_the_next_look():
     counter = _counter(loops_of(_short.__code__)[0])
     counter.look()
     _short(monitored_loop.MOST_MOMENTS)
-    recorded = len(counter.passes._watched.moments)
+    recorded = len(counter.iterations._watched.moments)
     counter.close()
     assert recorded < monitored_loop.MOST_MOMENTS / 10
 
@@ -515,7 +515,7 @@ class TestPasses:
         _timed(20, times)
         counter._clock.end()
         _timed(20, times)
-        events = counter.passes.collect(time.monotonic(), final=True)
+        events = counter.iterations.collect(time.monotonic(), final=True)
         counter.close()
         assert sum(event.count for event in events) >= 38
         assert all(sys.monitoring.get_tool(number) != "jaxprof" for number in range(6))
@@ -532,6 +532,6 @@ class TestPasses:
         for _ in range(2):
             with pytest.raises(ValueError, match="40"):
                 failing()
-        events = counter.passes.collect(time.monotonic(), final=True)
+        events = counter.iterations.collect(time.monotonic(), final=True)
         counter.close()
         assert [(event.numbered_by, event.first, event.count) for event in events] == [("step", 1, 39), ("", 41, 39)]

@@ -27,9 +27,9 @@ from typing import Any
 from jaxprof.light_dataclass import dataclass, field
 from jaxprof.recorder.guest import ReplacedName, raised_by_program
 from jaxprof.recorder.samples.call_text import compiled_by
+from jaxprof.recorder.samples.iterations import LEFT as LOOP_LEFT
+from jaxprof.recorder.samples.iterations import LoopCounter, Values, read_counter
 from jaxprof.recorder.samples.loops import Loop, loops_of
-from jaxprof.recorder.samples.passes import LEFT as LOOP_LEFT
-from jaxprof.recorder.samples.passes import LoopCounter, Values, read_counter
 
 _TOOLS = (4, 3)
 """Tool numbers that Python leaves free; the named ones belong to debuggers, coverage tools and profilers."""
@@ -38,7 +38,7 @@ MOST_MOMENTS = 20_000
 """Limit for the moments that wait for the sampler's thread. A loop that reaches it has iterations too short to record
 each, or is in a process that the program forked, where that thread does not run."""
 SHORTEST_SECONDS = 50e-6
-"""Mean length of iterations whose ends are recorded, at about 0.3 µs each. Measured by bench/passes.py."""
+"""Mean length of iterations whose ends are recorded, at about 0.3 µs each. Measured by bench/iterations.py."""
 _FEWEST = 200
 """Number of iterations since the last look from which their mean decides: so few cost next to nothing."""
 
@@ -113,13 +113,13 @@ class LineTimes:
 
 
 @dataclass(slots=True)
-class WatchedPasses:
+class WatchedIterations:
     """The ends of iterations, as they come."""
 
     loop: Loop
     counters: tuple[LoopCounter, ...]
     moments: deque[float] = field(default_factory=deque)
-    """Monotonic times in seconds; `passes.LEFT` where the loop was left."""
+    """Monotonic times in seconds; `iterations.LEFT` where the loop was left."""
     read: deque[tuple[float, Values]] = field(default_factory=deque)
     """Values of the counters at some of these moments, always added before the moment."""
     wanted: list[None] = field(default_factory=list)
@@ -270,14 +270,14 @@ class MonitoredLines:
                 self._register_watched()
             self._code, self._called = None, []
 
-    def watch(self, loop: Loop, counters: tuple[LoopCounter, ...]) -> WatchedPasses | None:
+    def watch(self, loop: Loop, counters: tuple[LoopCounter, ...]) -> WatchedIterations | None:
         """Record the end of each iteration of this loop from now on, instead of those of an earlier one. None if Python
         has no free tool number."""
         with self._tool_lock:
             if self._tool is None and not self._take_tool():
                 return None
             self.unwatch()
-            watched = WatchedPasses(loop, counters)
+            watched = WatchedIterations(loop, counters)
             self._watched = (loop.code, *_watch_callbacks(watched, self._main_thread))
             self._register_watched()
             self._set(loop.code, spell=self._code is loop.code)
@@ -364,7 +364,7 @@ class MonitoredLines:
         self._replaced = [ReplacedName(_monitoring(), name, ours) for name, ours in around]
 
 
-def _watch_callbacks(watched: WatchedPasses, main_thread: int) -> tuple[_Callback, _Callback]:
+def _watch_callbacks(watched: WatchedIterations, main_thread: int) -> tuple[_Callback, _Callback]:
     """Return what Python calls at each jump of the loop's code, and where the function begins or returns. An exception
     here would be raised in the program."""
     code, begins, targets = watched.loop.code, watched.loop.begins, watched.loop.targets

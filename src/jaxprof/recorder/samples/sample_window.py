@@ -95,7 +95,7 @@ class SampleWindow:
     """Seconds outside the stages in which the thread ran; None if there is no such clock."""
     delay: float = 0.0
     """Seconds outside the stages in which the thread was ready to run, but the scheduler ran others."""
-    stopped: float = 0.0
+    paused: float = 0.0
     """Seconds for which the whole process was paused; they belong to no line."""
     given_away: float = 0.0
     """Seconds in which others had the program's processor; they belong to no line and no state."""
@@ -166,7 +166,7 @@ class SampleWindow:
 
     def delayed(self, seconds: float, now: float) -> None:
         """Note that the thread would have run for so much longer in this window if the scheduler had let it."""
-        total = now - self.began - self.stopped - self.given_away
+        total = now - self.began - self.paused - self.given_away
         if total > 0:
             self.delay += seconds * max(0.0, 1.0 - sum(self.stages.values()) / total)
 
@@ -176,8 +176,8 @@ class SampleWindow:
         """Close the window at `now`. `least`: state for time that no sample accounts for. `timed`: a loop whose lines
         were timed."""
         length = max(0.0, now - self.began)
-        stopped = min(self.stopped, length)
-        total = max(0.0, length - stopped - self.given_away)
+        paused = min(self.paused, length)
+        total = max(0.0, length - paused - self.given_away)
         in_stages = sum(self.stages.values())
         if in_stages > total:  # the two clocks are not read at the same instant
             self.stages = {name: value * total / in_stages for name, value in self.stages.items()}
@@ -192,7 +192,7 @@ class SampleWindow:
             states[state] += seconds
         for name, value in self.stages.items():
             states[name] += value
-        states["stopped"] = stopped
+        states["stopped"] = paused
         lines.update(self._stage_lines_seconds())
         rows, sites = _largest(lines, self.largest)
         return ProgramSampled(

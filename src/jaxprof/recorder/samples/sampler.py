@@ -34,9 +34,9 @@ from jaxprof.recorder.places import USER, file_kind
 from jaxprof.recorder.samples.call_text import is_a, names_in, source_lines
 from jaxprof.recorder.samples.classifier import Classifier
 from jaxprof.recorder.samples.cpu_clock import CpuClock, RunningTest, Wait, judge_wait, own_switches, run_delay_seconds
+from jaxprof.recorder.samples.pauses import PAUSED, PauseTest
 from jaxprof.recorder.samples.sample_window import SampleWindow
 from jaxprof.recorder.samples.stack import Stack, read_stack, read_thread
-from jaxprof.recorder.samples.standstill import STOOD_STILL, StandstillTest
 from jaxprof.recorder.samples.states import COMPILED, Seen
 from jaxprof.recorder.samples.steps import StepCounter
 
@@ -209,7 +209,7 @@ class StackSampler:
 
     def _sample_until_stopped(self) -> None:
         self._own_began = time.thread_time()
-        pause_test = StandstillTest(_thread.get_native_id(), self._task)
+        pause_test = PauseTest(_thread.get_native_id(), self._task)
         turns = self.turns()
         counted_at, counted = time.monotonic(), own_switches()
         now = self._last_at
@@ -222,17 +222,17 @@ class StackSampler:
         try:
             while not stopped:
                 turn = (turn + _GOLDEN) % 1.0  # so that samples do not fall into step with the program's own loop
-                pause = max(self._interval, STAGE_INTERVAL if self._in_stage else 0.0) * (0.5 + turn)
+                sleep = max(self._interval, STAGE_INTERVAL if self._in_stage else 0.0) * (0.5 + turn)
                 asleep = time.monotonic()
                 self._awake += asleep - now
-                due = asleep + pause
+                due = asleep + sleep
                 before = own_switches()
-                pause_test.pausing(pause)
-                stopped = collector.asleep(partial(self._stop.acquire, True, pause))
+                pause_test.sleeping(sleep)
+                stopped = collector.asleep(partial(self._stop.acquire, True, sleep))
                 now, after = time.monotonic(), own_switches()
                 switches = None if before is None or after is None else after - before
                 since = None if counted is None or after is None else after - counted
-                paused, found_by = pause_test.seconds(now - counted_at - pause, since)
+                paused, found_by = pause_test.seconds(now - counted_at - sleep, since)
                 turns, before_that = self.turns(), turns
                 if turns != before_that:
                     paused = 0.0
@@ -256,8 +256,8 @@ class StackSampler:
 
     def _did_not_run(self, began: float, seconds: float, found_by: str) -> None:
         """Note that the process was paused, or that others had its processor: that time belongs to no line."""
-        if found_by == STOOD_STILL:
-            self._window.stopped += seconds
+        if found_by == PAUSED:
+            self._window.paused += seconds
         else:
             self._window.given_away += seconds
         self._steps.paused(began, seconds)
@@ -281,7 +281,7 @@ class StackSampler:
             return
         frame, stack = read_thread(self._main_thread)
         running = self._running_test.end() is not False
-        self._steps.passes.sample(frame)
+        self._steps.iterations.sample(frame)
         del frame
         stage = ""
         if any(passed.values()):
@@ -343,7 +343,7 @@ class StackSampler:
         transfers = self._window.transfers(now)
         self._window = SampleWindow(now)
         self._own_began, self._awake = own, 0.0
-        for other in (counted, *self._steps.passes.collect(now, final=final), transfers):
+        for other in (counted, *self._steps.iterations.collect(now, final=final), transfers):
             if other is not None:
                 self._emit(other)
 
@@ -424,8 +424,8 @@ class ArrayCounter:
             self._next = now + 10 * COUNTED_EVERY_SECONDS
             return None
         self._counted += 1
-        pause = COUNTED_AT_FIRST_SECONDS if self._counted < FIRST_COUNTS else COUNTED_EVERY_SECONDS
-        self._next = now + max(pause, (self._clock() - began) / COUNTING_SHARE)
+        interval = COUNTED_AT_FIRST_SECONDS if self._counted < FIRST_COUNTS else COUNTED_EVERY_SECONDS
+        self._next = now + max(interval, (self._clock() - began) / COUNTING_SHARE)
         counted = (arrays, size, tuple(devices.items()))
         if counted == self._reported and now - self._reported_at < 30 * COUNTED_EVERY_SECONDS:
             return None

@@ -20,6 +20,15 @@ from types import CodeType, FrameType
 from jaxprof.events import StepsCounted, StepsTaken, TimedLine
 from jaxprof.hot_loop import hot_loop
 from jaxprof.recorder.places import outwards
+from jaxprof.recorder.samples.iterations import (
+    PROOFS,
+    READS_ANYWHERE,
+    LoopCounter,
+    MomentLog,
+    NumberLog,
+    counters_of,
+    read_counter,
+)
 from jaxprof.recorder.samples.loops import Loop
 from jaxprof.recorder.samples.monitored_loop import (
     MOST_EVENTS,
@@ -28,16 +37,7 @@ from jaxprof.recorder.samples.monitored_loop import (
     LineTimes,
     Moments,
     MonitoredLines,
-    WatchedPasses,
-)
-from jaxprof.recorder.samples.passes import (
-    PROOFS,
-    READS_ANYWHERE,
-    LoopCounter,
-    MomentLog,
-    NumberLog,
-    counters_of,
-    read_counter,
+    WatchedIterations,
 )
 from jaxprof.recorder.samples.sample_window import TimedLoop
 from jaxprof.recorder.samples.stack import DEEPEST
@@ -72,7 +72,7 @@ def line_clock(main_thread: int) -> MonitoredLines | None:
     return MonitoredLines(main_thread) if sys.version_info >= (3, 12) else None
 
 
-class PassWatch:
+class IterationWatch:
     """Call `follow` when another loop is hot, `sample` with each sample, `look` a few times a second, and `collect` at
     the end of each window."""
 
@@ -80,7 +80,7 @@ class PassWatch:
         self._clock = clock
         self._began = time.monotonic()
         self._loop: Loop | None = None
-        self._watched: WatchedPasses | None = None
+        self._watched: WatchedIterations | None = None
         self._moments: MomentLog | None = None
         self._numbers: NumberLog | None = None
         self._counter: LoopCounter | None = None
@@ -178,7 +178,7 @@ class StepCounter:
         self._clock = line_clock(main_thread)
         self._saw_loop = False
         """Whether any loop was seen."""
-        self.passes = PassWatch(self._clock)
+        self.iterations = IterationWatch(self._clock)
         """Watch on the iterations of the counted loop."""
         self._spell: tuple[Moments, dict[CodeType, Moments]] | None = None
         self._called: list[CodeType] = []
@@ -228,8 +228,8 @@ class StepCounter:
             self._loop, self.times = best, LineTimes(best.line)
             self._paths, self._calls, self._timed = {}, {}, {}
             self._end()
-            self.passes.follow(best)
-        self.passes.look(self._usual_seconds())
+            self.iterations.follow(best)
+        self.iterations.look(self._usual_seconds())
         if self._loop is not None and self._spell is None:
             self._called = self._functions_to_time()
             begun = self._clock.begin(self._loop, self._called)
@@ -292,7 +292,7 @@ class StepCounter:
 
     def close(self) -> None:
         """Stop watching."""
-        self.passes.follow(None)
+        self.iterations.follow(None)
         if self._clock is not None:
             self._clock.close()
         self._clock = self._loop = self._spell = None

@@ -9,9 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from jaxprof.recorder.samples import passes
-from jaxprof.recorder.samples.loops import loops_of
-from jaxprof.recorder.samples.passes import (
+from jaxprof.recorder.samples import iterations
+from jaxprof.recorder.samples.iterations import (
     LEFT,
     CounterSearch,
     LoopCounter,
@@ -20,6 +19,7 @@ from jaxprof.recorder.samples.passes import (
     counters_of,
     read_counter,
 )
+from jaxprof.recorder.samples.loops import loops_of
 
 
 def _train(count):
@@ -33,7 +33,7 @@ STEP, TOTAL = LoopCounter("step", 1, target=True), LoopCounter("total", 2)
 
 
 def _ends(*seconds, began=100.0):
-    """The moments at which passes of these lengths end; the first moment is the end of one whose begin was not seen."""
+    """the moments at which iterations of these lengths end; the first moment is the end of one whose begin was not seen."""
     moments = [began]
     for each in seconds:
         moments.append(moments[-1] + each)
@@ -76,7 +76,7 @@ class TestMoments:
             ([*FIVE, LEFT, *AGAIN], {AGAIN[0]: [90]}, [("step", 11, 5), ("step", 91, 2)]),
             ([*FIVE, 103.0], {103.0: [77]}, [("step", 11, 5), ("", 16, 1)]),
         ],
-        ids=["it begins again, and is counted on", "passes were not seen", "it is no counter after all"],
+        ids=["it begins again, and is counted on", "iterations were not seen", "it is no counter after all"],
     )
     def test_numbers_go_on_where_the_counter_does(self, moments, read, told):
         log = MomentLog(LOOP, [STEP])
@@ -130,7 +130,7 @@ class TestMoments:
         assert [event.seconds for event in slow.events(day, day)] == [[2.0, 2.0, 2.0]]
 
     def test_an_event_is_not_longer_than_it_may_be(self, monkeypatch):
-        monkeypatch.setattr(passes, "_ENTRIES_AT_MOST", 4)
+        monkeypatch.setattr(iterations, "_ENTRIES_AT_MOST", 4)
         log = MomentLog(LOOP, [])
         log.take(_ends(*[0.5] * 10), {})
         events = log.events(300.0, 1.0)
@@ -149,7 +149,7 @@ def test_counters_read_at_moments_that_were_dropped_are_not_kept():
 def test_passes_taken_at_once_are_those_taken_one_by_one():
     """With counters read at some of them, a pause, and entries that end within what is taken."""
     lengths = [0.0004 * (1 + index % 7) for index in range(400)]
-    moments = [*_ends(*lengths[:250]), passes.LEFT, *_ends(*lengths[250:], began=200.0)]
+    moments = [*_ends(*lengths[:250]), iterations.LEFT, *_ends(*lengths[250:], began=200.0)]
     read = {moments[at]: [at, at] for at in (0, 1, 2, 3, 100, 101, 399)}
     whole, single = MomentLog(LOOP, [TOTAL, STEP]), MomentLog(LOOP, [TOTAL, STEP])
     whole.take(moments, read)

@@ -46,20 +46,22 @@ _OTHER_REASONS = 0.25
 processor, and by the virtual machine's waits for its host."""
 _PRESSED = 0.25
 """Share of a pause for which threads may have waited for a processor; beyond it, others had the processor."""
-STOOD_STILL, GIVEN_AWAY = "standstill", "pressure"
-"""Kinds of delays, from `STOP_WITNESSES`."""
+PAUSED, GIVEN_AWAY = "standstill", "pressure"
+"""Why a late sampler did not run, of `STOP_WITNESSES`: the process was paused, or others had its processor."""
 _BUSY = 0.1
 """Share of the delay for which the process may have used a processor, beyond its own use before the pause."""
 
 
 @frozen
 class _Counts:
+    """What the system has counted of the sampler's thread so far, and the main thread's `delay`."""
+
     faults: int
     delay: float
     main_delay: float
 
 
-class StandstillTest:
+class PauseTest:
     """Judges late samples: call `mark` a few times a second, and `seconds` for a late sample, on the sampler's
     thread."""
 
@@ -71,7 +73,7 @@ class StandstillTest:
         self._steal = 0.0
         self._pressure: float | None = None
         self._busy = 1.0
-        self._pause = 0.0
+        self._slept = 0.0
         self._ran = 0.0
         self.mark()
         self.mark_host()
@@ -85,36 +87,36 @@ class StandstillTest:
         self._steal = steal_seconds()
         self._busy = max(1.0, runnable_threads() / self._processors)
 
-    def pausing(self, seconds: float) -> None:
+    def sleeping(self, seconds: float) -> None:
         """Note that the sampler now sleeps for this long. A process that runs after that has not been paused."""
-        self._pause, self._ran = seconds, time.process_time()
+        self._slept, self._ran = seconds, time.process_time()
 
     def seconds(self, late_seconds: float, switches: int | None) -> tuple[float, str]:
-        """Return for how much of a sample's delay the process did not run, and whether it `STOOD_STILL` or the
+        """Return for how much of a sample's delay the process did not run, and whether it `PAUSED` or the
         processor was `GIVEN_AWAY`; 0 if the process ran, or if that is unknown. An estimate, because a pause may begin
         at any moment of the sleep before. `switches`: how often our thread gave up the processor since the last sample;
         None if the system does not report it."""
         if late_seconds < LEAST_SECONDS or switches is None:
-            return 0.0, STOOD_STILL
+            return 0.0, PAUSED
         ran, before, steal, busy = time.process_time() - self._ran, self._before, self._steal, self._busy
         pressure = self._pressure
         self.mark()
         self.mark_host()
         after = self._before
         if before is None or after is None or after.faults != before.faults:
-            return 0.0, STOOD_STILL
-        still = standstill(
+            return 0.0, PAUSED
+        paused = pause_seconds(
             late_seconds,
             switches=switches,
             delay_seconds=after.delay - before.delay,
             main_delay_seconds=after.main_delay - before.main_delay,
             steal_seconds=self._steal - steal,
             process_seconds=ran,
-            running_seconds=self._processors * self._pause,
+            running_seconds=self._processors * self._slept,
             least_seconds=min(LEAST_SECONDS_BUSY, LEAST_SECONDS * max(busy, self._busy)),
         )
         waited = 0.0 if pressure is None or self._pressure is None else self._pressure - pressure
-        return still, GIVEN_AWAY if waited > _PRESSED * still else STOOD_STILL
+        return paused, GIVEN_AWAY if waited > _PRESSED * paused else PAUSED
 
     def _counts(self) -> _Counts | None:
         faults, delay = own_faults(), run_delay_seconds(self._task)
@@ -123,7 +125,7 @@ class StandstillTest:
         return _Counts(faults, delay, run_delay_seconds(self._main_task) or 0.0)
 
 
-def standstill(
+def pause_seconds(
     late_seconds: float,
     *,
     switches: int,
@@ -144,9 +146,9 @@ def standstill(
     the part of it that they may have used before the pause. `least_seconds`: what must remain unexplained.
     """
     asked_every = sys.getswitchinterval()
-    still = late_seconds - delay_seconds
+    paused = late_seconds - delay_seconds
     running = running_seconds + _BUSY * late_seconds + (os.cpu_count() or 1) * delay_seconds
     if asked_every > late_seconds / 20 or process_seconds > running:
         return 0.0
-    unexplained = still - main_delay_seconds - steal_seconds - switches * asked_every
-    return still if unexplained >= max(least_seconds, (1 - _OTHER_REASONS) * still) else 0.0
+    unexplained = paused - main_delay_seconds - steal_seconds - switches * asked_every
+    return paused if unexplained >= max(least_seconds, (1 - _OTHER_REASONS) * paused) else 0.0

@@ -163,21 +163,21 @@ class _Series:
     counts: list[int] = field(default_factory=list)
     waiting: float = 0.0
     """Seconds of the iterations that are not an entry yet."""
-    _passes: int = 0
+    _iterations: int = 0
 
     def add(self, seconds: float, count: int, least_seconds: float) -> None:
         """Add iterations, which are merged until they take `least_seconds`."""
         self.waiting += seconds
-        self._passes += count
+        self._iterations += count
         if self.waiting >= least_seconds:
             self.close()
 
     def close(self) -> None:
         """Make an entry of the merged iterations."""
-        if self._passes:
+        if self._iterations:
             self.seconds.append(self.waiting)
-            self.counts.append(self._passes)
-            self.waiting, self._passes = 0.0, 0
+            self.counts.append(self._iterations)
+            self.waiting, self._iterations = 0.0, 0
 
     def take(self) -> _Series:
         """Return the entries so far; later ones follow them."""
