@@ -190,8 +190,8 @@ def test_signals_reach_the_program_once_and_a_stop_is_no_lines_time(tmp_path):
     assert (run.status, run.program.ended.exit_code, notes_of(run)) == ("cancelled", 130, [])
     if sys.platform == "linux":  # only Linux counts what a thread waits for
         found = program_result(session_in(tmp_path), run.id)
-        assert [stop.cause for stop in found.stops] == [SIGNAL, UNKNOWN]
-        assert min(stop.seconds for stop in found.stops) > 0.6
+        assert [pause.cause for pause in found.pauses] == [SIGNAL, UNKNOWN]
+        assert min(pause.seconds for pause in found.pauses) > 0.6
         assert found.states["stopped"] > 0.6
         assert not [line for line in found.lines if line.call.startswith("os.kill") and line.seconds > 0.3]
         assert "stopped" in [finding.code for finding in found.findings]

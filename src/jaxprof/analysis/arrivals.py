@@ -164,7 +164,7 @@ correctly; of 500 pairs without one, 0.6 % are aligned somewhere.
 
 MOST_COLLECTIVES = 4
 """Largest number of collectives that are examined."""
-STRETCHES = 10
+SECTIONS = 10
 """Number of sections that the captured executions are divided into by time: what holds in a single one may be a burst
 of other work."""
 _RESOLUTION = 1e-6
@@ -176,7 +176,7 @@ class Arrival:
     """How one process arrives at the instances of a collective."""
 
     process: int
-    """Its index."""
+    """Index of the process in its job."""
     last_count: int
     """Number of instances at which it arrived last."""
     last_share: float
@@ -184,16 +184,16 @@ class Arrival:
     """Time that it waited for others, over all instances."""
     caused_wait_seconds: float
     """Time that the median of the others waited for it, over all instances."""
-    by_stretch: tuple[float, ...]
-    """For each of `STRETCHES`: how long after the median of the others it arrives, in the median instance; negative if
-    before."""
+    by_section: tuple[float, ...]
+    """Delay behind the median of the other processes in the median instance of each of `SECTIONS`; negative if it
+    arrives before them."""
     clock_offset_seconds: float
     """How far its clock is ahead of the first process's clock, estimated from the ends."""
 
     @property
     def late_seconds(self) -> float:
-        """Typical delay, over all stretches."""
-        return fmean(self.by_stretch)
+        """Typical delay, over all sections."""
+        return fmean(self.by_section)
 
 
 @frozen
@@ -294,7 +294,7 @@ def _measured(name: str, aligned: Sequence[tuple[CollectiveEvents, int, float, f
     for place, ((events, _, offset, _), own) in enumerate(zip(aligned, taken, strict=True)):
         is_last = last == place
         others = np.delete(taken, place, axis=0)
-        late = np.array_split(np.median(others, axis=0) - own, STRETCHES)
+        late = np.array_split(np.median(others, axis=0) - own, SECTIONS)
         caused = np.median((others - exchange)[:, is_last], axis=0).sum()
         processes.append(
             Arrival(
@@ -303,7 +303,7 @@ def _measured(name: str, aligned: Sequence[tuple[CollectiveEvents, int, float, f
                 last_share=float(is_last.mean()),
                 waited_seconds=float((own - exchange).sum()),
                 caused_wait_seconds=float(caused),
-                by_stretch=tuple(float(np.median(part)) for part in late),
+                by_section=tuple(float(np.median(part)) for part in late),
                 clock_offset_seconds=offset,
             )
         )

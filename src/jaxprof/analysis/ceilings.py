@@ -233,7 +233,7 @@ class Utilisation:
     dtypes: tuple[str, ...] = ()
     """Dtypes of the products."""
     rates: tuple[str, ...] = ()
-    """Names of the peaks that they are held against: `tf32` for float32 of default precision on NVIDIA GPUs."""
+    """Names of the peaks that they are compared with: `tf32` for float32 of default precision on NVIDIA GPUs."""
     peak_source: str = ""
     """Origin of the peaks: a vendor's document, or this machine."""
     at_least: bool = False

@@ -93,7 +93,7 @@ class LaneRow:
     correlation: Ints | None = None
     """Id that a launch shares with its kernel; -1 for other intervals."""
     values: Floats | None = None
-    """For a counter, its value in each interval, which ends when the value changes."""
+    """Value of a counter in each interval, which ends when the value changes; None for other rows."""
 
     def at(self, time: int) -> int | None:
         """Return the index of the interval at a time, the last to begin if there are several; None in a gap."""
@@ -425,7 +425,7 @@ def _merged(totals: Iterable[NameTotal]) -> tuple[NameTotal, ...]:
     return tuple(sorted(by_name.values(), key=lambda total: (-total.self_ns, total.name)))
 
 
-Stretch = tuple[int, int]
+IdleTime = tuple[int, int]
 """Begin and end of an idle time of a row, between two intervals."""
 
 
@@ -436,7 +436,7 @@ def idle_around(row: LaneRow, time: int) -> tuple[int | None, int | None]:
     return begin, int(row.starts[after]) if after < len(row.starts) else None
 
 
-def longest_idle(row: LaneRow, before: Stretch | None = None) -> Stretch | None:
+def longest_idle(row: LaneRow, before: IdleTime | None = None) -> IdleTime | None:
     """Return the longest idle time; with `before`, the one that follows it in order of length. Of equal ones, the
     earlier comes first; after the shortest comes the longest again.
 
@@ -472,7 +472,7 @@ class Matches:
     starts: Ints
     ends: Ints
     places: Ints
-    """Where each match is: the three numbers of its `End`."""
+    """Place of each match, M x 3: the numbers of its `End`."""
     busy: dict[tuple[int, int], Busy]
     """Matches of each row, and of each lane's summary as row -1."""
 

@@ -146,7 +146,7 @@ class ProfileProgram:
     share: float | None
     """Share of the self time of all programs, from 0 to 1."""
     memory: MemoryPicture | None
-    """Its memory; None without HLO, and for all but the longest programs."""
+    """Memory of the program; None without HLO, and for all but the longest programs."""
 
     @property
     def has_hlo(self) -> bool:

@@ -58,8 +58,8 @@ class TimelineLane:
     """Number of the lane's intervals that are left out here; None in a session of an older version that lacks some of
     its timeline."""
     active: tuple[list[int], list[int]] | None = None
-    """If intervals are left out: begins of equal parts of the profile, and how long the lane's intervals cover each
-    part."""
+    """Begins of equal parts of the profile, and how long the lane's intervals cover each part; None if no interval is
+    left out."""
 
     def __len__(self) -> int:
         return len(self.starts)

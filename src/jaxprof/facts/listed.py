@@ -1,5 +1,5 @@
-"""Facts of what is listed without reading a session: sessions and jobs that are kept, workloads with the figures that
-others published, and the roll-ups of a job."""
+"""Facts of what is listed without reading a session: kept sessions and jobs, workloads with the figures that others
+published, and the summary tables (roll-ups) of a job."""
 
 from __future__ import annotations
 

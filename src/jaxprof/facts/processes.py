@@ -72,7 +72,7 @@ class ProcessFile(SessionFile):
 
     @cached_property
     def extent(self) -> tuple[float | None, float | None]:
-        """Where the hot loop begins and ends, in the unit of the trace; None for both without a loop."""
+        """Begin and end of the hot loop, in the unit of the trace; None for both without a loop."""
         extent = self.trace.extent if self.trace is not None else None
         return extent if extent is not None else (None, None)
 

@@ -264,7 +264,7 @@ PROGRAM: Facts[ProgramResult] = (
     _rows("lines", "Lines of the source that took most: estimates from samples", LINES, LINES_KEPT),
     Fact("steps", OBJECT, "The hottest loop", inside=_LOOP),
     Fact("loops", ROWS, "Loops of the program", inside=_LOOP),
-    Fact("passes", OBJECT, "The steps of the hot loop, each timed; null if they were not", inside=(
+    Fact("passes", OBJECT, "The steps of the hot loop, each timed; null if they were not", "iterations", inside=(
         _WHERE,
         Fact("numbered_by", TEXT, "The variable that numbers the steps; null if they are counted from the first seen"),
         Fact("first", INDEX, "Number of the first timed step"),
@@ -286,7 +286,7 @@ PROGRAM: Facts[ProgramResult] = (
             Fact("bytes", BYTES, "Bytes that they held", lambda count: count[2]),
         )),
     )),
-    Fact("stops", ROWS, "Pauses, in which the program could not run", inside=(
+    Fact("stops", ROWS, "Pauses, in which the program could not run", "pauses", inside=(
         Fact("began_seconds", SECONDS, "When it was paused, since the program began"),
         Fact("seconds", SECONDS, "How long the pause was"),
         Fact("cause", TEXT, "signal, unknown (seen from within alone) or suspended (the machine slept)"),

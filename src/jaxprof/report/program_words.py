@@ -140,19 +140,19 @@ def loop(program: ProgramResult, steps: StepFigures) -> str:
     where = steps.where.short(program.directory)
     spread = f", jitter {percent(steps.jitter)}" if steps.jitter is not None else ""
     median = f", median {seconds(steps.median_seconds)}{spread}" if steps.median_seconds is not None else ""
-    passes = program.passes_of(steps)  # all from the first timed step to the last, if its steps were timed
-    count = f"{counted(steps.count if passes is None else passes.count, 'step')} ({how_seen(program, steps)})"
+    iterations = program.iterations_of(steps)  # all from the first timed step to the last, if its steps were timed
+    count = f"{counted(steps.count if iterations is None else iterations.count, 'step')} ({how_seen(program, steps)})"
     return safe(f"loop at {where}: {count}, {scaled(steps.per_second)} steps/s{median}")
 
 
 def how_seen(program: ProgramResult, steps: StepFigures) -> str:
     """Return which counter of the program numbers the steps of a loop, `step 7 to 599`, or how the steps were
     counted."""
-    passes = program.passes_of(steps)
-    if passes is None:
+    series = program.iterations_of(steps)
+    if series is None:
         return "counted"
-    by = f"{passes.numbered_by} {integer(passes.first)} to {integer(passes.last)}" if passes.numbered_by else ""
-    seen = "read with the samples" if passes.found_by == "number" else "" if by else "each counted"
+    by = f"{series.numbered_by} {integer(series.first)} to {integer(series.last)}" if series.numbered_by else ""
+    seen = "read with the samples" if series.found_by == "number" else "" if by else "each counted"
     return ", ".join(filter(None, (by, seen)))
 
 

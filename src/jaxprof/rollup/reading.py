@@ -65,7 +65,7 @@ class RolledUp:
     numbered_by: str | None
     begins: float | None
     ends: float | None
-    """Where the loop ends. `begins` and `ends` are in `unit`."""
+    """End of the loop, in `unit`, as `begins` is its begin; None for both without a loop."""
     windows: int
     """Number of rows in the table `parts`."""
     figures: ProcessFigures
@@ -78,7 +78,7 @@ class RolledUp:
 
     @property
     def extent(self) -> tuple[float, float] | None:
-        """Where the loop begins and ends, in `unit`; None without a loop."""
+        """Begin and end of the loop, in `unit`; None without a loop."""
         return None if self.begins is None or self.ends is None else (self.begins, self.ends)
 
     @property

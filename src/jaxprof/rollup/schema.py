@@ -61,8 +61,8 @@ def steps(file: ProcessFile) -> Iterator[Part]:
     groups = _groups(len(trace.counts), MOST_STEPS)
     yield {
         "process": Repeated(file.index),
-        "begins": trace.passes[groups, 0],
-        "ends": trace.passes[_last(groups, len(trace.counts)), 1],
+        "begins": trace.iterations[groups, 0],
+        "ends": trace.iterations[_last(groups, len(trace.counts)), 1],
         "count": np.add.reduceat(trace.counts, groups).astype("i8"),
         "seconds": rounded(np.add.reduceat(trace.seconds, groups)),
     }

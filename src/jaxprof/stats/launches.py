@@ -41,7 +41,7 @@ def summarise_launches(launches: Sequence[LaunchBlocks], side: int = 0) -> Media
 ALONE_MARGIN = 0.03
 """Largest difference between a run's time in turns and its time alone that is not reported, as a share."""
 ALONE_MARGIN_OF_ONE = 0.2
-"""The same for one launch: its calls alone take a quarter of a second, in which others may have used the machine."""
+"""`ALONE_MARGIN` for one launch: its calls alone take a quarter of a second, in which others may use the machine."""
 
 
 def turns_over_alone(turns: Sequence[LaunchBlocks], alone: Sequence[LaunchBlocks]) -> tuple[float, bool] | None:

@@ -27,7 +27,7 @@ FEWEST_BATCHES = 6
 _ROUNDING = 1e-12
 """Values that differ by less are the same, and their order means nothing."""
 FEWEST_VALUES = 5
-"""With fewer independent values the error is not known."""
+"""Least number of independent values for which an error is known."""
 
 
 @frozen

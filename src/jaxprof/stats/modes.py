@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 FEWEST_FOR_MODES = 20
-"""With fewer samples modes are not looked for."""
+"""Least number of samples in which modes are looked for."""
 APART = 1.2
 """Least ratio of the modes that is worth reporting."""
 LEAST_SHARE = 0.10

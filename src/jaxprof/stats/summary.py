@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jaxprof.stats.modes import Modes
 
 FEWEST_FOR_INTERVAL = 5
-"""With fewer samples no interval is given: the extremes themselves cover the median in under 94 % of cases."""
+"""Least number of samples for an interval: the extremes of fewer cover the median in under 94 % of cases."""
 
 FEWEST_FOR_P95 = 20
 _FAR = 5.0

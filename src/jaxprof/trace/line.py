@@ -61,7 +61,7 @@ class PlaneLine:
         """Damage that was found; the events before it are kept. Empty if there is none."""
         self._bounds = (begin, end)
         self._begin = self._head(begin, end)
-        """Where the events begin."""
+        """Offset of the first event; that of the line's end if it has none."""
         if self.name and self.timestamp_ns:
             return
         _ = self._starts  # the line's name may come after its events
@@ -93,7 +93,7 @@ class PlaneLine:
 
     @cached_property
     def _starts(self) -> Positions:
-        """Where each event begins. Events are skipped here; their bytes are read on request."""
+        """Offset of each event in the file. Events are skipped here; their bytes are read on request."""
         data, blob, end = self._data, self.plane.space.blob, self._bounds[1]
         starts: list[Positions] = [np.zeros(0, np.int64)]
         at = self._begin

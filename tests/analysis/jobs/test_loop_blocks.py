@@ -42,7 +42,7 @@ def stretches(*shares, skipped=0):
     """When each of these processes was late, beside the others."""
     loops = [process(each).windows.chosen(slice(skipped, None)) for each in shares]
     found = differences(loops, [7.0] * len(loops), ["data"])["data"]
-    late = [found.stretch(number) for number in range(len(loops))]
+    late = [found.late_period(number) for number in range(len(loops))]
     return [each and (each[0].began_seconds, each[0].ended_seconds) for each in late]
 
 
@@ -131,7 +131,7 @@ def test_a_process_is_compared_with_the_middle_one_of_the_others(shares):
 def test_moments_in_which_nobody_is_in_the_loop_are_not_warned_of():
     shares = np.full((3, 20), 0.1)
     shares[2, 8:], shares[:, 5] = 0.6, np.nan
-    found, _ = late.Differences(shares, 1.0).stretch(2)
+    found, _ = late.Differences(shares, 1.0).late_period(2)
     assert found.began_seconds == 8
 
 

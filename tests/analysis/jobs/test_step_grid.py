@@ -126,7 +126,7 @@ def test_columns_lose_no_second(events, columns):
         passes.append(taken(seconds, first, began, counts=list(counts)))
     _, one = of = trace(0, passes)
     found = grid(of, columns=columns, values_of="step")
-    numbers = [begin + np.arange(count) for begin, count in zip(one.passes[:, 0], one.counts, strict=True)]
+    numbers = [begin + np.arange(count) for begin, count in zip(one.iterations[:, 0], one.counts, strict=True)]
     in_column = np.searchsorted(found.first_steps, np.concatenate(numbers), side="right") - 1
     covered = np.bincount(in_column, minlength=len(found.steps))
     assert np.nansum(found.seconds[0] * covered) == pytest.approx(sum(sum(each.seconds) for each in passes))

@@ -13,8 +13,8 @@ from folding import fold
 from golden import figures_text, held, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.programs.derive import program_result
-from jaxprof.analysis.programs.result import NOT_SEEN, pauses, states_by_column
-from jaxprof.analysis.programs.steps import pass_series
+from jaxprof.analysis.programs.result import NOT_SEEN, merged_pauses, states_by_column
+from jaxprof.analysis.programs.steps import iteration_series
 from program_events import BEGAN, passes
 
 DURATIONS = st.floats(0, 1e4, allow_nan=False)
@@ -138,7 +138,7 @@ def test_rows_without_anything_in_them_are_taken_for_nothing():
 def test_the_passes_of_the_hot_loop_are_counted_by_their_numbers():
     found = made.result(
         made.steps(2400, 6.2e-3), passes(7, [0.5] * 4), passes(20, [0.5] * 2, began_seconds=BEGAN + 9)
-    ).passes
+    ).iterations
     assert (found.numbered_by, found.first, found.last) == ("step", 7, 21)
     assert (found.count, found.timed, found.seconds) == (15, 6, 3.0)
 
@@ -153,7 +153,7 @@ SECOND = {
 
 
 def test_parts_of_a_series():
-    series = {case: pass_series([passes(0, [0.5] * 3), second]) for case, second in SECOND.items()}
+    series = {case: iteration_series([passes(0, [0.5] * 3), second]) for case, second in SECOND.items()}
     told = {
         case: f"  {each.first} to {each.last} by {each.numbered_by or 'none'}, {each.found_by}\n"
         for case, each in series.items()
@@ -164,8 +164,8 @@ def test_parts_of_a_series():
 def test_of_several_loops_it_is_the_given_one_or_the_longest():
     taken = [passes(0, [0.5] * 3, number=10), passes(0, [0.5] * 9, number=20)]
     for where, line in ((made.at(10), 10), (made.at(20), 20), (made.at(99), 20), (None, 20)):
-        assert pass_series(taken, where).where.line == line
-    assert pass_series([], made.at(10)) is None
+        assert iteration_series(taken, where).where.line == line
+    assert iteration_series([], made.at(10)) is None
 
 
 def stop(at, seconds, found_by="state"):
@@ -185,8 +185,8 @@ SEEN = {
 
 
 def test_what_a_pause_is():
-    assert all(pauses(seen, BEGAN) == pauses(seen[::-1], BEGAN) for seen in SEEN.values())
-    held_cases("pauses.txt", {case: figures_text(*pauses(seen, BEGAN)) for case, seen in SEEN.items()})
+    assert all(merged_pauses(seen, BEGAN) == merged_pauses(seen[::-1], BEGAN) for seen in SEEN.values())
+    held_cases("pauses.txt", {case: figures_text(*merged_pauses(seen, BEGAN)) for case, seen in SEEN.items()})
 
 
 @pytest.mark.parametrize(

@@ -133,11 +133,11 @@ class Explanation:
     """Name of the session, file or profile in commands."""
     subject: Subject
     findings: tuple[Finding, ...]
-    """At most `MOST_FINDINGS` findings, unless more were asked for."""
+    """Findings in order, at most `MOST_FINDINGS` unless the caller raised that limit."""
     left_out: int
     """Number of further findings."""
     abstentions: tuple[Abstention, ...]
-    """At most `MOST_ABSTENTIONS` abstentions."""
+    """The first `MOST_ABSTENTIONS` gaps."""
     session: Session | None = field(default=None, repr=False)
     job: JobFigures | None = field(default=None, repr=False)
     """The job that was explained, for a job."""

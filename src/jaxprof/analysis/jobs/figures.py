@@ -126,7 +126,7 @@ def device_clocks(readings: Mapping[str, Iterable[DeviceReading]]) -> tuple[Devi
     return tuple(clocks)
 
 
-USEFUL, WAITING, START, FIRST, AGAIN, OUTSIDE, STOPPED, AFTER, UNSEEN = (
+USEFUL, WAITING, START, FIRST, AGAIN, OUTSIDE, PAUSED, AFTER, UNSEEN = (
     "useful",
     "waiting",
     "start",
@@ -137,7 +137,7 @@ USEFUL, WAITING, START, FIRST, AGAIN, OUTSIDE, STOPPED, AFTER, UNSEEN = (
     "after_failure",
     "not_seen",
 )
-CAUSES = (USEFUL, WAITING, DATA, HOST, DISPATCH, COPY, AGAIN, FIRST, START, OUTSIDE, STOPPED, AFTER, UNSEEN)
+CAUSES = (USEFUL, WAITING, DATA, HOST, DISPATCH, COPY, AGAIN, FIRST, START, OUTSIDE, PAUSED, AFTER, UNSEEN)
 """Causes that a second of a process's wall time can have; each second has exactly one."""
 PARTS_OF_ITS_OWN = (DATA, HOST, DISPATCH, COPY)
 """Work that a process does while the others wait for it. Compilations have a finding of their own."""
@@ -162,7 +162,7 @@ def time_of(result: ProgramResult) -> Mapping[str, float] | None:
         FIRST: compiling - again,
         START: result.states["import"],
         OUTSIDE: max(0.0, result.active_seconds - sum(loop.values())),
-        STOPPED: result.states[STOPPED],
+        PAUSED: result.states[PAUSED],
     }
     return time | {UNSEEN: max(0.0, result.wall_seconds - sum(time.values()))}
 
@@ -335,7 +335,7 @@ def process_figures(member: JobMember[Session]) -> ProcessFigures:
         loop=_loop(result.hot),
         windows=forward,
         clock_offset_seconds=offset,
-        stops=result.stops,
+        stops=result.pauses,
         clocks=device_clocks(session.readings),
         time=time_of(result),
         notices=tuple(notices),
@@ -373,12 +373,12 @@ def _loop(hot: HotLoop) -> LoopFigures:
     )
 
 
-def _loop_windows(result: ProgramResult, passes: Sequence[StepsTaken]) -> Iterator[Sequence[float | None]]:
+def _loop_windows(result: ProgramResult, events: Sequence[StepsTaken]) -> Iterator[Sequence[float | None]]:
     """Yield the rows of `LoopWindows.of`."""
     hot, sampled = result.hot, result.sample_windows
     begins = [window.began_seconds for window in sampled]
     again = _recompile_seconds(result.compiles, begins)
-    steps = _first_steps([taken for taken in passes if taken.where == hot.where], begins)
+    steps = _first_steps([taken for taken in events if taken.where == hot.where], begins)
     for window, compiling, step in zip(sampled, again, steps, strict=True):
         window_spots = Spots()
         window_spots.take([window])
@@ -397,11 +397,11 @@ def _loop_windows(result: ProgramResult, passes: Sequence[StepsTaken]) -> Iterat
             yield window.began_seconds, staged + steady, samples, *in_parts, own, step
 
 
-def _first_steps(passes: Sequence[StepsTaken], begins: Sequence[float]) -> list[int | None]:
+def _first_steps(events: Sequence[StepsTaken], begins: Sequence[float]) -> list[int | None]:
     """Return, by sample window, the number of the first iteration that began in it or later; None if none did."""
     times: list[float] = []
     numbers: list[int] = []
-    for taken in sorted(passes, key=lambda each: each.began_seconds):
+    for taken in sorted(events, key=lambda each: each.began_seconds):
         counts = taken.counts or [1] * len(taken.seconds)
         times += accumulate(taken.seconds[:-1], initial=taken.began_seconds)
         numbers += accumulate(counts[:-1], initial=taken.first)

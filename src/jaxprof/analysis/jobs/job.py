@@ -26,7 +26,7 @@ from jaxprof.analysis.jobs.figures import (
     CAUSES,
     IN_LOOP,
     OUTSIDE,
-    STOPPED,
+    PAUSED,
     UNSEEN,
     USEFUL,
     WAITING,
@@ -120,7 +120,7 @@ def _split_at_failure(process: ProcessFigures, failed_at: float | None) -> Mappi
 
 def _waiting_seconds(processes: Sequence[ProcessFigures], times: Sequence[Mapping[str, float]]) -> list[float]:
     """Return how long each process waited for others inside compiled functions, as far as it shows."""
-    loops = [sum(time[part] for part in (*IN_LOOP, AGAIN)) + time[STOPPED] for time in times]
+    loops = [sum(time[part] for part in (*IN_LOOP, AGAIN)) + time[PAUSED] for time in times]
     lines = {process.loop.where for process in processes if process.loop is not None}
     together = len(processes) > 1 and len(lines) == 1 and max(loops) <= IN_STEP * min(loops)
     if not together:
@@ -212,19 +212,19 @@ _CAUSE_TEXTS = {
 }
 
 
-def stopped(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
+def paused(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
     """Yield a finding for each process that was paused, or a single one if all were."""
-    paused = [process for process in processes if process.stops]
-    if len(paused) == len(processes) > 1:
-        first = paused[0]
-        took = median(_pause_seconds(process) for process in paused)
+    affected = [process for process in processes if process.stops]
+    if len(affected) == len(processes) > 1:
+        first = affected[0]
+        took = median(_pause_seconds(process) for process in affected)
         message = (
-            f"all {len(paused)} processes were paused for {seconds(took)}: process {first.index} {_cause_text(first)}, "
-            + pause_times(first.stops)
+            f"all {len(affected)} processes were paused for {seconds(took)}: "
+            f"process {first.index} {_cause_text(first)}, " + pause_times(first.stops)
         )
         yield Finding("process_stopped", message, seconds=took, index=first.index)
         return
-    for process in paused:
+    for process in affected:
         took = _pause_seconds(process)
         waited = _waited(process, [other for other in processes if not other.stops])
         message = (
@@ -236,11 +236,11 @@ def stopped(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
 
 
 def _pause_seconds(process: ProcessFigures) -> float:
-    return sum(stop.seconds for stop in process.stops)
+    return sum(pause.seconds for pause in process.stops)
 
 
 def _cause_text(process: ProcessFigures) -> str:
-    cause = max(process.stops, key=lambda stop: stop.seconds).cause
+    cause = max(process.stops, key=lambda pause: pause.seconds).cause
     return _CAUSE_TEXTS.get(cause, _CAUSE_TEXTS[UNKNOWN])
 
 
@@ -321,7 +321,7 @@ def throttled(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
         yield Finding("throttled_device", message, index=process.index, part=DEVICE)
 
 
-LEAST_STRETCHES = 8
+LEAST_SECTIONS = 8
 """Number of the ten time sections in which a process must arrive late. A burst over two thirds of the time is not
 caused by the device."""
 
@@ -358,9 +358,9 @@ def _is_late(seen: Arrivals, place: int) -> bool:
     The delay must also exceed the variation between sections of time (successive ones may be alike) and between the
     other processes.
     """
-    late = np.asarray([arrival.by_stretch for arrival in seen.processes]) * seen.instances / seen.span_seconds
+    late = np.asarray([arrival.by_section for arrival in seen.processes]) * seen.instances / seen.span_seconds
     means = late.mean(axis=1)
-    if means[place] < LEAST_DIFFERENCE or (late[place] >= LEAST_DIFFERENCE).sum() < LEAST_STRETCHES:
+    if means[place] < LEAST_DIFFERENCE or (late[place] >= LEAST_DIFFERENCE).sum() < LEAST_SECTIONS:
         return False
     count = late.shape[1]
     variance = inflation_of(late - means[:, None]) * late[place].var(ddof=1) / count
@@ -451,7 +451,7 @@ def figures_of(
         explained = {finding.index for finding in (*again, *late) if finding.index is not None}
         late += last_to_arrive(collectives[0], processes, explained, {process.index for process in compared})
     apart = clocks_apart(began)
-    found = (*failures(processes, apart), *stopped(processes), *again, *late, *throttled(processes))
+    found = (*failures(processes, apart), *paused(processes), *again, *late, *throttled(processes))
     return JobFigures(
         with_urls(folder),
         job,

@@ -45,7 +45,7 @@ from jaxprof.units import and_more, percent_or_less, seconds
 
 OWN_WORK = "own"
 """All of `PARTS_OF_ITS_OWN` together, by the CPU clock of the main thread."""
-_OWN_BY_ITERATION = "own by pass"
+_OWN_BY_ITERATION = "own by iteration"
 """Own work as a share of the usual time of the iterations."""
 _BY_CLOCK = (OWN_WORK, _OWN_BY_ITERATION)
 LEAST_BLOCKS = 3
@@ -177,11 +177,11 @@ def in_blocks(process: ProcessFigures, rows: LoopWindows) -> LoopBlocks | None:
 def _usual_seconds(process: ProcessFigures, windows: LoopWindows) -> Array | None:
     """Return the usual time of the iterations in some windows; None unless enough windows have numbered iterations."""
     whole = process.windows
-    passes = np.append(np.diff(whole.first_steps), np.nan)
-    counted = passes >= _LEAST_ITERATIONS  # False if the number is unknown
+    iterations = np.append(np.diff(whole.first_steps), np.nan)
+    counted = iterations >= _LEAST_ITERATIONS  # False if the number is unknown
     if counted.sum() < LEAST_BLOCKS:
         return None
-    usual = np.where(counted, _median(whole.seconds[counted] / passes[counted]) * passes, whole.seconds)
+    usual = np.where(counted, _median(whole.seconds[counted] / iterations[counted]) * iterations, whole.seconds)
     usual_seconds: Array = usual[np.searchsorted(whole.began_seconds, windows.began_seconds)]
     return usual_seconds
 
@@ -288,7 +288,7 @@ class _Loop:
         self.process = process
         self.windows = windows_of(process)
         self.origin = float(process.windows.began_seconds[0])
-        """When the loop was first seen, which may be before the first window that is compared."""
+        """Monotonic time at which the loop was first seen, which may be before the first window that is compared."""
 
     def within(self, period: LatePeriod) -> LoopWindows:
         """Return the windows whose middles lie in a period."""
@@ -312,7 +312,7 @@ class Differences:
             usual = shares[::-1] if len(shares) == 2 else np.nanmedian(shares, axis=0)
         self._more: Array = shares - usual
 
-    def stretch(self, number: int) -> tuple[LatePeriod, LatePeriod] | None:
+    def late_period(self, number: int) -> tuple[LatePeriod, LatePeriod] | None:
         """Return the period in which a process is most above the others, and the period that can be reported.
 
         The second period also covers the time before and after the first that is as late, or too short to be shown
@@ -508,7 +508,7 @@ def _lateness(
     best: tuple[Excess, LoopComparison, LatePeriod] | None = None
     for what, more in by_what.items():
         excess, comparison, period = whole.excess(number, what), whole, WHOLE
-        most, reported = more.stretch(number) or (WHOLE, WHOLE)
+        most, reported = more.late_period(number) or (WHOLE, WHOLE)
         tested = most if reported.is_whole else reported
         if not tested.is_whole:
             within = _comparison(loops, tested, 2 * more.tests)

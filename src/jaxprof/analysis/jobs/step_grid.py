@@ -26,7 +26,7 @@ import numpy as np
 
 from jaxprof.analysis.jobs.figures import PARTS_OF_ITS_OWN, Array, LoopWindows, processes_named
 from jaxprof.analysis.programs.loop_time import COMPILE, PARTS
-from jaxprof.analysis.programs.steps import pass_series
+from jaxprof.analysis.programs.steps import iteration_series
 from jaxprof.events import SourceLocation, StepsCounted, StepsTaken
 from jaxprof.frozen import frozen
 
@@ -42,7 +42,7 @@ class LoopTrace:
 
     unit: Literal["step", "time"]
     """Unit of the axis: iterations of the loop, or seconds since the loop began."""
-    passes: Array
+    iterations: Array
     """Intervals of the timed iterations; entry i holds `counts[i]` iterations, which took `seconds[i]` together."""
     counts: Array
     seconds: Array
@@ -54,27 +54,27 @@ class LoopTrace:
 
     @property
     def extent(self) -> tuple[float, float] | None:
-        """Where the loop begins and ends; None if it is empty."""
-        span = self.passes if self.unit == "step" else self.spans
+        """Begin and end of the loop on the axis; None if it is empty."""
+        span = self.iterations if self.unit == "step" else self.spans
         return (float(span[0, 0]), float(span[-1, 1])) if len(span) else None
 
 
 def trace_of(
     where: SourceLocation | None,
     windows: LoopWindows,
-    passes: Sequence[StepsTaken],
+    taken: Sequence[StepsTaken],
     counted: Iterable[StepsCounted],
 ) -> LoopTrace | None:
     """Return the trace of the loop at `where`, along its numbered iterations if there are any; None if no loop was
     seen."""
     times = _times(windows)
-    series = pass_series(passes, where)
+    series = iteration_series(taken, where)
     if series is not None:
-        begins, counts, began, seconds = map(np.concatenate, zip(*map(_entries, series.stretches), strict=True))
+        begins, counts, began, seconds = map(np.concatenate, zip(*map(_entries, series.events), strict=True))
         axis = np.stack([begins, begins + counts], axis=1)
         clock = np.maximum.accumulate(np.stack([began, began + seconds], axis=1).ravel())
         spans = np.interp(times, clock, axis.ravel())
-        return LoopTrace("step", axis, counts, seconds, windows, spans, series.stretches[0].numbered_by)
+        return LoopTrace("step", axis, counts, seconds, windows, spans, series.events[0].numbered_by)
     if not len(windows):
         return None
     origin = times[0, 0]
@@ -208,7 +208,7 @@ class StepGrid:
 
     @property
     def lost_seconds(self) -> dict[int, float]:
-        """By process, the seconds above the median process (with two, above the other one), over all columns.
+        """Seconds of each process above the median process (with two, above the other one), over all columns.
 
         Columns in which no other process is known are left out, and so are processes whose excess may be chance. The
         bound grows with the number of processes, like the largest of so many values by chance: `sqrt(2 ln R) + 1`
@@ -236,7 +236,7 @@ def no_sums(rows: int, columns: int) -> Array:
 
 def add_trace(sums: Array, row: int, trace: LoopTrace, edges: Array, parts: Sequence[str]) -> None:
     """Add the loop of one process to the sums."""
-    sums[:2, row : row + 1] = in_columns(trace.passes, edges, trace.seconds, trace.counts)
+    sums[:2, row : row + 1] = in_columns(trace.iterations, edges, trace.seconds, trace.counts)
     if parts and len(trace.windows):
         seen = _part_seconds(trace, parts)
         width = trace.spans[:, 1] - trace.spans[:, 0]

@@ -1,7 +1,7 @@
 """The compile ledger grouped by function: how often each function was compiled, what that cost, and why.
 
 Only recorded signatures count as arguments. Merged rows keep the signature of one of them, so there may have been more
-shapes than are counted here. Reasons are the recorder's; several of one kind are told together.
+shapes than are counted here. Reasons are the recorder's; several of one kind become one phrase.
 """
 
 from __future__ import annotations

@@ -136,8 +136,8 @@ the copy of a number or of a small NumPy array (5 µs)."""
 EMPTY_CALL_SHARES = (0.75, 1.3)
 """Least and most time of a call's own work over that of an empty call, measured in another process."""
 UNCOUNTED = 1.25
-"""By how much more iterations there may be than those that were timed make up, where nothing counts them: brief ones
-take up to half as long again while their lines are timed."""
+"""Largest ratio of all iterations to those that the timed ones make up, if nothing counts them: brief iterations take
+up to half as long again while their lines are timed."""
 CALLBACK_CALL = 50
 """Most time of Python around the call of a function that calls Python, over that of an empty call: measured were 17 to
 19 for one with `jax.debug.print`, and 30 to 34 for one with an ordered callback, where neither was called back."""
@@ -342,8 +342,8 @@ def loop_figures(
     waited = max(0.0, sum(spot.delay for spot in (*steady, *waiting)) - preempted)
     delayed = _delayed_share(steady, waited)
     idle = sum(spot.seconds for spot in spots if spot.kind == IDLE and (key is None or spot.site_in(key)))
-    passes = times.passes(sum(spot.seconds for spot in steady) + preempted + idle)
-    steady = _called_back(steady, key, passes, rows, empty_call, 1 / (1 - delayed))
+    iterations = times.iterations_in(sum(spot.seconds for spot in steady) + preempted + idle)
+    steady = _called_back(steady, key, iterations, rows, empty_call, 1 / (1 - delayed))
     working, eager = working_lines(inside, key), eager_lines(steady, key)
 
     def part(spot: Spot) -> str:
@@ -352,8 +352,8 @@ def loop_figures(
     parts = {**dict.fromkeys((*PARTS, UNKNOWN), 0.0), **totals((part(spot), spot.seconds) for spot in steady)}
     called = _called_inline(steady, rows)
     counted = times.per_second is not None
-    launching = _launching_seconds(steady, key, passes, called, empty_call, 1 / (1 - delayed), counted=counted)
-    for other, seconds in (*launching.items(), (UNKNOWN, _wake_seconds(steady, passes))):
+    launching = _launching_seconds(steady, key, iterations, called, empty_call, 1 / (1 - delayed), counted=counted)
+    for other, seconds in (*launching.items(), (UNKNOWN, _wake_seconds(steady, iterations))):
         parts[other] += seconds
         parts[DEVICE] -= seconds
     unknown = parts.pop(UNKNOWN)
@@ -477,10 +477,10 @@ def _least_arguments(called: Sequence[Compiled]) -> tuple[int, int]:
 def _launching_seconds(
     spots: Sequence[Spot],
     key: LoopKey | None,
-    passes: float,
+    iterations: float,
     called: Sequence[Compiled],
     empty_call: EmptyCallTimed | None,
-    stretch: float,
+    slowdown: float,
     *,
     counted: bool,
 ) -> dict[str, float]:
@@ -488,15 +488,15 @@ def _launching_seconds(
     thread computes the function itself. A launch needs some of this time, an amount known only between two limits,
     which an empty call narrows: it is a launch and the Python around it. A thread that is blocked in these calls for at
     least as long leaves the work to others, and may need any of this time to get it into their queue. Calls in a loop
-    within the hot one are more than its iterations, nobody knows how many. `stretch`: by how much waits for a processor
-    may lengthen a launch. `counted`: whether the iterations were."""
+    within the hot one outnumber its iterations by an unknown factor. `slowdown`: factor by which waits for a processor
+    may lengthen a launch. `counted`: whether the iterations were counted."""
     inline = [spot for spot in spots if spot.kind == "inline"]
     inline_seconds = sum(spot.seconds for spot in inline)
-    if not inline_seconds or not passes:
+    if not inline_seconds or not iterations:
         return {UNKNOWN: inline_seconds}
     places = {spot.place for spot in inline}
     leaves = max(map(leaves_of, called), default=1)
-    count = passes * len(places)
+    count = iterations * len(places)
     least, most = (count * seconds for seconds in LAUNCH_SECONDS)
     calls = sum(spot.seconds for spot in spots if spot.kind == "call" and spot.place in places and not spot.through)
     if empty_call is not None:
@@ -504,18 +504,18 @@ def _launching_seconds(
         least, most = (max(least, count * empty_call.seconds * share - calls) for share in shares)
         leaves -= min(1, empty_call.arrays) + empty_call.numbers
     launching = min(inline_seconds, max(least, min(most, LAUNCH_SHARE * calls)))
-    most = max(launching, min(inline_seconds, stretch * (most + passes * leaves * LAUNCH_LEAF_SECONDS)))
+    most = max(launching, min(inline_seconds, slowdown * (most + iterations * leaves * LAUNCH_LEAF_SECONDS)))
     queued = sum(spot.seconds for spot in spots if spot.kind == "compiled" and spot.place in places) >= inline_seconds
     if queued or _in_inner_loops(inline, key):
         most = inline_seconds
     return {DISPATCH: launching, UNKNOWN: most - launching}
 
 
-def _wake_seconds(spots: Sequence[Spot], passes: float) -> float:
+def _wake_seconds(spots: Sequence[Spot], iterations: float) -> float:
     """Return the part of the wait for results that may be the thread's own work. Waits for a processor are left out of
     it already: by its clocks, the thread was blocked there."""
     waiting = [spot for spot in spots if spot.kind == "sync"]
-    count = passes * len({spot.place for spot in waiting})
+    count = iterations * len({spot.place for spot in waiting})
     return min(sum(spot.seconds for spot in waiting), count * WAKE_SECONDS)
 
 
@@ -537,21 +537,21 @@ def _calls_python(spots: Iterable[Spot], rows: Sequence[Compiled]) -> frozenset[
 def _called_back(
     spots: tuple[Spot, ...],
     key: LoopKey | None,
-    passes: float,
+    iterations: float,
     rows: Sequence[Compiled],
     empty_call: EmptyCallTimed | None,
-    stretch: float,
+    slowdown: float,
 ) -> tuple[Spot, ...]:
     """Return the spots, with what is `AROUND` divided by what a call's own Python takes at most. What the function
     calls holds the interpreter's lock as well, so that samples come before or after it. Calls in a loop within the hot
-    one have no bound. `stretch`: as in `_launching_seconds`."""
+    one have no bound. `slowdown`: as in `_launching_seconds`."""
     around = [spot for spot in spots if spot.kind == AROUND]
     seconds = sum(spot.seconds for spot in around)
-    if not seconds or not passes or empty_call is None or _in_inner_loops(around, key):
+    if not seconds or not iterations or empty_call is None or _in_inner_loops(around, key):
         return spots
     leaves = max((leaves_of(row) for row in rows if row.callbacks), default=1)
     each = CALLBACK_CALL * empty_call.seconds + leaves * LAUNCH_LEAF_SECONDS
-    share = 1 - stretch * passes * len({spot.place for spot in around}) * each / seconds
+    share = 1 - slowdown * iterations * len({spot.place for spot in around}) * each / seconds
     if share <= 0:
         return spots
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from jaxprof.analysis.programs.functions import Definition, FunctionCompiles, by_function
-from jaxprof.analysis.programs.steps import PassSeries, StepFigures, loops, loops_around, pass_series
+from jaxprof.analysis.programs.steps import IterationSeries, StepFigures, iteration_series, loops, loops_around
 from jaxprof.events import (
     NOWHERE,
     PROGRAM_STATES,
@@ -119,10 +119,10 @@ class Pause:
     """`SIGNAL`, `UNKNOWN` or `SUSPENDED`."""
 
 
-def pause_times(stops: Sequence[Pause]) -> str:
+def pause_times(pauses: Sequence[Pause]) -> str:
     """Return text such as `2.00 s after it began`, or `3 times, first 2.00 s after it began`."""
-    first = f"{seconds(stops[0].began_seconds)} after it began"
-    return first if len(stops) == 1 else f"{len(stops)} times, first {first}"
+    first = f"{seconds(pauses[0].began_seconds)} after it began"
+    return first if len(pauses) == 1 else f"{len(pauses)} times, first {first}"
 
 
 def without_doubted(seen: Sequence[ProgramStopped], recorder_ran: Sequence[float]) -> list[ProgramStopped]:
@@ -143,7 +143,7 @@ def without_doubted(seen: Sequence[ProgramStopped], recorder_ran: Sequence[float
     return list(filter(is_sure, seen))
 
 
-def pauses(seen: Sequence[ProgramStopped], began_seconds: float) -> tuple[Pause, ...]:
+def merged_pauses(seen: Sequence[ProgramStopped], began_seconds: float) -> tuple[Pause, ...]:
     """Return the pauses of at least `LEAST_SECONDS` in order of time.
 
     `began_seconds` is the monotonic time at which the program began. If a pause was found in two ways, the one with a
@@ -169,7 +169,7 @@ def pauses(seen: Sequence[ProgramStopped], began_seconds: float) -> tuple[Pause,
         if event.found_by == "clock"
     ]
     found = [Pause(max(0.0, began - began_seconds), ended - began, cause) for began, ended, cause in sorted(merged)]
-    return tuple(stop for stop in found if stop.seconds >= LEAST_SECONDS)
+    return tuple(pause for pause in found if pause.seconds >= LEAST_SECONDS)
 
 
 def _all_are_processors(run: Run) -> bool:
@@ -287,12 +287,12 @@ class ProgramResult:
         seen = totals(
             (state, took) for window in self.sample_windows for state, took in window.states.items() if took > 0
         )
-        doubted = set(self._program.stops).difference(self._sure_stops)
-        seen["stopped"] = max(0.0, seen.get("stopped", 0.0) - sum(stop.seconds for stop in doubted))
+        doubted = set(self._program.stops).difference(self._sure_pauses)
+        seen["stopped"] = max(0.0, seen.get("stopped", 0.0) - sum(pause.seconds for pause in doubted))
         return {state: seen.get(state, 0.0) for state in PROGRAM_STATES}
 
     @cached_property
-    def _sure_stops(self) -> Sequence[ProgramStopped]:
+    def _sure_pauses(self) -> Sequence[ProgramStopped]:
         of_run = [each for readings in self.readings.values() for each in readings if each.run == self.run.id]
         return without_doubted(self._program.stops, [reading.monotonic_seconds for reading in of_run])
 
@@ -376,9 +376,9 @@ class ProgramResult:
         return loops(self._program.steps, self._program.passes, self._program.sampled)
 
     @cached_property
-    def passes(self) -> PassSeries | None:
+    def iterations(self) -> IterationSeries | None:
         """Timed iterations of the hot loop; None if none was timed by itself."""
-        return pass_series(self._program.passes, self.hot.where)
+        return iteration_series(self._program.passes, self.hot.where)
 
     @cached_property
     def transfers(self) -> tuple[CopiesSeen, ...]:
@@ -467,9 +467,9 @@ class ProgramResult:
         return verdict(self.hot, timed=all(warning.code != "steps_not_counted" for warning in self.run.warnings))
 
     @cached_property
-    def stops(self) -> tuple[Pause, ...]:
+    def pauses(self) -> tuple[Pause, ...]:
         """Pauses in which the process could not run."""
-        return pauses(self._sure_stops, self.began_seconds)
+        return merged_pauses(self._sure_pauses, self.began_seconds)
 
     @cached_property
     def _found(self) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
@@ -503,9 +503,9 @@ class ProgramResult:
         where = self.loops[0].where
         return where.function, loops_around(where, self._program.sampled)
 
-    def passes_of(self, steps: StepFigures) -> PassSeries | None:
+    def iterations_of(self, steps: StepFigures) -> IterationSeries | None:
         """Return the timed iterations of one of the `loops`; None if they were not timed by themselves."""
-        return self.passes if self.passes is not None and self.passes.where == steps.where else None
+        return self.iterations if self.iterations is not None and self.iterations.where == steps.where else None
 
     @property
     def main_compile_seconds(self) -> float:

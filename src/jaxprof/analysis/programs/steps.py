@@ -1,7 +1,7 @@
 """The loops of a program: how many steps they took, how long these were, and which lines of theirs were timed.
 
 A step is one iteration of a loop. The figures come from steps that were counted or timed while the program ran; samples
-are a second source for the time spent in the loop, and time the steps that only a counter of the program tells.
+are a second source for the time spent in the loop, and time the steps that only a counter of the program shows.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ class StepFigures:
     than half of the time in which samples saw the loop.
     """
     by_line: Mapping[int, tuple[float, int]] = field(default_factory=dict)
-    """By line: seconds, including everything that the line calls, and how often the line began."""
+    """Seconds of each line, including everything that it calls, and how often the line began."""
     most_events: int = 0
     """Beginnings of steps and lines in the sample window that holds the most of them."""
     uneven: float = 0.0
     """Share of their time that steps take beyond twice the median. The longest step is left out, because it may have
     compiled. A line that begins in every step can do its work in only a few: `if i % 50 == 0: print(float(loss))`."""
 
-    def passes(self, seconds: float) -> float:
+    def iterations_in(self, seconds: float) -> float:
         """Return the number of steps in so much time of the loop; 0 if none was timed."""
         if self.per_second is not None:
             return seconds * self.per_second
@@ -176,7 +176,7 @@ def _uneven_share(iterations: Sequence[float]) -> float:
 
 
 @frozen
-class PassSeries:
+class IterationSeries:
     """Timed iterations of one loop, in order of time, with numbers that never decrease: if a counter begins again, or
     the recorder returns from another loop, they continue from the last one."""
 
@@ -187,18 +187,18 @@ class PassSeries:
     numbered_by: str
     """Variable of the program whose values are the numbers; empty if iterations are counted from the first one seen, or
     if the variable covers only part of the program."""
-    stretches: tuple[StepsTaken, ...]
+    events: tuple[StepsTaken, ...]
     """Recorded events, at least one, with ascending numbers."""
 
     @property
     def first(self) -> int:
         """Number of the first timed iteration."""
-        return self.stretches[0].first
+        return self.events[0].first
 
     @property
     def last(self) -> int:
         """Number of the last timed iteration."""
-        return self.stretches[-1].first + self.stretches[-1].count - 1
+        return self.events[-1].first + self.events[-1].count - 1
 
     @property
     def count(self) -> int:
@@ -208,15 +208,15 @@ class PassSeries:
     @property
     def timed(self) -> int:
         """Number of timed iterations."""
-        return sum(event.count for event in self.stretches)
+        return sum(event.count for event in self.events)
 
     @property
     def seconds(self) -> float:
         """Seconds of the timed iterations."""
-        return sum(sum(event.seconds) for event in self.stretches)
+        return sum(sum(event.seconds) for event in self.events)
 
 
-def pass_series(taken: Sequence[StepsTaken], where: SourceLocation | None = None) -> PassSeries | None:
+def iteration_series(taken: Sequence[StepsTaken], where: SourceLocation | None = None) -> IterationSeries | None:
     """Return the iterations of the loop at `where`; if it has none, of the loop with the most timed seconds. None if no
     iteration was timed."""
     by_loop = grouped((event.where, event) for event in taken)
@@ -225,18 +225,18 @@ def pass_series(taken: Sequence[StepsTaken], where: SourceLocation | None = None
     if where is None or where not in by_loop:
         where = max(by_loop, key=lambda loop: sum(sum(event.seconds) for event in by_loop[loop]))
     events = sorted(by_loop[where], key=lambda event: event.began_seconds)
-    stretches: list[StepsTaken] = []
+    numbered: list[StepsTaken] = []
     names = {event.numbered_by for event in events}
     shift, reached = 0, events[0].first
     for event in events:
         if event.first + shift < reached:
             shift = reached - event.first
             names.add("")
-        stretches.append(replace(event, first=event.first + shift) if shift else event)
+        numbered.append(replace(event, first=event.first + shift) if shift else event)
         reached = event.first + shift + event.count
-    return PassSeries(
+    return IterationSeries(
         where=where,
         found_by="number" if any(event.found_by == "number" for event in events) else "monitoring",
         numbered_by=names.pop() if len(names) == 1 else "",
-        stretches=tuple(stretches),
+        events=tuple(numbered),
     )

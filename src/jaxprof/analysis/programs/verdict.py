@@ -1,6 +1,6 @@
 """What bounds the hot loop of a program: the part of its time that is the largest, whatever the unknown time goes to.
 
-A share has the interval that its samples allow.
+The share of that part has the 95 % interval that its samples allow.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LEAST_SAMPLES = 12
 """Smallest number of samples for a verdict. With fewer, a share of 60 % could as well be 30 %."""
 _Z = 1.96
 _APART_ERRORS = 1.28
-"""Standard errors between the two largest parts from which the first counts as larger, at nine in ten."""
+"""Standard errors between the two largest parts from which the first counts as larger, with 90 % confidence."""
 _MOST = 0.5
 """Share above which a part is larger than all others together."""
 IDLE_SHARE = 0.5
@@ -116,10 +116,10 @@ def _undelayed_share(name: str, loop: HotLoop) -> float | None:
     """Return the share of a part in the loop without the time for which the thread waited for a processor; None if
     another part may then be the largest one.
 
-    Such time is the machine's, and no part's. In the parts as they were seen, what runs in Python includes such waits,
-    and a wait for the device does not, unless the device is made of the same processors: it was then kept waiting as
-    well, so that the order of the parts remains, and only by how much is unknown. If the thread waited for more than
-    half of the time, even the order is chance, except for a part that is most of the time however it waited.
+    Such time belongs to the machine, and to no part. As sampled, parts that run in Python include these waits, and a
+    wait for the device does not. If the device is made of the same processors, it was kept waiting as well: the order
+    of the parts remains, and only their sizes are uncertain. If the thread waited for more than half of the time, even
+    the order is chance, except for a part that is most of the time under any assumption.
     """
     parts = loop.undelayed or loop.parts
     known = sum(parts.values())
@@ -134,9 +134,10 @@ def _undelayed_share(name: str, loop: HotLoop) -> float | None:
 
 
 def _least_share(name: str, loop: HotLoop) -> float:
-    """Return the share that a part has at least without the waits for a processor: what is unknown, and waits in calls,
-    are other parts', and all other waits were in this one. Of a device that is made of the same processors only what
-    the calling thread computes counts, as nobody sees what other threads waited."""
+    """Return the lower bound of a part's share of the loop without the waits for a processor. The bound assumes that
+    unknown time and waits in calls belong to other parts, and that all other waits were in this one. If the device is
+    made of the same processors, only what the calling thread computes counts, because no sample shows the waits of
+    other threads."""
     ran = loop.parts[name]
     if name == DEVICE and loop.shares_processors:
         ran = sum(spot.seconds for spot in loop.spots if spot.kind == "inline") - sum(loop.launching.values())

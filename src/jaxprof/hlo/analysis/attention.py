@@ -42,7 +42,7 @@ class OperandAxes:
 
 
 def operand_axes(product: Instruction, number: int) -> OperandAxes | None:
-    """The roles of the dimensions of a product's operand 0 or 1."""
+    """Return the roles of the dimensions of operand 0 or 1 of a product; None if the text does not show them."""
     side = "rhs" if number else "lhs"
     if product.opcode == "custom-call":
         numbers = library.gemm_dimensions(product)

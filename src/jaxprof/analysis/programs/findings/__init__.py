@@ -115,10 +115,10 @@ def stopped(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     """Yield the pauses of each cause together. Only a pause by a signal was observed; others are inferred from
     clocks."""
     for cause, (message, advice) in _PAUSES.items():
-        pauses = [stop for stop in result.stops if stop.cause == cause]
+        pauses = [pause for pause in result.pauses if pause.cause == cause]
         if not pauses:
             continue
-        took = sum(stop.seconds for stop in pauses)
+        took = sum(pause.seconds for pause in pauses)
         cost = None if cause == SUSPENDED else took
         yield Finding(
             "stopped",

@@ -43,7 +43,7 @@ LARGE_BYTES = 1 << 20
 CALLS_SHARE = 0.5
 """Share of the hot loop from which calling compiled functions is what bounds it."""
 WRAPPED_SHARE = 0.25
-"""The same share if the reason for the calls' cost is known, or if no part of the loop is larger."""
+"""`CALLS_SHARE` if the reason for the calls' cost is known, or if no part of the loop is larger."""
 MANY_LEAVES = 200
 """Number of argument leaves from which looking at them dominates a call: some 0.4 µs each."""
 _OPERANDS = 4
@@ -54,11 +54,11 @@ SYNC_STEP_SECONDS = 0.02
 """Seconds of an iteration above which not waiting at the end of each iteration gains nothing."""
 LEAST_SAVED = 0.05
 """Share of the hot loop that not waiting must save if its iterations are longer."""
-SET_UP_PASSES = 20
+SET_UP_ITERATIONS = 20
 """Number of iterations below which a loop may be a set-up that makes the parameters of some layers."""
 MOSTLY_COMPILED = 4.0
 """Ratio of compiling a set-up loop's operations to running them above which only compiling counts."""
-FEW_PASSES = 0.5
+FEW_ITERATIONS = 0.5
 """Share of the loop's iterations below which a line already runs only every few iterations."""
 BRIEF_SECONDS = 10e-6
 """Seconds below which a line of Python is a few operations of the interpreter, and no work that could be left out."""
@@ -237,7 +237,7 @@ def op_by_op_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         return  # the device works meanwhile, and would be waited for all the same
     if not claims.worth((running + compiling) * (1 - 1 / len(kinds)), _samples(spots)):
         return
-    if compiling > MOSTLY_COMPILED * running and loop.times.count < SET_UP_PASSES:
+    if compiling > MOSTLY_COMPILED * running and loop.times.count < SET_UP_ITERATIONS:
         return  # a set-up, whose operations cost as much as compiling them
     took = claims.take(spots, rows)
     listed = ", ".join(kinds[:_LINES_NAMED]) + (", …" if len(kinds) > _LINES_NAMED else "")
@@ -430,9 +430,9 @@ def _in_each_iteration(result: ProgramResult, spots: Sequence[Spot]) -> bool:
     line = max(by_line, key=lambda number: by_line[number], default=None)
     if line is None or not loop.times.count:
         return line is not None and line not in conditional
-    if loop.times.uneven * loop.seconds > FEW_PASSES * _seconds(spots):
+    if loop.times.uneven * loop.seconds > FEW_ITERATIONS * _seconds(spots):
         return False
-    return loop.times.by_line.get(line, (0.0, 0))[1] >= FEW_PASSES * loop.times.count
+    return loop.times.by_line.get(line, (0.0, 0))[1] >= FEW_ITERATIONS * loop.times.count
 
 
 def _cost_text(result: ProgramResult, took: float) -> str:

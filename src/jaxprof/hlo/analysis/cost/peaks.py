@@ -75,8 +75,8 @@ class DevicePeaks:
         return None
 
     def rate(self, dtype: str, precision: str = "default") -> str:
-        """Return which rate of the matrix units products of `dtype` are held against: `tf32` for `f32`. `dtype` itself
-        if none is known."""
+        """Return the name of the matrix-unit rate that products of `dtype` are compared with: `tf32` for `f32`. `dtype`
+        itself if none is known."""
         return next((key for key in _matrix_keys(dtype, precision) if key in self.matrix), dtype)
 
 
@@ -121,7 +121,7 @@ def _read(name: str, row: Mapping[str, Any]) -> DevicePeaks:
 
 
 ROWS: Mapping[str, Mapping[str, Any]] = json.loads(Path(__file__).with_name("devices.json").read_text("utf-8"))
-"""What is known of each device, by its name; `target` of those that can be compiled for."""
+"""Rows of `devices.json` by the name of the device; devices that can be compiled for have a `target`."""
 DEVICES: Mapping[str, DevicePeaks] = {name: _read(name, row) for name, row in ROWS.items()}
 """Every device of the table, by its name on the command line."""
 _ALIASES = {alias: name for name, row in ROWS.items() for alias in row.get("aliases", ())}

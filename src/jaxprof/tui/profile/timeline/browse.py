@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxprof.analysis.lanes import End, LaneGroup, LaneRow, Lanes, Stretch, idle_around, longest_idle, other_end
+from jaxprof.analysis.lanes import End, IdleTime, LaneGroup, LaneRow, Lanes, idle_around, longest_idle, other_end
 from jaxprof.frozen import frozen
 
 LEAST_NS = 200
@@ -64,7 +64,7 @@ class Browse:
         """Line of the cursor."""
         self.anchor: int | None = None
         """Where the range begins, which ends at the cursor; None without a range."""
-        self._longest: Stretch | None = None
+        self._longest: IdleTime | None = None
         """The idle time that the last jump to a longest one led to."""
         self._open: set[int] = set()
         self._chosen = False
