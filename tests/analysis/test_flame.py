@@ -1,5 +1,7 @@
 """Flame graphs: sums are exact, nothing is hidden."""
 
+from types import SimpleNamespace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,8 +10,8 @@ from jaxprof.analysis.flame import (
     PICOSECONDS,
     StackFrame,
     WeightedStack,
+    kernel_frames,
     program_flame,
-    scope_names,
     stacks_flame,
 )
 from jaxprof.hlo.analysis.origin import op_path
@@ -41,8 +43,11 @@ def test_a_frame_is_its_own_time_and_that_of_the_frames_inside_it(rows):
 
 
 def test_scopes_by_the_thousand_are_shown_to_a_depth():
-    assert len(scope_names(op_path("a/" * 10_000))) == 200, "each kernel's frames are as many as its scopes"
-    assert scope_names(op_path("jit(step)/block/dot")) == ("step", "block")
+    def names(path):
+        return [frame.name for frame in kernel_frames("", "kernel", SimpleNamespace(path=op_path(path), source=None))]
+
+    assert len(names("a/" * 10_000)) == 201, "each kernel's frames are as many as its scopes"
+    assert names("jit(step)/block/dot") == ["step", "block", "kernel"]
 
 
 def test_the_frames_of_a_program_are_its_wall_time_to_the_picosecond():

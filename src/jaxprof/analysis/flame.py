@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.analysis.ranking import Ranking
     from jaxprof.hlo.analysis.kernels import Kernel
-    from jaxprof.hlo.analysis.origin import OpPath
     from jaxprof.session import Run, Session
 
 _DEEPEST = 200
+"""Most scopes of a stack, the outermost ones: a text can nest a hundred thousand."""
 NO_SCOPE = "no scope"
 NO_OP = "no HLO op"
 NO_LINE = "no line"
@@ -64,7 +64,7 @@ def _measured_stacks(session: Session, run: Run) -> list[WeightedStack]:
         return []
     by_name = {kernel.name: kernel for kernel in kernels_of(session, run.id) or ()}
     return [
-        WeightedStack(_frames(row.module, row.name, by_name.get(row.name)), row.self_seconds, row.count)
+        WeightedStack(kernel_frames(row.module, row.name, by_name.get(row.name)), row.self_seconds, row.count)
         for row in of_run.kernels
         if row.self_seconds > 0
     ] + [
@@ -74,19 +74,15 @@ def _measured_stacks(session: Session, run: Run) -> list[WeightedStack]:
     ]
 
 
-def scope_names(path: OpPath | None) -> tuple[str, ...]:
-    """Return the functions and named scopes of a path, outermost first; `no scope` if there are none. Only the
-    outermost ones are kept: a text can nest a hundred thousand."""
+def kernel_frames(module: str, name: str, kernel: Kernel | None) -> tuple[StackFrame, ...]:
+    """Return the stack of a kernel: its module if `module` is not empty, functions and named scopes outermost first
+    (`no scope` without any), and the kernel itself. `kernel`: None if the HLO is not known."""
     from jaxprof.analysis.ranking import scopes_of
 
-    return (scopes_of(path) if path is not None else ())[:_DEEPEST] or (NO_SCOPE,)
-
-
-def _frames(module: str, name: str, kernel: Kernel | None) -> tuple[StackFrame, ...]:
-    scopes = scope_names(kernel.path if kernel is not None else None)
+    scopes = scopes_of(kernel.path)[:_DEEPEST] if kernel is not None else ()
     source = kernel.source if kernel is not None else None
     own = StackFrame(name, source.file, source.line) if source is not None else StackFrame(name)
-    return (*([StackFrame(module)] if module else []), *map(StackFrame, scopes), own)
+    return (*([StackFrame(module)] if module else []), *map(StackFrame, scopes or (NO_SCOPE,)), own)
 
 
 def line_stacks(program: ProgramResult) -> list[WeightedStack]:
@@ -253,7 +249,7 @@ def kernel_flame(session: Session, run: Run) -> FlameGraph | None:
         return None
     weights = ranking.column("weight")
     stacks = (
-        WeightedStack(_frames("", kernel.name, kernel), weight, kernel.count or 0)
+        WeightedStack(kernel_frames("", kernel.name, kernel), weight, kernel.count or 0)
         for kernel, weight in zip(ranking.kernels, weights, strict=True)
         if weight > 0
     )

@@ -36,10 +36,6 @@ def with_reasons(text: str, dump: str) -> str:
 
 def stated(module: Module) -> dict[str, str]:
     """Return XLA's reason for each producer that it did not fuse, by the producer's name; empty if none are kept."""
-    return module.once(_stated)
-
-
-def _stated(module: Module) -> dict[str, str]:
     text = module.source.text
     after_computations = max(text.rfind("\n}"), 0)
     return dict(_REASON.findall(text, after_computations))

@@ -92,11 +92,14 @@ class TimeComparison:
     @property
     def low(self) -> float | None:
         """Lower end of the 95 % interval of `ratio`; None if it is not known."""
-        return _end(self.interval(0.95), 0)
+        interval = self.interval()
+        return interval[0] if interval else None
 
     @property
     def high(self) -> float | None:
-        return _end(self.interval(0.95), 1)
+        """Upper end of the 95 % interval of `ratio`; None if it is not known."""
+        interval = self.interval()
+        return interval[1] if interval else None
 
     @property
     def half_width(self) -> float | None:
@@ -391,7 +394,3 @@ def _unknown(launches: int, measured: Measured, refusal: str = "") -> TimeCompar
 def _reach(interval: tuple[float, float]) -> float:
     """Return how far from 1 an interval reaches, on the log scale."""
     return max(-math.log(interval[0]), math.log(interval[1]))
-
-
-def _end(interval: tuple[float, float] | None, which: int) -> float | None:
-    return interval[which] if interval else None

@@ -6,7 +6,6 @@ not here: they are in the finding itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache, partial
 
@@ -461,11 +460,7 @@ _OF_RUNS = (
 )  # fmt: skip
 
 
-def _by_code(entries: Iterable[CatalogueEntry]) -> dict[str, CatalogueEntry]:
-    return {entry.code: entry for entry in entries}
-
-
-_USUAL = _by_code((*_OF_PROGRAMS, *_OF_JOBS, *_OF_CAPTURES, *_OF_RUNS))
+_USUAL = {entry.code: entry for entry in (*_OF_PROGRAMS, *_OF_JOBS, *_OF_CAPTURES, *_OF_RUNS)}
 """Findings of programs, jobs, captures and runs: all that most commands look up."""
 
 
@@ -483,7 +478,8 @@ def entries() -> dict[str, CatalogueEntry]:
     of_trust = [
         CatalogueEntry(code, title, doubt, fix, "trust", "traces.md#trust") for code, (title, fix) in TRUST.items()
     ]
-    return _by_code((*_OF_PROGRAMS, *_OF_JOBS, *of_hlo, *_OF_CAPTURES, *of_trust, *_OF_RUNS))
+    grouped = (*_OF_PROGRAMS, *_OF_JOBS, *of_hlo, *_OF_CAPTURES, *of_trust, *_OF_RUNS)
+    return {entry.code: entry for entry in grouped}
 
 
 def with_fix(finding: Finding) -> Finding:

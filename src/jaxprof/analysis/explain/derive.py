@@ -55,17 +55,6 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
 
         subject, others = explained_runs(session, recorded[0] if recorded else None, name)
         items += others
-    return _explained(name, "program" if recorded else subject, items, session=session, most=most)
-
-
-def _explained(
-    name: str,
-    subject: Subject,
-    items: Sequence[Finding | Abstention],
-    *,
-    session: Session | None = None,
-    most: int = MOST_FINDINGS,
-) -> Explanation:
     findings = [with_fix(item) for item in items if isinstance(item, Finding)]
     ranked = sorted(_merged(_without_duplicates(findings)), key=_rank)
     unknown: dict[str, Abstention] = {}
@@ -74,7 +63,7 @@ def _explained(
             unknown.setdefault(item.code, item)
     return Explanation(
         name=name,
-        subject=subject,
+        subject="program" if recorded else subject,
         findings=tuple(ranked[:most]),
         left_out=max(0, len(ranked) - most),
         abstentions=tuple(unknown.values())[:MOST_ABSTENTIONS],

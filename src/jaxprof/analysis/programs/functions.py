@@ -92,8 +92,6 @@ def array_type(text: str) -> ArrayType | None:
 class Signatures:
     """The different signatures of one function."""
 
-    __slots__ = ("_seen",)
-
     def __init__(self, rows: Iterable[Compiled]) -> None:
         self._seen: dict[tuple[tuple[str, bool], ...], dict[tuple[str, ...], None]] = {}
         """Tuples of argument types, by the arguments' names and whether each is static."""

@@ -229,26 +229,22 @@ def origin_columns(
 ) -> OriginColumns | None:
     """Read the origins of all kernels of a module, given by their instructions; None if `cancelled` returned True. May
     take seconds, so run it in a thread."""
-    with not_collecting():
-        return _read(kernels, cancelled)
-
-
-def _read(kernels: Iterable[Instruction], cancelled: Callable[[], bool]) -> OriginColumns | None:
     which = array("I")
     numbers: dict[tuple[Place, ...], int] = {}
     remembered: dict[tuple[str, ...], int] = {}
-    for done, kernel in enumerate(kernels):
-        if done % _PAGE == 0 and cancelled():
-            return None
-        texts = _metadata(kernel)
-        number = remembered.get(texts) if texts is not None else None
-        if number is None:
-            number = numbers.setdefault(_places(kernel, texts), len(numbers))
-            if texts is not None:
-                if len(remembered) >= _MOST_KNOWN:
-                    remembered.clear()
-                remembered[texts] = number
-        which.append(number)
+    with not_collecting():
+        for done, kernel in enumerate(kernels):
+            if done % _PAGE == 0 and cancelled():
+                return None
+            texts = _metadata(kernel)
+            number = remembered.get(texts) if texts is not None else None
+            if number is None:
+                number = numbers.setdefault(_places(kernel, texts), len(numbers))
+                if texts is not None:
+                    if len(remembered) >= _MOST_KNOWN:
+                        remembered.clear()
+                    remembered[texts] = number
+            which.append(number)
     return OriginColumns(list(numbers), which)
 
 
