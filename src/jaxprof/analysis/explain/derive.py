@@ -55,6 +55,13 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
 
         subject, others = explained_runs(session, recorded[0] if recorded else None, name)
         items += others
+    return explained(session, name, "program" if recorded else subject, items, most)
+
+
+def explained(
+    session: Session, name: str, subject: Subject, items: Sequence[Finding | Abstention], most: int
+) -> Explanation:
+    """Return the explanation that these findings and gaps come to, in order and without repetitions."""
     findings = [with_fix(item) for item in items if isinstance(item, Finding)]
     ranked = sorted(_merged(_without_duplicates(findings)), key=_rank)
     unknown: dict[str, Abstention] = {}
@@ -63,7 +70,7 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
             unknown.setdefault(item.code, item)
     return Explanation(
         name=name,
-        subject="program" if recorded else subject,
+        subject=subject,
         findings=tuple(ranked[:most]),
         left_out=max(0, len(ranked) - most),
         abstentions=tuple(unknown.values())[:MOST_ABSTENTIONS],
