@@ -13,7 +13,7 @@ import pytest
 
 from answer_schemas import schema_of
 from cli.calling import understood
-from jaxprof.analysis.explain.catalogue import SOURCES, entries
+from jaxprof.analysis.finding_catalogue import SOURCES, entries
 from jaxprof.cli.kinds import KINDS
 
 ROOT = Path(__file__).parents[1]

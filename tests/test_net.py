@@ -14,7 +14,7 @@ import pytest
 
 from cli.test_schema import files, made  # noqa: F401
 from golden import commands, held
-from jaxprof.analysis.explain.catalogue import entries
+from jaxprof.analysis.finding_catalogue import entries
 from jaxprof.cli.main import cli
 from jaxprof.limits import LIMITS
 from jaxprof.session import Session

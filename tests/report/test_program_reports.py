@@ -11,7 +11,7 @@ from jaxprof.report.json import to_dict
 from jaxprof.report.program import letters, program_view_text, rounded, summary_lines
 from jaxprof.report.program_words import verdict
 from jaxprof.report.renderers import WIDTH
-from jaxprof.report.text import to_text
+from jaxprof.report.views import to_text
 from jaxprof.text import columns
 from report import sessions
 

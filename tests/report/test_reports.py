@@ -14,7 +14,7 @@ from jaxprof.analysis.programs.derive import program_result
 from jaxprof.hlo.open.stages import ModuleStages
 from jaxprof.report.envelope import ROWS, answer_pieces, json_pieces
 from jaxprof.report.memory import fit_words, memory_heading
-from jaxprof.report.text import to_text
+from jaxprof.report.views import to_text
 from report import sessions
 from tui.hlo_texts import HLO
 

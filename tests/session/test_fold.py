@@ -13,11 +13,11 @@ from jaxprof import events as e
 from jaxprof.engine.main import EventPipe
 from jaxprof.errors import FileRefusedError
 from jaxprof.events.base import REDACTED
+from jaxprof.events.chunks import CHUNK_CHARACTERS, INLINE_BYTES, split
 from jaxprof.runner.session_recorder import SessionRecorder
 from jaxprof.session import Run, Session
 from jaxprof.session.log import LogWriter
 from jaxprof.session.log.codec import decode_header, decode_line
-from jaxprof.session.texts import CHUNK_CHARACTERS, INLINE_BYTES, split
 from tapes import unpacked
 
 SPEC = e.RunSpec(workload="selu", variant="jit", how="jit", device="gpu:1")

@@ -4,7 +4,7 @@ import pytest
 from made_traces import US, async_loop, cpu_plane, gpu_planes, host, hosts, on_cpu, on_gpu, op, read
 from xplane_wire import Line, Plane
 
-from jaxprof.analysis.explain.catalogue import entries
+from jaxprof.analysis.finding_catalogue import entries
 from jaxprof.events import TrustReported
 from jaxprof.trace.model import Trace
 from jaxprof.trace.steps import steps_of

@@ -180,7 +180,7 @@ def derived_warnings(run: Run, summary: Summary | None, readings: Sequence[Devic
 
 def _warning(run: Run, code: str, message: str, own_fix: str | None = None) -> WarningRaised:
     """Return a warning about a run, with the fix in the catalogue unless this case has one of its own."""
-    from jaxprof.analysis.explain.catalogue import find_entry
+    from jaxprof.analysis.finding_catalogue import find_entry
 
     fix = find_entry(code).fix if own_fix is None else own_fix
     return WarningRaised(run=run.id, code=code, message=message, advice=fix)

@@ -52,6 +52,7 @@ from jaxprof.events import (
     WarningRaised,
     WorkerStarted,
 )
+from jaxprof.events.chunks import in_pieces
 from jaxprof.frozen import frozen
 from jaxprof.job_process import JobProcess
 from jaxprof.job_process import job_process as job_process_of_launcher
@@ -59,7 +60,6 @@ from jaxprof.operating_system import refuse_to_run
 from jaxprof.remote.place import path_here
 from jaxprof.session.log import Library, LogWriter, new_header
 from jaxprof.session.log.reader import is_live
-from jaxprof.session.texts import in_pieces
 from jaxprof.session_files import EXTENSION
 from jaxprof.text import safe
 

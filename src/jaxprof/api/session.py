@@ -70,14 +70,14 @@ class Session(fold_room.Session):
         return iter(self.figures)
 
     def __str__(self) -> str:
-        from jaxprof.report.text import to_text
+        from jaxprof.report.views import to_text
 
         return to_text(self)
 
     def _repr_markdown_(self) -> str:
         """Return the report for notebooks; of a long one the beginning."""
         from jaxprof.report.renderers import markdown
-        from jaxprof.report.text import to_text
+        from jaxprof.report.views import to_text
 
         text = to_text(self)
         if len(text) <= _LONGEST_IN_NOTEBOOKS:

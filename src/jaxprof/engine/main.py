@@ -40,8 +40,8 @@ from jaxprof.engine.protocol.request import (
 )
 from jaxprof.events import Event, Heartbeat, encode
 from jaxprof.events.base import encode_bounded
+from jaxprof.events.chunks import in_pieces
 from jaxprof.files import write_all
-from jaxprof.session.texts import in_pieces
 
 HEARTBEAT_SECONDS = 1.0
 Result = TypeVar("Result")

@@ -290,7 +290,7 @@ def comparison_cost(compared: Sequence[AbResult]) -> tuple[str, str]:
 
 
 def _profile_cost(session: Session) -> tuple[str, str]:
-    from jaxprof.analysis.explain.catalogue import entries
+    from jaxprof.analysis.finding_catalogue import entries
     from jaxprof.analysis.measured import whole_profile
 
     kernels = whole_profile(session)

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.analysis.explain.catalogue import SOURCES, CatalogueEntry, entries
 from jaxprof.analysis.explain.model import Explanation, command
+from jaxprof.analysis.finding_catalogue import SOURCES, CatalogueEntry, entries
 from jaxprof.analysis.measured import longest_kernel, whole_profile
 from jaxprof.facts import SENTENCE, Fact, Facts, interval_of, optional, recorder
 from jaxprof.facts.units import (

@@ -1,5 +1,5 @@
-"""Render a single view of a session as text, JSON or CSV: one of its captures (kernels, compile, steps, memory, trust),
-or of its recorded programs (compiles, findings, transfers, timeline).
+"""Render a session as plain text, 80 columns wide, or a single view of it as text, JSON or CSV: one of its captures
+(kernels, compile, steps, memory, trust), or of its recorded programs (compiles, findings, transfers, timeline).
 
 A view imports what it needs when it is requested.
 """
@@ -7,12 +7,13 @@ A view imports what it needs when it is requested.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxprof.facts import RUN, Fact, Facts, RunItems, at, column, pick
-from jaxprof.facts.sessions import is_profile
+from jaxprof.facts.sessions import environment, is_profile, state_words
 from jaxprof.facts.units import OBJECT, ROWS, TEXT
-from jaxprof.report.renderers import WIDE, Piece, Prose, Table, joined, report_lines
+from jaxprof.report.renderers import WIDE, Headline, Piece, Prose, Table, joined, report_lines
 from jaxprof.session import Run, Session
 from jaxprof.text import safe
 from jaxprof.units import UNKNOWN, bytes_, integer, percent, ratio, scaled, seconds
@@ -25,6 +26,8 @@ _DEEPEST = 12
 _LEAST_SHARE_SHOWN = 0.005
 """The text leaves out nodes of the compile tree with a smaller share of the compile."""
 _PARTS = ("kernels", "transfers", "collectives_exposed", "launch_gaps", "idle")
+_KERNELS_SHOWN = 10
+"""Most kernels of a capture window that are listed."""
 _STEPS_SHOWN = 40
 _DEVICES_SHOWN = 16
 _NO_CAPTURE = {
@@ -36,6 +39,57 @@ _NO_CAPTURE = {
 }
 OF_PROGRAMS = ("compiles", "findings", "transfers", "timeline")
 """Views of recorded programs."""
+
+
+def to_text(session: Session) -> str:
+    """Return the whole report, without a line break at its end."""
+    return "\n".join(report_lines(_whole(session)))
+
+
+def _whole(session: Session) -> Iterator[Piece]:
+    yield from _heading(session)
+    for run in session.programs:
+        from jaxprof.report.program import program_report  # only for a session with a program
+
+        yield from ("", *program_report(session, run))
+    if not all(run.is_program for run in session.runs.values()):
+        from jaxprof.report.runs import run_reports  # only for a session with measured runs
+
+        for report in run_reports(session):
+            yield from ("", *report)
+    yield from _windows(session)
+    if not session.runs:
+        yield from ("", "No run was recorded.")
+
+
+def _heading(session: Session) -> Iterator[Piece]:
+    header = session.header
+    state = state_words(session)
+    host = header.host
+    if session.process_count != 1:
+        host += f", process {session.process_index} of {session.process_count or 'an unknown number'}"
+    yield safe(f"session {header.session}  ·  {header.created}  ·  {host}  ·  {state}")
+    reported = environment(session)
+    if reported is not None:
+        versions = ((name, getattr(reported, name)) for name in ("jax", "jaxlib", "numpy", "python"))
+        yield safe("  ·  ".join(f"{name} {version}" for name, version in versions if version))
+        devices = [f"{device.get('id')} {device.get('kind') or ''}".strip() for device in reported.devices]
+        if devices:
+            yield safe("  ·  ".join(devices))
+    for notice in session.notices:
+        yield Prose(notice, "note: ")
+
+
+def _windows(session: Session) -> Iterator[Piece]:
+    """Yield the kernels that took most time in the capture windows of a program, over all compiled programs."""
+    if not any("imported" in run.measured for run in session.runs.values()):
+        return
+    from jaxprof.analysis.measured import whole_profile
+
+    if kernels := whole_profile(session):
+        yield from ("", Headline("capture window: what the device ran"))
+        rest = "and {} more: jaxprof open NAME --kernels lists them all"
+        yield replace(measured_table(kernels, programs=True, spread=False, rates=False), most=_KERNELS_SHOWN, rest=rest)
 
 
 def view_of(view: str) -> RunItems:

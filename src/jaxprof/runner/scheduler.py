@@ -18,6 +18,7 @@ from jaxprof.devices.inventory.placement import OF_A_DEVICE, WorkerEnvironment
 from jaxprof.engine.protocol.request import OpenTraceRequest
 from jaxprof.errors import JaxprofError
 from jaxprof.events import Event, RunFinished, WarningRaised, WorkerStarted
+from jaxprof.events.chunks import in_pieces
 from jaxprof.operating_system import can_run
 from jaxprof.runner import attribution
 from jaxprof.runner.engine_process import EngineProcess
@@ -30,7 +31,6 @@ from jaxprof.runner.session_recorder import DeviceWatch, Listener, RecordingSche
 from jaxprof.runner.turns import Group, Side
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
-from jaxprof.session.texts import in_pieces
 
 
 class _CancelledError(Exception):

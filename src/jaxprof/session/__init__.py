@@ -9,14 +9,12 @@ from jaxprof.lazy import lazy_names
 if TYPE_CHECKING:
     from jaxprof.session.fold import Session
     from jaxprof.session.run import Phase, RecordedProgram, Run, RunEnd, Series
-    from jaxprof.session.texts import Texts
 
-__all__ = ["Phase", "RecordedProgram", "Run", "RunEnd", "Series", "Session", "Texts"]
+__all__ = ["Phase", "RecordedProgram", "Run", "RunEnd", "Series", "Session"]
 
 _HOME = {
     "Session": "fold",
     **dict.fromkeys(("Phase", "RecordedProgram", "Run", "RunEnd", "Series"), "run"),
-    "Texts": "texts",
 }
 
 if not TYPE_CHECKING:  # a wrong name is an error for a type checker

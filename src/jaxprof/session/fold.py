@@ -6,18 +6,56 @@ jaxprof shows what it can read of it. `notices` counts what could not be used.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import socket
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from jaxprof import events as e
+from jaxprof.errors import FileRefusedError
 from jaxprof.events.base import REDACTED
+from jaxprof.files import unpacked
 from jaxprof.session.run import PROGRAM_EVENTS, Phase, RecordedProgram, Run, RunLaunch, Series, Turn, are_passes
-from jaxprof.session.texts import Texts
 
 _MOST_NOTICES = 100
 """Number of different notices kept: a file can name a million runs, or types of events, that are unknown."""
+
+
+class Texts:
+    """The chunks of a session's long texts, by digest, decoded only when a text is needed."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[str, dict[int, str]] = {}
+        self._counts: dict[str, int] = {}
+
+    def add(self, chunk: e.TextChunk) -> None:
+        """Add one chunk. A repeated chunk replaces itself."""
+        self._pieces.setdefault(chunk.digest, {})[chunk.index] = chunk.data
+        self._counts[chunk.digest] = chunk.count
+
+    def __contains__(self, digest: str) -> bool:
+        """Return whether all chunks of the text have arrived."""
+        return digest in self._pieces and len(self._pieces[digest]) == self._counts[digest]
+
+    def decode(self, digest: str) -> str:
+        """Return the text. Raises FileRefusedError if a chunk is missing or damaged, or beyond the limit `unpacked`."""
+        if digest not in self:
+            raise FileRefusedError(
+                f"the text {digest[:12]} is not whole in this session",
+                "The session was interrupted while it was being written; run the workload again to have it.",
+            )
+        pieces = self._pieces[digest]
+        try:
+            packed = base64.b64decode("".join(pieces[index] for index in range(len(pieces))), validate=True)
+            raw = b"".join(unpacked(packed, f"the text {digest[:12]} of this session", wbits=15))
+        except (KeyError, ValueError, EOFError, zlib.error) as error:
+            raise FileRefusedError(f"the text {digest[:12]} is damaged in this session: {error}") from error
+        if hashlib.sha256(raw).hexdigest() != digest:
+            raise FileRefusedError(f"the text {digest[:12]} is damaged in this session: its hash differs")
+        return raw.decode("utf-8", "replace")
 
 
 class Session:

@@ -27,8 +27,8 @@ from folding import changed, fold
 from golden import explanation_text, figures_text, held, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.ceilings import of_call
-from jaxprof.analysis.explain.catalogue import entries
 from jaxprof.analysis.explain.modules import weights_of_call
+from jaxprof.analysis.finding_catalogue import entries
 from jaxprof.analysis.measured import longest_kernel
 from jaxprof.analysis.opener import module_of
 from report import sessions

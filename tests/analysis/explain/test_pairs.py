@@ -14,7 +14,7 @@ from explained_sessions import MENDED, codes, compared, explained, on_gpu, run_o
 
 from analysis.made_runs import planned, run, session
 from jaxprof import events as e
-from jaxprof.analysis.explain.catalogue import SOURCES, entries, find_entry
+from jaxprof.analysis.finding_catalogue import SOURCES, entries, find_entry
 from jaxprof.analysis.programs.findings import CODES, REMARKS
 from jaxprof.analysis.run_result import result
 from jaxprof.errors import UsageError

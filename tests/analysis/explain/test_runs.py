@@ -11,7 +11,7 @@ from analysis.made_runs import planned, session
 from golden import figures_text, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.explain import derive, model, runs
-from jaxprof.analysis.explain.catalogue import with_fix
+from jaxprof.analysis.finding_catalogue import with_fix
 from jaxprof.finding import Finding
 from jaxprof.session import Run
 

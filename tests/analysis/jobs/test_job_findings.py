@@ -12,8 +12,8 @@ from folding import changed
 from golden import figures_text, finding_text, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.arrivals import align
-from jaxprof.analysis.explain.catalogue import entries
 from jaxprof.analysis.explain.derive import explanation_of_job
+from jaxprof.analysis.finding_catalogue import entries
 from jaxprof.analysis.jobs.figures import CAUSES, UNSEEN, USEFUL
 from jaxprof.analysis.jobs.job import Goodput, recompiles
 from jaxprof.facts import recorder

@@ -8,7 +8,7 @@ import program_events as made
 from folding import changed, fold
 from golden import finding_text, held_cases
 from jaxprof import events as e
-from jaxprof.analysis.explain.catalogue import entries
+from jaxprof.analysis.finding_catalogue import entries
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.findings import CODES, REMARKS
 from jaxprof.analysis.programs.findings.claims import Claims

@@ -7,7 +7,7 @@ import pytest
 from jax import lax
 
 from hlo.analysis.programs import compiled, fused, looped, parameters, shapes, written
-from jaxprof.analysis.explain.catalogue import entries
+from jaxprof.analysis.finding_catalogue import entries
 from jaxprof.hlo.analysis.finding_codes import HLO_FINDINGS
 from jaxprof.hlo.analysis.findings import findings_on
 from jaxprof.hlo.analysis.kinds import platform_of

@@ -16,7 +16,7 @@ from jaxprof.report import views
 from jaxprof.report.envelope import json_pieces
 from jaxprof.report.json import to_dict
 from jaxprof.report.renderers import Table, csv_lines
-from jaxprof.report.text import to_text
+from jaxprof.report.views import to_text
 from jaxprof.session import Session
 from jaxprof.session.log import Library
 from jaxprof.session.log.codec import (

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.explain.catalogue import with_fix
 from jaxprof.analysis.explain.model import (
     MOST_ABSTENTIONS,
     MOST_FINDINGS,
@@ -22,6 +21,7 @@ from jaxprof.analysis.explain.model import (
     program_verified,
     record_again,
 )
+from jaxprof.analysis.finding_catalogue import with_fix
 from jaxprof.analysis.programs.derive import program_result, with_share
 from jaxprof.finding import Finding
 from jaxprof.session.run import IMPORTED

@@ -19,7 +19,7 @@ from statistics import median
 import numpy as np
 
 from jaxprof.analysis.arrivals import Arrivals, CollectiveEvents, arrivals
-from jaxprof.analysis.explain.catalogue import with_fix
+from jaxprof.analysis.finding_catalogue import with_fix
 from jaxprof.analysis.jobs.figures import (
     AFTER,
     AGAIN,

@@ -77,7 +77,7 @@ def _next(explained: Explanation) -> list[str]:
 
 
 def _print_entry(code: str, form: str) -> None:
-    from jaxprof.analysis.explain.catalogue import entries, find_entry
+    from jaxprof.analysis.finding_catalogue import entries, find_entry
     from jaxprof.report import explain
 
     if code == "all":

@@ -249,8 +249,7 @@ def _print(file: str, run_id: str | None, form: str) -> int:
             print_csv(Table(RUNS.facts, run_rows(session)))
         else:
             from jaxprof.facts.sessions import is_profile
-            from jaxprof.report.text import to_text
-            from jaxprof.report.views import profile_text
+            from jaxprof.report.views import profile_text, to_text
 
             print_report([(profile_text if is_profile(session) else to_text)(session)], form)
     return ExitCode.OK

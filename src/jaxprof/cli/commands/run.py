@@ -150,7 +150,7 @@ def _work(
     if form == "json":
         print_session(outcome.session, outcome.path)
     else:
-        from jaxprof.report.text import to_text
+        from jaxprof.report.views import to_text
 
         print_text(f"{to_text(outcome.session)}\n")
         print_conclusion(outcome.session, outcome.path, print_text)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.explain.catalogue import with_fix
+from jaxprof.analysis.finding_catalogue import with_fix
 from jaxprof.analysis.programs.findings import arrays, compiling, loops
 from jaxprof.analysis.programs.findings.claims import Claims
 from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, ProgramResult, pause_times
