@@ -21,7 +21,7 @@ from jaxprof.devices.inventory.accelerators import PciDevice, read_machine, read
 from jaxprof.devices.inventory.machine import environment_facts, local_devices, merge
 from jaxprof.devices.live.host import HostSampler, Monitor
 from jaxprof.devices.live.nvidia import Nvml
-from jaxprof.devices.live.process_state import LOOK_SECONDS, StopWatch, is_stopped, suspended_seconds
+from jaxprof.devices.live.process_state import LOOK_SECONDS, PauseWatch, is_stopped, suspended_seconds
 from jaxprof.operating_system import Limits, MemoryGroup, read_limits
 from jaxprof.tui.device_monitor import DeviceMonitor
 
@@ -242,7 +242,7 @@ class Machine:
 
     def __init__(self):
         self.stopped, self.slept, self.now = False, 5.0, 100.0
-        self.watch = StopWatch(1, looks_stopped=lambda _: self.stopped, suspended=lambda: self.slept)
+        self.watch = PauseWatch(1, looks_stopped=lambda _: self.stopped, suspended=lambda: self.slept)
         self.seen = []
 
     def passes(self, seconds, *, stopped=False):
@@ -256,7 +256,7 @@ def test_a_stop_is_told_once_it_is_over():
     machine = Machine()
     machine.passes(1.0)
     machine.passes(2.0, stopped=True)
-    assert machine.watch.stopped
+    assert machine.watch.is_paused
     assert machine.seen == []
     machine.passes(1.0)
     (stop,) = machine.seen

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 ENGINE = Path(__file__).resolve().parent.parent / "engine" / "__main__.py"
 ASK_SECONDS = 1.0
 """How long a cancelled run may take to end by itself; a compile cannot be interrupted."""
+DESCRIBE_SECONDS = 120.0
+"""How long a child may take to import the user's code and describe it."""
 TERMINATE_SECONDS = 2.0
 """How long the engine may take to end after SIGTERM."""
 _END_SECONDS = 0.2
@@ -263,19 +265,18 @@ def jax_devices(interpreter: Interpreter, timeout_seconds: float = 60.0) -> dict
     return asdict(answer)
 
 
-def empty_call_seconds(interpreter: Interpreter, request: EmptyCallRequest, timeout_seconds: float = 20.0) -> float:
+def empty_call_seconds(interpreter: Interpreter, request: EmptyCallRequest) -> float:
     """Return the CPU seconds of an empty call of a compiled function on a CPU, as the engine measures it. Blocks while
     a child does the work, which leaves nothing in the user's dump folder or compilation cache. Raises WorkerError."""
     environment = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "", "JAX_ENABLE_COMPILATION_CACHE": "false"}
-    return ask(interpreter, request, environment, timeout_seconds, float)
+    return ask(interpreter, request, environment, 20.0, float)
 
 
-def describe_inputs(
-    interpreter: Interpreter, spec: RunSpec, variables: Mapping[str, str] | None = None, timeout_seconds: float = 120.0
-) -> list[KeptLeaf]:
-    """Return the inputs with which a run of `spec` would be called. A child makes them. Raises WorkerError."""
-    environment = {"JAX_PLATFORMS": "cpu", **(variables or {})}
-    return ask(interpreter, InputsRequest(spec=spec), environment, timeout_seconds, list[KeptLeaf])
+def describe_inputs(interpreter: Interpreter, spec: RunSpec, variables: Mapping[str, str]) -> list[KeptLeaf]:
+    """Return the inputs with which a run of `spec` would be called. A child makes them, with `variables` in its
+    environment. Raises WorkerError."""
+    environment = {"JAX_PLATFORMS": "cpu", **variables}
+    return ask(interpreter, InputsRequest(spec=spec), environment, DESCRIBE_SECONDS, list[KeptLeaf])
 
 
 def describe(
@@ -283,7 +284,7 @@ def describe(
     targets: Sequence[str],
     arguments: Sequence[str] = (),
     devices: int = 1,
-    timeout_seconds: float = 120.0,
+    timeout_seconds: float = DESCRIBE_SECONDS,
     variables: Mapping[str, str] | None = None,
     inputs_from: str = "",
 ) -> list[WorkloadInfo]:

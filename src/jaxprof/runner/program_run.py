@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from jaxprof.devices.live.process_state import LOOK_SECONDS, StopWatch
+from jaxprof.devices.live.process_state import LOOK_SECONDS, PauseWatch
 from jaxprof.errors import JaxprofError
 from jaxprof.events import (
     CaptureWindow,
@@ -142,7 +142,7 @@ class ProgramScheduler(RecordingScheduler):
         if process is None:
             return
         watch: DeviceWatch | None = None
-        stops = StopWatch(process.pid)
+        pauses = PauseWatch(process.pid)
         self._follower = threading.current_thread()
         pace = _Pace()
         try:
@@ -153,8 +153,8 @@ class ProgramScheduler(RecordingScheduler):
                 if self._session_recorder.flush_when_due(pace.seconds):
                     pace.flushed(time.process_time())
                 now = time.monotonic()
-                for stop in stops.end(now) if process.over else stops.look(now):
-                    self._emit(stop)
+                for pause in pauses.end(now) if process.over else pauses.look(now):
+                    self._emit(pause)
                 if process.over:
                     break
                 watch = watch or self._watch(process)

@@ -20,7 +20,7 @@ from jaxprof.engine.measure.ahead_of_time import _skip_debug_calls
 from jaxprof.engine.measure.pitfalls import (
     dead_operations,
     is_elementwise,
-    program_findings,
+    of_program,
     recompiled,
     traced_is_elementwise,
     zero_copies,
@@ -321,7 +321,7 @@ def program(before, after, hlo="", function=lambda x: x + 1):
     ],
 )
 def test_work_that_is_gone_after_compiling_was_folded(before, after, hlo, folded):
-    assert [found.code for found in program_findings(program(before, after, hlo))] == ["folded_constants"] * folded
+    assert [found.code for found in of_program(program(before, after, hlo))] == ["folded_constants"] * folded
 
 
 def test_of_windows_xla_counts_more_than_it_computes():
@@ -330,8 +330,8 @@ def test_of_windows_xla_counts_more_than_it_computes():
     def smoothed(x):
         return jax.checkpoint(jnp.cumsum)(x)
 
-    assert list(program_findings(program(1e10, 1e7, "", smoothed))) == []
-    assert [found.code for found in program_findings(program(1e10, 1e7, "", jnp.sum))] == ["folded_constants"]
+    assert list(of_program(program(1e10, 1e7, "", smoothed))) == []
+    assert [found.code for found in of_program(program(1e10, 1e7, "", jnp.sum))] == ["folded_constants"]
 
 
 def test_what_is_computed_and_not_used_is_named_once():
@@ -340,7 +340,7 @@ def test_what_is_computed_and_not_used_is_named_once():
         jnp.sort(-x)
         return x * 2
 
-    (found,) = program_findings(program(None, None, "", wasteful))
+    (found,) = of_program(program(None, None, "", wasteful))
     assert found.code == "dead_code"
     assert found.message.endswith("removed it: sort")
 

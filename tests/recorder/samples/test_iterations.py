@@ -33,7 +33,7 @@ STEP, TOTAL = LoopCounter("step", 1, target=True), LoopCounter("total", 2)
 
 
 def _ends(*seconds, began=100.0):
-    """the moments at which iterations of these lengths end; the first moment is the end of one whose begin was not seen."""
+    """The moments at which iterations of these lengths end; of the first one, the begin was not seen."""
     moments = [began]
     for each in seconds:
         moments.append(moments[-1] + each)

@@ -1,8 +1,8 @@
-"""Detect when a signal stopped a process, and when the machine was suspended, from another process.
+"""Detect the pauses of another process: a signal stopped it, or the machine was suspended.
 
 SIGSTOP, SIGTSTP (ctrl+z) and reading a terminal in the background stop a process until SIGCONT. The system shows it as
 stopped meanwhile; a process that sleeps, waits for input or has no processor to run on is not. A debugger that stops a
-process for its own purposes causes another state, which is not reported. An observer that is stopped together with the
+process for its own purposes causes another state, which is not reported. An observer that is paused together with the
 process sees nothing of this: the recorder detects such a pause from within (`recorder.samples.pauses`).
 """
 
@@ -35,9 +35,8 @@ def suspended_seconds() -> float:
     return time.clock_gettime(boot) - time.monotonic() if boot is not None else 0.0
 
 
-class StopWatch:
-    """Detects stops of one process and suspensions of the machine. Call `look` often, and `end` once, when the process
-    has ended."""
+class PauseWatch:
+    """Detects the pauses of one process. Call `look` often, and `end` once, when the process has ended."""
 
     def __init__(
         self,
@@ -46,19 +45,20 @@ class StopWatch:
         looks_stopped: Callable[[int], bool] = is_stopped,
         suspended: Callable[[], float] = suspended_seconds,
     ) -> None:
-        """`looks_stopped` and `suspended` return the state of the process `pid` and of the machine."""
+        """`looks_stopped`: whether a signal has stopped the process `pid`. `suspended`: for how long the machine has
+        been suspended, in seconds."""
         self._pid, self._looks_stopped, self._suspended = pid, looks_stopped, suspended
         self._looked: float | None = None
         self._began: float | None = None
         self._slept = suspended()
 
     @property
-    def stopped(self) -> bool:
-        """Whether the process was stopped at the latest look."""
+    def is_paused(self) -> bool:
+        """Whether a signal had stopped the process at the latest look."""
         return self._began is not None
 
     def look(self, now: float) -> list[ProgramStopped]:
-        """Return the stop and the suspension that are over at `now`, by the monotonic clock."""
+        """Return the pauses that are over at `now`, by the monotonic clock."""
         last = self._looked
         if last is not None and now - last < LOOK_SECONDS / 2:
             return []
@@ -82,7 +82,7 @@ class StopWatch:
         return over
 
     def end(self, now: float) -> list[ProgramStopped]:
-        """Return the stop in which the process ended, if it was in one."""
+        """Return the pause in which the process ended, if it was in one."""
         return self._over(now, now) if self._began is not None else []
 
     def _over(self, until: float, now: float) -> list[ProgramStopped]:

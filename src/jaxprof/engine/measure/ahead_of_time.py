@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 def compile_request(request: CompileRequest, emit: Callable[[Event], None], control: RunControl) -> None:
     """Emit the events of a compile: phases, texts, cost, memory, and `RunFinished`. Raises nothing."""
-    recorder = Reporter(emit, control)
-    conclude(recorder, lambda: _compile(request, recorder), BaseException)
+    reporter = Reporter(emit, control)
+    conclude(reporter, lambda: _compile(request, reporter), BaseException)
 
 
-def _compile(request: CompileRequest, recorder: Reporter) -> None:
+def _compile(request: CompileRequest, reporter: Reporter) -> None:
     import jax
     import numpy as np
 
@@ -43,8 +43,8 @@ def _compile(request: CompileRequest, recorder: Reporter) -> None:
     from jaxprof.engine.measure.stages import compile_stages
     from jaxprof.workloads.find import find
 
-    start_jax(recorder, request.spec.device)
-    recorder.emit(read_environment())
+    start_jax(reporter, request.spec.device)
+    reporter.emit(read_environment())
     workload = find(request.spec.target, request.spec.arguments, request.spec.argv)
     variant = workload.variant(request.spec.variant)
     if variant.how == "numpy":
@@ -54,17 +54,17 @@ def _compile(request: CompileRequest, recorder: Reporter) -> None:
     mesh = make_mesh(request.mesh, jax.devices()) if request.mesh else None
     precision = jax.default_matmul_precision(variant.precision) if variant.precision else nullcontext()
     with precision, jax.set_mesh(mesh) if mesh is not None else nullcontext():
-        with recorder.phase("inputs"):
+        with reporter.phase("inputs"):
             inputs = variant.arguments(
                 workload.inputs(request.spec.parameters, np.random.default_rng(request.spec.seed))
             )
             shapes = abstract(inputs)
         function = variant.build(request.spec.parameters)
         if request.platform:
-            _TargetCompile(request, recorder, workload, mesh).compile(function, shapes)
+            _TargetCompile(request, reporter, workload, mesh).compile(function, shapes)
         else:
             on_gpu = jax.default_backend() == "gpu"
-            compile_stages(recorder, function, shapes, keep_constants=request.spec.keep_constants, ask_reasons=on_gpu)
+            compile_stages(reporter, function, shapes, keep_constants=request.spec.keep_constants, ask_reasons=on_gpu)
 
 
 def abstract(inputs: Sequence[Any]) -> tuple[Any, ...]:
@@ -111,9 +111,9 @@ def _skip_debug_calls() -> Iterator[list[str]]:
 class _TargetCompile:
     """One program, and the devices of a topology for which it is compiled."""
 
-    def __init__(self, request: CompileRequest, recorder: Reporter, workload: Workload, mesh: Mesh | None) -> None:
+    def __init__(self, request: CompileRequest, reporter: Reporter, workload: Workload, mesh: Mesh | None) -> None:
         self.request = request
-        self.recorder = recorder
+        self.reporter = reporter
         self.workload = workload
         self.context = mesh
         """Mesh of `--mesh`, over this host's devices; None without one."""
@@ -123,19 +123,19 @@ class _TargetCompile:
         from jaxprof.engine.measure.sharding import leaves_of, with_specs
         from jaxprof.workloads.callables import arguments_by_name
 
-        with self.recorder.phase("topology"):
+        with self.reporter.phase("topology"):
             topology = self._topology()
         leaves = leaves_of(arguments, list(arguments_by_name(function)))
         left_out: AbstractContextManager[list[str]]
         left_out = _skip_debug_calls() if self.request.platform == "cuda" else nullcontext([])
-        with self.recorder.phase("trace"), left_out as calls:
+        with self.reporter.phase("trace"), left_out as calls:
             traced = trace(function, arguments)
             mesh = self._mesh(leaves, traced)
             specs = self._specs(leaves, mesh) if mesh is not None else {}
             if mesh is not None and specs:  # what a program does may depend on the sharding of its inputs
                 traced = trace(function, with_specs(arguments, specs, mesh))
         if calls:
-            self.recorder.warn(
+            self.reporter.warn(
                 "debug_calls_left_out",
                 f"left out: {' and '.join(sorted(set(calls)))}, which JAX lowers for a GPU only where there is one",
                 "What they copy to the host is not in the figures.",
@@ -240,7 +240,7 @@ class _TargetCompile:
         jitted = program.jitted
         names = [leaves[slot].written for slot in traced.slots if slot is not None]
         return compile_traced(
-            self.recorder,
+            self.reporter,
             jitted,
             jitted.trace(*program.shapes),
             lower=lower,
@@ -299,7 +299,7 @@ class _TargetCompile:
             rest = f"{len(quiet)} other input{'s have' if len(quiet) > 1 else ' has'} no sharding"
         else:
             rest = ""
-        self.recorder.warn(
+        self.reporter.warn(
             "sharding",
             f"{over}, mesh {axes}: " + "; ".join([*split, *([rest] if rest else [])]),
             ""

@@ -43,38 +43,38 @@ class NotCaptured(Exception):
     """The profiler could not be used; the message says why."""
 
 
-def capture_run(recorder: Reporter, call: Callable[[], Any], call_seconds: float, *, kind: str = "run") -> None:
+def capture_run(reporter: Reporter, call: Callable[[], Any], call_seconds: float, *, kind: str = "run") -> None:
     """Capture some steady calls (`call` waits for its result) and emit the contents of their profile."""
     if call_seconds > LONGEST_CALL_SECONDS:
-        _report_missing(recorder, kind, f"a call takes {call_seconds:.0f} s, too long to repeat under the profiler")
+        _report_missing(reporter, kind, f"a call takes {call_seconds:.0f} s, too long to repeat under the profiler")
         return
     calls = max(FEWEST_CALLS, min(MOST_CALLS, int(CAPTURE_SECONDS / max(call_seconds, 1e-9))))
     seconds: list[float] = []
 
     def work() -> None:
         for number in range(calls):
-            recorder.control.check()
+            reporter.control.check()
             with jax.profiler.StepTraceAnnotation("call", step_num=number):
                 began = time.perf_counter()
                 call()
                 seconds.append(time.perf_counter() - began)
 
-    _capture(recorder, kind, work, calls=calls, seconds=seconds, timed_seconds=call_seconds)
+    _capture(reporter, kind, work, calls=calls, seconds=seconds, timed_seconds=call_seconds)
 
 
-def capture_compile(recorder: Reporter, compile_again: Callable[[], Any], compile_seconds: float) -> None:
+def capture_compile(reporter: Reporter, compile_again: Callable[[], Any], compile_seconds: float) -> None:
     """Compile once more under the profiler, from cold, and emit the tree of XLA's passes."""
     if compile_seconds > LONGEST_COMPILE_SECONDS:
         _report_missing(
-            recorder, "compile", f"the compile takes {compile_seconds:.0f} s, too long to repeat under the profiler"
+            reporter, "compile", f"the compile takes {compile_seconds:.0f} s, too long to repeat under the profiler"
         )
         return
     jax.clear_caches()
-    _capture(recorder, "compile", compile_again, calls=1, seconds=[], timed_seconds=None)
+    _capture(reporter, "compile", compile_again, calls=1, seconds=[], timed_seconds=None)
 
 
 def _capture(
-    recorder: Reporter,
+    reporter: Reporter,
     kind: str,
     work: Callable[[], None],
     *,
@@ -85,7 +85,7 @@ def _capture(
     """Run `work` under the profiler and emit the contents of its profile. Afterwards `seconds` holds the times of its
     calls."""
     scratch = os.environ.get(SCRATCH) or None
-    with recorder.phase(f"capture_{kind}"), TemporaryDirectory(prefix="jaxprof-profile-", dir=scratch) as folder:
+    with reporter.phase(f"capture_{kind}"), TemporaryDirectory(prefix="jaxprof-profile-", dir=scratch) as folder:
         try:
             with _profiler(folder):
                 work()
@@ -93,14 +93,14 @@ def _capture(
             if path is None:
                 raise NotCaptured("the profiler wrote no file")
         except NotCaptured as error:
-            _report_missing(recorder, kind, str(error))
+            _report_missing(reporter, kind, str(error))
             return
         try:
             trace = read_profile(path)
             for event in events_of(trace, kind, calls=calls, seconds_of_calls=seconds, timed_seconds=timed_seconds):
-                recorder.emit(event)
+                reporter.emit(event)
         except JaxprofError as error:
-            _report_missing(recorder, kind, error.what)
+            _report_missing(reporter, kind, error.what)
 
 
 @contextmanager
@@ -123,10 +123,10 @@ def _profiler(folder: str) -> Iterator[None]:
             raise NotCaptured(f"the profiler failed: {error}") from error
 
 
-def _report_missing(recorder: Reporter, kind: str, why: str) -> None:
+def _report_missing(reporter: Reporter, kind: str, why: str) -> None:
     """Report a missing capture as no data, never as zero."""
     row = TrustCheck(code="not_captured", message=f"not captured: {why}")
-    recorder.emit(TrustReported(kind=kind, rows=[row]))
+    reporter.emit(TrustReported(kind=kind, rows=[row]))
 
 
 @contextmanager

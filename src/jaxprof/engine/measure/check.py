@@ -73,7 +73,7 @@ _WORDS = {"bfloat16": "bfloat16 passes", "bfloat16_3x": "three bfloat16 passes"}
 
 
 def check_result(
-    recorder: Reporter,
+    reporter: Reporter,
     workload: Workload,
     variant: Variant,
     parameters: Parameters,
@@ -88,15 +88,15 @@ def check_result(
     if workload.expected is None:
         reason = _why_not(workload, variant)
         if reason:
-            recorder.emit(CheckReported(passed=None, note=reason))
+            reporter.emit(CheckReported(passed=None, note=reason))
             return
-    with recorder.phase("check"):
-        recorder.progress(note=f"computing the {workload.against} to compare the result with")
+    with reporter.phase("check"):
+        reporter.progress(note=f"computing the {workload.against} to compare the result with")
         expected = _expected(workload, parameters, inputs)
-        recorder.control.check()
+        reporter.control.check()
         allowed = tolerance(workload, precision, expected, output)
         report = compare(output, expected, allowed, elementwise=elementwise)
-    recorder.emit(
+    reporter.emit(
         replace(
             report,
             max_relative_error=finite(report.max_relative_error),

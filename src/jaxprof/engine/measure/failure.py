@@ -86,7 +86,7 @@ _ADVICE: tuple[tuple[tuple[str, ...], str], ...] = (
 
 
 def conclude(
-    recorder: Reporter,
+    reporter: Reporter,
     work: Callable[[], object],
     results: type[BaseException] | tuple[type[BaseException], ...] = (Exception, SystemExit),
     max_seconds: float | None = None,
@@ -95,28 +95,28 @@ def conclude(
     are raised, as by default an interrupt, which in the user's process is the user's. `max_seconds`: its hard cap."""
     try:
         work()
-        recorder.emit(RunFinished(status="ok"))
+        reporter.emit(RunFinished(status="ok"))
     except Cancelled:
-        recorder.emit(RunFinished(status="cancelled", error=_where("cancelled", recorder)))
+        reporter.emit(RunFinished(status="cancelled", error=_where("cancelled", reporter)))
     except CapReached:
-        _capped(recorder, max_seconds)
+        _capped(reporter, max_seconds)
     except results as error:  # whatever the user's function, the compiler or a damaged file raises is the run's result
-        recorder.emit(failed(error))
+        reporter.emit(failed(error))
 
 
-def _capped(recorder: Reporter, max_seconds: float | None) -> None:
+def _capped(reporter: Reporter, max_seconds: float | None) -> None:
     """Report that the run reached the hard cap: any samples are a result, only an incomplete one."""
     text = f"stopped at the hard cap of {seconds(max_seconds)}"
     advice = "Give a larger --max-seconds, or choose a smaller size."
-    if recorder.samples:
-        recorder.warn("max_seconds_reached", _where(text, recorder) + ": later phases were not measured", advice)
-        recorder.emit(RunFinished(status="ok"))
+    if reporter.samples:
+        reporter.warn("max_seconds_reached", _where(text, reporter) + ": later phases were not measured", advice)
+        reporter.emit(RunFinished(status="ok"))
     else:
-        recorder.emit(RunFinished(status="timed out", error=_where(text, recorder), advice=advice))
+        reporter.emit(RunFinished(status="timed out", error=_where(text, reporter), advice=advice))
 
 
-def _where(text: str, recorder: Reporter) -> str:
-    return f"{text} in phase {recorder.current_phase}" if recorder.current_phase else text
+def _where(text: str, reporter: Reporter) -> str:
+    return f"{text} in phase {reporter.current_phase}" if reporter.current_phase else text
 
 
 def failed(error: BaseException) -> RunFinished:

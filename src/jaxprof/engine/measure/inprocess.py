@@ -110,20 +110,20 @@ def compile_call(
     may take the place of arrays. A compile that fails is a failed run.
     """
 
-    def compile_it(recorder: Reporter) -> None:
+    def compile_it(reporter: Reporter) -> None:
         import jax
 
         from jaxprof.engine.measure.environment import read_environment
         from jaxprof.engine.measure.stages import compile_traced
 
-        recorder.emit(read_environment(jax.local_devices()))
-        with recorder.phase("trace"):
+        reporter.emit(read_environment(jax.local_devices()))
+        with reporter.phase("trace"):
             jitted, traced = _traced(function, args, kwargs)
-        compile_traced(recorder, jitted, traced, keep_constants=spec.keep_constants)
+        compile_traced(reporter, jitted, traced, keep_constants=spec.keep_constants)
 
     def work(emit: Emit) -> None:
-        recorder = Reporter(emit, RunControl())
-        conclude(recorder, lambda: compile_it(recorder))
+        reporter = Reporter(emit, RunControl())
+        conclude(reporter, lambda: compile_it(reporter))
 
     _one_run(run, spec, work, emit)
 

@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from jaxprof.engine.measure import pitfalls as findings
+from jaxprof.engine.measure import pitfalls
 from jaxprof.engine.measure.control import Reporter
 from jaxprof.engine.measure.jax_devices import describe
-from jaxprof.engine.measure.pitfalls import is_elementwise, traced_is_elementwise
 from jaxprof.engine.measure.preflight import available_host_bytes, warn_of_few_samples
 from jaxprof.engine.measure.sampling import MOST_SAMPLES, CallSampler, Plan, Trial
 from jaxprof.engine.measure.stages import StagedProgram, as_jitted, compile_ledger, compile_stages, settings
@@ -186,33 +185,33 @@ class RunOutput:
 
 
 def run_jax(
-    recorder: Reporter, sampler: CallSampler, variant: Variant, request: RunRequest, host: tuple[Any, ...], device: Any
+    reporter: Reporter, sampler: CallSampler, variant: Variant, request: RunRequest, host: tuple[Any, ...], device: Any
 ) -> RunOutput:
     """Measure `variant` with the host inputs `host` on `device`."""
     function = variant.build(request.spec.parameters)
-    for warning in findings.narrowed_inputs(host):
-        recorder.emit(warning)
+    for warning in pitfalls.narrowed_inputs(host):
+        reporter.emit(warning)
     with settings(device, variant.precision, compilation_cache_on=request.spec.compilation_cache):
         arguments = Arguments.of(host)
         if variant.inputs == "device":
             budget = request.spec.timing_seconds if _has_side_series(request) else 0.0
-            placed = transfer_in(recorder, sampler, arguments, device, budget)
+            placed = transfer_in(reporter, sampler, arguments, device, budget)
         else:
             placed = host
         program: StagedProgram | None = None
         if variant.how == "jit":
-            program = compile_stages(recorder, function, placed, keep_constants=request.spec.keep_constants)
-            for warning in findings.program_findings(program):
-                recorder.emit(warning)
-            _refuse_what_does_not_fit(recorder, program, device)
+            program = compile_stages(reporter, function, placed, keep_constants=request.spec.keep_constants)
+            for warning in pitfalls.of_program(program):
+                reporter.emit(warning)
+            _refuse_what_does_not_fit(reporter, program, device)
             fresh = (lambda: arguments.fresh(device)) if program.donates else None
             calls = Calls(program.jitted, placed, fresh)
         else:
             calls = Calls(function, placed)
-        output, first_seconds = _first_run(recorder, calls, compiled=program is not None)
+        output, first_seconds = _first_run(reporter, calls, compiled=program is not None)
         shared = calls.fresh is None and moved_nothing(calls.arguments, output)
         call_seconds = _steady(
-            recorder,
+            reporter,
             sampler,
             calls,
             output,
@@ -222,20 +221,20 @@ def run_jax(
             moves_nothing=shared,
         )
         if request.launch == 1:
-            _report_memory(recorder, program, device)
+            _report_memory(reporter, program, device)
             if _has_side_series(request):
-                transfer_out(recorder, sampler, output, request.spec.timing_seconds)
-            for warning in findings.zero_copies(recorder.shared_transfers, calls=shared):
-                recorder.emit(warning)
+                transfer_out(reporter, sampler, output, request.spec.timing_seconds)
+            for warning in pitfalls.zero_copies(reporter.shared_transfers, calls=shared):
+                reporter.emit(warning)
             if request.spec.capture:
-                _capture(recorder, calls, program, call_seconds)
+                _capture(reporter, calls, program, call_seconds)
         if program is not None:
-            return RunOutput(output, partial(is_elementwise, program.jaxpr))
-        return RunOutput(output, partial(traced_is_elementwise, function, calls.arguments))
+            return RunOutput(output, partial(pitfalls.is_elementwise, program.jaxpr))
+        return RunOutput(output, partial(pitfalls.traced_is_elementwise, function, calls.arguments))
 
 
 def attribute_jax(
-    recorder: Reporter, variant: Variant, request: RunRequest, host: tuple[Any, ...], device: Any
+    reporter: Reporter, variant: Variant, request: RunRequest, host: tuple[Any, ...], device: Any
 ) -> None:
     """Capture the same calls and nothing else, as kind `attribution`, in a process started with the flags for it.
 
@@ -253,24 +252,24 @@ def attribute_jax(
             began = time.perf_counter()
             calls.once()
             call_seconds = time.perf_counter() - began
-        capture_run(recorder, calls.once, call_seconds, kind="attribution")
+        capture_run(reporter, calls.once, call_seconds, kind="attribution")
 
 
-def _capture(recorder: Reporter, calls: Calls, program: StagedProgram | None, call_seconds: float) -> None:
+def _capture(reporter: Reporter, calls: Calls, program: StagedProgram | None, call_seconds: float) -> None:
     """Capture under the profiler: some more calls, and for a compiled program one more cold compile."""
     from jaxprof.engine.measure.capture import capture_compile, capture_run
 
-    capture_run(recorder, calls.once, call_seconds)
+    capture_run(reporter, calls.once, call_seconds)
     if program is not None:
         stages: Any = program.jitted
-        capture_compile(recorder, lambda: stages.trace(*calls.arguments).lower().compile(), program.compile_seconds)
+        capture_compile(reporter, lambda: stages.trace(*calls.arguments).lower().compile(), program.compile_seconds)
 
 
-def _first_run(recorder: Reporter, calls: Calls, *, compiled: bool) -> tuple[Any, float]:
+def _first_run(reporter: Reporter, calls: Calls, *, compiled: bool) -> tuple[Any, float]:
     """Make the first call; return its result and its seconds. Op by op, the compilations that JAX announces are phases
     of their own, and the rest is the run."""
     (arguments,) = calls.sets(1)
-    with compile_ledger() as ledger, recorder.phase("first_run") as phase:
+    with compile_ledger() as ledger, reporter.phase("first_run") as phase:
         began = time.perf_counter()
         output = jax.block_until_ready(calls.function(*arguments))
         seconds = phase.seconds = time.perf_counter() - began
@@ -279,19 +278,19 @@ def _first_run(recorder: Reporter, calls: Calls, *, compiled: bool) -> tuple[Any
             seconds = phase.seconds = max(0.0, seconds - sum(stages.values()))
             for stage in ("trace", "lower", "compile"):
                 if stage in stages:
-                    recorder.ended(stage, stages[stage])
+                    reporter.ended(stage, stages[stage])
             phase.note = "first call, compilations excluded"
     if compiled:
-        for warning in findings.recompiled(ledger, "at the first call, although the program was compiled before"):
-            recorder.emit(warning)
+        for warning in pitfalls.recompiled(ledger, "at the first call, although the program was compiled before"):
+            reporter.emit(warning)
     else:
         for span in ledger.spans:
-            recorder.emit(CompileObserved(function=span.function, stage=span.stage, seconds=span.seconds))
+            reporter.emit(CompileObserved(function=span.function, stage=span.stage, seconds=span.seconds))
     return output, seconds
 
 
 def _steady(
-    recorder: Reporter,
+    reporter: Reporter,
     sampler: CallSampler,
     calls: Calls,
     output: Any,
@@ -302,7 +301,7 @@ def _steady(
     moves_nothing: bool,
 ) -> float:
     """Sample the steady run, and in the first launch the two side series; return the seconds of a call."""
-    warn_of_few_samples(recorder, request, first_seconds)
+    warn_of_few_samples(reporter, request, first_seconds)
     short = first_seconds < SHORT_SECONDS
     loop = blocked_loop(
         calls.function, output, calls.arguments, one_program=compiled, may_call=short and calls.fresh is None
@@ -317,7 +316,7 @@ def _steady(
         in_turns=request.in_turns,
     )
     with compile_ledger() as ledger:
-        with recorder.phase("run") as phase:
+        with reporter.phase("run") as phase:
             phase.zero_copy = moves_nothing
             samples = sampler.sample(blocked, plan, first_seconds)
             phase.seconds = sampler.turns_seconds
@@ -327,17 +326,17 @@ def _steady(
         # dispatch takes 28 µs instead of 18 (conv2d, two virtual cores); after pipelined calls it takes 18 µs again, as
         # in a loop by hand.
         if PIPELINE_DEPTH * call_seconds < side and calls.fresh is None and _pipeline_fits(output):
-            with recorder.phase("pipelined"):
+            with reporter.phase("pipelined"):
                 plan = Plan(series="pipelined", budget_seconds=side, calls_per_sample=PIPELINE_DEPTH)
                 sampler.sample(_pipelined_trial(calls), plan, call_seconds)
         if call_seconds < side:
-            with recorder.phase("dispatch"):
+            with reporter.phase("dispatch"):
                 plan = Plan(series="dispatch", budget_seconds=side, calls_per_sample=1)
                 dispatches = _dispatch_trial(calls)
                 sampler.sample(dispatches, plan, call_seconds)
                 dispatches.prepare(0)  # awaits the last call
-    for warning in findings.recompiled(ledger, "during the steady run"):
-        recorder.emit(warning)
+    for warning in pitfalls.recompiled(ledger, "during the steady run"):
+        reporter.emit(warning)
     return call_seconds
 
 
@@ -389,7 +388,7 @@ def _pipeline_fits(output: Any) -> bool:
     return free is None or wanted <= _PIPELINE_MEMORY_SHARE * free
 
 
-def _refuse_what_does_not_fit(recorder: Reporter, program: StagedProgram, device: Any) -> None:
+def _refuse_what_does_not_fit(reporter: Reporter, program: StagedProgram, device: Any) -> None:
     """Raise DoesNotFitError if XLA reports that the program needs more memory than is free; report how much."""
     memory, free = program.memory, _free_bytes(device)
     if memory is None or free is None:
@@ -397,7 +396,7 @@ def _refuse_what_does_not_fit(recorder: Reporter, program: StagedProgram, device
     needed = (memory.output_bytes or 0) + (memory.temporary_bytes or 0) - (memory.alias_bytes or 0)
     if needed > free:
         buffers = program.buffers or BuffersReported(source="memory analysis")
-        recorder.emit(replace(buffers, asked_bytes=needed))
+        reporter.emit(replace(buffers, asked_bytes=needed))
         raise DoesNotFitError(
             f"not run: the compiled program needs {bytes_(needed)} for its results and intermediates, but "
             f"only {bytes_(free)} is free",
@@ -414,11 +413,11 @@ def _free_bytes(device: Any) -> int | None:
     return None if limit is None else int(limit) - int(used or 0)
 
 
-def _report_memory(recorder: Reporter, program: StagedProgram | None, device: Any) -> None:
+def _report_memory(reporter: Reporter, program: StagedProgram | None, device: Any) -> None:
     """Report the allocator's peak with XLA's own figures; nothing if the allocator keeps no count (CPU)."""
     described = describe(device)
     peak, limit = described["memory_peak_bytes"], described["memory_limit_bytes"]
     if peak is None and limit is None:
         return
     memory = program.memory if program is not None and program.memory is not None else MemoryReported()
-    recorder.emit(replace(memory, allocator_peak_bytes=peak, allocator_limit_bytes=limit))
+    reporter.emit(replace(memory, allocator_peak_bytes=peak, allocator_limit_bytes=limit))

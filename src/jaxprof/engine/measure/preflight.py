@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def refuse_what_cannot_fit(
-    recorder: Reporter, variant: Variant, request: RunRequest, estimate: Estimate, device: Any
+    reporter: Reporter, variant: Variant, request: RunRequest, estimate: Estimate, device: Any
 ) -> None:
     """Raise DoesNotFitError if a call needs more memory than there is."""
     # How much a compiled program keeps alive is known only after its compile; before, at least inputs and outputs.
@@ -29,20 +29,20 @@ def refuse_what_cannot_fit(
 
         place, free = request.spec.device, describe(device)["memory_limit_bytes"]
     if needed is not None and free is not None and needed > free:
-        recorder.emit(BuffersReported(source="request", asked_bytes=int(needed)))
+        reporter.emit(BuffersReported(source="request", asked_bytes=int(needed)))
         raise DoesNotFitError(
             f"not run: one call needs about {bytes_(needed)}, but {place} has {bytes_(free)}",
             "Choose a smaller size: --set, or another --preset.",
         )
 
 
-def warn_of_few_samples(recorder: Reporter, request: RunRequest, first_seconds: float) -> None:
+def warn_of_few_samples(reporter: Reporter, request: RunRequest, first_seconds: float) -> None:
     """Warn if the first call, by which the sampling is planned, took longer than the budget."""
     budget = request.spec.timing_seconds
     if first_seconds > budget:
         text = f"the first call took {seconds(first_seconds)}, more than the budget of {seconds(budget)}"
         advice = "A smaller size or a larger --budget gives more samples; --max-seconds is the hard cap."
-        recorder.warn("over_budget", text, advice)
+        reporter.warn("over_budget", text, advice)
 
 
 def available_host_bytes() -> int | None:

@@ -32,7 +32,7 @@ def measure_request(request: RunRequest, emit: Emit, control: RunControl, execut
 
     `execute` makes the timed calls and imports the user's module.
     """
-    recorder = Reporter(emit, control)
+    reporter = Reporter(emit, control)
 
     def work() -> None:
         from jaxprof.workloads.find import find
@@ -41,9 +41,9 @@ def measure_request(request: RunRequest, emit: Emit, control: RunControl, execut
         workload = execute(partial(find, spec.target, spec.arguments, spec.argv, spec.inputs_from))
         variant = workload.variant(request.spec.variant)
         complete = replace(request, spec=replace(request.spec, parameters=_complete(workload, request.spec.parameters)))
-        _run(recorder, workload, variant, complete, execute)
+        _run(reporter, workload, variant, complete, execute)
 
-    conclude(recorder, work, BaseException, request.spec.max_seconds)
+    conclude(reporter, work, BaseException, request.spec.max_seconds)
 
 
 def measure_workload(
@@ -51,8 +51,8 @@ def measure_workload(
 ) -> None:
     """Like `measure_request`, for a workload that the caller has, possibly in the user's process, where an interrupt is
     the user's, and is raised."""
-    recorder = Reporter(emit, control or RunControl())
-    conclude(recorder, lambda: _run(recorder, workload, variant, request, here), max_seconds=request.spec.max_seconds)
+    reporter = Reporter(emit, control or RunControl())
+    conclude(reporter, lambda: _run(reporter, workload, variant, request, here), max_seconds=request.spec.max_seconds)
 
 
 def _complete(workload: Workload, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
@@ -65,59 +65,59 @@ def _complete(workload: Workload, given: Mapping[str, Scalar]) -> dict[str, Scal
     return {**first, **given}
 
 
-def _run(recorder: Reporter, workload: Workload, variant: Variant, request: RunRequest, execute: Execute) -> None:
+def _run(reporter: Reporter, workload: Workload, variant: Variant, request: RunRequest, execute: Execute) -> None:
     device: Any = None
     if variant.how == "numpy":
-        start_numpy(recorder)
+        start_numpy(reporter)
     else:
-        device = start_jax(recorder, request.spec.device)
-    recorder.control.start_clock(request.spec.max_seconds)
+        device = start_jax(reporter, request.spec.device)
+    reporter.control.start_clock(request.spec.max_seconds)
 
     from jaxprof.engine.measure.environment import HostLoadMeter, load_average, read_environment
 
     load, environment = HostLoadMeter(), read_environment(_devices_beside(device))
-    recorder.control.on_wait = load.wait
-    recorder.emit(environment)
+    reporter.control.on_wait = load.wait
+    reporter.emit(environment)
     try:
-        _measured(recorder, CallSampler(recorder, execute=execute), workload, variant, request, device)
+        _measured(reporter, CallSampler(reporter, execute=execute), workload, variant, request, device)
     finally:
         after = {"load_average_after": load_average(), "other_busy_cores": load.other_busy_cores()}
-        recorder.emit(replace(environment, settings={**environment.settings, **after}))
+        reporter.emit(replace(environment, settings={**environment.settings, **after}))
 
 
 def _measured(
-    recorder: Reporter, sampler: CallSampler, workload: Workload, variant: Variant, request: RunRequest, device: Any
+    reporter: Reporter, sampler: CallSampler, workload: Workload, variant: Variant, request: RunRequest, device: Any
 ) -> None:
     from jaxprof.engine.measure.check import make_inputs
     from jaxprof.engine.measure.preflight import refuse_what_cannot_fit
 
     estimate = workload.estimate(request.spec.parameters)
-    refuse_what_cannot_fit(recorder, variant, request, estimate, device)
+    refuse_what_cannot_fit(reporter, variant, request, estimate, device)
     # XLA counts the cost of a program that it compiles as a whole; of others, the workload estimates it.
     known = estimate.flops is not None or estimate.traffic_bytes is not None
     if known and variant.how != "jit" and not request.attribution:
-        recorder.emit(CostReported(flops=estimate.flops, bytes_accessed=estimate.traffic_bytes, source=ESTIMATED_BY))
+        reporter.emit(CostReported(flops=estimate.flops, bytes_accessed=estimate.traffic_bytes, source=ESTIMATED_BY))
     if variant.source:
-        recorder.emit(TextRecorded(name="source", text=variant.source, bytes=len(variant.source.encode())))
+        reporter.emit(TextRecorded(name="source", text=variant.source, bytes=len(variant.source.encode())))
     file = request.spec.target.rpartition(":")[0]
     if digest := file_digest(file) if file.endswith(".py") else "":
-        recorder.emit(SourcesRead(files=[SourceFile(file=file, digest=digest)]))
-    with recorder.phase("inputs"):
+        reporter.emit(SourcesRead(files=[SourceFile(file=file, digest=digest)]))
+    with reporter.phase("inputs"):
         inputs = make_inputs(workload, request.spec.parameters, request.spec.seed)
         arguments = variant.arguments(inputs)
     if request.attribution:
         from jaxprof.engine.measure.jax_run import attribute_jax
 
-        attribute_jax(recorder, variant, request, arguments, device)
+        attribute_jax(reporter, variant, request, arguments, device)
         return
     precision = words = ""
     elementwise = False
     if variant.how == "numpy":
-        output = run_numpy(recorder, sampler, variant, request, arguments)
+        output = run_numpy(reporter, sampler, variant, request, arguments)
     else:
         from jaxprof.engine.measure.jax_run import run_jax
 
-        outcome = run_jax(recorder, sampler, variant, request, arguments, device)
+        outcome = run_jax(reporter, sampler, variant, request, arguments, device)
         output = outcome.output
         if request.spec.check and request.launch == 1:
             from jaxprof.engine.measure.check import precision_of_products
@@ -125,12 +125,12 @@ def _measured(
             elementwise = outcome.elementwise()
             precision, words = precision_of_products(workload, variant, arguments, device, elementwise=elementwise)
     if request.keep_output and request.launch == 1:
-        _keep(recorder, request.keep_output, output)
+        _keep(reporter, request.keep_output, output)
     if request.spec.check and request.launch == 1:
         from jaxprof.engine.measure.check import check_result
 
         check_result(
-            recorder,
+            reporter,
             workload,
             variant,
             request.spec.parameters,
@@ -142,14 +142,14 @@ def _measured(
         )
 
 
-def _keep(recorder: Reporter, path: str, output: Any) -> None:
+def _keep(reporter: Reporter, path: str, output: Any) -> None:
     """Write the result for the client. A failure is only a warning, because it does not affect the run itself."""
     from jaxprof.engine.measure.kept_arrays import keep
 
     try:
         keep(path, output)
     except (OSError, TypeError, ValueError) as error:
-        recorder.warn("result_not_kept", f"the result was not kept for a comparison: {error}")
+        reporter.warn("result_not_kept", f"the result was not kept for a comparison: {error}")
 
 
 def inputs_of(spec: RunSpec) -> tuple[Any, ...]:
@@ -177,16 +177,16 @@ def _devices_beside(device: Any) -> list[Any]:
 
 
 def run_numpy(
-    recorder: Reporter, sampler: CallSampler, variant: Variant, request: RunRequest, inputs: tuple[Any, ...]
+    reporter: Reporter, sampler: CallSampler, variant: Variant, request: RunRequest, inputs: tuple[Any, ...]
 ) -> Any:
     """Measure `variant` on `inputs`; return the result of the warm-up call."""
     from jaxprof.engine.measure.preflight import warn_of_few_samples
 
     function = variant.build(request.spec.parameters)
     kept: list[Any] = []
-    with recorder.phase("run") as phase:
+    with reporter.phase("run") as phase:
         first = sampler.take(Trial(prepare=lambda calls: inputs, make=lambda given: kept.append(function(*given))))
-        warn_of_few_samples(recorder, request, first)
+        warn_of_few_samples(reporter, request, first)
         plan = Plan(
             series="run",
             budget_seconds=request.steady_seconds,

@@ -118,8 +118,8 @@ def calls_per_sample(call_seconds: float, cost_seconds: float) -> int:
 class CallSampler:
     """Takes samples and sends them."""
 
-    def __init__(self, recorder: Reporter, clock: Clock = time.perf_counter, execute: Execute = here) -> None:
-        self._recorder = recorder
+    def __init__(self, reporter: Reporter, clock: Clock = time.perf_counter, execute: Execute = here) -> None:
+        self._reporter = reporter
         self._clock = clock
         self._execute = execute
         self.turns_seconds: float | None = None
@@ -158,9 +158,9 @@ class CallSampler:
         calls = plan.calls_per_sample or 1
         samples: list[float] = []
         for index in range(LONG_CALL_SAMPLES):
-            self._recorder.control.check()
+            self._reporter.control.check()
             if plan.show_progress:
-                self._recorder.progress(
+                self._reporter.progress(
                     f"the first call took longer than the budget: timed call {index + 1} of {LONG_CALL_SAMPLES}",
                     fraction=index / LONG_CALL_SAMPLES,
                     remaining_seconds=(LONG_CALL_SAMPLES - index) * call_seconds * calls,
@@ -172,10 +172,10 @@ class CallSampler:
     def _take_turns(self, trial: Trial, plan: Plan, calls: int, call_seconds: float) -> list[float]:
         """Return the samples of all turns that this run gets. Between turns it only waits, and costs nothing."""
         sample_seconds = calls * call_seconds
-        self._recorder.emit(TurnAwaited(call_seconds=sample_seconds))
+        self._reporter.emit(TurnAwaited(call_seconds=sample_seconds))
         samples: list[float] = []
         began: float | None = None
-        while (turn := self._recorder.control.next_turn()) is not None:
+        while (turn := self._reporter.control.next_turn()) is not None:
             began = self._clock() if began is None else began
             gap = 0
             if plan.calls_per_sample is None and call_seconds > 0:
@@ -213,7 +213,7 @@ class CallSampler:
         ends = self._clock() + min(WARM_SECONDS, WARM_SHARE * plan.budget_seconds)
         before: float | None = None
         while True:
-            self._recorder.control.check()
+            self._reporter.control.check()
             now = median(self._burst(trial, calls, most=MOST_SAMPLES, seconds=_WARM_SLICE_SECONDS))
             if before is not None and abs(now - before) <= WARM_AGREEMENT * before:
                 return now
@@ -233,8 +233,8 @@ class CallSampler:
             spent = self._clock() - began
             if plan.show_progress:
                 remaining = max(0.0, plan.budget_seconds - spent)
-                self._recorder.progress(fraction=min(1.0, spent / plan.budget_seconds), remaining_seconds=remaining)
-            self._recorder.control.check()
+                self._reporter.progress(fraction=min(1.0, spent / plan.budget_seconds), remaining_seconds=remaining)
+            self._reporter.control.check()
             if spent >= plan.budget_seconds and len(samples) >= LONG_CALL_SAMPLES:
                 return samples
             if len(samples) >= plan.most_samples or (spent >= least and precise(samples)):
@@ -244,9 +244,9 @@ class CallSampler:
         self, plan: Plan, samples: list[float], calls: int, block: int | None = None, first: float | None = None
     ) -> None:
         if plan.series == "run":
-            self._recorder.samples += len(samples)
+            self._reporter.samples += len(samples)
         rounded = [round(sample, 11) for sample in samples]  # to a hundredth of a nanosecond, which keeps lines short
-        self._recorder.emit(
+        self._reporter.emit(
             SamplesTaken(series=plan.series, seconds=rounded, calls_per_sample=calls, block=block, first_seconds=first)
         )
 

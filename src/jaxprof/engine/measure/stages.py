@@ -227,7 +227,7 @@ def as_jitted(function: Callable[..., Any]) -> Any:
 
 
 def compile_stages(
-    recorder: Reporter,
+    reporter: Reporter,
     function: Callable[..., Any],
     arguments: tuple[Any, ...],
     *,
@@ -236,13 +236,13 @@ def compile_stages(
 ) -> StagedProgram:
     """Compile `function` for these arguments, and return its program. Reports phases, texts, cost and memory."""
     jitted = as_jitted(function)
-    with recorder.phase("trace"):
+    with reporter.phase("trace"):
         traced = jitted.trace(*arguments)
-    return compile_traced(recorder, jitted, traced, keep_constants=keep_constants, ask_reasons=ask_reasons)
+    return compile_traced(reporter, jitted, traced, keep_constants=keep_constants, ask_reasons=ask_reasons)
 
 
 def compile_traced(
-    recorder: Reporter,
+    reporter: Reporter,
     jitted: Callable[..., Any],
     traced: Any,
     *,
@@ -258,19 +258,19 @@ def compile_traced(
     program that is not timed."""
 
     def record(name: str, text: str) -> None:
-        _record(recorder, name, cleaned(text) if cleaned is not None else text, keep_constants=keep_constants)
+        _record(reporter, name, cleaned(text) if cleaned is not None else text, keep_constants=keep_constants)
 
     # With the source line and the names of each equation as comments, which connect its lines to the other stages.
     record("jaxpr", traced.jaxpr.pretty_print(source_info=True, name_stack=True))
-    with recorder.phase("lower"):
+    with reporter.phase("lower"):
         lowered = traced.lower() if lower is None else lower()
     record("stablehlo", _stablehlo(lowered, keep_constants))
     record("hlo_before", lowered.as_text(dialect="hlo", debug_info=True))
     with tempfile.TemporaryDirectory(prefix="jaxprof-") if ask_reasons else nullcontext("") as dump:
         options = {"xla_dump_to": dump, "xla_dump_hlo_pass_re": DUMP_PASS} if dump else {}
-        with compile_ledger() as ledger, recorder.phase("compile") as phase:
+        with compile_ledger() as ledger, reporter.phase("compile") as phase:
             began = time.perf_counter()
-            compiled = _compiled(recorder, lowered, options)
+            compiled = _compiled(reporter, lowered, options)
             compile_seconds = time.perf_counter() - began
             if ledger.cache_hits:
                 phase.note = "from the persistent compilation cache"
@@ -280,7 +280,7 @@ def compile_traced(
         dumped = sorted(Path(dump).glob(f"*{DUMP_ENDING}")) if dump else []
         reasons = dumped[-1].read_text("utf-8", "replace") if dumped else ""
     if phase.note:
-        recorder.warn(
+        reporter.warn(
             "compile_cached",
             f"the program came {phase.note}: the time shown is not a compile time",
             "Run it in a fresh process, without the compilation cache, for a cold compile.",
@@ -289,10 +289,10 @@ def compile_traced(
     record("hlo", with_reasons(hlo, reasons))
     memory = memory_of(compiled)
     if memory is not None:
-        recorder.emit(memory)
+        reporter.emit(memory)
     buffers = buffers_of(compiled, hlo)
     if buffers is not None:
-        recorder.emit(buffers)
+        reporter.emit(buffers)
     return StagedProgram(
         jitted=jitted,
         jaxpr=traced.jaxpr,
@@ -313,7 +313,7 @@ _RESULTS_REFUSED = "autotune results"
 program."""
 
 
-def _compiled(recorder: Reporter, lowered: Any, options: dict[str, Any]) -> Any:
+def _compiled(reporter: Reporter, lowered: Any, options: dict[str, Any]) -> Any:
     """Return the executable. If XLA cannot emit its default matrix products for a GPU (without the device it cannot try
     others), compile once more with library calls in their place, and warn."""
     if not options:
@@ -329,7 +329,7 @@ def _compiled(recorder: Reporter, lowered: Any, options: dict[str, Any]) -> Any:
             compiled = lowered.compile(compiler_options={**options, "xla_gpu_enable_triton_gemm": False})
         except Exception:  # noqa: BLE001 - the first error says what is wrong with the program
             raise error from None
-        recorder.warn(
+        reporter.warn(
             "library_gemms",
             f"XLA could not emit its own matrix products ({first}), so library calls replace them",
             "On the device XLA may choose its own kernels for some of them.",
@@ -337,10 +337,10 @@ def _compiled(recorder: Reporter, lowered: Any, options: dict[str, Any]) -> Any:
         return compiled
 
 
-def _record(recorder: Reporter, name: str, text: str, *, keep_constants: bool) -> None:
+def _record(reporter: Reporter, name: str, text: str, *, keep_constants: bool) -> None:
     if text:
         shown = text if keep_constants else redact_literals(text)
-        recorder.emit(TextRecorded(name=name, text=shown, bytes=len(shown.encode("utf-8", "backslashreplace"))))
+        reporter.emit(TextRecorded(name=name, text=shown, bytes=len(shown.encode("utf-8", "backslashreplace"))))
 
 
 def _stablehlo(lowered: Any, keep_constants: bool) -> str:

@@ -19,23 +19,23 @@ from jaxprof.errors import JaxprofError
 OLDEST_JAX = (0, 7, 2)
 
 
-def start_numpy(recorder: Reporter) -> None:
+def start_numpy(reporter: Reporter) -> None:
     """Start up for a NumPy variant. Raises JaxprofError if NumPy cannot be imported."""
-    _timed_import(recorder, "numpy")
+    _timed_import(reporter, "numpy")
 
 
-def start_jax(recorder: Reporter, device: str) -> Any:
+def start_jax(reporter: Reporter, device: str) -> Any:
     """Start up for a JAX variant on `device` (`cpu:0`); return that device.
 
     Raises JaxprofError if jax cannot be imported, is too old, or has no such device.
     """
     _import("numpy")
-    _timed_import(recorder, "jax")
+    _timed_import(reporter, "jax")
     from jaxprof.engine.measure.jax_devices import find_device
 
-    with recorder.phase("backend_init"):
+    with reporter.phase("backend_init"):
         chosen = find_device(device)
-    with recorder.phase("warm_up"):
+    with reporter.phase("warm_up"):
         _first_compile_and_transfer(chosen)
     return chosen
 
@@ -54,9 +54,9 @@ def _first_compile_and_transfer(device: Any) -> None:
     np.asarray(warm(argument))  # waits for the result
 
 
-def _timed_import(recorder: Reporter, module: str) -> None:
+def _timed_import(reporter: Reporter, module: str) -> None:
     imported = module in sys.modules
-    with recorder.phase("import") as phase:
+    with reporter.phase("import") as phase:
         _import(module)
         if imported:
             phase.measured, phase.note = False, "already imported"

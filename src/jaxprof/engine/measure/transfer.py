@@ -59,7 +59,7 @@ class Arguments:
 
 
 def transfer_in(
-    recorder: Reporter, sampler: CallSampler, arguments: Arguments, device: Any, budget_seconds: float
+    reporter: Reporter, sampler: CallSampler, arguments: Arguments, device: Any, budget_seconds: float
 ) -> tuple[Any, ...]:
     """Put the arguments on `device`, timed as phase `transfer_in`; return them in the form that the calls need."""
     host = arguments.host_arrays()
@@ -71,16 +71,16 @@ def transfer_in(
         placed.extend(jax.block_until_ready(jax.device_put(host, device)))
 
     trial = Trial(prepare=lambda calls: placed.clear(), make=put)
-    with recorder.phase("transfer_in") as phase:
+    with reporter.phase("transfer_in") as phase:
         first = sampler.take(trial)
         moved = sum(array.nbytes for array in placed)
         shared = [array.nbytes for source, array in zip(host, placed, strict=True) if _same_memory(source, array)]
-        _describe(recorder, "in", phase, moved, sum(shared))
+        _describe(reporter, "in", phase, moved, sum(shared))
         sampler.sample(trial, _plan("transfer_in", budget_seconds), first)
     return arguments.placed(placed)
 
 
-def transfer_out(recorder: Reporter, sampler: CallSampler, output: Any, budget_seconds: float) -> None:
+def transfer_out(reporter: Reporter, sampler: CallSampler, output: Any, budget_seconds: float) -> None:
     """Fetch the arrays of `output` to the host, timed as phase `transfer_out`.
 
     An array keeps the NumPy value that was once made from it, so each fetch uses a fresh copy made on the device.
@@ -98,11 +98,11 @@ def transfer_out(recorder: Reporter, sampler: CallSampler, output: Any, budget_s
         fetched.extend(jax.device_get(copies) if len(copies) > 1 else [np.asarray(copies[0])])
 
     trial = Trial(prepare=fresh, make=fetch)
-    with recorder.phase("transfer_out") as phase:
+    with reporter.phase("transfer_out") as phase:
         copies = fresh(1)
         fetch(copies)
         shared = [array.nbytes for array, target in zip(copies, fetched, strict=True) if _same_memory(target, array)]
-        _describe(recorder, "out", phase, sum(array.nbytes for array in arrays), sum(shared))
+        _describe(reporter, "out", phase, sum(array.nbytes for array in arrays), sum(shared))
         del copies
         first = sampler.take(trial)
         sampler.sample(trial, _plan("transfer_out", budget_seconds), first)
@@ -118,11 +118,11 @@ def _plan(series: str, budget_seconds: float) -> Plan:
     return Plan(series=series, budget_seconds=share, least_share=0.2, calls_per_sample=1)
 
 
-def _describe(recorder: Reporter, direction: str, phase: PhaseReport, moved: int, shared: int) -> None:
+def _describe(reporter: Reporter, direction: str, phase: PhaseReport, moved: int, shared: int) -> None:
     phase.bytes = moved
     phase.zero_copy = moved > 0 and shared == moved
     if phase.zero_copy:
-        recorder.shared_transfers.append(direction)
+        reporter.shared_transfers.append(direction)
     if 0 < shared < moved:
         phase.note = f"{shared} of {moved} bytes are shared, not copied"
 
