@@ -33,7 +33,7 @@ sys.path.insert(0, str(ROOT / "src"))
 from jaxprof.hlo.analysis.barriers import barriers  # noqa: E402
 from jaxprof.hlo.dumped import stated  # noqa: E402
 from jaxprof.hlo.model import Module  # noqa: E402
-from jaxprof.hlo.open.paths import modules_at  # noqa: E402
+from jaxprof.hlo.paths import modules_at  # noqa: E402
 from jaxprof.hlo.read import parse  # noqa: E402
 from jaxprof.workloads import CATALOGUE  # noqa: E402
 

@@ -13,7 +13,7 @@ import jaxprof
 from jaxprof.analysis.run_result import RunResult, Versus
 from jaxprof.api.recording import Recording
 from jaxprof.engine.protocol.recording import RecordingOptions
-from jaxprof.hlo.open.stages import ModuleStages
+from jaxprof.hlo.stages import ModuleStages
 from jaxprof.session.run import Run
 from jaxprof.stats.comparison import TimeComparison
 from jaxprof.stats.modes import Modes

@@ -17,7 +17,7 @@ from jaxprof.analysis.run_result import COUNTED, result, results, run_cost
 from jaxprof.analysis.speedup import _ordered_turns
 from jaxprof.analysis.sweeps import sweep_groups
 from jaxprof.hlo.analysis.kernels import kernels
-from jaxprof.hlo.open.stages import modules
+from jaxprof.hlo.stages import modules
 from jaxprof.report.runs import break_even_text
 from jaxprof.session.run import RunLaunch, Turn
 

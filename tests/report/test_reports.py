@@ -11,7 +11,7 @@ from golden import held_cases
 from jaxprof import events as e
 from jaxprof.analysis.memory import buffers_of, memory_of_dump
 from jaxprof.analysis.programs.derive import program_result
-from jaxprof.hlo.open.stages import ModuleStages
+from jaxprof.hlo.stages import ModuleStages
 from jaxprof.report.envelope import ROWS, answer_pieces, json_pieces
 from jaxprof.report.memory import fit_words, memory_heading
 from jaxprof.report.views import to_text

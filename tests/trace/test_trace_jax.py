@@ -18,7 +18,7 @@ from jaxprof.engine.measure.capture import capture_run
 from jaxprof.engine.measure.control import Reporter, RunControl
 from jaxprof.engine.measure.stages import buffers_of
 from jaxprof.events import BuffersReported, CaptureTaken, TrustReported
-from jaxprof.hlo.open.paths import modules_at
+from jaxprof.hlo.paths import modules_at
 from jaxprof.hlo.read.parse import module
 from jaxprof.hlo.read.proto import text as hlo_text
 from jaxprof.trace.buffers import buffers_in

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jaxprof.devices.targets.machine import Machine
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
     from jaxprof.hlo.model import Module
-    from jaxprof.hlo.open.stages import ModuleStages
+    from jaxprof.hlo.stages import ModuleStages
     from jaxprof.session import Run, Session
 
 _LOAD_AUTOTUNED = "--xla_gpu_load_autotune_results_from"

@@ -23,7 +23,7 @@ from jaxprof.session import Run, Session
 if TYPE_CHECKING:
     from jaxprof.hlo.analysis.liveness import Liveness, LiveValue
     from jaxprof.hlo.model import Module
-    from jaxprof.hlo.open.stages import ModuleStages
+    from jaxprof.hlo.stages import ModuleStages
 
 ASSIGNMENT = "buffer assignment"
 SCHEDULE = "schedule"

@@ -1,6 +1,6 @@
 """What a path holds (a session, a job, a profile, HLO), and the modules in it: one answer for every command and screen.
 
-This module is above `hlo.open`, which knows files and folders, because sessions and profiles belong to packages above
+This module is above `hlo.paths`, which knows files and folders, because sessions and profiles belong to packages above
 `hlo`. Reading a profile takes a process of its own, which belongs to the runner above this module, so the caller passes
 the function that reads it.
 """
@@ -19,7 +19,7 @@ from jaxprof.files import open_regular
 
 if TYPE_CHECKING:
     from jaxprof.hlo.model import Module
-    from jaxprof.hlo.open.stages import ModuleStages
+    from jaxprof.hlo.stages import ModuleStages
     from jaxprof.session import Run, Session
 
 _HEAD_BYTES = 256
@@ -48,7 +48,7 @@ def kind_of(path: Path) -> Kind | None:
     head = _head(path)
     if head.startswith(b"{") and b'"jaxprof"' in head:
         return Kind.SESSION
-    from jaxprof.hlo.open.paths import holds_hlo  # imported late: opening a session needs no reader of HLO
+    from jaxprof.hlo.paths import holds_hlo  # imported late: opening a session needs no reader of HLO
 
     if holds_hlo(path):
         return Kind.HLO
@@ -81,7 +81,7 @@ def _kind_of_other(path: Path, head: bytes) -> Kind | None:
 
 def modules_of(session: Session) -> list[ModuleStages]:
     """Return the modules of all runs with a text of one of the stages, in the order of the session."""
-    from jaxprof.hlo.open.stages import STAGES, ModuleStages
+    from jaxprof.hlo.stages import STAGES, ModuleStages
 
     return [
         ModuleStages(
@@ -113,7 +113,7 @@ def read_module(session: Session, run: Run, stage: str = "hlo") -> Module | None
     text = session.text(run.id, stage) if stage in run.texts else None
     if not text:
         return None
-    from jaxprof.hlo.open.stages import modules
+    from jaxprof.hlo.stages import modules
 
     try:
         return modules(text)[0]
@@ -134,7 +134,7 @@ def open_hlo(path: Path, read_profile: Callable[[Path], Session]) -> tuple[list[
     if kind is Kind.PROFILE:
         session = read_profile(path)
         return _some(modules_of(session), f"{path} holds no HLO", _IN_PROFILES), session
-    from jaxprof.hlo.open.paths import modules_at
+    from jaxprof.hlo.paths import modules_at
 
     return modules_at(path), None
 

@@ -107,7 +107,7 @@ def _text_key(text: TextRecorded) -> str:
 
 
 def _count(session: Session, run: Run) -> RunCost:
-    from jaxprof.hlo.open.stages import modules
+    from jaxprof.hlo.stages import modules
 
     try:
         text = session.text(run.id, "hlo")

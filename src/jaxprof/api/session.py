@@ -20,7 +20,7 @@ from jaxprof.session_files import EXTENSION
 
 if TYPE_CHECKING:
     from jaxprof.events import Event, Header
-    from jaxprof.hlo.open.stages import ModuleStages
+    from jaxprof.hlo.stages import ModuleStages
 
 _LONGEST_IN_NOTEBOOKS = 16_000
 """Most characters that a notebook shows of a session."""

@@ -7,38 +7,15 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any
 
-from jaxprof.events import DeviceReading, EnvironmentRead
-from jaxprof.events.base import session_state, with_failures
+from jaxprof.events import DeviceReading
 from jaxprof.facts import RUN, Fact, Facts, Part, Relation, Repeated, RunItems, SessionFile, at, within
 from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, MOMENT, NUMBER, OBJECT, SECONDS, SHARE, TEXT, TRUTH
 from jaxprof.frozen import frozen
 from jaxprof.session import Phase, Run, Session
 
 
-def environment(session: Session) -> EnvironmentRead | None:
-    """Return the environment of the first engine with jax, or of the first engine if none has jax; None without any."""
-    reported = [run.environment for run in session.runs.values() if run.environment is not None]
-    return next((event for event in reported if event.jax is not None), reported[0] if reported else None)
-
-
-def state_of(session: Session) -> str:
-    """Return `complete`, `being written`, `interrupted`, or how the session ended."""
-    reason = session.closed.reason if session.closed is not None else ""
-    return session_state(complete=session.complete, live=not session.deserted, reason=reason)
-
-
-def is_profile(session: Session) -> bool:
-    """Return whether the session holds only a profile that another tool recorded."""
-    return bool(session.runs) and all(run.plan.how == "imported" for run in session.runs.values())
-
-
-def state_words(session: Session) -> str:
-    """Return the state with the runs that failed, for people: `complete, 1 crashed`."""
-    return with_failures(state_of(session), (run.status for run in session.runs.values()))
-
-
 def _environment(name: str) -> Callable[[SessionFile], Any]:
-    return lambda file: at(name)(environment(file.session))
+    return at(f"session.environment.{name}")
 
 
 SESSIONS = Relation(
@@ -54,7 +31,7 @@ SESSIONS = Relation(
             "state",
             TEXT,
             "complete, being written, interrupted, or the signal that ended it",
-            lambda file: state_of(file.session),
+            "session.state",
         ),
         Fact("jaxprof", TEXT, "Version of jaxprof that wrote it", "session.header.jaxprof"),
         Fact("jax", TEXT, "Version of jax that was measured", _environment("jax")),

@@ -26,7 +26,6 @@ from jaxprof.analysis.speedup import AbVersus
 from jaxprof.facts import SENTENCE, Fact, Facts, column, optional, pick, recorder, within
 from jaxprof.facts.kernels import places_text
 from jaxprof.facts.runs import PARAMETERS, RUNS, RunRow
-from jaxprof.facts.sessions import state_of, state_words
 from jaxprof.facts.units import (
     ANY,
     BYTES,
@@ -406,7 +405,7 @@ def _why_no_pair(difference: SessionDifference) -> str:
 
 def _session_line(name: str, session: Session) -> str:
     header = session.header
-    return safe(f"{name}: {header.session}  ·  {header.created}  ·  {header.host}  ·  {state_words(session)}")
+    return safe(f"{name}: {header.session}  ·  {header.created}  ·  {header.host}  ·  {session.state_words}")
 
 
 def comparison_pieces(difference: SessionDifference) -> Iterator[Piece]:
@@ -449,7 +448,7 @@ _SIDE: Facts[Session] = (
     Fact("session", TEXT, "Identity of the session", "header.session"),
     Fact("created", TEXT, "When it was begun, in UTC", "header.created"),
     Fact("host", TEXT, "Name of the machine", "header.host"),
-    Fact("state", TEXT, "complete, interrupted, or the signal that ended it", state_of),
+    Fact("state", TEXT, "complete, interrupted, or the signal that ended it"),
     Fact("notices", LIST, "What of the session could not be read"),
     Fact("comparisons", ROWS, "Measured comparisons that it holds", ab_results, inside=KEPT),
 )

@@ -22,7 +22,7 @@ from jaxprof.facts.kernels import KERNEL_OF_RUN, kernel_rows
 from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.programs import ASKED, COMPILES, FINDINGS, PROGRAM, TRANSFERS, rows_of
 from jaxprof.facts.runs import PARAMETERS, RUNS, RunRow, run_rows
-from jaxprof.facts.sessions import SESSIONS, environment
+from jaxprof.facts.sessions import SESSIONS
 from jaxprof.facts.units import (
     BY_NAME,
     BYTE_RATE,
@@ -390,7 +390,7 @@ _ENVIRONMENT: Facts[_SessionRow] = (
     *pick(SESSIONS.facts, "jax", "jaxlib", "numpy", "python"),
     Fact("devices", ROWS, "The devices that JAX saw", lambda row: _devices(row.session)),
     Fact("settings", BY_NAME, "Settings that change a measurement",
-         lambda row: dict(at("settings")(environment(row.session)) or {})),
+         lambda row: dict(at("settings")(row.session.environment) or {})),
     Fact("machine", BY_NAME, "What is known of the machine", lambda row: dict(row.session.header.environment)),
 )  # fmt: skip
 SESSION: Facts[_SessionRow] = (

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxprof.facts import RUN, Fact, Facts, RunItems, at, column, pick
-from jaxprof.facts.sessions import environment, is_profile, state_words
 from jaxprof.facts.units import OBJECT, ROWS, TEXT
 from jaxprof.report.renderers import WIDE, Headline, Piece, Prose, Table, joined, report_lines
 from jaxprof.session import Run, Session
@@ -64,12 +63,12 @@ def _whole(session: Session) -> Iterator[Piece]:
 
 def _heading(session: Session) -> Iterator[Piece]:
     header = session.header
-    state = state_words(session)
+    state = session.state_words
     host = header.host
     if session.process_count != 1:
         host += f", process {session.process_index} of {session.process_count or 'an unknown number'}"
     yield safe(f"session {header.session}  ·  {header.created}  ·  {host}  ·  {state}")
-    reported = environment(session)
+    reported = session.environment
     if reported is not None:
         versions = ((name, getattr(reported, name)) for name in ("jax", "jaxlib", "numpy", "python"))
         yield safe("  ·  ".join(f"{name} {version}" for name, version in versions if version))
@@ -212,14 +211,14 @@ def _kernels(session: Session, run: Run) -> Iterator[Piece]:
     from jaxprof.analysis.measured import measured, whole_profile
 
     measured_run = measured(session, run.id)
-    if not is_profile(session):
+    if not session.is_profile:
         kernels: Sequence[MeasuredKernel] = measured_run.kernels if measured_run is not None else ()
     elif run is next(iter(session.runs.values())):
         kernels = whole_profile(session)
     else:
         return
     if kernels:
-        yield measured_table(kernels, programs=is_profile(session))
+        yield measured_table(kernels, programs=session.is_profile)
     if measured_run is not None:
         yield from map(Prose, beside_kernels(measured_run))
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from jaxprof import events as e
 from jaxprof.errors import FileRefusedError
-from jaxprof.events.base import REDACTED
+from jaxprof.events.base import REDACTED, session_state, with_failures
 from jaxprof.files import unpacked
 from jaxprof.session.run import PROGRAM_EVENTS, Phase, RecordedProgram, Run, RunLaunch, Series, Turn, are_passes
 
@@ -83,6 +83,28 @@ class Session:
     def complete(self) -> bool:
         """Whether the writer closed the session properly."""
         return self.closed is not None
+
+    @property
+    def state(self) -> str:
+        """`complete`, `being written`, `interrupted`, or how the session ended."""
+        reason = self.closed.reason if self.closed is not None else ""
+        return session_state(complete=self.complete, live=not self.deserted, reason=reason)
+
+    @property
+    def state_words(self) -> str:
+        """The state with the runs that failed, for people: `complete, 1 crashed`."""
+        return with_failures(self.state, (run.status for run in self.runs.values()))
+
+    @property
+    def environment(self) -> e.EnvironmentRead | None:
+        """The environment of the first engine with jax, or of the first engine if none has jax; None without any."""
+        reported = [run.environment for run in self.runs.values() if run.environment is not None]
+        return next((event for event in reported if event.jax is not None), reported[0] if reported else None)
+
+    @property
+    def is_profile(self) -> bool:
+        """Whether the session holds only a profile that another tool recorded."""
+        return bool(self.runs) and all(run.plan.how == "imported" for run in self.runs.values())
 
     @property
     def elsewhere(self) -> str:

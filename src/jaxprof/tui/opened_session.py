@@ -87,7 +87,7 @@ class OpenedSession:
         if self._follower is not None and self._follower is not follower:
             self._follower.finish()
         if session is not self._session:
-            from jaxprof.hlo.open.stages import release
+            from jaxprof.hlo.stages import release
 
             release()
         self._session, self.path, self._follower, self.profile = session, path, follower, None

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from jaxprof.config import Config
     from jaxprof.events import Event
-    from jaxprof.hlo.open.stages import ModuleStages
+    from jaxprof.hlo.stages import ModuleStages
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.planning import PlannedRun
     from jaxprof.runner.program import ProgramCommand

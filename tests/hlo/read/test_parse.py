@@ -9,7 +9,7 @@ import pytest
 
 from jaxprof.errors import HloError
 from jaxprof.hlo.analysis.notices import problems
-from jaxprof.hlo.open.paths import modules_at
+from jaxprof.hlo.paths import modules_at
 from jaxprof.hlo.read import files
 from jaxprof.hlo.read.parse import module, modules
 from jaxprof.hlo.read.syntax import attributes

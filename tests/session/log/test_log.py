@@ -17,7 +17,6 @@ from folding import written
 from golden import held_cases
 from jaxprof import events as e
 from jaxprof.errors import FileRefusedError
-from jaxprof.facts.sessions import state_of
 from jaxprof.files import open_regular
 from jaxprof.session import Session
 from jaxprof.session.log import Follower, LogWriter, load, new_header, reader
@@ -187,7 +186,7 @@ def test_a_listing_calls_a_session_what_its_report_does(path, reason):
     end = [] if reason is None else [e.SessionClosed(reason=reason)]
     written(path, [*sessions.numpy_run("r1"), *end], sessions.HEADER)
     said = {"finished": "complete", None: "interrupted"}.get(reason, reason)
-    assert read_entry(path).state == state_of(load(path, Session)) == said
+    assert read_entry(path).state == load(path, Session).state == said
 
 
 @pytest.fixture

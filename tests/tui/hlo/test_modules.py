@@ -4,8 +4,9 @@ import gc
 import threading
 from weakref import ref
 
-from jaxprof.hlo.open import stages
-from jaxprof.hlo.open.stages import ModuleStages
+from jaxprof.hlo import stages
+
+from jaxprof.hlo.stages import ModuleStages
 from jaxprof.tui.hlo import modules
 from jaxprof.tui.hlo.modules import OpenedModule, first_of, open_in_thread
 from tui.hlo_texts import HLO

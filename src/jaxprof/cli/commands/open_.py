@@ -248,10 +248,9 @@ def _print(file: str, run_id: str | None, form: str) -> int:
 
             print_csv(Table(RUNS.facts, run_rows(session)))
         else:
-            from jaxprof.facts.sessions import is_profile
             from jaxprof.report.views import profile_text, to_text
 
-            print_report([(profile_text if is_profile(session) else to_text)(session)], form)
+            print_report([(profile_text if session.is_profile else to_text)(session)], form)
     return ExitCode.OK
 
 

@@ -16,7 +16,6 @@ from pathlib import PurePath
 from typing import Any
 
 from jaxprof.analysis.explain.derive import explanation
-from jaxprof.facts.sessions import environment, state_words
 from jaxprof.finding import Finding
 from jaxprof.report.envelope import encoded
 from jaxprof.report.explain import answers, cost_text, place_text
@@ -77,7 +76,7 @@ def _finding(finding: Finding) -> Iterator[str]:
 
 
 def _environment(session: Session) -> Iterator[str]:
-    header, reported = session.header, environment(session)
+    header, reported = session.header, session.environment
     pairs = [
         ("jaxprof", header.jaxprof),
         ("recorded", header.created),
@@ -159,8 +158,8 @@ def embedded_json(data: Any) -> str:
 
 
 def _head(session: Session, shown: list[Section]) -> str:
-    header, reported = session.header, environment(session)
-    details = [header.created, header.host, state_words(session)]
+    header, reported = session.header, session.environment
+    details = [header.created, header.host, session.state_words]
     details += [f"jax {reported.jax}"] if reported is not None and reported.jax else []
     links = "".join(f'<a href="#{each.anchor}">{text(each.title)}</a>' for each in shown)
     subtitle = text(" · ".join(filter(None, details)))

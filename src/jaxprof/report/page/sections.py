@@ -12,7 +12,6 @@ from jaxprof.analysis.profile import programs_of
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.sweeps import SweepGroup, sweep_groups
 from jaxprof.facts.captures import pass_rows
-from jaxprof.facts.sessions import is_profile
 from jaxprof.report.page import charts as draw
 from jaxprof.report.page.elements import ROWS_KEPT, Element, Section, heading, html, section, table
 from jaxprof.report.program import TIME_LINE, ledger, program_report, time_line_rows
@@ -68,7 +67,7 @@ _PROGRAMS_READ = 4
 def _kernel_charts(session: Session, run: Run) -> Iterator[Element]:
     """Yield the flame graph of a run's kernels, and their costs by the HLO; of a profile those of all its programs
     together."""
-    imported = is_profile(session)
+    imported = session.is_profile
     if imported and run is not next(iter(session.runs.values())):
         return
     if not run.is_program:
@@ -86,7 +85,7 @@ def _hlo_costs(session: Session, run: Run) -> Iterator[Element]:
         return
     from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
     from jaxprof.analysis.ranking import ordered, ranking_on
-    from jaxprof.hlo.open.stages import modules
+    from jaxprof.hlo.stages import modules
     from jaxprof.report.kernels import COLUMNS, SHOWN, ceilings_note
 
     device = ceilings_for(session, run)

@@ -21,9 +21,9 @@ from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
 from jaxprof.hlo.analysis.origin import HloSourceLocation, OriginColumns
 from jaxprof.hlo.model import Computation, Instruction, Module
-from jaxprof.hlo.open.stages import HLO_STAGES, STAGES, ModuleStages
 from jaxprof.hlo.places import LineOrigin, Origins, without_comments, without_locations
 from jaxprof.hlo.source import Source
+from jaxprof.hlo.stages import HLO_STAGES, STAGES, ModuleStages
 from jaxprof.tui.kit.guard import in_daemon
 from jaxprof.units import integer
 

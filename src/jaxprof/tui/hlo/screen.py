@@ -22,8 +22,8 @@ from jaxprof.analysis.ranking import ranking_on
 from jaxprof.devices.targets.machine import machine_of
 from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
 from jaxprof.hlo.analysis.notices import Notice
-from jaxprof.hlo.open.paths import modules_at
-from jaxprof.hlo.open.stages import STAGES, ModuleStages
+from jaxprof.hlo.paths import modules_at
+from jaxprof.hlo.stages import STAGES, ModuleStages
 from jaxprof.report.renderers import Piece
 from jaxprof.text import safe
 from jaxprof.tui.hlo.kernel_side import LISTS, KernelSide

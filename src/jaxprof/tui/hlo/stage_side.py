@@ -15,9 +15,9 @@ from textual.containers import Vertical
 from textual.content import Content, Span
 
 from jaxprof.errors import UsageError
-from jaxprof.hlo.open.stages import STAGES
 from jaxprof.hlo.places import LineOrigin
 from jaxprof.hlo.shape import DTYPE_BITS
+from jaxprof.hlo.stages import STAGES
 from jaxprof.text import safe
 from jaxprof.tui.hlo.modules import Document, Hits, HloDocument, OpenedModule, search
 from jaxprof.tui.kit.dialogs import Choose, Option

@@ -16,8 +16,8 @@ from jaxprof.errors import FileRefusedError, HloError, missing_file, system_word
 from jaxprof.files import open_regular
 from jaxprof.hlo.dumped import DUMP_ENDING, with_reasons
 from jaxprof.hlo.model import Module
-from jaxprof.hlo.open.stages import ModuleStages, modules
 from jaxprof.hlo.read import files
+from jaxprof.hlo.stages import ModuleStages, modules
 
 _FORMS = (".hlo.txt", ".txt", ".hlo", ".hlo.pb", ".pb")
 """Endings of files that may be HLO, each also with `.gz`. If a module has several files the first ending is used: text

@@ -14,9 +14,9 @@ import jaxprof
 from hlo_sources import BEFORE, BOTH_STAGES, DUMPED, FILES, FOLDERS, PROTO, TEXT
 from jaxprof.errors import FileRefusedError, HloError
 from jaxprof.hlo.dumped import stated
-from jaxprof.hlo.open.paths import holds_hlo, modules_at
-from jaxprof.hlo.open.stages import ParsedTexts
+from jaxprof.hlo.paths import holds_hlo, modules_at
 from jaxprof.hlo.read import parse
+from jaxprof.hlo.stages import ParsedTexts
 
 
 def text(name="m"):
