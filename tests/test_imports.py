@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +16,8 @@ from cli.compiled import compiled
 from folding import written
 from jaxprof.devices.targets import wheels
 from jaxprof.operating_system import python_words
-from jaxprof.rollup.making import in_processes
+from jaxprof.rollup.making import roll_ups
 from jaxprof.session.log import new_header
-from jaxprof.session.log.job_folder import JobMember
 from report import sessions
 from tables import rows
 
@@ -180,5 +180,5 @@ def test_nor_do_children_of_a_command(baits):
     assert wheels._facts(sys.executable, ["jax"])["jax"]  # what `hlo --for` and `target install` ask first
     assert wheels._installer(sys.executable)[:2] == [sys.executable, "-P"]
     assert python_words(sys.executable, "x") == [sys.executable, "-P", "x"]  # with which the tools of `mcp` run theirs
-    assert list(in_processes(callable, [JobMember, JobMember], workers=2)) == [True, True]
+    assert [report.session for report in roll_ups([Path("a"), Path("b")], workers=2)] == ["a", "b"]
     assert imported(baits) == ""

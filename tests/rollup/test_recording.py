@@ -40,7 +40,7 @@ def recorded(folder, first_seconds=0.05, most=-1):
     """The recording of a program, of which the first events are there, with its roll-up."""
     path = folder / "process-00000.jaxprof"
     writer = LogWriter(program_events.HEADER, path)
-    rollup = RollUpRecorder(writer.header, path, first_seconds)
+    rollup = RollUpRecorder(writer.header, path, 0, first_seconds)
     recorder = SessionRecorder(writer, rollup.listen)
     for event in EVENTS[:most]:
         recorder.emit(event)

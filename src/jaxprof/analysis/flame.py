@@ -197,8 +197,8 @@ class FlameGraph:
         return f"{what} · {BASES[self.basis]}"
 
     @property
-    def remark(self) -> str:
-        """Text about what the graph does not contain; empty if it contains everything."""
+    def missing(self) -> str:
+        """Sentence on the kernels that the graph does not contain; empty if it contains all."""
         if not self.unknown:
             return ""
         what = "bytes are" if self.basis == "bytes" else "time is"

@@ -239,8 +239,8 @@ def _settings(before: Kernel, after: Kernel) -> tuple[str, str]:
     """Return the attributes that differ, as XLA writes them; without the target, which has a change of its own, and
     without the configurations of two targets, which have nothing in common."""
     ours, theirs = settings_of(before.instruction), settings_of(after.instruction)
-    told = {"custom_call_target"} if before.target == after.target else {"custom_call_target", "backend_config"}
-    keys = [key for key in dict.fromkeys((*ours, *theirs)) if key not in told and ours.get(key) != theirs.get(key)]
+    elsewhere = {"custom_call_target"} if before.target == after.target else {"custom_call_target", "backend_config"}
+    keys = [key for key in dict.fromkeys((*ours, *theirs)) if key not in elsewhere and ours.get(key) != theirs.get(key)]
 
     def text(settings: dict[str, str]) -> str:
         return ", ".join(f"{key}={settings[key]}" for key in keys if key in settings)

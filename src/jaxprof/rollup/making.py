@@ -6,11 +6,11 @@ Files have PLAIN and dictionary encodings and zstd, which every engine that read
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow.parquet as parquet
 
@@ -25,8 +25,6 @@ from jaxprof.rollup.schema import PROCESSES, TABLES
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from jaxprof.session_files import process_number
-
-T = TypeVar("T")
 
 
 @frozen
@@ -47,8 +45,7 @@ class RollUpReport:
 
 def roll_up(session_path: Path) -> RollUpReport:
     """Make the roll-up of a session beside it, in any process. An error is reported and not raised, so that a damaged
-    session does not stop the others."""
-
+    session does not end the work on the others."""
     index = process_number(session_path.name)
     try:
         status = session_path.stat()
@@ -63,20 +60,18 @@ def roll_up(session_path: Path) -> RollUpReport:
     return RollUpReport(index, session_path.name, size, status.st_size, "", tuple(session.notices))
 
 
-def in_processes(
-    make: Callable[[T], RollUpReport], sessions: Sequence[T], workers: int | None = None
-) -> Iterator[RollUpReport]:
-    """Yield the result of `make` for each session, from worker processes of this machine, by default one for each
-    processor. Raises FileRefusedError if a worker process is killed."""
-    count = min(len(sessions), workers or processors())
+def roll_ups(session_paths: Sequence[Path], workers: int | None = None) -> Iterator[RollUpReport]:
+    """Make the roll-up of each session in worker processes of this machine, by default one for each processor. Raises
+    FileRefusedError if a worker process is killed."""
+    count = min(len(session_paths), workers or processors())
     if count <= 1:
-        yield from map(make, sessions)
+        yield from map(roll_up, session_paths)
         return
     from concurrent.futures.process import BrokenProcessPool
 
     with safe_path_of_children(), ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
         try:
-            yield from pool.map(make, sessions, chunksize=max(1, len(sessions) // (8 * count)))
+            yield from pool.map(roll_up, session_paths, chunksize=max(1, len(session_paths) // (8 * count)))
         except BrokenProcessPool as error:
             raise FileRefusedError(
                 "a worker process was killed while it read a session",

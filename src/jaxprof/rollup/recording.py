@@ -30,12 +30,9 @@ _COST = 0.005
 class RollUpRecorder:
     """Writes the roll-up of one process of a job, from the events of its session."""
 
-    def __init__(self, header: Header, path: Path, first_seconds: float = FIRST_SECONDS) -> None:
-        """`path`: file of the session, in the folder of its job. Raises ValueError if it is not named as the session of
-        a process."""
-        index = process_number(path.name)
-        if index is None:
-            raise ValueError(f"{path.name} is not the session of a process")
+    def __init__(self, header: Header, path: Path, index: int, first_seconds: float = FIRST_SECONDS) -> None:
+        """Begin to write the roll-up of the session at `path`, which is that of process `index`, in the folder of its
+        job."""
         self.written = 0
         """Number of times that a write was tried."""
         self.failure: Exception | None = None
@@ -89,4 +86,5 @@ class RollUpRecorder:
 def roll_up_recorder(header: Header, path: Path) -> RollUpRecorder | None:
     """Return a recorder of the roll-up of the session at `path`; None without the extra `query`, and for a session that
     belongs to no job."""
-    return RollUpRecorder(header, path) if has_extra() and process_number(path.name) is not None else None
+    index = process_number(path.name)
+    return RollUpRecorder(header, path, index) if index is not None and has_extra() else None

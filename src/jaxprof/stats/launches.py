@@ -11,8 +11,8 @@ from jaxprof.stats.summary import MedianTime, Summary, summarise
 from jaxprof.stats.turns import BLOCK_SECONDS, LaunchBlocks, in_blocks, middle, not_times
 
 
-def summarise_launches(launches: Sequence[LaunchBlocks], side: int = 0) -> MedianTime | None:
-    """Return the median of one side over its launches; None if it has no samples, or one that is not a time.
+def summarise_launches(launches: Sequence[LaunchBlocks]) -> MedianTime | None:
+    """Return the median of side 0 over its launches; None if it has no samples, or one that is not a time.
 
     The median is the middle one of the launches' medians, because the mean of 44 µs in one launch and 77 µs in the next
     occurs in no launch; with one launch, it is that of its blocks.
@@ -20,9 +20,9 @@ def summarise_launches(launches: Sequence[LaunchBlocks], side: int = 0) -> Media
     The interval is Student's over the logarithms of the launches' medians and never narrower than the blocks within
     them allow; with one launch it is that of its blocks, batched because neighbours are alike.
     """
-    if not_times(launches, side):
+    if not_times(launches, 0):
         return None
-    logs = [[math.log(block.median) for block in launch.of_side(side)] for launch in launches]
+    logs = [[math.log(block.median) for block in launch.of_side(0)] for launch in launches]
     medians = [location(values) for values in logs if values]
     if not medians:
         return None

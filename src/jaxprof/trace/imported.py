@@ -131,7 +131,7 @@ class _Progress:
     def __init__(self, emit: Callable[[Event], None], check: Callable[[], None]) -> None:
         self._emit, self._check = emit, check
         self._note, self._begin, self._end, self._size = "", 0.0, 1.0, 0
-        self._told = 0.0
+        self._reported_at = 0.0
 
     def stage(self, note: str, begin: float, end: float, *, size: int = 0) -> None:
         """Begin a part of the work, which covers the shares `begin` to `end` of the whole; `size` is its bytes, if
@@ -142,12 +142,12 @@ class _Progress:
     def advance(self, share: float) -> None:
         """Report this share of the part as done."""
         self._check()
-        if time.monotonic() - self._told >= SECONDS_BETWEEN_WORDS:
+        if time.monotonic() - self._reported_at >= SECONDS_BETWEEN_WORDS:
             self._report(share)
 
     def _report(self, share: float) -> None:
         self._check()
-        self._told = time.monotonic()
+        self._reported_at = time.monotonic()
         read = f": {bytes_(round(share * self._size))} of {bytes_(self._size)}" if self._size else ""
         self._emit(ProgressMade(fraction=self._begin + (self._end - self._begin) * share, note=f"{self._note}{read}"))
 

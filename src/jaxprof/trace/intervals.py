@@ -30,7 +30,8 @@ def joined(columns: Iterable[Ints]) -> Ints:
 
 
 def places_of(wanted: Ints, ascending: Ints) -> tuple[Ints, Flags]:
-    """Return where each wanted value stands in an ascending column, and whether it is there."""
+    """Return the index of each wanted value in an ascending column, and whether the column has it. The index of an
+    absent value means nothing."""
     if not len(ascending):
         return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
     at = np.minimum(np.searchsorted(ascending, wanted), len(ascending) - 1)

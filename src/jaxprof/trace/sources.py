@@ -82,7 +82,7 @@ class ChosenProfile:
 
     @property
     def bytes(self) -> int:
-        """Size of the file; 0 if it cannot be told."""
+        """Size of the file; 0 if it cannot be read."""
         try:
             return self.path.stat().st_size
         except OSError:

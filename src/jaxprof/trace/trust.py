@@ -1,6 +1,6 @@
 """Whether a capture can be trusted: one row for each check, good or bad.
 
-A row has a code, a verdict (`good`, `doubt`, `bad`, `unknown`), a message and advice. "No data" is reported as such,
+A row has a code, a verdict (`good`, `doubt`, `bad`, `unknown`), a message and a fix. "No data" is reported as such,
 never as zero. The checks are of the recording (is the file whole, are its times the program's), of the kernels (is
 known what ran on the devices), and of the steps (can they stand for the program's).
 """
@@ -64,7 +64,7 @@ def file(trace: Trace) -> Iterator[TrustCheck]:
     else:
         yield row("file", "good", f"the whole file was read: {events} events")
     for text in trace.errors:
-        yield row("profiler_error", "bad", f"the profiler says: {text}", _advice_for(text) or None)
+        yield row("profiler_error", "bad", f"the profiler says: {text}", _fix_for(text) or None)
     dropped = [text for text in trace.warnings if "drop" in text.lower()]
     for text in trace.warnings:
         yield row("dropped" if text in dropped else "profiler_warning", "doubt", f"the profiler says: {text}")
@@ -72,7 +72,7 @@ def file(trace: Trace) -> Iterator[TrustCheck]:
         yield row("dropped", "good", "the profiler reports no dropped events")
 
 
-def _advice_for(text: str) -> str:
+def _fix_for(text: str) -> str:
     if "PRIVILEGE" in text.upper():
         return "The driver lets only administrators profile: set NVreg_RestrictProfilingToAdminUsers=0, or run as root."
     if "cupti" in text.lower():

@@ -156,7 +156,7 @@ def failures(processes: Sequence[ProcessFigures], apart: float = 0.0) -> Iterato
     if not failed:
         return
     first = failed[0]
-    advice = "" if first.exception is not None else first.advice
+    fix = "" if first.exception is not None else first.advice
     may_be_first = [
         each.index
         for each in failed[1:]
@@ -168,7 +168,7 @@ def failures(processes: Sequence[ProcessFigures], apart: float = 0.0) -> Iterato
             f" (which one failed first is not certain: the clocks of the hosts are {seconds(apart)} apart, and "
             f"{processes_named(may_be_first)} may have failed before it)"
         )
-    yield Finding("process_failed", message, own_fix=advice, index=first.index)
+    yield Finding("process_failed", message, own_fix=fix, index=first.index)
     for error, group in grouped((_failure_text(process), process) for process in failed[1:]).items():
         which = processes_named([process.index for process in group])
         after = "ended" if may_be_first else "ended after that"

@@ -395,7 +395,7 @@ _TEXTS = {
     COPY: "copies between host and device",
     OWN_WORK: "work on its main thread",
 }
-_ADVICE = {
+_FIXES = {
     DATA: "Look at its input: the shard, the disk or the network of that host. Its session has the lines.",
     HOST: "Its session has the lines: logging, checkpoints or metrics of one process, or a busy host.",
     DISPATCH: "Its session has the lines: operations outside jit, or a host with slower processors.",
@@ -565,7 +565,7 @@ def _straggler(
         "straggler",
         message,
         (process.loop.line_of(what) if process.loop is not None and what != OWN_WORK else None,),
-        own_fix=_ADVICE[what],
+        own_fix=_FIXES[what],
         seconds=cost_seconds,
         index=process.index,
         part=what,

@@ -162,8 +162,9 @@ OUTSIDE = frozenset({"import", IDLE, PREEMPTED})
 """Kinds of work that belong to no loop: imports, waits for input from outside (a server asleep in its event loop), and
 waits for a processor that others had."""
 AROUND, BEYOND = "around", "beyond"
-"""Kinds of Python at the call of a compiled function that itself calls Python. `around`: the call's own, or what the
-function calls. `beyond`: what the call's own cannot be; the function calls it, or it makes the arguments."""
+"""Kinds of Python at the call of a compiled function that itself calls Python. `around`: it may belong to the call, or
+the function may call it. `beyond`: more than the call itself can take, so the function calls it, or it makes the
+arguments."""
 _ASLEEP = re.compile(r"(^|\.)(sleep|select|poll|pause|sigwait|accept|recv|wait|join)\(\)$")
 """Calls in which a thread sleeps until it has something to do."""
 _PARTS = {
@@ -212,8 +213,8 @@ class HotLoop:
     unknown: float = 0.0
     """Seconds in none of `parts`, because no clock says what they go to."""
     launching: Mapping[str, float] = field(default_factory=dict)
-    """Seconds of compiled functions that the calling thread computes itself, by part: `DISPATCH`, which launching them
-    takes, and `UNKNOWN`, which it may take. The rest of these seconds is the device's."""
+    """Seconds inside compiled functions that the calling thread computes itself: those that launching them takes
+    (`DISPATCH`), and those that it may take (`UNKNOWN`). The rest of the time inside is the device's work."""
     brief_call: tuple[int, int] = (1, 0)
     """Fewest arrays and fewest Python numbers with which such a function is called."""
     preempted: float = 0.0
@@ -449,7 +450,7 @@ def needs_empty_call(loop: HotLoop) -> bool:
 
 
 def _in_inner_loops(spots: Iterable[Spot], key: LoopKey | None) -> bool:
-    """Return whether some of these spots of the hot loop are in a loop within it, whose iterations nobody counts."""
+    """Return whether some of these spots of the hot loop are in a loop within it, whose iterations are not counted."""
     return any(spot.sites and spot.sites[0].key != key for spot in spots)
 
 

@@ -200,7 +200,7 @@ class ProgramSums:
     def __init__(self, program: RecordedProgram) -> None:
         self.program = program
         self.key: tuple[object, ...] = ()
-        """What `result` was derived from."""
+        """Sizes of the parts of the program from which `result` was derived."""
         self.result: ProgramResult | None = None
         self._functions: dict[Definition, FunctionCompiles] = {}
 

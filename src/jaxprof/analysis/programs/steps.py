@@ -19,7 +19,7 @@ _FEW_STEPS = 5
 BRIEF_SPELL_SECONDS = 100e-6
 """Mean iteration in seconds below which spells of a few hundred iterations do not represent the time between them: a
 spell begins when the thread has a processor, and ends before the thread loses it."""
-LEAST_TOLD = 0.5
+LEAST_REPORTED = 0.5
 """Share of a loop's sampled time that the reported steps must fill to represent all steps. The first steps of a loop
 that queues its calls take microseconds; later steps take as long as the device."""
 BRIEF_SECONDS = 1e-3
@@ -149,7 +149,7 @@ def _step_figures(
     count, took = sum(event.count for event in events), sum(event.seconds for event in events)
     is_brief = took < BRIEF_SPELL_SECONDS * count
     rated = steps if steps[1] > 0 else (count, 0.0 if is_brief else took)
-    if rated is steps and rated[1] < LEAST_TOLD * sampled_seconds:
+    if rated is steps and rated[1] < LEAST_REPORTED * sampled_seconds:
         rated = (count, 0.0)
     rows = [row for event in events for row in event.lines]
     hits, line_seconds = totals((row.line, row.hits) for row in rows), totals((row.line, row.seconds) for row in rows)

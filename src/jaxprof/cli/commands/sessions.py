@@ -162,7 +162,7 @@ def rollup(folder: str, workers: int | None, every: bool, form: str) -> int:
     require_packages("rollup", *options.FOR_TABLES)
     from jaxprof.analysis.opener import Kind, kind_of
     from jaxprof.rollup.job import outdated
-    from jaxprof.rollup.making import in_processes, roll_up
+    from jaxprof.rollup.making import roll_ups
     from jaxprof.rollup.reading import compact_all
 
     path = path_here(folder, "Copy the job here first.")
@@ -170,7 +170,7 @@ def rollup(folder: str, workers: int | None, every: bool, form: str) -> int:
         hint = "Name one that `jaxprof script` wrote, such as train.jaxprof.d."
         raise UsageError(f"{path} is not the folder of a job", hint)
     sessions, notices = outdated(path, every=every)
-    reports = sorted(in_processes(roll_up, sessions, workers), key=lambda report: report.session)
+    reports = sorted(roll_ups(sessions, workers), key=lambda report: report.session)
     if problem := compact_all(path):
         notices.append(f"the tables of all processes were not put together in one file each: {problem}")
     data = {"folder": str(path), "processes": reports, "notices": notices}

@@ -204,7 +204,7 @@ def _is_inside(value: Value, kernel: Kernel) -> bool:
 
 
 def _parameters(passage: Passage) -> list[Instruction]:
-    """Return what stands for the array inside the consumer, a fusion."""
+    """Return the parameters of the consumer, a fusion, through which the array comes."""
     names = passage.consumer.instruction.operands
     called = passage.consumer.instruction.called_computations()
     numbers = {number for number, name in enumerate(names) if name == names[passage.number]}

@@ -55,7 +55,8 @@ class Value:
 
 
 def renamed(instruction: Instruction, member: tuple[int, ...]) -> tuple[Instruction | None, tuple[int, ...]] | None:
-    """Return what a value has under its former name; None if the instruction does not just rename it."""
+    """Return the instruction and member that a value is another name of; None if the instruction computes the value.
+    The instruction is None if the text lacks it."""
     opcode = instruction.opcode
     if opcode == "get-tuple-element":
         return instruction.operand(0), (*instruction.integers("index")[:1], *member)

@@ -75,7 +75,7 @@ class Flow:
         self._consumers, self._producers, self._operands = (array("i") for _ in range(3))
         self._bytes = array("q")
         self._ways: dict[int, tuple[Member, bool]] = {}
-        """Member, and whether a border is crossed, of the passages of which one is not empty or false."""
+        """`Passage.member` and `Passage.crossed` by the passage's number, for the few that have either."""
         for number, kernel in enumerate(self._kernels):
             self._add_passages_to(number, kernel)
         root = module.entry.root if module.entry is not None else None

@@ -7,7 +7,6 @@ be read, or XLA's passes have not run. The others name what was assumed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from jaxprof.frozen import frozen
 from jaxprof.hlo.model import Computation, Instruction, Module, once_per_module
@@ -21,32 +20,26 @@ def problems(module: Module) -> tuple[Problem, ...]:
     """Return every place that could not be read, in the order of the lines."""
     places = [
         Problem(instruction.line, message, instruction.text[:200])
-        for computation in _scan(module).doubtful
+        for computation in _scan(module)[0]
         for instruction in computation.instructions
         if (message := _trouble(instruction))
     ]
     return tuple(sorted([*module._index_problems, *places], key=lambda problem: problem.line))
 
 
-class _Scan(NamedTuple):
-    """What a scan of the text shows, without reading the instructions one by one."""
-
-    doubtful: list[Computation]
-    """Computations in which it cannot rule out that something is missing, or cannot be read."""
-    shapes: set[str]
-    """Shapes in the others, as written."""
-
-
 @once_per_module
-def _scan(module: Module) -> _Scan:
-    scan = _Scan([], set())
+def _scan(module: Module) -> tuple[list[Computation], set[str]]:
+    """Return the computations in which a scan of the text cannot rule out that something is missing or unreadable, and
+    the shapes in the others, as written. The scan does not read the instructions one by one."""
+    doubtful: list[Computation] = []
+    known_shapes: set[str] = set()
     for computation in module.computations.values():
         shapes = shapes_if_whole(computation)
         if shapes is None:
-            scan.doubtful.append(computation)
+            doubtful.append(computation)
         else:
-            scan.shapes.update(shapes)
-    return scan
+            known_shapes |= shapes
+    return doubtful, known_shapes
 
 
 def _trouble(instruction: Instruction) -> str:

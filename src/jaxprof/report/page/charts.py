@@ -158,7 +158,7 @@ def flame(graph: FlameGraph | None) -> Iterator[Drawing]:
         return
     scale = 1 if graph.basis == "bytes" else PICOSECONDS
     frames = [_Frame(frame.at.name, depth, frame.total / scale, frame.count) for frame, depth in graph.nested()]
-    yield _icicle(f"{graph.title} {graph.remark}".rstrip(), frames, "bytes" if scale == 1 else "seconds")
+    yield _icicle(f"{graph.title} {graph.missing}".rstrip(), frames, "bytes" if scale == 1 else "seconds")
 
 
 def pass_icicle(rows: Iterable[PassRow]) -> Drawing:

@@ -1,4 +1,4 @@
-"""Findings about a program as data: a code, a sentence with the figures, advice, the line, and the seconds.
+"""Findings about a program as data: a code, a sentence with the figures, the fix, the line, and the seconds.
 
 Each check is one small function over the program's figures, which claims the seconds that it reports; the tables below
 list all checks, more specific ones first. Findings are ranked by the estimated saving of their fix. Facts about nearly
@@ -108,13 +108,13 @@ _PAUSES = {
         "A machine that sleeps computes nothing. No other time of this program holds these seconds.",
     ),
 }
-"""Message and advice by the cause of a pause."""
+"""Message and fix by the cause of a pause."""
 
 
 def stopped(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     """Yield the pauses of each cause together. Only a pause by a signal was observed; others are inferred from
     clocks."""
-    for cause, (message, advice) in _PAUSES.items():
+    for cause, (message, fix) in _PAUSES.items():
         pauses = [pause for pause in result.pauses if pause.cause == cause]
         if not pauses:
             continue
@@ -123,7 +123,7 @@ def stopped(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         yield Finding(
             "stopped",
             message.format(seconds(took), pause_times(pauses)),
-            own_fix=advice,
+            own_fix=fix,
             seconds=cost,
             saves_seconds=cost,
             estimate=cause == UNKNOWN,

@@ -1,4 +1,4 @@
-"""Each second of a program belongs to one finding: the first to claim it. More specific checks run first."""
+"""Bookkeeping by which each second of a program belongs to one finding, the first to claim it."""
 
 from __future__ import annotations
 

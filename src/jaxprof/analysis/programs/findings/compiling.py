@@ -120,7 +120,7 @@ def varying_shapes(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
             continue
         named = "; ".join(f"{each.name} {each.summary}" for each in reason.varying) or "its arguments"
         text = f"for {integer(reason.count)} other shapes: {shorten(named, _NAMED_WIDTH)}"
-        fix = _shape_advice(function, reason)
+        fix = _shape_fix(function, reason)
         found = _compiled_again(claims, "varying_shapes", function, reason, text, reason.called_from, own_fix=fix)
         beside = claims.take(rows=_operations_beside(claims, reason))
         own, saved = found.seconds or 0.0, found.saves_seconds or 0.0
@@ -194,7 +194,7 @@ _JIT_OPTIONS = (
 
 
 def arguments_vary(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Yield functions compiled again for any other reason, each with its own advice."""
+    """Yield functions compiled again for any other reason, each with its own fix."""
     for code, words in _OTHER.items():
         for function, reason in _recompiled(claims, code, COSTLY_SECONDS):
             if function.op_by_op:
@@ -206,8 +206,8 @@ def arguments_vary(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
             yield _compiled_again(claims, "arguments_vary", function, reason, text, reason.called_from, own_fix=fix)
 
 
-def _shape_advice(function: FunctionCompiles, reason: ReasonCount) -> str:
-    """Return the advice for varying shapes, with the counted compilations that padding leaves and the seconds it
+def _shape_fix(function: FunctionCompiles, reason: ReasonCount) -> str:
+    """Return the fix for varying shapes, with the counted compilations that padding leaves and the seconds it
     saves."""
     padding = function.padding
     if padding is None:

@@ -83,7 +83,7 @@ _ONE_CALL = (
     "or many independent problems at once (jax.vmap); and pass fewer, larger arrays."
 )
 _BOUND_LIBRARY = "flax.nnx"
-"""Library whose compiled function a finding names, because the advice is about that function."""
+"""Library whose compiled function a finding names, because the fix is about that function."""
 _LIBRARIES = {
     _BOUND_LIBRARY: "nnx.jit takes the modules apart and puts them together again in each call: bind them once with "
     "nnx.cached_partial(step, model, optimizer), or, where they are, nnx.split them once, and jax.jit a function of "
@@ -91,7 +91,7 @@ _LIBRARIES = {
     "equinox": "eqx.filter_jit sorts the leaves of its arguments in each call: eqx.partition the model once, and "
     "jax.jit a function of its arrays that combines them (eqx.combine), or put many iterations into one call.",
 }
-"""Advice by the library whose Python surrounds the calls."""
+"""Fix by the library whose Python surrounds the calls."""
 _PASS_USED = (
     "Pass only the leaves that it uses: each call looks at all of them, whether they are used or not, before it can "
     "launch anything."
@@ -352,11 +352,11 @@ def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     steps = loop.times
     each = f": {seconds(steps.seconds / steps.count, 2)} per iteration" if steps.count else ""
     does = "spends its time calling compiled functions"
-    advice, function = _ONE_CALL, ""
+    fix, function = _ONE_CALL, ""
     if library:
         function = _only_function(result, calls) if library == _BOUND_LIBRARY else ""
         does = f"calls compiled functions through {safe(library)}, whose Python takes the time"
-        advice = _LIBRARIES.get(library, f"Call {safe(library)} less often: {_ONE_CALL[0].lower()}{_ONE_CALL[1:]}")
+        fix = _LIBRARIES.get(library, f"Call {safe(library)} less often: {_ONE_CALL[0].lower()}{_ONE_CALL[1:]}")
     elif largest is not None:
         mostly_unused = largest.operations is not None and largest.operations * _OPERANDS < leaves_of(largest)
         of = (
@@ -365,8 +365,8 @@ def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
             else ""
         )
         does = f"calls `{safe(largest.function)}` with {integer(leaves_of(largest))} leaves{of}"
-        advice, function = (_PASS_USED, largest.function) if mostly_unused else (_FEWER_LEAVES, "")
-    found = _of_lines(result, claims, "dispatch_bound", f"the loop {does}{each}", calls, saves, own_fix=advice)
+        fix, function = (_PASS_USED, largest.function) if mostly_unused else (_FEWER_LEAVES, "")
+    found = _of_lines(result, claims, "dispatch_bound", f"the loop {does}{each}", calls, saves, own_fix=fix)
     yield replace(found, function=function)
 
 

@@ -1,4 +1,4 @@
-"""What is worth looking at in a module, as data: a code, a sentence with the figures, advice, and where.
+"""What is worth looking at in a module, as data: a code, a sentence with the figures, the fix, and where.
 
 A finding states what is there, not that it is wrong: a layout copy may be the price of a faster GEMM. Thresholds are
 constants with their reasons; anything below them is not reported.

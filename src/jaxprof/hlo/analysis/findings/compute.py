@@ -1,5 +1,7 @@
 """Findings about the work itself: its dtype, precision and sizes, work that is done twice, work that is too small, and
 attention whose scores go through memory.
+
+Each function yields one finding at most, `loops` one for each loop; `HLO_FINDINGS` says what its code means.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ LARGE_GEMM_FLOPS = 1e7
 
 
 def float64(scene: Scene) -> Iterator[Finding]:
+    """Find kernels that compute in float64 on an accelerator."""
     if not scene.on_accelerator:
         return
     kernels = [kernel for kernel in scene.kernels if kernel.dtype in ("f64", "c128") and kernel.flops]

@@ -1,5 +1,7 @@
 """Findings about arrays that are moved or held needlessly: copies, casts, broadcasts, padding, constants, arguments
 that are updated without being donated, transfers to the host, and between two shardings.
+
+Each function yields one finding at most; `HLO_FINDINGS` says what its code means.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ def _only(scene: Scene, doing: Set[str], beside: Set[str]) -> list[Kernel]:
 
 
 def layout_copies(scene: Scene) -> Iterator[Finding]:
+    """Find kernels that only change the order of an array in memory."""
     kernels = [kernel for kernel in _only(scene, {"copy", "transpose"}, _AROUND) if reorders(kernel.instruction)]
     yield from gather(
         "layout_copy", kernels, "kernel only rewrites", "kernels only rewrite", "arrays in another order: {bytes} a run"
@@ -38,6 +41,7 @@ def layout_copies(scene: Scene) -> Iterator[Finding]:
 
 
 def converts(scene: Scene) -> Iterator[Finding]:
+    """Find kernels that only change the dtype of an array."""
     kernels = _only(scene, {"convert"}, _AROUND)
     yield from gather(
         "dtype_convert", kernels, "kernel only changes", "kernels only change", "the dtype of arrays: {bytes} a run"
@@ -45,6 +49,7 @@ def converts(scene: Scene) -> Iterator[Finding]:
 
 
 def broadcasts(scene: Scene) -> Iterator[Finding]:
+    """Find kernels that write a broadcast array to memory, at least sixteen times what they read."""
     kernels = [
         kernel
         for kernel in _only(scene, {"broadcast"}, {"reshape", "convert", "copy", "transpose"})
@@ -75,6 +80,7 @@ def _read_whole(flow: Flow, kernels: list[Kernel]) -> list[Kernel]:
 
 
 def padding(scene: Scene) -> Iterator[Finding]:
+    """Find kernels that only pad."""
     kernels = _only(scene, {"pad"}, {"copy", "transpose", "reshape", "slice"})
     yield from gather("padding", kernels, "kernel only pads", "kernels only pad", "arrays: {bytes} a run")
 
@@ -83,6 +89,7 @@ _CONSTANT = re.compile(r"(?<![^\s%])([^\s%=]++)\s*+=\s*+(\w+\[[\d,]*+\](?:\{[^{}
 
 
 def constants(scene: Scene) -> Iterator[Finding]:
+    """Find large constants in the text of the module."""
     module = scene.module
     sizes: list[tuple[int, str]] = []
     # Found in the text, because nothing else needs all instructions of a module.
@@ -94,6 +101,7 @@ def constants(scene: Scene) -> Iterator[Finding]:
 
 
 def unused(scene: Scene) -> Iterator[Finding]:
+    """Find kernels with several results, some of which no instruction reads."""
     sizes: list[tuple[int, str]] = []
     for kernel in scene.kernels:
         instruction = kernel.instruction
@@ -114,6 +122,7 @@ def unused(scene: Scene) -> Iterator[Finding]:
 
 
 def host(scene: Scene) -> Iterator[Finding]:
+    """Find kernels that exchange data with the host."""
     kernels = [kernel for kernel in scene.kernels if kernel.kind in HOST_KINDS]
     yield from gather(
         "host_transfer", kernels, "kernel exchanges", "kernels exchange", "data with the host: {bytes} a run"
