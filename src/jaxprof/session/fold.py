@@ -18,7 +18,7 @@ from jaxprof import events as e
 from jaxprof.errors import FileRefusedError
 from jaxprof.events.base import REDACTED, session_state, with_failures
 from jaxprof.files import unpacked
-from jaxprof.session.run import PROGRAM_EVENTS, Phase, RecordedProgram, Run, RunLaunch, Series, Turn, are_passes
+from jaxprof.session.run import PROGRAM_EVENTS, Phase, RecordedProgram, Run, RunLaunch, Series, Turn, are_iterations
 
 _MOST_NOTICES = 100
 """Number of different notices kept: a file can name a million runs, or types of events, that are unknown."""
@@ -273,7 +273,7 @@ def _program(session: Session, event: e.Event) -> None:
     run = session._run(event)
     if run.program is None:
         run.program = RecordedProgram()
-    if isinstance(event, e.StepsTaken) and not are_passes(event):
+    if isinstance(event, e.StepsTaken) and not are_iterations(event):
         session.notice("iterations of a loop were left out: their times and counts do not match")
         return
     run.program.apply(event)

@@ -84,7 +84,7 @@ class RunEnd:
         return self.status not in ("queued", "running")
 
 
-def are_passes(event: e.StepsTaken) -> bool:
+def are_iterations(event: e.StepsTaken) -> bool:
     """Return whether the entries of an event from outside can be successive iterations: as many counts as times, none
     of them negative or out of bounds."""
     counts = event.counts

@@ -183,7 +183,7 @@ class IterationSeries:
     where: SourceLocation
     """First line of the loop."""
     found_by: str
-    """One of `PASSES_FOUND_BY`; `number` if any of the times come from samples."""
+    """One of `ITERATIONS_FOUND_BY`; `number` if any of the times come from samples."""
     numbered_by: str
     """Variable of the program whose values are the numbers; empty if iterations are counted from the first one seen, or
     if the variable covers only part of the program."""
