@@ -61,7 +61,7 @@ class Finding:
     run: str = ""
     """Id of the run that it is about; for HLO without a session, the module's name."""
     also: tuple[str, ...] = ()
-    """Further runs with the same finding."""
+    """Runs other than `run` with the same finding."""
     directory: str = ""
     """Folder that makes `where` short."""
     code_line: str = ""
@@ -77,11 +77,11 @@ class Finding:
     host: str = ""
     """Host of that process."""
     part: str = ""
-    """For a late process: the part of its loop, `own` if that part is unknown, or `device`."""
+    """Part of the loop in which a process is late, `own` if that part is unknown, or `device`; empty if none is."""
     since_seconds: float | None = None
-    """For a late process: seconds into its loop at which it became late; 0 if late from the start."""
+    """Seconds into its loop at which a process became late; 0 if late from the start; None if none is late."""
     until_seconds: float | None = None
-    """For a late process: seconds into its loop at which it was no longer late; None if late to the end."""
+    """Seconds into its loop at which a process was no longer late; None if it was late to the end, or none is late."""
     since_step: int | None = None
     """Number of the first step from which the process is late; None if steps were not numbered."""
 
@@ -103,5 +103,5 @@ class Finding:
 
     @property
     def others(self) -> tuple[SourceLocation, ...]:
-        """Further lines that the finding is about."""
+        """Lines other than `where` that the finding is about."""
         return tuple(dict.fromkeys(filter(None, self.places)))[1:]

@@ -35,7 +35,7 @@ class Device:
     allocator_limit_bytes: int | None = None
     """Largest amount of memory that JAX's allocator would take."""
     core_count: float | None = None
-    """For a CPU, cores that this process may use, a fraction under a quota; for an accelerator, as JAX reports."""
+    """Cores of a CPU that this process may use, a fraction under a quota; cores of an accelerator as JAX reports."""
     compute_capability: str | None = None
     uuid: str | None = None
     """UUID, `GPU-...` or `MIG-...`, as `CUDA_VISIBLE_DEVICES` takes it."""

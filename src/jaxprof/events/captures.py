@@ -93,7 +93,7 @@ class IdleCause:
     `host` (the host's own work, whose name is known), or `unknown`."""
     seconds: float
     name: str = ""
-    """For the cause `host`, the annotation or Python function that took most of the time."""
+    """Annotation or Python function that took most of the time; empty for causes other than `host`."""
 
 
 @frozen(kw_only=True)
@@ -149,7 +149,7 @@ class HeldBuffer:
     file: str = ""
     line: int | None = None
     shared_with: int = 0
-    """How many other values occupy the same slot at other times."""
+    """Number of other values that occupy the same slot at other times."""
 
 
 @frozen(kw_only=True)

@@ -306,7 +306,7 @@ class ProgramSampled(Event):
     debug_settings: list[str] = field(default_factory=list)
     """The options of `jax.config` for finding faults that were on for the whole process at the end of the window."""
     debug_settings_at: dict[str, SourceLocation] = field(default_factory=dict)
-    """By option, the user's source line that names it, if there is exactly one such line."""
+    """The user's source line that names an option, by option; only for options that exactly one line names."""
 
 
 @frozen(kw_only=True)

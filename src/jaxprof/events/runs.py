@@ -341,11 +341,11 @@ class SideSpec:
     revision: str = ""
     """Requested git revision, `HEAD~1`; empty for the files on disk."""
     commit: str = ""
-    """With `--git`, the abbreviated hash of the side's commit; for the files on disk, that of HEAD."""
+    """Abbreviated hash of the side's commit, with `--git`; for the files on disk, that of HEAD."""
     repository: str = ""
-    """With `--git`, the folder of the repository."""
+    """Folder of the repository, with `--git`."""
     dirty: bool | None = None
-    """With `--git`, whether the side's files differ from `commit`; otherwise None."""
+    """Whether the side's files differ from `commit`; None without `--git`."""
 
 
 @frozen(kw_only=True)

@@ -48,7 +48,7 @@ class Turn:
     """The samples of one turn of the steady run, in seconds a call."""
 
     number: int
-    """Its place among the blocks of all runs of the session."""
+    """Number of the turn among the blocks of all runs of the session."""
     seconds: tuple[float, ...]
     first_seconds: float | None = None
     """Seconds of the first call after the pause, if it does not count; None in sessions of schema 1.8 and before."""
@@ -204,7 +204,7 @@ class Run:
     comparison: e.ComparisonPlanned | None = None
     """The comparison of which this run is the first side; None otherwise."""
     results: e.ResultsCompared | None = None
-    """For the other sides, how far their result is from the first one's; None if the two were not compared."""
+    """How far the run's result is from that of the first side; None if the two were not compared."""
     program: RecordedProgram | None = None
     """What was recorded inside the run, if it is a program; else None."""
     finished: e.RunFinished | None = None

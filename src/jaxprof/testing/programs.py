@@ -141,7 +141,7 @@ class MadeCall:
     shapes: tuple[Any, ...]
     """`(args, kwargs)` with shapes in place of arrays."""
     words: tuple[str, ...]
-    """Its arguments, for people: `f32[64,256]`."""
+    """Arguments of the program, for people: `f32[64,256]`."""
     types: tuple[Any, ...]
     """What tells its program from others: the structure of its arguments, their shapes and dtypes."""
     values: tuple[Any, ...]

@@ -34,9 +34,9 @@ class Action:
     """One action of a screen or of the widget with the focus."""
 
     keys: str
-    """Its keys as people write them."""
+    """Keys of the action as people write them."""
     letter: str
-    """Its letter in the menu; empty if it is not there."""
+    """Letter of the action in the menu; empty if it is not there."""
     label: str
     does: str
     name: str

@@ -134,7 +134,7 @@ def drawing_on_stdout() -> Iterator[None]:
 
 @contextmanager
 def _signals(app: Profiler) -> Iterator[None]:
-    """While the app runs, let signals that end a process close the log and the children first."""
+    """Let signals that end a process close the log and the children first, while the app runs."""
     attributes = _terminal_attributes()
 
     def end(number: int, frame: FrameType | None) -> None:

@@ -50,7 +50,7 @@ class OpenedSession:
         self._heard_seconds = 0.0
         """When the writer's last event arrived, by our monotonic clock."""
         self._heard_wall_seconds = 0.0
-        """The same by the clock on the wall, which goes on while the machine sleeps."""
+        """When the writer's last event arrived, by the wall clock, which goes on while the machine sleeps."""
         self._looked_seconds = 0.0
         self._gone = False
 

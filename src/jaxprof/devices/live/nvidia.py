@@ -70,7 +70,7 @@ class Nvml:
         self._handles: dict[tuple[int, int | None], Any] = {}
         self._opened = False
         self._who: dict[tuple[int, int | None], dict[int, tuple[str | None, str | None]]] = {}
-        """Of each GPU, name and user by pid, kept as long as it lists the pid."""
+        """Name and user by pid, by GPU, kept as long as the GPU lists the pid."""
         self.problem = ""
 
     def listing(self) -> NvidiaListing:

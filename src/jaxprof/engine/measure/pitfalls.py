@@ -57,7 +57,7 @@ def is_elementwise(jaxpr: Any) -> bool:
 
 
 def traced_is_elementwise(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bool:
-    """Like `is_elementwise`, for a function that is called op by op; False for one that cannot be traced."""
+    """Whether a function that is called op by op is elementwise, as `is_elementwise`; False if it cannot be traced."""
     try:
         return is_elementwise(jax.make_jaxpr(function)(*arguments))
     except Exception:  # noqa: BLE001 - whatever a user's function raises when its arguments are abstract

@@ -38,8 +38,7 @@ class Traced:
     jaxpr: Any
     """Closed jaxpr, with one input for each slot."""
     slots: tuple[int | None, ...]
-    """For each input of the jaxpr, its leaf's number among the arguments; None for an input that is not a leaf (a
-    constant)."""
+    """Number of the leaf, among those of the arguments, that is each input of the jaxpr; None for a constant."""
     constants: tuple[Any, ...]
     """Value of each input that is not a leaf; None for leaves."""
     in_shardings: tuple[Sharding | None, ...]
@@ -167,7 +166,7 @@ class Program:
     donated: tuple[int, ...]
     """Numbers of the donated arguments."""
     options: dict[str, Any]
-    """Further options of `jax.jit`, in addition to the donation."""
+    """Options of `jax.jit` other than the donation."""
 
     @property
     def jitted(self) -> Any:

@@ -49,8 +49,8 @@ def measure_request(request: RunRequest, emit: Emit, control: RunControl, execut
 def measure_workload(
     workload: Workload, variant: Variant, request: RunRequest, emit: Emit, control: RunControl | None = None
 ) -> None:
-    """Like `measure_request`, for a workload that the caller has, possibly in the user's process, where an interrupt is
-    the user's, and is raised."""
+    """Measure a workload that the caller has, with the events of `measure_request`. The process may be the user's, so
+    an interrupt is raised."""
     reporter = Reporter(emit, control or RunControl())
     conclude(reporter, lambda: _run(reporter, workload, variant, request, here), max_seconds=request.spec.max_seconds)
 

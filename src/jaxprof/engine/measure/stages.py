@@ -251,7 +251,7 @@ def compile_traced(
     cleaned: Callable[[str], str] | None = None,
     ask_reasons: bool = False,
 ) -> StagedProgram:
-    """Like `compile_stages`, for a program that is traced already.
+    """Compile a program that is traced already, and return it with the reports of `compile_stages`.
 
     `lower` replaces the program's own lowering, and `cleaned` removes from the texts what that lowering added.
     `ask_reasons` makes XLA's GPU compiler report why it did not fuse, which takes some more time, so it is only for a

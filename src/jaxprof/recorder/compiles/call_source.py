@@ -101,7 +101,7 @@ class _Site:
     loop: ast.stmt | None
     """Innermost loop around the call, in the same function."""
     scope: ast.stmt | None
-    """That loop, or the function if there is none; None in a module."""
+    """Innermost loop or function around the call; None in a module."""
 
 
 def in_later_calls(names: Sequence[str], keywords: Sequence[str], frame: FrameType | None) -> tuple[set[str], set[str]]:

@@ -46,7 +46,7 @@ class ModuleSize:
     arguments: int | None = None
     """Number of arguments that the program takes; None if unknown."""
     taken: dict[str, bool] = field(default_factory=dict)
-    """By JAX's name of each of the program's arguments, whether an output may reuse its buffer."""
+    """Whether an output may reuse the buffer of an argument, by JAX's name of the argument."""
 
 
 def read_module_size(frame: FrameType | None, *, arguments: bool) -> ModuleSize:

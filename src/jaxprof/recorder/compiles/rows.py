@@ -132,7 +132,7 @@ class CompilationRow:
     seconds: dict[str, float] = field(default_factory=dict)
     """Seconds by ended stage, without the compilations nested in it."""
     ended: tuple[str, float] = ("", 0.0)
-    """Its last stage that ended, and the monotonic time of that."""
+    """The last stage that ended, and the monotonic time of its end."""
     cache: str | None = None
     saved_seconds: float | None = None
     size: ModuleSize = field(default_factory=ModuleSize)

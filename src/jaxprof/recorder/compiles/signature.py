@@ -80,14 +80,14 @@ class Signature:
     """The options of `jax.jit`."""
     config: tuple[tuple[str, str], ...] = ()
     numpy: Mapping[int, int] = field(default_factory=dict, compare=False)
-    """By the index of each leaf that was a NumPy array, the bytes that every call copies to the device. These leaves
-    cause no new compilation."""
+    """Bytes that every call copies to the device, by the index of each leaf that was a NumPy array. Such a leaf causes
+    no new compilation."""
     replaced: frozenset[int] = field(default=frozenset(), compare=False)
-    """Those `numpy` leaves that the call's result replaces, so that only the first call has them."""
+    """The leaves of `numpy` that the call's result replaces, so that only the first call has them."""
     aligned: frozenset[int] = field(default=frozenset(), compare=False)
-    """Those `numpy` leaves whose memory a device on the host could use without a copy."""
+    """The leaves of `numpy` whose memory a device on the host could use without a copy."""
     shared: frozenset[int] = field(default=frozenset(), compare=False)
-    """Those `numpy` leaves that are used in place, without a copy."""
+    """The leaves of `numpy` that are used in place, without a copy."""
     numbers: int = field(default=0, compare=False)
     """Python's numbers among the leaves. A result that takes the place of one is an array, whose type is as weak only
     if it depends on nothing else."""

@@ -88,7 +88,7 @@ class _UserLayout:
 
     names: list[str] = field(default_factory=list)
     leaves: list[int | Leaf] = field(default_factory=list)
-    """For each leaf its index among the program's leaves, or the leaf that the wrapper kept from the program."""
+    """Index of each leaf among the program's leaves, or the leaf itself if the wrapper kept it from the program."""
     structures: list[int] = field(default_factory=list)
     statics: dict[str, str] = field(default_factory=dict)
 

@@ -119,7 +119,7 @@ class Classifier:
         self._seen: dict[tuple[int, ...], tuple[list[CodeType], Seen]] = {}
         self._sites: dict[tuple[int, int], CodeType] = {}
         self._compiled_lines: dict[tuple[str, int], int] = {}
-        """By file and line, the bytes of the NumPy arguments of the compiled function called there."""
+        """Bytes of the NumPy arguments of the compiled function called at a file and line."""
         self._work = _WorkPlaces()
 
     def classify(self, stack: Stack) -> Seen:

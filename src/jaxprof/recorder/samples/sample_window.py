@@ -102,7 +102,7 @@ class SampleWindow:
     assumed: _Weights = field(default_factory=lambda: defaultdict(float))
     """Seconds of Python that a line's measured time leaves beside its samples."""
     copies: dict[tuple[str, str, int, str], tuple[int, float]] = field(default_factory=dict)
-    """By direction, file, line and call of an implicit copy, the number of its samples, and the seconds."""
+    """Number of samples and seconds of the implicit copies, by direction, file, line and call."""
 
     def add(
         self,
@@ -120,8 +120,9 @@ class SampleWindow:
         """Add a sample that represents the `seconds` before it, of which `stages` were spent compiling.
 
         `seen` is None if the stack does not describe the rest, because the stage `stage` is still running. `held`:
-        whether the interpreter's lock was taken when the sample was due. `inline`: as the field. `array_bytes`: size of
-        the array that is being read.
+        whether the interpreter's lock was taken when the sample was due. `inline`: whether a thread that runs inside
+        the call of a compiled function may be computing it. `array_bytes`: size of the array that is
+        being read.
         """
         self.samples += 1
         in_stages = sum(stages.values())

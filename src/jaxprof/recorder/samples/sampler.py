@@ -55,9 +55,10 @@ OWN_SHARE = 0.0035
 """Share of the time for which the sampler may be awake; the interval follows from how long it is awake for a sample. On
 a machine with more to run than processors, that is longer than it runs: the program may wait for the lock meanwhile."""
 CLOSE_SHARE = 0.010
-"""The same share while the sampler samples closely."""
+"""Share of the time for which the sampler may be awake while it samples closely."""
 FIRST_SHARE = 0.030
-"""The same share for the first `FIRST_SAMPLES` of what is not compiled: short programs need their samples."""
+"""Share of the time for which the sampler may be awake for the first `FIRST_SAMPLES` outside of compilations: short
+programs need their samples."""
 FIRST_SAMPLES = 100
 _SAMPLES_FOR_PACE = 10
 _STACKS_OF_A_LINE = 16

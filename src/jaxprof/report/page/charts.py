@@ -149,7 +149,7 @@ class _Frame(NamedTuple):
     amount: float
     """Seconds or bytes of the frame with all inside it."""
     times: int
-    """How often it ran."""
+    """Number of times that the frame ran."""
 
 
 def flame(graph: FlameGraph | None) -> Iterator[Drawing]:

@@ -32,7 +32,7 @@ class JobOutline:
     """The processes of a job, as a listing shows them."""
 
     processes: tuple[Entry, ...]
-    """Their sessions, each read at its ends alone."""
+    """Sessions of the processes, each read at its ends alone."""
     count: int | None
     """Number of processes, as they report it; None if it is not known."""
 
@@ -89,7 +89,7 @@ class Entry:
 
     @property
     def status(self) -> str:
-        """For the session of a process: its status as of a run, or `running`, `interrupted`, `unreadable`."""
+        """Status of a job's process, as of a run, or `running`, `interrupted`, `unreadable`."""
         if self.problem:
             return "unreadable"
         return self.closed[-1].status if self.closed else unfinished(live=self.live)

@@ -30,7 +30,7 @@ from jaxprof.tui.kit.table_columns import Cell, TableColumn
 from jaxprof.units import UNKNOWN, counted, integer, seconds
 
 OPEN_UP_TO = 40
-"""With more kernels than this, groups are closed at first."""
+"""Largest number of kernels whose groups are open at first."""
 
 
 class Arrangement(NamedTuple):
@@ -166,8 +166,8 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
 
     @property
     def order(self) -> list[str]:
-        """For the subtitle, the most important first: whether origins are still being read, the grouping, the order,
-        the basis of the shares."""
+        """Parts of the subtitle, the most important first: whether origins are still being read, the grouping, the
+        order, the basis of the shares."""
         step, arranged = self.ranking.step, self.arrangement
         parts = ["reading origins…"] if self.waits else []
         parts += [GROUPINGS[arranged.grouping]] if arranged.grouping != "none" else []

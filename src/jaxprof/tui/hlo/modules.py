@@ -178,7 +178,7 @@ class OpenedModule:
     program: ModuleStages
     stages: dict[str, Document] = field(default_factory=dict)
     errors: dict[str, JaxprofError] = field(default_factory=dict)
-    """By stage, why it cannot be shown."""
+    """Why a stage cannot be shown, by stage."""
     module: Module | None = None
     kernels: tuple[Kernel, ...] | None = None
     barriers: Mapping[str, Sequence[Barrier]] | None = None

@@ -87,7 +87,7 @@ class HloScreen(ViewsScreen, keys="hlo"):
         self._of_session: dict[str, ModuleStages] = {}
         """The programs of the session, by key; those of runs have the id of their run."""
         self._of_files: dict[str, ModuleStages] = {}
-        """Those of opened files, the last opened last."""
+        """Programs of opened files, the last opened last."""
         self._opened: OpenedModule | None = None
         self._device: DevicePeaks | None = None
         """The device that the user chose; None for the program's own device."""

@@ -132,7 +132,7 @@ VIEWS = {"map": "Steps", "ranks": "Processes"}
 """Titles of the views of the list."""
 _PARTS = (DATA, HOST, DISPATCH, COPY, COMPILE, DEVICE)
 _MANY = 16
-"""Of more processes, the one that loses most comes first."""
+"""Largest number of processes that stand in the order of their numbers; of more, the one that loses most is first."""
 _FIGURES = (("steps_per_second", 8, 3), ("wall_seconds", 8, 4), ("compile_count", 10, 5), ("compiled_again", 12, 5))
 """Facts of a process that are shown as they are, each with its width and priority."""
 
@@ -143,17 +143,16 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
     EMPTY: ClassVar[str] = "No process."
 
     class Changed(Message):
-        """Other values are shown, another number of columns, or another column is under the cursor."""
+        """The values, the number of columns, or the column under the cursor have changed."""
 
     def __init__(self) -> None:
         self.grid: StepGrid | None = None
         """The steps that are drawn: all of them."""
         self.view, self.column, self.values_of = "map", 0, SHOWN[0]
         self._lost_seconds: Mapping[int, float] = {}
-        """By process, the seconds that its own work takes more than that of the median process, if that is more than
-        chance."""
+        """Seconds that a process's own work takes more than that of the median process, if that is more than chance."""
         self._late: dict[int, set[str]] = {}
-        """By process that a finding is about, the parts of its loop that the findings name."""
+        """Parts of the loop that findings name, by the process that they are about."""
         facts = {fact.key: fact for fact in FIGURES}
         named = (
             TableColumn("process", self._index, 9, right=True, sort=at("index")),

@@ -39,7 +39,7 @@ class JobInView:
     figures: JobFigures
     job_steps: JobSteps
     lost_seconds: Mapping[int, float]
-    """By process, the seconds that its own work takes more than that of the median process; an estimate."""
+    """Estimated seconds that a process's own work takes more than that of the median process, by process."""
 
     def steps(self, columns: int, values_of: str) -> StepGrid:
         """Return all steps of all processes in so many columns. Blocks: for threads."""

@@ -166,7 +166,7 @@ def _put_mark(canvas: Canvas, mark: Mark, x_scale: Scale, y_scale: Scale) -> Non
 
 _FEWEST = 2
 _FEWEST_ROWS = 4
-"""With more rows than this, two modes are also described in words."""
+"""Largest height, in rows, at which two modes are not described in words."""
 
 
 def _few(samples: Sequence[float]) -> str:

@@ -185,7 +185,7 @@ class BarKey(NamedTuple):
     rank: int
     """Priority of the key: if not all keys fit, the higher rank stays; keys that do nothing now are dropped first."""
     place: int
-    """Its place among the keys at the right end, from 1; 0 for the others."""
+    """Place of the key among those at the right end, from 1; 0 elsewhere."""
 
 
 @lru_cache(maxsize=256)
