@@ -18,11 +18,17 @@ _ROUNDING = 1e-15
 """Less than that is what rounding leaves of nothing."""
 
 
+def kept(path: Path, text: str) -> None:
+    """Fails if the file has another text."""
+    if os.environ.get("UPDATE_NET"):
+        path.write_text(text)
+    test = os.environ["PYTEST_CURRENT_TEST"].partition("::")[0]
+    assert text == path.read_text(), f"UPDATE_NET=1 pytest {test} writes {path.name} again: look at the difference"
+
+
 def held(name: str, text: str) -> None:
     """Fails if the file of this name in the net has another text."""
-    if os.environ.get("UPDATE_NET"):
-        (NET / name).write_text(text)
-    assert text == (NET / name).read_text(), "UPDATE_NET=1 writes the file again: look at the difference"
+    kept(NET / name, text)
 
 
 def held_cases(name: str, told: Mapping[str, str]) -> None:

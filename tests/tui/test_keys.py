@@ -3,7 +3,6 @@
 import ast
 import importlib
 import inspect
-import os
 import pkgutil
 import re
 from collections import defaultdict
@@ -31,8 +30,7 @@ from tui.fakes import SMALL, WIDE, Stage, walking
 from tui.key_meanings import MEANINGS
 
 SOURCE = Path(jaxprof.tui.__file__).parent
-DOCUMENT = Path(__file__).parents[2] / "docs" / "keys.md"
-GENERATED = "<!-- made from src/jaxprof/tui/keys.py by UPDATE_KEYS=1 pytest tests/tui/test_keys.py -->\n"
+CHANGELOG = Path(__file__).parents[2] / "CHANGELOG.md"
 DESTRUCTIVE = {"cancel", "delete"}
 TEXTUALS = {"app.focus_next", "app.focus_previous", "dismiss", "command_palette", "suspend_process"}
 
@@ -206,30 +204,8 @@ PLACES_SHOW = [
 ]
 
 
-def as_markdown():
-    """Return the body of docs/keys.md: the meanings, then the actions of each screen."""
-    lines = ["| key | means everywhere |", "|---|---|"]
-    for keys, does in MEANINGS.items():
-        lines.append(f"| {' '.join(f'`{shown(key)}`' for key in keys.split())} | {does} |")
-    for name, group in GROUPS.items():
-        lines += ["", f"### {group.title}", "", "| key | action | | id |", "|---|---|---|---|"]
-        for action in group.keys:
-            keys = " ".join(f"`{shown(key)}`" for key in keys_of(action))
-            lines.append(f"| {keys} | {action.label} | {action.help} | `{name}.{action.name}` |")
-    return "\n".join(lines) + "\n"
-
-
-def test_the_document_lists_the_keys():
-    head, mark, _ = DOCUMENT.read_text().partition(GENERATED)
-    assert mark
-    if os.environ.get("UPDATE_KEYS"):
-        DOCUMENT.write_text(head + mark + as_markdown())
-    assert DOCUMENT.read_text() == head + mark + as_markdown()
-
-
 def test_what_the_changelog_names_for_former_keys_is_there():
-    text = (DOCUMENT.parents[1] / "CHANGELOG.md").read_text()
-    table = text.partition("| keys of 0.1.0 | now |\n|---|---|\n")[2].partition("\n\n")[0]
+    table = CHANGELOG.read_text().partition("| keys of 0.1.0 | now |\n|---|---|\n")[2].partition("\n\n")[0]
     named = {
         key.removeprefix("5 ") for row in table.splitlines() for key in re.findall("`([^`]+)`", row.split(" | ")[1])
     }
