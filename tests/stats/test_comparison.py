@@ -224,9 +224,3 @@ def test_whatever_was_measured_is_compared_or_refused(measured, by_width, family
     assert found.ratio is None or all(block.is_time for one in measured for block in one.blocks if block.side < 2)
     summary = summarise_launches(measured)
     assert not summary or summary.low is None or 0 < summary.low <= summary.median <= summary.high
-
-
-@pytest.mark.parametrize("margin", [-0.01, math.nan])
-def test_a_margin_is_not_negative(margin):
-    with pytest.raises(ValueError, match="a margin is a share"):
-        _ = replace(compare(launches(1.1, 1.2)), margin=margin).verdict

@@ -103,8 +103,6 @@ def test_a_few_values_have_no_error_and_constant_ones_none_to_speak_of():
     assert location([2.0] * 30).spread == Spread(0.0, pytest.approx(15, abs=1))
     rounded = location([2.0] * 15 + [2.0 + 4e-16] * 15).spread
     assert rounded.standard_error < 1e-15, "a step of one rounding error is no step"
-    with pytest.raises(ValueError, match="no values"):
-        location([])
 
 
 def test_a_mean_over_launches_has_the_error_of_its_launches_and_that_of_their_values():
@@ -116,8 +114,6 @@ def test_a_mean_over_launches_has_the_error_of_its_launches_and_that_of_their_va
     unknown = launch_mean([Location(1.0, Spread(0.3, 4)), Location(2.0, None)])
     assert (unknown.within, unknown.between_share, len(unknown.spreads)) == (None, None, 1)
     assert launch_mean([Location(1.0, None)]).spreads == ()
-    with pytest.raises(ValueError, match="no launches"):
-        launch_mean([])
 
 
 def test_the_error_of_a_difference_is_welchs():
@@ -171,12 +167,6 @@ def test_a_fraction_of_a_degree_of_freedom_integrates_to_its_probability(degrees
     density = np.exp(log_scale - (degrees + 1) / 2 * np.log1p(t**2 / degrees))
     between = (density[1:] + density[:-1]).sum() / 2 * (t[1] - t[0])
     assert between == pytest.approx(0.475, abs=1e-6)
-
-
-@pytest.mark.parametrize(("probability", "degrees"), [(0, 3), (1, 3), (1.2, 3), (0.9, 0), (0.9, -1), (0.9, math.nan)])
-def test_what_has_no_quantile_is_refused(probability, degrees):
-    with pytest.raises(ValueError, match="no t quantile"):
-        t_quantile(probability, degrees)
 
 
 @pytest.mark.parametrize("count", [5, 6, 50])
@@ -240,9 +230,6 @@ def test_the_scale_of_a_histogram_ends_where_the_outliers_begin():
     counts, low, high, above = histogram([2.0] * 7, 3)
     assert (counts, low, above) == ([7, 0, 0], 2.0, 0)
     assert 2.0 < high < 2.0001
-    for samples, bins in (([], 3), ([1.0], 0)):
-        with pytest.raises(ValueError, match="wants samples and bins"):
-            histogram(samples, bins)
 
 
 def test_what_is_paid_once_counts_from_the_first_call():

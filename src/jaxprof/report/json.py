@@ -12,7 +12,7 @@ from typing import Any
 
 from jaxprof.analysis.ab import AbResult, ab_results
 from jaxprof.analysis.memory import MemoryPicture
-from jaxprof.analysis.programs.derive import AskedFunction
+from jaxprof.analysis.programs.derive import RequestedFunction
 from jaxprof.analysis.run_result import RunResult
 from jaxprof.analysis.speedup import steady_samples
 from jaxprof.events import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, STARTUP_PHASES
@@ -70,10 +70,10 @@ class _RunRow(RunRow):
         return self.run.memory is not None or self.picture is not None
 
     @property
-    def asked(self) -> AskedFunction | None:
-        from jaxprof.analysis.programs.derive import asked_function
+    def asked(self) -> RequestedFunction | None:
+        from jaxprof.analysis.programs.derive import requested_function
 
-        return asked_function(self.session, self.run)
+        return requested_function(self.session, self.run)
 
     @property
     def measured(self) -> Any:

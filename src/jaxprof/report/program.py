@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 
-from jaxprof.analysis.programs.derive import asked_function, program_result
+from jaxprof.analysis.programs.derive import program_result, requested_function
 from jaxprof.analysis.programs.functions import FunctionCompiles
 from jaxprof.analysis.programs.result import NOT_SEEN, ProgramResult, states_by_column
 from jaxprof.facts import Facts, column, pick
@@ -211,7 +211,7 @@ def summary_lines(session: Session, run_id: str = "", width: int = WIDTH) -> lis
         most_by = f"; most by {first.function}: {integer(first.count)} in {seconds(first.seconds)}"
         count = counted(program.compile_count, "compilation")
         lines.append(f"  {count}, {seconds(program.compile_seconds)}{most_by}")
-    asked = asked_function(session, session.runs[run_id])
+    asked = requested_function(session, session.runs[run_id])
     if asked is not None and asked.error:
         lines.append(f"  ! --function {asked.name}: {asked.error}. {asked.hint}".rstrip())
     lines += [f"  note: {note.message or words(note.code)}" for note in program.notes[:_SUMMARY_NOTES]]

@@ -175,10 +175,8 @@ class TimeComparison:
         """Judge whether the time of `other` has grown by more than the share `most`, and why nothing is decided.
 
         The rules are those of a verdict: the whole interval lies on one side of the limit and, with one launch, beyond
-        `ONE_LAUNCH` from it. Raises ValueError for a negative `most`.
+        `ONE_LAUNCH` from it.
         """
-        if not most >= 0:
-            raise ValueError(f"a limit is a share from 0 on, not {most}")
         interval = self.interval()
         if self._why_unjudged or self.ratio is None or interval is None:
             return "undecided", self._why_unjudged
@@ -241,8 +239,6 @@ class TimeComparison:
         return "" if self.spreads else "too few independent blocks"
 
     def _judge(self) -> tuple[Verdict, str]:
-        if not self.margin >= 0:
-            raise ValueError(f"a margin is a share from 0 on, not {self.margin}")
         wide, narrow = self.interval(0.95), self.interval(0.90)
         if self._why_unjudged or self.ratio is None or wide is None or narrow is None:
             return "inconclusive", self._why_unjudged

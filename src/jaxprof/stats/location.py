@@ -78,10 +78,8 @@ class LaunchMean:
 
 
 def launch_mean(launches: Sequence[Location]) -> LaunchMean:
-    """Return the mean over launches, each with the same weight. Raises ValueError for none."""
+    """Return the mean over one or more launches, each with the same weight."""
     count = len(launches)
-    if count == 0:
-        raise ValueError("no launches")
     values = [launch.value for launch in launches]
     between = Spread(math.sqrt(_variance(values) / count), count - 1) if count > 1 else None
     known = [launch.spread for launch in launches if launch.spread]
@@ -103,10 +101,8 @@ def of_difference(one: Spread, other: Spread) -> Spread:
 
 
 def location(values: Sequence[float]) -> Location:
-    """Return the trimmed mean of `values`, in the order measured. Raises ValueError for none."""
+    """Return the trimmed mean of one or more values, in the order measured."""
     count = len(values)
-    if count == 0:
-        raise ValueError("no values")
     ordered = sorted(values)
     cut = int(TRIMMED * count)
     kept = ordered[cut : count - cut]
@@ -164,16 +160,14 @@ _TINY = 1e-300
 
 @lru_cache(maxsize=1024)
 def t_quantile(probability: float, degrees: float) -> float:
-    """Return the quantile of a t variable with `degrees` > 0 degrees of freedom (a fraction is allowed), without SciPy:
-    importing `scipy.stats` costs more than most commands do.
+    """Return the quantile at `probability` (above 0 and below 1) of a t variable with `degrees` > 0 degrees of freedom
+    (a fraction is allowed), without SciPy: importing `scipy.stats` costs more than most commands do.
 
     The distribution function is a regularised incomplete beta function, worked out as its continued fraction (M.
     Abramowitz and I. Stegun, "Handbook of Mathematical Functions", 26.5.8 and 26.7.1; evaluated with Lentz's method as
     W. J. Thompson and A. R. Barnett have it, 1986) and inverted by bisection: good to nine digits from half a degree of
-    freedom on. Raises ValueError where `probability` is not between 0 and 1, or `degrees` is not positive.
+    freedom on.
     """
-    if not 0 < probability < 1 or not degrees > 0:
-        raise ValueError(f"no t quantile at {probability} with {degrees} degrees of freedom")
     if probability == 0.5:
         return 0.0
     if probability < 0.5:

@@ -153,13 +153,12 @@ def outliers(samples: Sequence[float], modes: Modes | None = None) -> list[bool]
 
 
 def histogram(samples: Sequence[float], bins: int, modes: Modes | None = None) -> tuple[list[int], float, float, int]:
-    """Return the counts in `bins` equal bins, the low and high edge, and how many samples lie above the last bin.
+    """Return the counts of one or more samples in `bins` equal bins, the low and high edge, and how many samples lie
+    above the last bin.
 
     The scale ends where the outliers begin, so that one slow call does not squeeze the others into one bin; it includes
-    both of two `modes`. Raises ValueError for no samples or no bins.
+    both of two `modes`.
     """
-    if not samples or bins < 1:
-        raise ValueError("a histogram wants samples and bins")
     import numpy as np
 
     values = np.asarray(samples, dtype=np.float64)

@@ -5,7 +5,6 @@ import threading
 from weakref import ref
 
 from jaxprof.hlo import stages
-
 from jaxprof.hlo.stages import ModuleStages
 from jaxprof.tui.hlo import modules
 from jaxprof.tui.hlo.modules import OpenedModule, first_of, open_in_thread

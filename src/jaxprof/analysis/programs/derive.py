@@ -97,7 +97,7 @@ _WARNINGS = ("function_not_called", "function_not_kept", "function_not_measured"
 
 
 @frozen
-class AskedFunction:
+class RequestedFunction:
     """A function of the program that `--function` named."""
 
     name: str
@@ -111,7 +111,7 @@ class AskedFunction:
     hint: str
 
 
-def asked_function(session: Session, run: Run) -> AskedFunction | None:
+def requested_function(session: Session, run: Run) -> RequestedFunction | None:
     """Return whether the named function was measured, and why not; None if the recording of `run` names no function."""
     started = run.program.started if run.program is not None else None
     name = str(started.options.get("function") or "") if started is not None else ""
@@ -122,10 +122,10 @@ def asked_function(session: Session, run: Run) -> AskedFunction | None:
     ]
     if measured:
         first = measured[0]
-        return AskedFunction(name, first.id, first.status, "" if first.status == "ok" else first.error, first.hint)
+        return RequestedFunction(name, first.id, first.status, "" if first.status == "ok" else first.error, first.hint)
     warnings = [warning for warning in run.warnings if warning.code in _WARNINGS]
     if warnings:
-        return AskedFunction(name, "", "not_measured", warnings[0].message, warnings[0].advice)
+        return RequestedFunction(name, "", "not_measured", warnings[0].message, warnings[0].advice)
     if not run.over:
-        return AskedFunction(name, "", "pending", "", "")
-    return AskedFunction(name, "", "not_measured", "the program did not end normally", "")
+        return RequestedFunction(name, "", "pending", "", "")
+    return RequestedFunction(name, "", "not_measured", "the program did not end normally", "")
