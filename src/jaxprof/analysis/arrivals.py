@@ -155,6 +155,7 @@ LEAST_INSTANCES = 60
 _MOST_CLOCK_DIFFERENCE = 60.0
 """Largest difference in seconds between the clocks of two hosts; within a host there is none."""
 _MOST_SAME_HOST_DIFFERENCE = 0.01
+"""Largest difference in seconds between the ends of one instance on one clock."""
 _LEAST_DISTINCTION = 1.5
 """How many times better the best fit must be than the second one; if all steps take the same time, any shift fits.
 

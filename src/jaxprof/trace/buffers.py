@@ -17,6 +17,7 @@ from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped, totals
 from jaxprof.hlo.model import Instruction, Module
 from jaxprof.hlo.read.parse import module as read_module
+from jaxprof.hlo.read.proto import OWN_ID
 from jaxprof.hlo.read.wire import Message
 from jaxprof.hlo.shape import HOST_MEMORY
 
@@ -144,9 +145,6 @@ def _buffer(value: Assigned, kind: str, shared_with: int, module: Module) -> Hel
     )
 
 
-_LOCAL = (1 << 32) - 1
-
-
 @frozen
 class Assigned:
     """A value in an allocation."""
@@ -213,5 +211,5 @@ def _names(data: bytes) -> dict[int, tuple[str, str]]:
             instruction = Message(octets)
             own = instruction.number(35)
             by_number[own] = names = (name, instruction.text(1))
-            by_number[number << 32 | own & _LOCAL] = names
+            by_number[number << 32 | own & OWN_ID] = names
     return by_number

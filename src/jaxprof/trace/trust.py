@@ -255,6 +255,7 @@ def modules(trace: Trace, kind: str) -> Iterator[TrustCheck]:
 
 
 _UNRECORDED = 0.2
+"""Share of the executed time without a recorded op above which a CPU's capture is in doubt."""
 _UNEVEN = 1.5
 """Factor from the median, up or down, from which a step is another kind of step."""
 

@@ -151,7 +151,9 @@ to sleep and waking up (5 to 8 µs measured on a CPU)."""
 MANY_OF_JAX = 8
 """Number of compilations of one of JAX's own functions for other shapes from which they are more than a set-up."""
 _SEEN_AT_ALL = 4
+"""Least number of samples with which timed iterations count like samples."""
 _PURE = 0.95
+"""Share of the loop's time that timed lines with a single part must hold for that."""
 PREEMPTED = "preempted"
 _MOST_DELAYED = 0.9
 """Most of a running thread's time that is taken for waits; clocks and samples disagree by some of it."""

@@ -477,7 +477,8 @@ _CALLING = {
 list."""
 _CALLING_LISTS = {"conditional": "branch_computations", "custom-call": "called_computations"}
 _ALIAS_KINDS = {1: "may-alias", 2: "must-alias"}
-_LOCAL = (1 << 32) - 1
+OWN_ID = (1 << 32) - 1
+"""Mask of an instruction's own number, above which newer protos write that of its computation."""
 
 
 class BeyondLimitError(HloError):
@@ -588,16 +589,16 @@ class _ModuleWriter:
         instructions = computation.messages(2)
         names = {instruction.number(35): instruction.text(1) for instruction in instructions}
         # Newer protos name an instruction by its computation's number and its own; older ones by its own.
-        names = {number & _LOCAL: name for number, name in names.items()} | names
+        names = {number & OWN_ID: name for number, name in names.items()} | names
         if order := self._sequences.get(computation.number(5)):
-            place = {number & _LOCAL: position for position, number in enumerate(order)}
-            instructions.sort(key=lambda instruction: place.get(instruction.number(35) & _LOCAL, len(place)))
+            place = {number & OWN_ID: position for position, number in enumerate(order)}
+            instructions.sort(key=lambda instruction: place.get(instruction.number(35) & OWN_ID, len(place)))
         predicates = {
-            instruction.number(35) & _LOCAL for instruction in instructions if instruction.message(3).number(2) == _PRED
+            instruction.number(35) & OWN_ID for instruction in instructions if instruction.message(3).number(2) == _PRED
         }
         root = computation.number(6)
         for instruction in instructions:
-            is_root = instruction.number(35) & _LOCAL == root & _LOCAL
+            is_root = instruction.number(35) & OWN_ID == root & OWN_ID
             yield f"  {'ROOT ' * is_root}{self._instruction(instruction, names, predicates)}\n"
         thread = computation.text(8)
         yield f"}}, execution_thread={quoted(thread)}\n\n" if thread and thread != "main" else "}\n\n"
@@ -611,7 +612,7 @@ class _ModuleWriter:
         else:
             inside = self._listed([_name(number, names) for number in instruction.numbers(36)])
         selector = instruction.numbers(36)[:1] if opcode == "conditional" else []
-        by_predicate = bool(selector) and selector[0] & _LOCAL in predicates
+        by_predicate = bool(selector) and selector[0] & OWN_ID in predicates
         parts = [
             f"%{instruction.text(1)} = {shape_text(instruction.message(3))} {opcode}({inside})",
             *attributes(instruction),
@@ -664,7 +665,7 @@ class _ModuleWriter:
 
 
 def _name(number: int, names: Mapping[int, str]) -> str:
-    return names.get(number) or names.get(number & _LOCAL) or f"unknown.{number}"
+    return names.get(number) or names.get(number & OWN_ID) or f"unknown.{number}"
 
 
 def _is_bare(config: str) -> bool:

@@ -288,6 +288,7 @@ TRACING = 0.15
 LARGE_SHARE = 0.1
 """Share of the program's own time from which compiling one large program is reported."""
 TRACING_SECONDS = 1.0
+"""Least seconds of tracing that are reported."""
 CACHE_SECONDS = 2.0
 """Backend seconds, repeated at every start, from which switching on the persistent cache is recommended."""
 CACHE_KEEPS_SECONDS = 1.0
@@ -300,7 +301,9 @@ LARGE_OPERATIONS = 1_000
 """Number of operations of a large program if compiling it is most of the work: XLA needs 1 or 2 ms for each
 operation."""
 MOST_SHARE = 0.25
+"""`LARGE_SHARE` for a program of `LARGE_OPERATIONS`, which may need its size."""
 LARGE_SECONDS = 1.0
+"""Least seconds of compiling a large program that are reported."""
 _LINES_NAMED = 3
 _LIBRARY_TRACED = (
     "Tracing was mostly in the Python of {}, which is not yours to change: call it from fewer places and with options "
