@@ -75,6 +75,8 @@ class Fact(Generic[Row]):
     """Facts of an object, or of each row of a list."""
     when: Read[Row] | None = None
     """Reads whether the JSON of a row has the key; None if the JSON of every row has it."""
+    in_tables: bool = False
+    """Whether only tables have it, because JSON has it in another form or inside an object."""
     show: Callable[[Any], str] | None = None
     """Formats the value for people, in place of the format of the unit."""
     right: bool | None = None
@@ -155,6 +157,21 @@ def optional(
 ) -> Fact[Any]:
     """Return a fact whose key is left out of the JSON of a row for which it is false, empty or unknown."""
     return Fact(key, unit, meaning, read, inside=inside, when=read or key)
+
+
+def only_if(when: Read[Row], *facts: Fact[Row]) -> Iterator[Fact[Row]]:
+    """Yield the facts, whose keys only the JSON of a row has for which `when` is true."""
+    return (dataclasses.replace(fact, when=when) for fact in facts)
+
+
+def in_tables(*facts: Fact[Row]) -> Iterator[Fact[Row]]:
+    """Yield the facts for tables alone: JSON has them in another form, or inside an object."""
+    return (dataclasses.replace(fact, in_tables=True) for fact in facts)
+
+
+def for_json(facts: Iterable[Fact[Row]]) -> Iterator[Fact[Row]]:
+    """Yield the facts that JSON has, too."""
+    return (fact for fact in facts if not fact.in_tables)
 
 
 def recorder(facts: Iterable[Fact[Row]]) -> Callable[[Row], dict[str, Any]]:

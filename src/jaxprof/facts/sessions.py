@@ -8,7 +8,20 @@ from operator import itemgetter
 from typing import Any
 
 from jaxprof.events import DeviceReading
-from jaxprof.facts import RUN, Fact, Facts, Part, Relation, Repeated, RunItems, SessionFile, at, within
+from jaxprof.facts import (
+    RUN,
+    Fact,
+    Facts,
+    Part,
+    Relation,
+    Repeated,
+    RunItems,
+    SessionFile,
+    at,
+    in_tables,
+    optional,
+    within,
+)
 from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, MOMENT, NUMBER, OBJECT, SECONDS, SHARE, TEXT, TRUTH
 from jaxprof.frozen import frozen
 from jaxprof.session import Phase, Run, Session
@@ -24,22 +37,19 @@ SESSIONS = Relation(
     (
         Fact("id", TEXT, "Identity of the session, whatever its file is called", "session.header.session"),
         Fact("created", MOMENT, "When it was begun, in UTC", "session.header.created"),
-        Fact("path", TEXT, "Its file", lambda file: str(file.path)),
+        *in_tables(Fact("path", TEXT, "Its file", lambda file: str(file.path))),
         Fact("host", TEXT, "Name of the machine", "session.header.host"),
         Fact("command", LIST, "The command line, as a JSON list", "session.header.command"),
-        Fact(
-            "state",
-            TEXT,
-            "complete, being written, interrupted, or the signal that ended it",
-            "session.state",
+        *in_tables(
+            Fact("state", TEXT, "complete, being written, interrupted, or the signal that ended it", "session.state"),
+            Fact("jaxprof", TEXT, "Version of jaxprof that wrote it", "session.header.jaxprof"),
+            Fact("jax", TEXT, "Version of jax that was measured", _environment("jax")),
+            Fact("jaxlib", TEXT, "Version of jaxlib", _environment("jaxlib")),
+            Fact("numpy", TEXT, "Version of numpy", _environment("numpy")),
+            Fact("python", TEXT, "Version of Python that was measured", _environment("python")),
+            Fact("settings", OBJECT, "Settings that change a measurement, as a JSON object", _environment("settings")),
+            Fact("machine", OBJECT, "What is known of the machine, as a JSON object", "session.header.environment"),
         ),
-        Fact("jaxprof", TEXT, "Version of jaxprof that wrote it", "session.header.jaxprof"),
-        Fact("jax", TEXT, "Version of jax that was measured", _environment("jax")),
-        Fact("jaxlib", TEXT, "Version of jaxlib", _environment("jaxlib")),
-        Fact("numpy", TEXT, "Version of numpy", _environment("numpy")),
-        Fact("python", TEXT, "Version of Python that was measured", _environment("python")),
-        Fact("settings", OBJECT, "Settings that change a measurement, as a JSON object", _environment("settings")),
-        Fact("machine", OBJECT, "What is known of the machine, as a JSON object", "session.header.environment"),
         Fact("process_index", COUNT, "Which process of a job it was, from 0", "session.process_index"),
         Fact("process_count", COUNT, "Processes of that job", lambda file: file.session.process_count or None),
     ),
@@ -55,24 +65,28 @@ def _phases(_: Session, run: Run) -> Iterator[tuple[int | None, Phase]]:
     return ((number, phase) for number, phases in launches for phase in phases.values())
 
 
+PHASE: Facts[Phase] = (
+    *in_tables(
+        Fact("phase", TEXT, "Name of the phase", "name"),
+        Fact("seconds", SECONDS,
+             "Duration; for run and transfers that of the whole sampling, whose single times are in samples"),
+        Fact("bytes", BYTES, "Bytes that one transfer moves"),
+        Fact("zero_copy", TRUTH, "Whether nothing was moved: host and device share the memory"),
+    ),
+    optional("note", TEXT, "What else is known of it"),
+)  # fmt: skip
+"""Facts of a phase of a run; JSON has its times with their spread over samples and launches."""
 PHASES = RunItems(
     (
         Fact("launch", INDEX, "Which of the run's fresh processes, from 1", itemgetter(0)),
-        *within(itemgetter(1), (
-            Fact("phase", TEXT, "Name of the phase", "name"),
-            Fact("seconds", SECONDS,
-                 "Duration; for run and transfers that of the whole sampling, whose single times are in samples"),
-            Fact("bytes", BYTES, "Bytes that one transfer moves"),
-            Fact("zero_copy", TRUTH, "Whether nothing was moved: host and device share the memory"),
-            Fact("note", TEXT, "What else is known of it"),
-        )),
+        *within(itemgetter(1), PHASE),
     ),
     _phases,
 ).relation(
     "phases",
     "The phases of a run in each of its launches: import, backend_init, warm_up, trace, lower, compile, transfer_in, "
     "first_run, run, transfer_out",
-)  # fmt: skip
+)
 
 
 def _samples(file: SessionFile) -> Iterator[Part]:

@@ -6,7 +6,7 @@ sizes in bytes. Within one major version of `schema`, keys are only added.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -16,13 +16,13 @@ from jaxprof.analysis.programs.derive import RequestedFunction
 from jaxprof.analysis.run_result import RunResult
 from jaxprof.analysis.speedup import steady_samples
 from jaxprof.events import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, STARTUP_PHASES
-from jaxprof.facts import SENTENCE, Fact, Facts, at, interval_of, optional, pick, recorder, within
+from jaxprof.facts import SENTENCE, Fact, Facts, at, for_json, interval_of, only_if, optional, pick, recorder, within
 from jaxprof.facts.captures import COPIES, DEVICE_STEPS, TRUST, trust_rows
 from jaxprof.facts.kernels import KERNEL_OF_RUN, kernel_rows
 from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.programs import ASKED, COMPILES, FINDINGS, PROGRAM, TRANSFERS, rows_of
 from jaxprof.facts.runs import PARAMETERS, RUNS, RunRow, run_rows
-from jaxprof.facts.sessions import SESSIONS
+from jaxprof.facts.sessions import PHASE, SESSIONS
 from jaxprof.facts.units import (
     BY_NAME,
     BYTE_RATE,
@@ -148,11 +148,6 @@ def _modes(phase: _PhaseRow) -> list[tuple[float, float]] | None:
     return None if modes is None else [(modes.low, modes.low_share), (modes.high, 1 - modes.low_share)]
 
 
-def _of_phase(flag: str, *facts: Fact[_PhaseRow]) -> list[Fact[_PhaseRow]]:
-    """Return the facts, present only in phases for which `flag` is true."""
-    return [replace(fact, when=flag) for fact in facts]
-
-
 def _startup_part(name: str, meaning: str) -> Fact[_PhaseRow]:
     def applies(phase: _PhaseRow) -> bool:
         return phase.name == "startup" and name in phase.derived.phase_seconds
@@ -160,12 +155,12 @@ def _startup_part(name: str, meaning: str) -> Fact[_PhaseRow]:
     return Fact(name, SECONDS, meaning, lambda phase: phase.derived.phase_seconds[name], when=applies)
 
 
-PHASE: Facts[_PhaseRow] = (
+_PHASE: Facts[_PhaseRow] = (
     Fact("seconds", SECONDS, "Duration; for run and transfers the median of a call"),
     _startup_part("import", "Time to import jax"),
     _startup_part("backend_init", "Time to start the backend"),
     _startup_part("warm_up", "Time of the first tiny program"),
-    *_of_phase(
+    *only_if(
         "is_sampled",
         Fact("median_seconds", SECONDS, "The median", "summary.median"),
         Fact("mad_seconds", SECONDS, "Median absolute deviation", "summary.mad"),
@@ -176,13 +171,13 @@ PHASE: Facts[_PhaseRow] = (
     ),
     Fact("ci95_seconds", NUMBERS, "The 95 % interval of the median, [low, high]", "ci95",
          when=lambda phase: phase.is_sampled or phase.name in phase.derived.over_launches),
-    *_of_phase(
+    *only_if(
         "is_sampled",
         Fact("samples", COUNT, "How many samples", lambda phase: phase.summary.count if phase.summary else 0),
         Fact("calls_per_sample", COUNT, "Calls whose mean a sample is",
              lambda phase: at("calls_per_sample")(phase.derived.run.series.get(phase.name))),
     ),
-    *_of_phase(
+    *only_if(
         "is_transfer",
         Fact("bytes", BYTES, "Bytes that one transfer moves", "recorded.bytes"),
         Fact("bytes_per_second", BYTE_RATE, "Bytes over the time", "rate"),
@@ -195,22 +190,22 @@ PHASE: Facts[_PhaseRow] = (
             ("pipelined_median_seconds", "Median time per call where only the last of many is awaited"),
         )
     ),
-    *_of_phase(
+    *only_if(
         "is_run",
         Fact("first_after_pause_seconds", SECONDS, "Median of the first calls after the turn of another run",
              "derived.first_after_pause_seconds"),
         Fact("total_seconds", SECONDS,
              "From the first to the last sample of a launch, with the turns of the others", "recorded.seconds"),
     ),
-    *_of_phase("is_sampled", Fact(
+    *only_if("is_sampled", Fact(
         "zero_copy", TRUTH, "Whether nothing was moved: there is then no bandwidth and no speed-up",
         lambda phase: phase.derived.moved_nothing if phase.is_run else at("recorded.zero_copy")(phase))),
-    *_of_phase("is_run", Fact("modes", ROWS, "The two modes of the samples; null if one may be all there is", _modes,
+    *only_if("is_run", Fact("modes", ROWS, "The two modes of the samples; null if one may be all there is", _modes,
                               inside=(Fact("seconds", SECONDS, "Where it is", lambda mode: mode[0]),
                                       Fact("share", SHARE, "Its share of the samples", lambda mode: mode[1])))),
     Fact("launches_seconds", NUMBERS, "What it took in each launch", _launches,
          when=lambda phase: phase.name in phase.derived.over_launches),
-    optional("note", TEXT, "What else is known of it", "recorded.note"),
+    *within("recorded", for_json(PHASE)),
 )  # fmt: skip
 
 
@@ -279,10 +274,6 @@ _CAPTURE: Facts[Any] = (
 )  # fmt: skip
 
 
-def _is_costed(row: _RunRow) -> bool:
-    return row.is_jit or bool(row.result.cost.source)
-
-
 def _device_steps(row: _RunRow) -> Any:
     from jaxprof.analysis.profile import device_steps
 
@@ -308,22 +299,12 @@ _OF_PROGRAM: Facts[_RunRow] = (
 )  # fmt: skip
 RUN: Facts[_RunRow] = (
     Fact("id", TEXT, "Id of the run: r1", "run.id"),
-    *pick(RUNS.facts, "workload", "variant", "how", "device", "device_kind"),
-    *within("run", (
-        optional("side", TEXT, "Which side of a measured comparison it is: A, B...", "plan.side"),
-        PARAMETERS,
-    )),
-    *pick(RUNS.facts, "preset", "status", "error", "hint", "wall_seconds", "launches"),
-    Fact("phases", BY_NAME, "Its phases", _phases, inside=PHASE),
+    *for_json(RUNS.facts),
+    *within("run", (PARAMETERS,)),
+    Fact("phases", BY_NAME, "Its phases", _phases, inside=_PHASE),
     Fact("samples_seconds", NUMBERS,
          "Time of a call in each sample, in the order taken; of a disturbed run those of it alone",
          lambda row: list(steady_samples(row.run))),
-    *(
-        replace(fact, when=_is_costed)
-        for fact in pick(
-            RUNS.facts, "flops", "accessed_bytes", "flops_per_second", "bytes_per_second", "cost_source", "cost_note"
-        )
-    ),
     Fact("memory", OBJECT, "What the executable takes", lambda row: row if row.has_memory else None, inside=_MEMORY,
          when=lambda row: row.is_jit or row.has_memory),
     optional("check", OBJECT, "Whether the result is right", "run.check", inside=CHECK),
@@ -379,7 +360,7 @@ def _devices(session: Session) -> list[dict[str, Any]]:
 
 
 _HEADER: Facts[_SessionRow] = (
-    *pick(SESSIONS.facts, "id", "created", "host", "command", "process_index", "process_count"),
+    *for_json(SESSIONS.facts),
     *within("session", (
         Fact("complete", TRUTH, "Whether its writer closed it properly"),
         Fact("ended", TEXT, "finished, interrupted, or the name of a signal", "closed.reason"),
