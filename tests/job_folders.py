@@ -17,7 +17,6 @@ from jaxprof.analysis.jobs.step_grid import OWN, StepGrid
 from jaxprof.analysis.timeline import TEXT_NAME, VERSION
 from jaxprof.facts.processes import ProcessFile
 from jaxprof.rollup.job import JobFiles, JobSteps
-from jaxprof.session import Session
 from jaxprof.session.log.job_folder import JobFollower
 from jaxprof.session_files import session_path
 
@@ -40,7 +39,7 @@ ENTRY main {
 
 def read_job(folder: Path) -> JobFiles:
     """The job of a folder, from its sessions."""
-    follower = JobFollower(folder, Session)
+    follower = JobFollower(folder)
     follower.poll()
     files = JobFiles(folder, {}, notices=follower.notices)
     for index, member in sorted(follower.members.items()):

@@ -12,7 +12,6 @@ from jaxprof.analysis.jobs.step_grid import LoopTrace, trace_of
 from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST, part_key
 from jaxprof.facts import Fact, Facts, Relation, SessionFile, at, within
 from jaxprof.facts.units import COUNT, INDEX, NUMBER, RATE, SECONDS, SHARE, TEXT, TRUTH, UNIX_TIME
-from jaxprof.session.log.job_folder import JobMember
 from jaxprof.session_files import with_urls
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ class ProcessFile(SessionFile):
     @cached_property
     def figures(self) -> ProcessFigures:
         """Figures of the process for the findings of the job."""
-        return process_figures(JobMember(self.index, self.path, self.session))
+        return process_figures(self.index, str(self.path), self.session)
 
     @cached_property
     def trace(self) -> LoopTrace | None:

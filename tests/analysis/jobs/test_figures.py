@@ -2,7 +2,6 @@
 it is not."""
 
 import pickle
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,6 @@ from golden import figures_text, held, held_cases
 from jaxprof.analysis.jobs.figures import CAUSES, process_figures
 from jaxprof.analysis.programs.loop_time import PARTS
 from jaxprof.report.hosts import CAUSE_WORDS
-from jaxprof.session.log.job_folder import JobMember
 from job_folders import job_figures, loop, recorded, stderr
 
 
@@ -40,7 +38,7 @@ def test_the_windows_of_the_loop_add_up_to_it():
 
 def test_a_session_without_a_program():
     session = fold(made.HEADER, [])
-    figures = process_figures(JobMember(0, Path("process-00000.jaxprof"), session))
+    figures = process_figures(0, "process-00000.jaxprof", session)
     assert (figures.status, figures.shares, figures.compiled_again, len(figures.windows)) == ("unknown", None, None, 0)
 
 

@@ -12,9 +12,8 @@ import program_events
 from jaxprof import events as e
 from jaxprof.errors import FileRefusedError
 from jaxprof.rollup.job import read_job_files
-from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
-from jaxprof.session.log.job_folder import JobFollower, check_job, is_job_folder
+from jaxprof.session.log.job_folder import JobFollower, check_job, is_growing, is_job_folder
 from jaxprof.session_files import session_path
 from job_folders import JOB, job, job_figures, loop, process, read_job
 
@@ -68,19 +67,19 @@ def folder(tmp_path):
 
 def following(folder):
     """Who has read what is there."""
-    follower = JobFollower(folder, Session)
+    follower = JobFollower(folder)
     follower.poll()
     return follower
 
 
 def test_it_reads_what_a_whole_reading_reads(folder):
     process(folder, 1, 2, *loop(3))  # started again
-    follower = JobFollower(folder, Session)
+    follower = JobFollower(folder)
     assert follower.poll() == {0, 1}
     whole = read_job_files(folder)
     assert follower.notices == whole.notices
     assert [str(member.path) for member in follower.members.values()] == [each.path for each in whole.figures.values()]
-    assert not any(member.live for member in follower.members.values())
+    assert not any(is_growing(member.session) for member in follower.members.values())
     assert follower.poll() == frozenset()
     assert follower.members[1].path.name == "process-00001-2.jaxprof"
 
@@ -101,7 +100,7 @@ def test_a_session_that_grows_is_read_on_and_a_new_one_is_found(folder):
         writer.append(event)
     try:
         assert follower.poll() == {2}
-        assert follower.members[2].live
+        assert is_growing(follower.members[2].session)
         session = follower.members[2].session
         writer.append(program_events.sampled(0, 1.0, {"device_busy": 1.0}))
         writer.append(program_events.sampled(1, 1.0, {"device_busy": 1.0}))
@@ -111,13 +110,13 @@ def test_a_session_that_grows_is_read_on_and_a_new_one_is_found(folder):
     finally:
         writer.close()
     assert follower.poll() == {2}
-    assert not follower.members[2].live
+    assert not is_growing(follower.members[2].session)
 
 
 def test_a_torn_session_is_said_and_read_once_it_is_whole(folder):
     path = folder / "process-00002.jaxprof"
     path.write_text("")
-    follower = JobFollower(folder, Session)
+    follower = JobFollower(folder)
     assert follower.poll() == {0, 1, 2}
     assert any("is empty" in notice for notice in follower.notices)
     assert follower.poll() == frozenset()
@@ -144,11 +143,11 @@ def test_a_writer_on_another_host_counts_as_gone_after_silence(folder, monkeypat
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:-1]))
     follower = following(folder)
-    assert follower.members[1].live, "node1 is not this host, and its file was written just now"
+    assert is_growing(follower.members[1].session), "node1 is not this host, and its file was written just now"
     old = path.stat().st_mtime - 60
     os.utime(path, (old, old))
     assert follower.poll() == {1}
-    assert not follower.members[1].live
+    assert not is_growing(follower.members[1].session)
     monkeypatch.setattr("socket.gethostname", lambda: "node1")
     os.utime(path)
-    assert not following(folder).members[1].live, "nobody holds its lock here"
+    assert not is_growing(following(folder).members[1].session), "nobody holds its lock here"

@@ -39,7 +39,7 @@ from jaxprof.events import STAGES, Compiled, DeviceReading, SourceLocation, Step
 from jaxprof.frozen import frozen
 from jaxprof.grouping import totals
 from jaxprof.session import Session
-from jaxprof.session.log.job_folder import JobMember
+from jaxprof.session.log.job_folder import is_growing
 from jaxprof.units import and_more, counted
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -295,21 +295,18 @@ def share_beside(process: ProcessFigures, others: Iterable[ProcessFigures], part
     return (process.shares[part], median(theirs)) if process.shares is not None and theirs else None
 
 
-def process_figures(member: JobMember[Session]) -> ProcessFigures:
-    """Return the figures of one process from its session."""
-    session = member.session
-    host, path = session.header.host, str(member.path)
+def process_figures(index: int, path: str, session: Session) -> ProcessFigures:
+    """Return the figures of one process from its session, which has this path."""
+    host, growing = session.header.host, is_growing(session)
     run = next(iter(session.programs), None)
-    notices = [] if member.live else list(session.notices)  # the last line of a growing session may be incomplete
+    notices = [] if growing else list(session.notices)  # the last line of a growing session may be incomplete
     if run is None:
-        return ProcessFigures(
-            member.index, host, path, "unknown", "it has recorded no program", "", notices=tuple(notices)
-        )
+        return ProcessFigures(index, host, path, "unknown", "it has recorded no program", "", notices=tuple(notices))
     result = program_result(session, run.id)
     end, at = run.shown, run.ended_seconds
     status, error = end.status, end.error
     offset = session.header.wall_seconds - session.header.monotonic_seconds
-    if not run.over and not member.live:
+    if not run.over and not growing:
         error, at = _NO_END, session.last_seconds
     steps = result.steps
     windows = LoopWindows.of(_loop_windows(result, run.program.passes if run.program is not None else ()))
@@ -317,7 +314,7 @@ def process_figures(member: JobMember[Session]) -> ProcessFigures:
     if len(forward) < len(windows):
         notices.append(f"its clock went back: {counted(len(windows) - len(forward), 'sample window')} left out")
     return ProcessFigures(
-        index=member.index,
+        index=index,
         host=host,
         path=path,
         status=status,

@@ -12,7 +12,6 @@ import socket
 import time
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Generic, TypeVar
 
 from jaxprof.errors import FileRefusedError, system_words
 from jaxprof.frozen import frozen
@@ -23,8 +22,6 @@ from jaxprof.session_files import JOB_EXTENSION, PROCESS_NAME, attempts_in
 from jaxprof.units import and_more
 
 _MOST_NAMED = 8
-
-S = TypeVar("S", bound=Session)
 
 
 def is_job_folder(path: Path) -> bool:
@@ -52,20 +49,6 @@ def no_session_in(folder: Path | str) -> FileRefusedError:
         f"{folder} holds no session of a process",
         "`jaxprof script -n 2 train.py` writes such a folder; its sessions are named process-00000.jaxprof.",
     )
-
-
-@frozen
-class JobMember(Generic[S]):
-    """One process of a job, with its session."""
-
-    index: int
-    path: Path
-    session: S
-
-    @property
-    def live(self) -> bool:
-        """Whether the session is still being written."""
-        return not (self.session.deserted or self.session.complete)
 
 
 def check_job(folder: Path) -> None:
@@ -166,15 +149,18 @@ def may_grow(session: Path) -> bool:
         return False
 
 
-class JobFollower(Generic[S]):
-    """Follows the sessions of a job, each folded into a `kind`. One thread at a time may use it."""
+def is_growing(session: Session) -> bool:
+    """Return whether a session is still being written, as far as is known."""
+    return not (session.deserted or session.complete)
 
-    def __init__(self, folder: Path, kind: type[S]) -> None:
+
+class JobFollower:
+    """Follows the sessions of a job. One thread at a time may use it."""
+
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._kind = kind
         self._host = socket.gethostname()
-        self._followers: dict[int, Follower[S]] = {}
-        self.members: dict[int, JobMember[S]] = {}
+        self.members: dict[int, Follower[Session]] = {}
         """Processes whose sessions could be read, by index."""
         self._sizes: dict[Path, int] = {}
         """Size of each session at the last reading, in bytes."""
@@ -207,7 +193,7 @@ class JobFollower(Generic[S]):
         except OSError:
             return False  # deleted meanwhile
         before, known = self.members.get(index), self._sizes.get(path)
-        was_live = before is not None and before.live
+        was_live = before is not None and is_growing(before.session)
         grown = known != size
         if grown:
             self._sizes[path] = size
@@ -217,14 +203,14 @@ class JobFollower(Generic[S]):
         if member is None or member.path != path:
             return False
         member.session.desert(deserted=not self._is_live(member))
-        return grown or before is None or member.live != was_live
+        return grown or before is None or is_growing(member.session) != was_live
 
     def _take(self, index: int, path: Path) -> bool:
         """Fold the new events; return False for a session that is refused."""
-        follower = self._followers.get(index)
+        follower = self.members.get(index)
         try:
             if follower is None or follower.path != path:
-                follower = Follower(path, self._kind)
+                follower = Follower(path, Session)
             for _ in follower.take():
                 pass
             follower.rest()
@@ -232,11 +218,10 @@ class JobFollower(Generic[S]):
             self._refused[path] = error.what
             return False
         self._refused.pop(path, None)
-        self._followers[index] = follower
-        self.members[index] = JobMember(index, path, follower.session)
+        self.members[index] = follower
         return True
 
-    def _is_live(self, member: JobMember[S]) -> bool:
+    def _is_live(self, member: Follower[Session]) -> bool:
         """Return whether a session is being written. A lock is seen only on its own host."""
         here = member.session.header.host == self._host
         return not member.session.complete and (is_live if here else may_grow)(member.path)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from jaxprof.analysis.jobs.step_grid import StepGrid
     from jaxprof.facts.processes import ProcessFile
     from jaxprof.rollup.job import JobSteps
-    from jaxprof.session import Session
     from jaxprof.session.log.job_folder import JobFollower
 
 _LOSS_COLUMNS = 100
@@ -54,7 +53,7 @@ class JobReading:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._follower: JobFollower[Session] | None = None
+        self._follower: JobFollower | None = None
         """Follows the sessions, once roll-ups do not suffice."""
         self._read: dict[int, ProcessFile] = {}
         self._notices: list[str] = []
@@ -71,7 +70,6 @@ class JobReading:
         if self._follower is not None:
             return self._follow(self._follower)
         from jaxprof.rollup.job import SESSIONS_READ, JobSteps, read_roll_ups
-        from jaxprof.session import Session
         from jaxprof.session.log.job_folder import JobFollower, may_grow
 
         began = time.monotonic()
@@ -81,7 +79,7 @@ class JobReading:
         rest = files.rest
         few = len(files.sessions) <= SESSIONS_READ
         if not files.rolled or len(rest) > SESSIONS_READ or (few and any(map(may_grow, rest.values()))):
-            self._follower = JobFollower(self.folder, Session)
+            self._follower = JobFollower(self.folder)
             return self._follow(self._follower)
         files.read_rest()
         job = _in_view(files.job_figures(), JobSteps(files))
@@ -91,7 +89,7 @@ class JobReading:
             self._due = ended + max(_LEAST_PAUSE_SECONDS, _PAUSE_FACTOR * (ended - began))
         return job
 
-    def _follow(self, follower: JobFollower[Session]) -> JobInView | None:
+    def _follow(self, follower: JobFollower) -> JobInView | None:
         """Return the job from its sessions, of which only what was added is read."""
         from jaxprof.facts.processes import ProcessFile
         from jaxprof.rollup.job import JobFiles, JobSteps
