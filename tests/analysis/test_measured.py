@@ -11,7 +11,7 @@ from golden import cases, figures_text, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.ceilings import ceilings_for, measured_in, remember, utilisations
 from jaxprof.analysis.measured import measured, seconds_per_call
-from jaxprof.analysis.memory import asked_bytes, buffers_of, peak_memory
+from jaxprof.analysis.memory import asked_bytes, memory_of_run, peak_memory
 from jaxprof.report.explain import utilisation_text
 from report.sessions import kernel_times
 
@@ -76,11 +76,11 @@ MEMORY = {
 
 
 def test_the_memory_of_a_run_and_where_it_is_from():
-    pictures = {case: buffers_of(session(events), "r1") for case, events in MEMORY.items()}
+    pictures = {case: memory_of_run(session(events), "r1") for case, events in MEMORY.items()}
     told = {case: figures_text(picture, without=["schedule"]) for case, picture in pictures.items()}
     held_cases("memory.txt", told)
     assert [picture.is_estimate for picture in pictures.values()] == [False, True, False, False]
-    assert buffers_of(session(run()), "r1") is None
+    assert memory_of_run(session(run()), "r1") is None
 
 
 def test_sums_of_which_one_is_missing_are_no_peak():

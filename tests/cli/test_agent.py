@@ -107,7 +107,7 @@ async def test_what_is_refused_is_an_error_with_its_code(answers, kept, state_ho
     async def run(words, seconds):
         return call(*words).out.strip()
 
-    monkeypatch.setattr("jaxprof.query.asking.SqlProcess", InThisProcess)
+    monkeypatch.setattr("jaxprof.query.execution.SqlProcess", InThisProcess)
     monkeypatch.setattr(answers, "_run", run)
     monkeypatch.setenv(answers.URLS, answers.REFUSED)
     server = answers.make_server("", allow_run=False, allow_urls=False)

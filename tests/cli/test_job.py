@@ -200,7 +200,7 @@ BAD = {
 
 @pytest.mark.process
 def test_of_a_bad_folder_what_is_there_is_shown_and_what_is_missing_is_said(call, tmp_path, monkeypatch):
-    monkeypatch.setattr("jaxprof.query.asking.SqlProcess", InThisProcess)
+    monkeypatch.setattr("jaxprof.query.execution.SqlProcess", InThisProcess)
     cases = {}
     for name, spoil in BAD.items():
         folder = job(tmp_path / name / "run.jaxprof.d", loop(), loop(data=0.3), loop())

@@ -36,18 +36,18 @@ def loaded(path):
 
 
 def asked(path):
-    from jaxprof.query.asking import AskedSession
+    from jaxprof.query.execution import QueriedSession
 
-    return AskedSession(path, loaded(path))
+    return QueriedSession(path, loaded(path))
 
 
 def ask(sql, sources):
     """The answer of these sessions, which can be read afterwards."""
-    from jaxprof.query import asking
+    from jaxprof.query import execution
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(asking, "SqlProcess", InThisProcess)
-        with asking.ask(sql, sources) as answer:
+        patch.setattr(execution, "SqlProcess", InThisProcess)
+        with execution.execute(sql, sources) as answer:
             return answer
 
 

@@ -8,9 +8,9 @@ import pytest
 import jaxprof
 from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.limits import QUERY_MEMORY, bounded_memory
-from jaxprof.query import asking
-from jaxprof.query.asking import AskedSession, SqlProcess
+from jaxprof.query import execution
 from jaxprof.query.connection import connect
+from jaxprof.query.execution import QueriedSession, SqlProcess
 from query.conftest import ask, asked
 
 
@@ -86,8 +86,8 @@ def test_what_only_reads_is_answered(path, sql):
 
 def test_only_the_tables_that_are_read_are_made(path, monkeypatch):
     made = []
-    before = asking.arrow_table
-    monkeypatch.setattr(asking, "arrow_table", lambda table, file: made.append(table.name) or before(table, file))
+    before = execution.arrow_table
+    monkeypatch.setattr(execution, "arrow_table", lambda table, file: made.append(table.name) or before(table, file))
     ask("SELECT 1 FROM runs JOIN samples USING (session, run)", [asked(path)])
     assert made == ["runs", "samples"]
 
@@ -96,11 +96,11 @@ def test_a_session_that_cannot_be_read_is_left_out_or_refused(path, tmp_path):
     bad = tmp_path / "bad.jaxprof"
     bad.write_bytes(b"")
     sql = "SELECT count(DISTINCT session) FROM runs"
-    answer = ask(sql, [AskedSession(path), AskedSession(bad, optional=True)])
+    answer = ask(sql, [QueriedSession(path), QueriedSession(bad, optional=True)])
     assert answer.first(1)[0] == [[1]]
     assert answer.notices[0].startswith("bad was left out: ")
     with pytest.raises(FileRefusedError, match="is empty"):
-        ask(sql, [AskedSession(path), AskedSession(bad)])
+        ask(sql, [QueriedSession(path), QueriedSession(bad)])
 
 
 def test_the_first_rows_and_whether_there_are_more(path):
@@ -116,15 +116,15 @@ def test_repeated_names_are_numbered(path):
 def test_a_call_that_asks_nobody_is_ended_with_its_process(path, monkeypatch):
     monkeypatch.setenv("JAXPROF_LIMITS", "query_time=1")
     sql = "SELECT 1 UNION ALL SELECT levenshtein(repeat('ab', 100000), repeat('ba', 100000))"  # 40 s, and no interrupt
-    with pytest.raises(UsageError, match="more than 1 s") as late, asking.ask(sql, [asked(path)]) as answer:
+    with pytest.raises(UsageError, match="more than 1 s") as late, execution.execute(sql, [asked(path)]) as answer:
         list(answer.rows())
     assert "JAXPROF_LIMITS=query_time=4" in late.value.hint
 
 
 @pytest.mark.process
 def test_a_process_that_ends_before_its_answer_is_an_error(path, monkeypatch):
-    monkeypatch.setattr(asking.sys, "executable", "/bin/false")
-    with pytest.raises(UsageError, match="ended with 1"), asking.ask("SELECT 1", [asked(path)]):
+    monkeypatch.setattr(execution.sys, "executable", "/bin/false")
+    with pytest.raises(UsageError, match="ended with 1"), execution.execute("SELECT 1", [asked(path)]):
         pass
 
 

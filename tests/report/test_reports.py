@@ -9,7 +9,7 @@ import program_events as made
 from folding import fold
 from golden import held_cases
 from jaxprof import events as e
-from jaxprof.analysis.memory import buffers_of, memory_of_dump
+from jaxprof.analysis.memory import memory_of_dump, memory_of_run
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.hlo.stages import ModuleStages
 from jaxprof.report.envelope import ROWS, answer_pieces, json_pieces
@@ -71,7 +71,7 @@ def test_whether_a_program_fits_is_said_without_a_capture(events, exit_code, wor
 def test_the_memory_of_a_run_says_how_much_its_device_has_which_need_not_be_here(how, device, more, words):
     planned = e.RunPlanned(run="r1", spec=e.RunSpec(workload="f", variant="jit", how=how, device=device))
     needed = e.MemoryReported(run="r1", argument_bytes=20 << 30, output_bytes=10 << 30, temporary_bytes=0)
-    picture = buffers_of(fold(e.Header(), [planned, needed, *more]), "r1")
+    picture = memory_of_run(fold(e.Header(), [planned, needed, *more]), "r1")
     assert next(memory_heading(picture)).startswith(words)
 
 

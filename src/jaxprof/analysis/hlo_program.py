@@ -133,9 +133,9 @@ class HloProgram:
     @property
     def memory(self) -> MemoryPicture | None:
         """What the program needs of memory: by XLA's buffer assignment if there is one, else by its schedule."""
-        from jaxprof.analysis.memory import buffers_of, memory_of_dump
+        from jaxprof.analysis.memory import memory_of_dump, memory_of_run
 
-        of_session = buffers_of(self.session, self.stages.key) if self.session is not None else None
+        of_session = memory_of_run(self.session, self.stages.key) if self.session is not None else None
         return of_session if of_session is not None else memory_of_dump(self.stages)
 
     @property

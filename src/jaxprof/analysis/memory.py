@@ -81,7 +81,7 @@ def device_memory(session: Session, device: str) -> int | None:
     return next(filter(None, reversed(limits)), None)
 
 
-def buffers_of(session: Session, run_id: str) -> MemoryPicture | None:
+def memory_of_run(session: Session, run_id: str) -> MemoryPicture | None:
     """Return the memory of a run; None without a program and without an out-of-memory failure. The schedule is read
     once for each text, in a few milliseconds. Raises KeyError for an unknown run."""
     run = session.runs[run_id]

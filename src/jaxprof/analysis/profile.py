@@ -216,10 +216,10 @@ def overview(session: Session, run: Run) -> ProfileOverview:
 
 
 def _program(session: Session, run: Run, seconds: float, whole: float, *, memory: bool) -> ProfileProgram:
-    from jaxprof.analysis.memory import buffers_of
+    from jaxprof.analysis.memory import memory_of_run
 
     picture = None
     if memory and "hlo" in run.texts:
         with suppress(JaxprofError):  # the HLO view says why it cannot be read
-            picture = buffers_of(session, run.id)
+            picture = memory_of_run(session, run.id)
     return ProfileProgram(run, seconds, seconds / whole if whole > 0 else None, picture)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from jaxprof.analysis.difference import FACTS, Difference, FigureDifference, environments, exact_facts, figures
 from jaxprof.analysis.measured import MeasuredKernel, measured, stage_times
-from jaxprof.analysis.memory import ASSIGNMENT, KINDS, SCHEDULE, MemoryPicture, buffers_of
+from jaxprof.analysis.memory import ASSIGNMENT, KINDS, SCHEDULE, MemoryPicture, memory_of_run
 from jaxprof.analysis.opener import read_module
 from jaxprof.analysis.run_result import RunCost, module_cost, result, run_cost
 from jaxprof.analysis.speedup import AbVersus, compared, side_versus
@@ -216,7 +216,7 @@ def _comparison(session_a: Session, run_a: Run, session_b: Session, run_b: Run) 
 def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> RunDifference:
     """Return the exact facts of two runs, the first being the baseline. Reads the HLO of both, so call it in a thread.
     Raises FileRefusedError if a text of a session is damaged."""
-    memory = buffers_of(session_a, run_a.id), buffers_of(session_b, run_b.id)
+    memory = memory_of_run(session_a, run_a.id), memory_of_run(session_b, run_b.id)
     facts: dict[str, FigureDifference] = {}
     known = _known_facts(session_a, run_a, memory[0]), _known_facts(session_b, run_b, memory[1])
     for (source, ours), (other, theirs) in zip(*known, strict=True):
@@ -242,7 +242,7 @@ def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Ru
 def facts_of(session: Session, run: Run) -> dict[str, float | None]:
     """Return the exact facts of one run in one call, by code: all of `FACTS`, with None for unknown. Raises
     FileRefusedError if a text of the session is damaged."""
-    sources = _known_facts(session, run, buffers_of(session, run.id))
+    sources = _known_facts(session, run, memory_of_run(session, run.id))
     known = {code: value for _, facts in sources for code, value in facts.items() if value is not None}
     return {code: known.get(code) for code in FACTS}
 

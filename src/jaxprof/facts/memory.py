@@ -74,9 +74,9 @@ MEMORY: Facts[MemoryPicture] = (
 
 
 def _buffers(session: Session, run: Run) -> Iterator[tuple[str, LiveValue]]:
-    from jaxprof.analysis.memory import buffers_of
+    from jaxprof.analysis.memory import memory_of_run
 
-    picture = buffers_of(session, run.id)
+    picture = memory_of_run(session, run.id)
     if picture is not None:
         yield from ((picture.source, buffer) for buffer in picture.buffers)
 

@@ -61,9 +61,9 @@ class _RunRow(RunRow):
 
     @cached_property
     def picture(self) -> MemoryPicture | None:
-        from jaxprof.analysis.memory import buffers_of
+        from jaxprof.analysis.memory import memory_of_run
 
-        return buffers_of(self.session, self.run.id)
+        return memory_of_run(self.session, self.run.id)
 
     @property
     def has_memory(self) -> bool:

@@ -98,10 +98,10 @@ def view_of(view: str) -> RunItems:
 
         return RunItems((NAME, *MEASURED), _measured_kernels)
     if view == "memory":
-        from jaxprof.analysis.memory import buffers_of
+        from jaxprof.analysis.memory import memory_of_run
         from jaxprof.facts.memory import BUFFERS
 
-        return RunItems(BUFFERS, lambda session, run: at("buffers")(buffers_of(session, run.id)))
+        return RunItems(BUFFERS, lambda session, run: at("buffers")(memory_of_run(session, run.id)))
     from jaxprof.facts import captures, programs
 
     views = programs.VIEWS if view in OF_PROGRAMS else captures.VIEWS
@@ -135,11 +135,11 @@ def facts_of_view(view: str) -> Facts[Session]:
     rows: Fact[_ViewedRun] = Fact(view, ROWS, "The rows of the view", "rows", inside=items.facts)
     of_run: list[Fact[_ViewedRun]] = [RUN, Fact("label", TEXT, "Its name for people", "run.label"), rows]
     if view == "memory":
-        from jaxprof.analysis.memory import buffers_of
+        from jaxprof.analysis.memory import memory_of_run
         from jaxprof.facts.memory import MEMORY
 
         of_run[-1] = Fact(view, OBJECT, "Its memory",
-                          lambda viewed: buffers_of(viewed.session, viewed.run.id), inside=MEMORY)  # fmt: skip
+                          lambda viewed: memory_of_run(viewed.session, viewed.run.id), inside=MEMORY)  # fmt: skip
     elif view == "steps":
         from jaxprof.analysis.profile import device_steps
         from jaxprof.facts.captures import DEVICE_STEPS
@@ -363,10 +363,10 @@ def _trust_row(row: TrustCheck) -> Iterator[Piece]:
 
 
 def _memory(session: Session, run: Run) -> Iterator[Piece]:
-    from jaxprof.analysis.memory import buffers_of
+    from jaxprof.analysis.memory import memory_of_run
     from jaxprof.report.memory import memory_report
 
-    return memory_report(buffers_of(session, run.id))
+    return memory_report(memory_of_run(session, run.id))
 
 
 REPORTS: dict[str, Callable[[Session, Run], Iterator[Piece]]] = {

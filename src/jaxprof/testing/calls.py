@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.analysis.memory import MemoryPicture, buffers_of
+from jaxprof.analysis.memory import MemoryPicture, memory_of_run
 from jaxprof.errors import UsageError
 from jaxprof.events import Compiled, Event, RunSpec
 from jaxprof.testing.programs import CalledFunction, CalledProgram, CompileWatch, MadeCall, as_compiled
@@ -71,7 +71,7 @@ class CallResult:
     @property
     def memory(self) -> MemoryPicture:
         """Memory that the program holds while it runs: `peak_bytes`, and what that is made of."""
-        return buffers_of(self.session, self.run.id) or MemoryPicture("unknown", None, {}, (), (), None)
+        return memory_of_run(self.session, self.run.id) or MemoryPicture("unknown", None, {}, (), (), None)
 
 
 class Caller:

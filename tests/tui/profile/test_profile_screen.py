@@ -10,7 +10,7 @@ from textual.events import MouseScrollUp
 import program_events as made
 from folding import written
 from jaxprof import events as e
-from jaxprof.analysis.memory import buffers_of
+from jaxprof.analysis.memory import memory_of_run
 from jaxprof.analysis.profile import device_steps, overview
 from jaxprof.session import Session
 from jaxprof.trace.checks import TRUST
@@ -262,7 +262,7 @@ async def test_the_tree_of_passes_the_buffers_that_are_alive_at_the_cursor_and_w
             down enter | #hlo
         """)
         read = threading.Event()
-        monkeypatch.setattr(screen, "buffers_of", lambda *given: read.wait(20) and buffers_of(*given))
+        monkeypatch.setattr(screen, "memory_of_run", lambda *given: read.wait(20) and memory_of_run(*given))
         walk.app.set_session(tape.session(), None)
         walk.app.show_in("profile", "r2", "memory")
         await walk.mode("profile")

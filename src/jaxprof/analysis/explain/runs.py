@@ -18,7 +18,7 @@ from jaxprof.analysis.explain.model import (
     run_verified,
 )
 from jaxprof.analysis.measured import measured, passes_in, stage_times, whole_profile
-from jaxprof.analysis.memory import buffers_of
+from jaxprof.analysis.memory import memory_of_run
 from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.profile import causes_text, device_steps
 from jaxprof.analysis.run_result import result
@@ -137,7 +137,7 @@ def _call_finding(
 
 
 def _failure_finding(session: Session, run: Run, verify: str) -> Finding:
-    picture = buffers_of(session, run.id)
+    picture = memory_of_run(session, run.id)
     requested = picture.asked_bytes if picture is not None else None
     largest = [buffer for buffer in picture.buffers[:_KERNELS_NAMED] if buffer.instruction] if picture else []
     named = "; largest buffers: " + ", ".join(f"{each.instruction} {bytes_(each.bytes)}" for each in largest)

@@ -31,7 +31,7 @@ from jaxprof.session_files import EXTENSION
 
 if TYPE_CHECKING:
     from jaxprof.analysis.opener import Kind
-    from jaxprof.query.asking import AskedSession, SqlAnswer
+    from jaxprof.query.execution import QueriedSession, SqlAnswer
 
 _EXAMPLE = 'jaxprof query last "SELECT variant, median_seconds FROM runs"'
 _ROWS = 50
@@ -59,13 +59,13 @@ def command(words: tuple[str, ...], every: bool, schema: bool, form: str) -> Non
         _print_schema(words, form)
         return
     from jaxprof.limits import bounded_memory
-    from jaxprof.query.asking import ask
+    from jaxprof.query.execution import execute
 
     names, sql = _split_words(words, every)
     with ExitStack() as stack:
         stack.enter_context(bounded_memory())
         sources = _sources(names, every, stack, processes_wanted="processes" in sql.lower())
-        answer = stack.enter_context(ask(sql, sources))
+        answer = stack.enter_context(execute(sql, sources))
         notes(f"note: {notice}" for notice in answer.notices)
         _print(answer, form)
 
@@ -89,14 +89,14 @@ def _split_words(words: tuple[str, ...], every: bool) -> tuple[tuple[str, ...], 
 
 def _sources(
     names: tuple[str, ...], every: bool, stack: ExitStack, *, processes_wanted: bool = False
-) -> list[AskedSession]:
+) -> list[QueriedSession]:
     """Return the sessions of these names, each once; a profile is read as a session. `processes_wanted`: also return
     the rows of a job's processes, as far as roll-ups have them. Raises JaxprofError."""
-    from jaxprof.query.asking import AskedSession
+    from jaxprof.query.execution import QueriedSession
 
-    found: list[AskedSession] = []
+    found: list[QueriedSession] = []
     if every:
-        found = [AskedSession(path, optional=True) for path in reversed(Library().paths())]
+        found = [QueriedSession(path, optional=True) for path in reversed(Library().paths())]
         if not found:
             raise none_kept()
     for name in names:
@@ -107,10 +107,10 @@ def _sources(
             from jaxprof.rollup.job import rows_without_sessions
 
             rolled = rows_without_sessions(folder)
-        found += (AskedSession(path, optional=True, process=rolled.get(path)) for path in inside)
+        found += (QueriedSession(path, optional=True, process=rolled.get(path)) for path in inside)
         if not inside:
             source = stack.enter_context(recorded(name))
-            found.append(AskedSession(source.given, source.imported))
+            found.append(QueriedSession(source.given, source.imported))
     return list({asked.path.resolve(): asked for asked in found}.values())
 
 

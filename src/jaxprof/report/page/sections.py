@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from jaxprof.analysis.flame import kernel_flame, program_flame
 from jaxprof.analysis.measured import kernels_of, seconds_per_call
-from jaxprof.analysis.memory import buffers_of
+from jaxprof.analysis.memory import memory_of_run
 from jaxprof.analysis.profile import programs_of
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.sweeps import SweepGroup, sweep_groups
@@ -114,7 +114,7 @@ _OF_RUNS: tuple[tuple[str, str, Callable[[Session, Run], Iterable[Element]]], ..
     ("kernels", "Kernels", _kernel_charts),
     ("steps", "Steps", lambda session, run: draw.steps(run.steps.steps) if run.steps is not None else ()),
     ("compile", "Compile passes", _compile_charts),
-    ("memory", "Memory", lambda session, run: draw.live_memory(buffers_of(session, run.id))),
+    ("memory", "Memory", lambda session, run: draw.live_memory(memory_of_run(session, run.id))),
     ("trust", "Trust", lambda session, run: ()),
 )
 """Views that have a section, each with its title and its charts."""

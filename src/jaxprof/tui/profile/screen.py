@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 from textual.containers import Vertical
 from textual.content import Content
 
-from jaxprof.analysis.memory import buffers_of, memory_of_dump
+from jaxprof.analysis.memory import memory_of_dump, memory_of_run
 from jaxprof.analysis.profile import ProfileOverview, overview, with_hlo
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.timeline import TEXT_NAME
@@ -262,7 +262,7 @@ class ProfileScreen(ViewsScreen, keys="profile"):
             compiled = with_hlo(session, run)
             why = "No memory was recorded." if compiled.over else "The program is not compiled yet."
             why, key = _NO_MEMORY.get(compiled.plan.how, why), (id(session), compiled.id)
-            view.read(key, lambda: buffers_of(session, compiled.id), why, allocator_line(compiled))
+            view.read(key, lambda: memory_of_run(session, compiled.id), why, allocator_line(compiled))
 
     def _show_overview(self, run: Run) -> None:
         """Read the overview of a profile in a thread, because that reads the HLO of its programs."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @frozen
-class AskedSession:
+class QueriedSession:
     """A session that a query reads. The column `session` has the name of its file, or its path if two have one name."""
 
     path: Path
@@ -138,7 +138,7 @@ def _values(column: Any) -> list[Any]:
 
 
 @contextmanager
-def ask(sql: str, sources: Sequence[AskedSession]) -> Iterator[SqlAnswer]:
+def execute(sql: str, sources: Sequence[QueriedSession]) -> Iterator[SqlAnswer]:
     """Compute one SELECT over the tables of these sessions. The answer can be read inside the block.
 
     Raises UsageError for any other statement, and for SQL that cannot be understood; FileRefusedError for a session
@@ -194,7 +194,7 @@ def _memory_errors() -> Iterator[None]:
         raise UsageError(f"SQL: the query needs {QUERY_MEMORY.words}", f"Ask for less. {QUERY_MEMORY.hint}") from error
 
 
-def tables_of(sql: str, sources: Sequence[AskedSession]) -> tuple[dict[str, Any], list[str]]:
+def tables_of(sql: str, sources: Sequence[QueriedSession]) -> tuple[dict[str, Any], list[str]]:
     """Return all tables by name, with rows only in those that the query may read, and what could not be read. Raises
     FileRefusedError."""
     wanted = [TABLES[name] for name in _tables_in(sql)]
@@ -231,7 +231,7 @@ def _tables_in(sql: str) -> list[str]:
     return list(TABLES) if words & {"query", "query_table"} else [name for name in TABLES if name in words]
 
 
-def _tables_of(source: AskedSession, tables: Sequence[Relation]) -> Iterator[tuple[str, Any, list[str]]]:
+def _tables_of(source: QueriedSession, tables: Sequence[Relation]) -> Iterator[tuple[str, Any, list[str]]]:
     """Yield name and rows of each table of a session, with what could not be read of it."""
     from jaxprof.session import Session
     from jaxprof.session.log import load
