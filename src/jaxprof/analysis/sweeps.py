@@ -65,6 +65,7 @@ def sweep_groups(session: Session) -> list[SweepGroup]:
 
 
 def _swept(members: list[RunResult]) -> str:
+    """Return the only parameter that takes several values, if these are numbers; else an empty text."""
     values: dict[str, set[object]] = {}
     for member in members:
         for name, value in member.run.plan.parameters.items():

@@ -1,7 +1,8 @@
 """What XLA made of a program, read from text or from a proto, without jax.
 
-`files.read_text(path)` gives the text, `parse.modules(text)` its `model.Module` values. While a million small values
-are created, Python's garbage collector is suspended here, so that it does not traverse them again and again.
+`read.files.read_text(path)` gives the text, `read.parse.modules(text)` its `model.Module` values. Code that creates a
+million small values does so under `not_collecting`, so that Python's garbage collector does not traverse them again and
+again.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def not_collecting() -> Iterator[None]:
-    """Disable the cyclic garbage collector, which takes a third of the time there and finds nothing. If several threads
-    are here at once, the first that ends may enable it for all: they are then slower, and nothing else."""
+    """Disable the cyclic garbage collector, which would take a third of the time and find nothing. If several threads
+    do so at once, the first that ends may enable it for all, which only makes the others slower."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -7,3 +7,4 @@ it has none, and for details. Needs the extra `query` (DuckDB and Arrow), which 
 FOLDER = "rollup"
 """Name of the folder of roll-ups in the folder of a job. It holds a folder for each table."""
 ENDING = ".parquet"
+"""Ending of the files in the folder of a table, one for each process."""

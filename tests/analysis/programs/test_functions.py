@@ -10,8 +10,8 @@ from jaxprof.analysis.programs.functions import (
     Padding,
     Signatures,
     array_type,
-    briefest,
     changed_arguments,
+    first_change,
 )
 
 
@@ -115,8 +115,8 @@ def test_reasons_of_older_sessions_are_told_as_they_were_written_and_named_by_si
 
 
 def test_the_first_change_stands_for_all_where_there_is_little_room():
-    assert briefest("shape of b['x']: f32[4] → f32[8]; shape of b['y']: f32[4] → f32[8]") == (
+    assert first_change("shape of b['x']: f32[4] → f32[8]; shape of b['y']: f32[4] → f32[8]") == (
         "shape f32[4] → f32[8] and 1 more"
     )
-    assert briefest("static argument n: 3 → 4") == "static argument 3 → 4"
-    assert briefest("new function object each time: jit at a.py:3") == ""
+    assert first_change("static argument n: 3 → 4") == "static argument 3 → 4"
+    assert first_change("new function object each time: jit at a.py:3") == ""

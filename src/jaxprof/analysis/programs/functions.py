@@ -162,7 +162,7 @@ _CHANGE = re.compile(r"(shape|dtype|weak type|sharding|static argument)(?: of)? 
 _SETTING = re.compile(r"((?:config|jit option) \S+|(?:donated|static) arguments): ")
 
 
-def briefest(reason: str) -> str:
+def first_change(reason: str) -> str:
     """Return the first change of a reason without its name, such as `shape f32[4] → f32[8] and 1 more`; empty if it has
     none."""
     first, *rest = reason.split("; ")

@@ -22,7 +22,7 @@ def problems(module: Module) -> tuple[Problem, ...]:
         Problem(instruction.line, message, instruction.text[:200])
         for computation in _scan(module)[0]
         for instruction in computation.instructions
-        if (message := _trouble(instruction))
+        if (message := _problem_of(instruction))
     ]
     return tuple(sorted([*module._index_problems, *places], key=lambda problem: problem.line))
 
@@ -42,7 +42,8 @@ def _scan(module: Module) -> tuple[list[Computation], set[str]]:
     return doubtful, known_shapes
 
 
-def _trouble(instruction: Instruction) -> str:
+def _problem_of(instruction: Instruction) -> str:
+    """Return what cannot be read of an instruction; empty if it can be read."""
     if not instruction.readable:
         return "not an instruction"
     if not instruction.shape.dtype:

@@ -164,6 +164,7 @@ def _header(before: Module, after: Module) -> Iterator[SettingDifference]:
 def _lines(
     before: Computation | None, after: Computation | None, tokens: Mapping[str, str]
 ) -> Iterator[Pair[Instruction]]:
+    """Yield `ComputationLines.lines`. `tokens`: the name in the second module of each matching computation."""
     if before is None or after is None:
         yield from (Pair("gone", removed, None) for removed in before or ())
         yield from (Pair("new", None, added) for added in after or ())

@@ -11,7 +11,7 @@ from typing import Any
 
 from textual.content import Content
 
-from jaxprof.analysis.programs.functions import FunctionCompiles, ReasonCount, briefest, row_seconds
+from jaxprof.analysis.programs.functions import FunctionCompiles, ReasonCount, first_change, row_seconds
 from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.events import Compiled
 from jaxprof.facts import Fact
@@ -193,7 +193,7 @@ def _by_time(row: LedgerRow) -> object:
 
 def _reason(row: LedgerRow) -> Cell:
     """Return the whole reasons, or as much as there is room for; the lines below the row then have all of them."""
-    short = briefest(row.reason) if isinstance(row, Compiled) else ""
+    short = first_change(row.reason) if isinstance(row, Compiled) else ""
     return either(_whole_reason(row), short or _whole_reason(row), style=_reason_style(row))
 
 
