@@ -98,7 +98,7 @@ def _opcodes_in(computations: Mapping[int, list[Message]], caller: Message, dept
 STEPS_KEPT = 4096
 """Most steps that are recorded one by one."""
 _CLEARLY = 0.9
-"""Share of the ops of every other step below which a first or last step is cut off."""
+"""Share of the ops of every other step below which the first or last step is incomplete."""
 _COPY_OP = re.compile(r"(copy|slice|dynamic-update-slice)-(start|done)\b|async-copy|(in|out)feed\b")
 
 
