@@ -39,6 +39,11 @@ class Counter:
     count: int = 0
 
 
+@frozen(kw_only=True, eq=False)
+class Own:
+    name: str
+
+
 def test_values_compare_hash_and_print_by_their_fields():
     assert (Point(1), hash(Point(1)), Point(1, tags=["a"])) == (Point(1, 2), hash(Point(x=1)), Point(1))
     assert Point(1) != Point(2)
@@ -46,6 +51,7 @@ def test_values_compare_hash_and_print_by_their_fields():
     assert (repr(Point(1)), Point(1).digest) == ("Point(x=1, y=2, tags=[])", 10)
     assert repr(Placed(name="a")) == "Placed(name='a', at=Point(x=0, y=2, tags=[]))"
     assert Point(1).tags is not Point(1).tags
+    assert Own(name="a") != Own(name="a")
 
 
 def test_the_standard_library_takes_them_for_its_own():
@@ -58,6 +64,7 @@ def test_the_standard_library_takes_them_for_its_own():
 def test_what_is_frozen_stays_and_what_is_not_changes():
     with pytest.raises(dataclasses.FrozenInstanceError):
         Point(1).x = 2
+    assert not hasattr(Point(1), "__dict__")
     with pytest.raises(TypeError):
         hash(Counter())
     counter = Counter()

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from jaxprof.errors import FileRefusedError, UsageError, unknown_name
 from jaxprof.files import read_whole, taking_place
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 
 FILE_VARIABLE = "JAXPROF_CONFIG"
 PRESETS = ("quick", "published")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import pairwise
 from typing import Generic, Literal, TypeAlias, TypeVar
 
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Value = TypeVar("_Value")

@@ -1,7 +1,8 @@
-"""Dataclasses whose methods are not generated for each class: the standard library writes and compiles them as source,
-which takes up to a millisecond a class, and a program that is recorded would wait for a hundred of them.
+"""`@frozen` makes a value: a dataclass that cannot be changed, with slots. What crosses a border is one of these.
 
-The classes are those of the standard library in all else (`fields`, `replace`, `asdict`), always with slots.
+The methods are not generated for each class: the standard library writes and compiles them as source, which takes a
+millisecond a class, and a command, or a program that is recorded, would wait for a hundred of them. The classes are
+those of the standard library in all else (`fields`, `replace`, `asdict`). Making an object takes 1.5 times as long.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def frozen(cls: Class, /) -> Class: ...
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def frozen(*, kw_only: bool = False, eq: bool = True) -> Callable[[Class], Class]: ...
 def frozen(cls: Any = None, /, *, kw_only: bool = False, eq: bool = True) -> Any:
-    """Make a class like `jaxprof.frozen.frozen`, but with methods that all the classes share."""
+    """Make a class a value; `kw_only`: its fields are given by name; without `eq`, each object equals itself alone."""
     make: Any = dataclass(frozen=True, slots=True, kw_only=kw_only, eq=eq)
     return make if cls is None else make(cls)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from jaxprof.analysis.run_result import RunResult, result
 from jaxprof.analysis.speedup import AbVersus, compared
 from jaxprof.events import ComparisonPlanned, ResultsCompared, SideSpec, WarningRaised, finite
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS
 from jaxprof.stats.comparison import MARGIN

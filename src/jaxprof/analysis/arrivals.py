@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.timeline import COUNTED_LANES, TEXT_NAME, Timeline, TimelineLane, TimelineOp, read_timeline
 from jaxprof.errors import JaxprofError
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.session import Session
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from jaxprof.errors import JaxprofError
 from jaxprof.files import private_folder, taking_place
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.session import Run, Session
 from jaxprof.session_files import state_folder
 from jaxprof.units import bytes_

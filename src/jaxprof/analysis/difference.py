@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Generic, Literal, TypeAlias, TypeVar
 
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 
 Value = TypeVar("Value")
 Unit: TypeAlias = Literal["", "flop", "byte", "second", "rate"]

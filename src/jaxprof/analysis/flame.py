@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from jaxprof.analysis.measured import kernels_of, measured
-from jaxprof.frozen import frozen
 from jaxprof.grouping import totals
+from jaxprof.light_dataclass import frozen
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.loop_time import Spot

@@ -24,8 +24,8 @@ from jaxprof.analysis.session_difference import (
     run_difference,
 )
 from jaxprof.errors import UsageError, unknown_name
-from jaxprof.frozen import frozen
 from jaxprof.grouping import paired
+from jaxprof.light_dataclass import frozen
 from jaxprof.stats.comparison import LimitState, TimeComparison
 from jaxprof.units import counted
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from jaxprof.analysis.opener import HOW_TO_COMPILE, modules_of
 from jaxprof.errors import JaxprofError, UsageError, unknown_name
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 
 if TYPE_CHECKING:
     from jaxprof.analysis.memory import MemoryPicture

@@ -18,13 +18,13 @@ from typing import Literal, TypeAlias
 
 from jaxprof.analysis.difference import Difference
 from jaxprof.analysis.measured import MeasuredKernel
-from jaxprof.frozen import frozen
 from jaxprof.grouping import paired
 from jaxprof.hlo.analysis.fingerprint import NUMBERS, Fingerprints, settings_of
 from jaxprof.hlo.analysis.flow import Flow, Passage
 from jaxprof.hlo.analysis.kernels import Kernel, kernels
 from jaxprof.hlo.analysis.kinds import held_in
 from jaxprof.hlo.model import Module
+from jaxprof.light_dataclass import frozen
 
 KernelStatus: TypeAlias = Literal["same", "changed", "new", "gone", "outside"]
 """Status of a kernel. `outside` means that a capture has it, but no HLO describes it: its program's HLO has no such

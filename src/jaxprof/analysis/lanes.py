@@ -31,8 +31,8 @@ from jaxprof.analysis.timeline import (
     kind_of,
 )
 from jaxprof.errors import FileRefusedError
-from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
+from jaxprof.light_dataclass import frozen
 from jaxprof.trace.intervals import Coverage, joined
 from jaxprof.trace.model import Ints
 

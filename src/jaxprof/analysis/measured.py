@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from jaxprof.analysis.opener import module_of
 from jaxprof.events import CopyTimes, KernelLaunch, KernelsMeasured, KernelTimes, PassTimes
-from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped, totals
+from jaxprof.light_dataclass import frozen
 from jaxprof.session import Run, Session
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from jaxprof.analysis.measured import MeasuredKernel, kernels_together, measured
 from jaxprof.errors import JaxprofError
 from jaxprof.events import IdleCause, StepParts, StepsDevice, StepsMeasured, StepTimes
-from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped, totals
+from jaxprof.light_dataclass import frozen
 from jaxprof.session import Run, Session
 from jaxprof.session.run import IMPORTED
 from jaxprof.text import safe

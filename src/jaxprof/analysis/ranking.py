@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.kernels import Kernel
 from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, OriginColumns, Place, op_path, source_of
+from jaxprof.light_dataclass import frozen
 
 if TYPE_CHECKING:
     from jaxprof.devices.targets.least_time import Exchange, StepTime

@@ -29,7 +29,7 @@ from jaxprof.analysis.speedup import (
 )
 from jaxprof.errors import JaxprofError
 from jaxprof.events import COUNTED_BY_XLA, PHASES, STARTUP_PHASES, CheckReported, DeviceReading, WarningRaised
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.session import Run, Session
 from jaxprof.stats.comparison import TimeComparison
 from jaxprof.stats.launches import summarise_launches, summarise_run

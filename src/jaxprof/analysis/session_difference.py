@@ -20,8 +20,8 @@ from jaxprof.analysis.memory import ASSIGNMENT, KINDS, SCHEDULE, MemoryPicture, 
 from jaxprof.analysis.opener import read_module
 from jaxprof.analysis.run_result import RunCost, module_cost, result, run_cost
 from jaxprof.analysis.speedup import AbVersus, compared, side_versus
-from jaxprof.frozen import frozen
 from jaxprof.grouping import Pair, paired, pairs
+from jaxprof.light_dataclass import frozen
 from jaxprof.session import Run, Session
 from jaxprof.stats.comparison import TimeComparison, compare, compare_apart, corrected, refuse
 from jaxprof.stats.turns import Block, LaunchBlocks

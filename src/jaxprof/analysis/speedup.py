@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Generic, TypeVar
 
 from jaxprof.events import DeviceReading
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS, RunLaunch
 from jaxprof.stats.comparison import TimeComparison, compare, compare_apart, refuse

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 from jaxprof.analysis.run_result import RunResult, result
-from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
+from jaxprof.light_dataclass import frozen
 from jaxprof.session import Session
 from jaxprof.units import integer
 

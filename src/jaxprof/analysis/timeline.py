@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.errors import FileRefusedError, JaxprofError
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.limits import EVENTS
 
 if TYPE_CHECKING:

@@ -53,9 +53,9 @@ from jaxprof.events import (
     WorkerStarted,
 )
 from jaxprof.events.chunks import in_pieces
-from jaxprof.frozen import frozen
 from jaxprof.job_process import JobProcess
 from jaxprof.job_process import job_process as job_process_of_launcher
+from jaxprof.light_dataclass import frozen
 from jaxprof.operating_system import refuse_to_run
 from jaxprof.remote.place import path_here
 from jaxprof.session.log import Library, LogWriter, new_header

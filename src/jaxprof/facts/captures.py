@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from jaxprof.facts import RUN, Encoded, Fact, Facts, Part, Relation, Repeated, RunItems, SessionFile, within
 from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, NUMBERS, SECONDS, SHARE, TEXT, TRUTH
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.units import UNKNOWN, seconds
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from jaxprof.facts import SENTENCE, Fact, Relation, SessionFile, within
 from jaxprof.facts.programs import OF_FINDING
 from jaxprof.facts.units import TEXT, TRUTH
 from jaxprof.finding import Finding
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.session import Run, Session
 
 

@@ -22,8 +22,8 @@ from jaxprof.facts.units import (
     TEXT,
     TRUTH,
 )
-from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
+from jaxprof.light_dataclass import frozen
 from jaxprof.units import UNKNOWN, percent
 
 if TYPE_CHECKING:

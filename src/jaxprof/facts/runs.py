@@ -6,6 +6,7 @@ The phases of a program are the sums over all its compilations, and its warnings
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.memory import peak_memory
@@ -27,7 +28,6 @@ from jaxprof.facts.units import (
     TEXT,
     TRUTH,
 )
-from jaxprof.frozen import frozen
 from jaxprof.session import Run, Session
 from jaxprof.session.run import IMPORTED
 from jaxprof.text import json_text
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RunRow:
     """A run with its results."""
 

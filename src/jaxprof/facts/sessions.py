@@ -23,7 +23,7 @@ from jaxprof.facts import (
     within,
 )
 from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, MOMENT, NUMBER, OBJECT, SECONDS, SHARE, TEXT, TRUTH
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.session import Phase, Run, Session
 
 

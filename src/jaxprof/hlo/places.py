@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.origin import HloSourceLocation
 from jaxprof.hlo.read.syntax import unquote
+from jaxprof.light_dataclass import frozen
 
 
 @frozen

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from math import prod
 
-from jaxprof.frozen import frozen
 from jaxprof.hlo.read.syntax import COMMENT
+from jaxprof.light_dataclass import frozen
 from jaxprof.text import whole_number
 
 UNBOUNDED = -1

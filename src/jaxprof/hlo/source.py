@@ -16,8 +16,8 @@ from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from jaxprof.frozen import frozen
 from jaxprof.hlo.read.syntax import STRING, unquote
+from jaxprof.light_dataclass import frozen
 
 _BLOCK = 1 << 16
 

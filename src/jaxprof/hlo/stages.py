@@ -16,7 +16,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakValueDictionary
 
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 
 if TYPE_CHECKING:
     from jaxprof.hlo.model import Module

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.facts import Relation, SessionFile
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.limits import QUERY_MEMORY, QUERY_TIME, unbound
 from jaxprof.operating_system import python_words
 from jaxprof.query.columnar import arrow_schema, arrow_table, clean_text

@@ -20,7 +20,7 @@ from typing import Any
 
 from jaxprof.errors import FileRefusedError, MissingFileError, StorageError, UsageError, system_words
 from jaxprof.files import PARTIAL, PRIVATE, private_folder, taking_place
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.limits import FETCH_TIME, FETCHED, FETCHED_FILES
 from jaxprof.remote.place import REFUSED, URLS, RemotePlace
 from jaxprof.session_files import FETCHED_FROM, JOB_EXTENSION, fetched_folder

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 from jaxprof.errors import UsageError
 from jaxprof.events.base import REDACTED
 from jaxprof.files import with_home
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.redaction import url_secrets, without_url_secrets
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?:::[^\s:]+)*://\S")

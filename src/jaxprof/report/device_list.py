@@ -12,7 +12,7 @@ from jaxprof.events import DeviceReading, Scalar
 from jaxprof.facts import Fact, Facts, at, column, within
 from jaxprof.facts.sessions import READING
 from jaxprof.facts.units import BYTES, COUNT, INDEX, NUMBER, NUMBERS, OBJECT, ROWS, TEXT, TRUTH
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.report.renderers import WIDTH, Table, text_lines, wrap
 from jaxprof.text import safe
 

@@ -17,9 +17,9 @@ from jaxprof.analysis.ranking import KernelCeilings, KernelGroup, Ranked, Rankin
 from jaxprof.facts import Fact, Facts, column, within
 from jaxprof.facts.kernels import NAME, RANKED, places_text
 from jaxprof.facts.units import SECONDS, SHARE, plain
-from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.kernels import kernels, stream
 from jaxprof.hlo.analysis.notices import NOT_OPTIMISED, Notice, notices, outline
+from jaxprof.light_dataclass import frozen
 from jaxprof.report.renderers import Table, joined, text_lines
 from jaxprof.text import safe
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, scaled, seconds

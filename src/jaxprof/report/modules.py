@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from jaxprof.facts import SENTENCE, Fact, Facts, column, optional, pick, within
 from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, TEXT, TRUTH
-from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.barriers import Barrier, barriers
 from jaxprof.hlo.analysis.collectives import Collective, collectives
 from jaxprof.hlo.analysis.findings import findings
 from jaxprof.hlo.analysis.kernels import kernels, totals
 from jaxprof.hlo.analysis.kinds import platform_of
 from jaxprof.hlo.analysis.notices import NOT_OPTIMISED, Notice, notices, problems
+from jaxprof.light_dataclass import frozen
 from jaxprof.report.kernels import KERNEL, KernelOptions, released, rows_of
 from jaxprof.report.renderers import WIDE, Table, report_lines, text_lines
 from jaxprof.text import safe

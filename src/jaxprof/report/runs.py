@@ -14,7 +14,7 @@ from jaxprof.analysis.sweeps import SweepGroup, SweepLine, sweep_groups
 from jaxprof.events import Scalar, WarningRaised
 from jaxprof.facts import Fact, Facts, column, pick
 from jaxprof.facts.runs import RUNS, RunRow, interval_text
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.report.renderers import Headline, Piece, Prose, Table
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS

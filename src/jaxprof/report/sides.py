@@ -14,7 +14,7 @@ from jaxprof.events import ResultsCompared, SideSpec
 from jaxprof.facts import Fact, Facts
 from jaxprof.facts.runs import interval_beside
 from jaxprof.facts.units import COUNT, INDEX, LIST, NUMBER, OBJECT, RATIO, ROWS, SHARE, TEXT, TEXT_BY_NAME, TRUTH
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.report.renderers import Piece, Prose
 from jaxprof.stats.comparison import TimeComparison, more_launches
 from jaxprof.units import and_more, counted, percent, seconds

@@ -17,7 +17,7 @@ import pyarrow.parquet as parquet
 from jaxprof.errors import FileRefusedError, JaxprofError, system_words
 from jaxprof.facts.processes import ProcessFile
 from jaxprof.files import taking_place
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.operating_system import processors, safe_path_of_children
 from jaxprof.query.columnar import arrow_table
 from jaxprof.rollup import ENDING, FOLDER

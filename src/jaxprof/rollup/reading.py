@@ -26,7 +26,7 @@ from jaxprof.analysis.jobs.figures import Array, LoopWindows, ProcessFigures
 from jaxprof.errors import system_words
 from jaxprof.facts.processes import PROCESSES
 from jaxprof.files import taking_place
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.limits import PROCESSES as PROCESSES_READ
 from jaxprof.limits import QUERY_TIME, bounded_memory
 from jaxprof.query.connection import connect

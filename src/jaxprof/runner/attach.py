@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from jaxprof.errors import UsageError, WorkerError, system_words
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.operating_system import python_words
 from jaxprof.runner.interpreter import Interpreter
 

@@ -35,7 +35,7 @@ from jaxprof.engine.protocol.request import (
     Request,
 )
 from jaxprof.errors import UsageError, WorkerError
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.operating_system import python_words, refuse_to_run
 from jaxprof.reaper import REAPER
 from jaxprof.runner.child import ChildProcess, Pipes

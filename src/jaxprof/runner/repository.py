@@ -13,7 +13,7 @@ from typing import Any
 from jaxprof.errors import UsageError
 from jaxprof.events import RevisionRead
 from jaxprof.files import with_home
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.reaper import TemporaryFolder
 
 PATIENCE_SECONDS = 2.0

@@ -16,7 +16,7 @@ from jaxprof.analysis.ab import difference
 from jaxprof.engine.protocol.request import KeptLeaf
 from jaxprof.errors import UsageError, WorkerError
 from jaxprof.events import ComparisonPlanned, RunSpec, SideSpec
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.private import kept_value
 from jaxprof.runner.engine_process import describe_inputs
 from jaxprof.runner.interpreter import Interpreter, find_interpreter

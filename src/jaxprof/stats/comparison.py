@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.stats.location import Location, Spread, bounded_exp, launch_mean, location
 from jaxprof.stats.turns import Block, LaunchBlocks, middle, not_times
 from jaxprof.units import UNKNOWN, counted, ratio_interval

@@ -22,8 +22,8 @@ from jaxprof.events import (
     SessionClosed,
     WarningRaised,
 )
-from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
+from jaxprof.light_dataclass import frozen
 from jaxprof.recorder.compiles.ledger import Ledger
 from jaxprof.recorder.compiles.signature import FunctionKey
 from jaxprof.session.log import new_header

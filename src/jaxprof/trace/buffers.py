@@ -13,13 +13,13 @@ from collections.abc import Iterable, Mapping
 
 from jaxprof.errors import HloError, JaxprofError
 from jaxprof.events import BuffersReported, HeldBuffer
-from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped, totals
 from jaxprof.hlo.model import Instruction, Module
 from jaxprof.hlo.read.parse import module as read_module
 from jaxprof.hlo.read.proto import OWN_ID
 from jaxprof.hlo.read.wire import Message
 from jaxprof.hlo.shape import HOST_MEMORY
+from jaxprof.light_dataclass import frozen
 
 MOST_BUFFERS = 256
 """Most buffers that are reported, largest first."""

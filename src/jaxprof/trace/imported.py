@@ -29,9 +29,9 @@ from jaxprof.events import (
     TextRecorded,
     WarningRaised,
 )
-from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
 from jaxprof.hlo.read.proto import text as hlo_text
+from jaxprof.light_dataclass import frozen
 from jaxprof.trace.buffers import buffers_in
 from jaxprof.trace.executions import executions_on
 from jaxprof.trace.model import Program, Trace, program_proto

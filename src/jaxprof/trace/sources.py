@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from jaxprof.errors import FileRefusedError, UsageError, missing_file, system_words
 from jaxprof.files import open_regular, unpacked
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.limits import FILE
 
 if TYPE_CHECKING:

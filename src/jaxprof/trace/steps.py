@@ -20,10 +20,10 @@ import numpy as np
 
 from jaxprof.errors import HloError
 from jaxprof.events import StepParts, StepsDevice, StepTimes
-from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.opcodes import COLLECTIVES, PRODUCTS
 from jaxprof.hlo.read.proto import module_message
 from jaxprof.hlo.read.wire import Message
+from jaxprof.light_dataclass import frozen
 from jaxprof.text import whole_number
 from jaxprof.trace.executions import Annotations, Executions, Windows, annotated_steps, annotations_in, executions_on
 from jaxprof.trace.idle import idle_causes

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxprof.errors import FileRefusedError, HloError
-from jaxprof.frozen import frozen
 from jaxprof.hlo.read.wire import DELIMITED, LONGEST_VARINT, Blob, Message, TruncatedError, fields, varint
+from jaxprof.light_dataclass import frozen
 from jaxprof.limits import LINES, NAMES, PLANES, Limit
 
 Bytes = NDArray[np.uint8]

@@ -13,7 +13,7 @@ from textual.actions import parse
 from textual.command import CommandListItem, CommandPalette, Hits, Provider, SimpleCommand, SimpleProvider
 from textual.content import Content
 
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.text import safe
 from jaxprof.tui.keys import ACTIONS, IN_MENU, letter_of
 from jaxprof.tui.kit.dialogs import Choose, Option, TextDialog

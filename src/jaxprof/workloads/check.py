@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.events import CheckReported
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.units import counted
 from jaxprof.workloads.callables import is_key, leaves
 

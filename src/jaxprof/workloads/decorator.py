@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_overloads, overload
 
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.events import Scalar
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.workloads.callables import arguments_by_name, layers
 from jaxprof.workloads.model import Estimate, Parameter, Published, Variant
 from jaxprof.workloads.specs import Spec, parse

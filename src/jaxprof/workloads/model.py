@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from jaxprof import units
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.events import Scalar
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.workloads.callables import bound, call_by_name, op_by_op, source_of, written_function
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from math import prod
 from typing import TYPE_CHECKING, Literal
 
 from jaxprof.errors import UsageError
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 
 if TYPE_CHECKING:
     from jaxprof.workloads.model import Parameters

@@ -13,10 +13,10 @@ from jaxprof.analysis.ranking import ranking_on
 from jaxprof.analysis.run_result import result
 from jaxprof.events import SourceLocation
 from jaxprof.finding import Finding, Scope
-from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.finding_codes import HLO_FINDINGS
 from jaxprof.hlo.analysis.findings import findings
 from jaxprof.hlo.analysis.kernels import Kernel, kernels
+from jaxprof.light_dataclass import frozen
 
 if TYPE_CHECKING:
     from jaxprof.hlo.model import Module

@@ -36,8 +36,8 @@ from jaxprof.analysis.programs.loop_time import (
 from jaxprof.analysis.programs.result import Pause, ProgramResult
 from jaxprof.analysis.programs.verdict import LEAST_SAMPLES
 from jaxprof.events import STAGES, Compiled, DeviceReading, SourceLocation, StepsTaken
-from jaxprof.frozen import frozen
 from jaxprof.grouping import totals
+from jaxprof.light_dataclass import frozen
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import is_growing
 from jaxprof.units import and_more, counted

@@ -50,8 +50,8 @@ from jaxprof.analysis.programs.functions import COSTLY_COUNT, COSTLY_SECONDS, WO
 from jaxprof.analysis.programs.loop_time import COMPILE, DEVICE, PARTS
 from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, pause_times
 from jaxprof.finding import Finding
-from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
+from jaxprof.light_dataclass import frozen
 from jaxprof.session_files import with_urls
 from jaxprof.stats.location import t_quantile
 from jaxprof.units import bytes_, counted, percent, scaled, seconds

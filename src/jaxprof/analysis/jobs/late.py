@@ -39,7 +39,7 @@ from jaxprof.analysis.jobs.figures import (
 )
 from jaxprof.analysis.programs.loop_time import COPY, DATA, DISPATCH, HOST, PARTS
 from jaxprof.finding import Finding
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.stats.location import t_quantile
 from jaxprof.units import and_more, percent_or_less, seconds
 

@@ -33,7 +33,7 @@ from jaxprof.cli.output import ExitCode, format_option, print_lines, print_repor
 from jaxprof.cli.target import existing, is_compiled_now, is_ready, session_at
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.files import with_home
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.operating_system import unwound_by_signals
 from jaxprof.reaper import TemporaryFolder
 from jaxprof.report import gate as report

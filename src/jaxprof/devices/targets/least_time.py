@@ -25,13 +25,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
 from jaxprof.hlo.analysis.collectives import FINISHES, STARTS, Collective, collectives
 from jaxprof.hlo.analysis.cost.peaks import Roofline, roofline
 from jaxprof.hlo.analysis.execution import CallEdge, Execution
 from jaxprof.hlo.analysis.kernels import Kernel, kernels
 from jaxprof.hlo.analysis.opcodes import FINISHING
+from jaxprof.light_dataclass import frozen
 
 if TYPE_CHECKING:
     from jaxprof.devices.targets.machine import Level, Machine

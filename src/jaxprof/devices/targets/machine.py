@@ -23,8 +23,8 @@ from dataclasses import field
 from typing import Literal
 
 from jaxprof.errors import UsageError, unknown_name
-from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.cost.peaks import DEVICES, ROWS, DevicePeaks, device, device_name
+from jaxprof.light_dataclass import frozen
 
 Vendor = Literal["nvidia", "tpu"]
 

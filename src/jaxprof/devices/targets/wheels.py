@@ -23,7 +23,7 @@ from typing import Any
 from jaxprof.devices.targets.machine import Vendor
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.files import private_folder
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.operating_system import python_words
 from jaxprof.session_files import state_folder
 

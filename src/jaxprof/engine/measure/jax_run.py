@@ -31,7 +31,7 @@ from jaxprof.engine.measure.stages import StagedProgram, as_jitted, compile_ledg
 from jaxprof.engine.measure.transfer import Arguments, address, moved_nothing, output_bytes, transfer_in, transfer_out
 from jaxprof.errors import DoesNotFitError
 from jaxprof.events import BuffersReported, CompileObserved, MemoryReported
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.units import bytes_
 from jaxprof.workloads.model import Variant
 

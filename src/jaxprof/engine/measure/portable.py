@@ -21,7 +21,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, Sharding
 
 from jaxprof.engine.measure.stages import as_jitted, updated
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 
 _JITS = ("jit", "pjit")
 """Primitive of a nested `jit`: its current name, and its name up to jax 0.7."""

@@ -16,8 +16,8 @@ from typing import Any, Protocol, TypeVar
 
 from jaxprof.engine.measure.control import Reporter
 from jaxprof.events import SamplesTaken, TurnAwaited
-from jaxprof.frozen import frozen
 from jaxprof.hlo import not_collecting
+from jaxprof.light_dataclass import frozen
 
 Clock = Callable[[], float]
 Result = TypeVar("Result")

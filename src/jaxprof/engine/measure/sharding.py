@@ -23,7 +23,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
 
 from jaxprof.errors import UsageError, unknown_name
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.workloads.specs import split_shard
 
 DEFAULT_AXIS = "data"

@@ -31,8 +31,8 @@ from jax.experimental.compilation_cache import compilation_cache
 
 from jaxprof.engine.measure.control import Reporter
 from jaxprof.events import BuffersReported, MemoryReported, TextRecorded, finite
-from jaxprof.frozen import frozen
 from jaxprof.hlo.dumped import DUMP_ENDING, DUMP_PASS, with_reasons
+from jaxprof.light_dataclass import frozen
 from jaxprof.trace.buffers import LARGEST_MODULE_BYTES
 from jaxprof.trace.buffers import buffers_of as read_buffers
 

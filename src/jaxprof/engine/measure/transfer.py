@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxprof.engine.measure.control import PhaseReport, Reporter
 from jaxprof.engine.measure.sampling import CallSampler, Plan, Trial
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 
 BUDGET_SHARE = 0.25
 """Share of the run's budget for each direction, at most `BUDGET_SECONDS`."""

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 
-from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.cost import library
 from jaxprof.hlo.analysis.cost.linear import dimension_labels, is_product, is_spread_reduction, windows
 from jaxprof.hlo.analysis.dataflow import (
@@ -31,6 +30,7 @@ from jaxprof.hlo.analysis.dataflow import (
 )
 from jaxprof.hlo.analysis.opcodes import ELEMENTWISE, SAME_PLACE
 from jaxprof.hlo.model import Instruction
+from jaxprof.light_dataclass import frozen
 
 
 @frozen

@@ -17,7 +17,6 @@ from collections.abc import Hashable, Iterator, Mapping
 from itertools import groupby
 from operator import attrgetter
 
-from jaxprof.frozen import frozen
 from jaxprof.hlo import not_collecting
 from jaxprof.hlo.analysis.cost.linear import is_spread_reduction
 from jaxprof.hlo.analysis.dataflow import MOST_STEPS, Value, resolved, same_elements, upstream
@@ -28,6 +27,7 @@ from jaxprof.hlo.analysis.opcodes import COLLECTIVES, ELEMENTWISE, FREE, SAME_PL
 from jaxprof.hlo.dumped import stated
 from jaxprof.hlo.model import Instruction, Module, once_per_module
 from jaxprof.hlo.shape import Shape
+from jaxprof.light_dataclass import frozen
 
 _UNSPECIFIC = re.compile(r"^the (?:producer|consumer) is not fusible")
 """XLA's message for kernels that it never fuses; the derived reason says what kind of kernel they are."""

@@ -13,11 +13,11 @@ import re
 from collections.abc import Sequence
 from math import prod
 
-from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.kernels import Kernel, kernels
 from jaxprof.hlo.analysis.kinds import held_in
 from jaxprof.hlo.analysis.opcodes import COLLECTIVES, base_opcode
 from jaxprof.hlo.model import Instruction, Module
+from jaxprof.light_dataclass import frozen
 
 
 @frozen

@@ -9,8 +9,8 @@ iteration.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Set
+from typing import NamedTuple
 
-from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.opcodes import ELEMENTWISE, FINISHING, NAMING
 from jaxprof.hlo.model import Instruction
 from jaxprof.hlo.shape import Shape
@@ -25,8 +25,7 @@ MOST_STEPS = 512
 """Most values that one search visits: a chain of fusions is shorter, and a search must not read a whole module."""
 
 
-@frozen
-class Value:
+class Value(NamedTuple):
     """One array that an instruction gives."""
 
     instruction: Instruction

@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
-from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
 from jaxprof.hlo.analysis.cost.library import ANNOTATIONS
 from jaxprof.hlo.analysis.dataflow import Value, made_through, resolved, sources
 from jaxprof.hlo.analysis.kinds import platform_of
 from jaxprof.hlo.analysis.opcodes import CONTROL, FINISHING, FREE
 from jaxprof.hlo.model import Computation, Instruction, Module
+from jaxprof.light_dataclass import frozen
 from jaxprof.text import whole_number
 
 _MOST_RUNS = (1 << 63) - 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 
 
 @frozen

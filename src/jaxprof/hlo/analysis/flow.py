@@ -14,13 +14,13 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TypeAlias
 
-from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.cost.library import ANNOTATIONS
 from jaxprof.hlo.analysis.dataflow import renamed
 from jaxprof.hlo.analysis.execution import Execution
 from jaxprof.hlo.analysis.kernels import Kernel, kernels
 from jaxprof.hlo.model import Computation, Instruction, Module
 from jaxprof.hlo.shape import Shape
+from jaxprof.light_dataclass import frozen
 
 _DEEPEST = 64
 

@@ -13,7 +13,6 @@ from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import Final, Generic, TypeVar
 
-from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
 from jaxprof.hlo import not_collecting
 from jaxprof.hlo.analysis.cost import NOTHING, Cost
@@ -25,6 +24,7 @@ from jaxprof.hlo.analysis.opcodes import ARITHMETIC, PRODUCTS, SAME_PLACE, TRANS
 from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, Origin, op_path, origins, sources_of
 from jaxprof.hlo.model import Instruction, Module, once_per_module
 from jaxprof.hlo.shape import Shape
+from jaxprof.light_dataclass import frozen
 
 Shared = TypeVar("Shared")
 

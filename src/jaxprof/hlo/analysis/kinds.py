@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.attention import scores_before
 from jaxprof.hlo.analysis.cost import library
 from jaxprof.hlo.analysis.cost.linear import is_matmul, is_product
@@ -18,6 +17,7 @@ from jaxprof.hlo.analysis.dataflow import Value
 from jaxprof.hlo.analysis.opcodes import ARITHMETIC, COLLECTIVES, FREE, TRANSCENDENTAL, base_opcode
 from jaxprof.hlo.model import Instruction, Module, once_per_module
 from jaxprof.hlo.shape import HOST_MEMORY
+from jaxprof.light_dataclass import frozen
 
 
 @frozen

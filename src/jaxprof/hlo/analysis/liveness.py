@@ -20,7 +20,6 @@ from typing import TypeAlias
 
 from jaxprof import light_dataclass
 from jaxprof.events import HeldBuffer
-from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped, peaks
 from jaxprof.hlo.analysis.cost.traffic import updates_in_place
 from jaxprof.hlo.analysis.execution import Execution
@@ -28,6 +27,7 @@ from jaxprof.hlo.analysis.kinds import platform_of
 from jaxprof.hlo.analysis.opcodes import ARITHMETIC, NAMING, TRANSCENDENTAL
 from jaxprof.hlo.model import Computation, Instruction, Module
 from jaxprof.hlo.shape import HOST_MEMORY, MAIN_MEMORY, Shape
+from jaxprof.light_dataclass import frozen
 
 _IN_PLACE = frozenset({"while", "dynamic-update-slice", "scatter", "async-update", "set-dimension-size"})
 """Opcodes whose result stays in the memory of the first operand."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxprof.frozen import frozen
 from jaxprof.hlo.model import Computation, Instruction, Module, once_per_module
 from jaxprof.hlo.read.plain import shapes_if_whole
 from jaxprof.hlo.shape import parse_shape
 from jaxprof.hlo.source import Problem
+from jaxprof.light_dataclass import frozen
 from jaxprof.units import and_more, counted, integer
 
 

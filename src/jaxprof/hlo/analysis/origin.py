@@ -21,11 +21,11 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, NamedTuple
 
 from jaxprof.files import open_regular
-from jaxprof.frozen import frozen
 from jaxprof.hlo import not_collecting
 from jaxprof.hlo.read.plain import plain_instructions
 from jaxprof.hlo.read.record import Metadata, read_metadata
 from jaxprof.hlo.source import Frame, is_own, own_frame
+from jaxprof.light_dataclass import frozen
 
 if TYPE_CHECKING:
     from jaxprof.hlo.model import Computation, Instruction

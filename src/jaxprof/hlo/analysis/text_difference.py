@@ -14,11 +14,11 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from operator import eq
 from typing import TypeAlias
 
-from jaxprof.frozen import frozen
 from jaxprof.grouping import Existence, Pair, paired
 from jaxprof.hlo.analysis.fingerprint import NUMBERS, Fingerprints, diff, settings_of, split_code
 from jaxprof.hlo.analysis.opcodes import FREE, base_opcode
 from jaxprof.hlo.model import Computation, Instruction, Module
+from jaxprof.light_dataclass import frozen
 
 _HEADER_LEFT_OUT = frozenset({"is_scheduled", "frontend_attributes", "alias_passthrough_params"})
 

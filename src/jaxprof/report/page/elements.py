@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from jaxprof.facts import column
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.report.renderers import Headline, Piece, Prose, Table
 from jaxprof.text import safe, safe_lines
 from jaxprof.units import UNKNOWN, integer

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from jaxprof.errors import FileRefusedError, system_words
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.limits import PROCESSES
 from jaxprof.session.fold import Session
 from jaxprof.session.log.reader import Follower, is_live

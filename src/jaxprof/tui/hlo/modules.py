@@ -17,13 +17,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jaxprof.errors import JaxprofError
-from jaxprof.frozen import frozen
 from jaxprof.grouping import grouped
 from jaxprof.hlo.analysis.origin import HloSourceLocation, OriginColumns
 from jaxprof.hlo.model import Computation, Instruction, Module
 from jaxprof.hlo.places import LineOrigin, Origins, without_comments, without_locations
 from jaxprof.hlo.source import Source
 from jaxprof.hlo.stages import HLO_STAGES, STAGES, ModuleStages
+from jaxprof.light_dataclass import frozen
 from jaxprof.tui.kit.guard import in_daemon
 from jaxprof.units import integer
 

@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.message import Message
 
 from jaxprof.events.base import with_failures
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.text import safe
 from jaxprof.tui.keys import ACTIONS, key_of
 from jaxprof.tui.kit.drawing import cell, mark

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 
 if TYPE_CHECKING:
     from jaxprof.analysis.jobs.job import JobFigures

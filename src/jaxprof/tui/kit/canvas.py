@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from textual.content import Content
 
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.text import columns
 from jaxprof.tui.kit.drawing import styled_runs
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual.content import Content
 
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.text import safe
 from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.format import place_text

@@ -15,7 +15,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, Static
 
 from jaxprof.errors import JaxprofError
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.text import safe, safe_lines
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import hang

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from textual.content import Content
 
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.text import safe
 from jaxprof.tui.kit.row_list import RowList
 

@@ -16,7 +16,7 @@ from itertools import pairwise
 from textual.content import Content
 
 from jaxprof.analysis.run_result import modes_text
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.stats.modes import Modes
 from jaxprof.stats.summary import Summary
 from jaxprof.text import columns, shorten

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from textual.containers import VerticalScroll
 from textual.content import Content
 
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.text import columns, safe, safe_lines
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import TextDialog

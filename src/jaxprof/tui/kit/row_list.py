@@ -21,7 +21,7 @@ from textual.strip import Strip
 from textual.style import Style
 from textual.visual import Visual
 
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.text import safe
 from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.guard import HIDDEN, Guarded

@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.style import Style
 from textual.widgets import Input
 
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.keys import ACTIONS, HIDDEN, IN_MENU, LAST_RANK, key_of
 from jaxprof.tui.kit.picture import Picture

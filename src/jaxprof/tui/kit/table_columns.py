@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from textual.content import Content
 
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.text import columns, safe
 from jaxprof.tui.kit.drawing import Cut, cell, hang
 

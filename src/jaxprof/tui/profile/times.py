@@ -19,7 +19,7 @@ from jaxprof.analysis.flame import PICOSECONDS, FlameFrame, StackFrame, line_sta
 from jaxprof.analysis.measured import passes_in, stage_times
 from jaxprof.analysis.programs.result import ProgramResult, states_by_column
 from jaxprof.events import SourceLocation
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.report.program import TIME_LINE, parts_beside, time_line_rows
 from jaxprof.report.renderers import Table
 from jaxprof.text import columns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 
 
 @frozen

@@ -10,11 +10,11 @@ import re
 from collections.abc import Sequence
 from math import gcd, isqrt, prod
 
-from jaxprof.frozen import frozen
 from jaxprof.hlo.analysis.cost import NotShownError
 from jaxprof.hlo.analysis.opcodes import PRODUCTS
 from jaxprof.hlo.model import Instruction
 from jaxprof.hlo.shape import Shape
+from jaxprof.light_dataclass import frozen
 
 _COMPLEX = frozenset({"c64", "c128"})
 _LONGEST_WINDOW = 1 << 17

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.errors import unknown_name
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 
 if TYPE_CHECKING:
     from jaxprof.hlo.analysis.kernels import Kernel

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxprof.analysis.lanes import End, IdleTime, LaneGroup, LaneRow, Lanes, idle_around, longest_idle, other_end
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 
 LEAST_NS = 200
 """Length of the shortest window, in nanoseconds; a recording is at least as long."""

@@ -21,7 +21,7 @@ from jaxprof.analysis.profile import FOUND_BY, mean_step
 from jaxprof.analysis.timeline import BUSY, COUNTER, KINDS
 from jaxprof.events import StepParts, StepTimes
 from jaxprof.facts import Fact, column
-from jaxprof.frozen import frozen
+from jaxprof.light_dataclass import frozen
 from jaxprof.report.renderers import Table
 from jaxprof.text import columns, safe, shorten
 from jaxprof.trace.model import Flags, Ints
