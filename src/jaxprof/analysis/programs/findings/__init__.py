@@ -174,11 +174,11 @@ def findings(result: ProgramResult) -> tuple[Finding, ...]:
     """Return the findings of a program: its failure, then those with the largest saving, then those of unknown
     saving."""
     claims = Claims(result)
-    looks = [look for look in _CHECKS if not (result.other_thread and look in _OF_SAMPLED_LOOPS)]
-    every = claims.bounded([with_fix(finding) for look in looks for finding in look(result, claims)])
+    checks = [check for check in _CHECKS if not (result.other_thread and check in _OF_SAMPLED_LOOPS)]
+    every = claims.bounded([with_fix(finding) for check in checks for finding in check(result, claims)])
     return tuple(sorted(every, key=lambda found: (found.code != "program_failed", -(found.saves_seconds or 0.0))))
 
 
 def remarks(result: ProgramResult) -> tuple[Finding, ...]:
     """Return remarks about the run as a whole, which no line of the program can change."""
-    return tuple(with_fix(remark) for look in _REMARKS for remark in look(result))
+    return tuple(with_fix(remark) for check in _REMARKS for remark in check(result))

@@ -14,7 +14,7 @@ from jaxprof.hlo.analysis.findings.finding import Scene
 from jaxprof.hlo.analysis.kinds import platform_of
 from jaxprof.hlo.model import Module, once_per_module
 
-_LOOKS: tuple[Callable[[Scene], Iterator[Finding]], ...] = (
+_CHECKS: tuple[Callable[[Scene], Iterator[Finding]], ...] = (
     traffic.layout_copies, traffic.converts, compute.float64, traffic.broadcasts, compute.tiny, traffic.padding,
     compute.odd_sizes, compute.rematerialised, traffic.constants, traffic.unused, traffic.host, compute.loops,
     compute.attention_scores, traffic.lost_donation, compute.upcast_products, compute.precise_products,
@@ -26,12 +26,12 @@ _BEFORE_OPTIMISATION = (compute.rematerialised, traffic.constants, traffic.host)
 
 @once_per_module
 def findings(module: Module) -> tuple[Finding, ...]:
-    """Return what is worth looking at in a module, in the order of `_LOOKS`."""
+    """Return what is worth looking at in a module, in the order of `_CHECKS`."""
     return tuple(findings_on(module, platform_of(module)))
 
 
 def findings_on(module: Module, platform: str) -> Iterator[Finding]:
     """Yield what is worth looking at in a module on a platform: `cpu`, `gpu`, `tpu`."""
     scene = Scene(module, platform)
-    for look in _LOOKS if module.is_optimised else _BEFORE_OPTIMISATION:
-        yield from look(scene)
+    for check in _CHECKS if module.is_optimised else _BEFORE_OPTIMISATION:
+        yield from check(scene)
