@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxprof import session as fold_room
 from jaxprof.analysis.run_result import RunResult, results
 from jaxprof.errors import StorageError, UsageError
 from jaxprof.operating_system import refuse_to_run
 from jaxprof.remote.place import path_here
+from jaxprof.session import Session as FoldedSession
 from jaxprof.session.log import LogWriter, new_header
 from jaxprof.session.log import load as load_file
 from jaxprof.session_files import EXTENSION
@@ -26,7 +26,7 @@ _LONGEST_IN_NOTEBOOKS = 16_000
 """Most characters that a notebook shows of a session."""
 
 
-class Session(fold_room.Session):
+class Session(FoldedSession):
     """A session, which prints as text, can be saved, and has the figures of its runs."""
 
     def __init__(self, header: Header | None = None) -> None:
@@ -114,7 +114,7 @@ def load_hlo(path: str | Path) -> list[ModuleStages]:
     return open_hlo(path_here(path, "`jaxprof hlo URL` fetches it."), _session_of_profile)[0]
 
 
-def _session_of_profile(path: Path) -> fold_room.Session:
+def _session_of_profile(path: Path) -> FoldedSession:
     from jaxprof.reaper import TemporaryFolder
     from jaxprof.runner.profiles import session_name, session_of_profile
 

@@ -70,11 +70,6 @@ class CaptureWindows:
         """Whether the recorder has the profiler on now."""
         return bool(self._folder)
 
-    @property
-    def waiting(self) -> bool:
-        """Whether a requested window has not begun yet."""
-        return self._requested is not None
-
     def begin(self, seconds: float | None = None, steps: int | None = None) -> None:
         """Request a window of so many seconds or steps; with neither, until `end`, at most `LONGEST_SECONDS`.
 

@@ -238,10 +238,10 @@ def ask(
                 return msgspec.convert(process.answer.data, kind, strict=False)
             if process.over:
                 raise process.explain()
-        advice = "Try again."
+        hint = "Try again."
         if isinstance(request, DescribeRequest):
-            advice = "A file is imported to find its functions: code at its top level must finish."
-        raise WorkerError(f"no answer from {interpreter.path} within {timeout_seconds:g} s", advice)
+            hint = "A file is imported to find its functions: code at its top level must finish."
+        raise WorkerError(f"no answer from {interpreter.path} within {timeout_seconds:g} s", hint)
     except msgspec.ValidationError as error:
         raise WorkerError(f"the answer of {interpreter.path} cannot be used: {error}") from error
     finally:

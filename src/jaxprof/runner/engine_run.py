@@ -169,16 +169,16 @@ class EngineRun:
         before = -START_UP_SECONDS if self._worked_seconds is None else self._worked_seconds
         if silent_seconds > self._max_silence_seconds:
             why = f"the worker gave no sign of the run for {seconds(self._max_silence_seconds)}"
-            advice = "Native code may hang while it holds the GIL; --max-silence sets the limit."
+            hint = "Native code may hang while it holds the GIL; --max-silence sets the limit."
         elif self._max_seconds is None or before + following_seconds <= self._max_seconds + CAP_GRACE_SECONDS:
             return
         elif self._worked_seconds is None:
             why = f"the worker was still starting after {seconds(following_seconds)}"
-            advice = "Its module may do much when it is imported; a larger --max-seconds gives it more time."
+            hint = "Its module may do much when it is imported; a larger --max-seconds gives it more time."
         else:
             why = f"a single step of the run exceeded its hard cap of {seconds(self._max_seconds)}"
-            advice = "Choose a smaller size, or a larger --max-seconds."
-        self._timed_out = RunFinished(run=self.run, status="timed out", error=why, advice=advice)
+            hint = "Choose a smaller size, or a larger --max-seconds."
+        self._timed_out = RunFinished(run=self.run, status="timed out", error=why, advice=hint)
         self.process.kill()
 
     def _ended(self) -> RunFinished:

@@ -243,15 +243,15 @@ class Group:
             cold, left = side.cold_seconds, side.left_seconds
             if cold > max(MOST_COLD_SECONDS, side.plan.spec.timing_seconds):
                 why = f"starting and compiling {side.name} takes {seconds(cold)}"
-                advice = f"--budget {math.ceil(cold) + 1} gives it {self._launches} launches."
+                fix = f"--budget {math.ceil(cold) + 1} gives it {self._launches} launches."
             elif left is not None and left < cold:
                 why = f"the hard cap leaves {side.name} no time for another"
-                advice = "Give a larger --max-seconds, or ask for fewer --launches."
+                fix = "Give a larger --max-seconds, or ask for fewer --launches."
             else:
                 continue
             launches = f"measured in {done} of {self._launches} launches"
             for measured in active:
-                self._warn(measured, "fewer_launches", f"{launches}: {why}", advice)
+                self._warn(measured, "fewer_launches", f"{launches}: {why}", fix)
             return True
         return False
 
@@ -490,7 +490,7 @@ class Group:
             engine, side.engine = side.engine, None
             engine.close()
 
-    def _warn(self, side: Side, code: str, message: str, advice: str) -> None:
+    def _warn(self, side: Side, code: str, message: str, fix: str) -> None:
         if side.finished is None and (side.run, code) not in self._warned:
             self._warned.add((side.run, code))
-            self._recorder.emit(WarningRaised(run=side.run, code=code, message=message, advice=advice))
+            self._recorder.emit(WarningRaised(run=side.run, code=code, message=message, advice=fix))

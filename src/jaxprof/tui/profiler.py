@@ -378,8 +378,8 @@ class Profiler(Guarded, App[None], keys="app"):
             self.say("Preparing the inputs of both sides; ctrl+c cancels.", "Comparing")
             return
         if self.live.busy:
-            advice = "Preparing the inputs of both sides would disturb that run: wait until it ends, or cancel it."
-            raise UsageError("another run is in progress", advice)
+            hint = "Preparing the inputs of both sides would disturb that run: wait until it ends, or cancel it."
+            raise UsageError("another run is in progress", hint)
         folder, given_up = TemporaryFolder("compare"), Signal()
         atexit.register(folder.close)
         self._comparing = given_up

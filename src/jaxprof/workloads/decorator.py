@@ -126,8 +126,7 @@ def workload(function: Callable[..., Any] | None = None, /, **options: Any) -> A
 
     Raises UsageError for an option that cannot be read.
     """
-    _SIGNATURE.bind(None, **options)  # raises TypeError for an unknown option
-    declaration = _declaration(**options)
+    declaration = _declaration(options)
 
     def declare(function: Function) -> Function:
         _DECLARED[id(function)] = (function, declaration)
@@ -136,28 +135,24 @@ def workload(function: Callable[..., Any] | None = None, /, **options: Any) -> A
     return declare if function is None else declare(function)
 
 
-def _declaration(
-    *,
-    inputs: Sequence[str] | Callable[..., Any] | None = None,
-    parameters: Mapping[str, Default] | None = None,
-    presets: Mapping[str, Mapping[str, Scalar]] | None = None,
-    variants: Sequence[str | Variant] = _DEFAULT,
-    published: Sequence[Published] = (),
-    shardings: Sequence[str | None] | Callable[..., Any] | None = None,
-    **others: Any,
-) -> Declaration:
-    """Return the options of `workload` in the form in which they are kept."""
-    if isinstance(inputs, str):
-        inputs = [inputs]
+def _declaration(options: Mapping[str, Any]) -> Declaration:
+    """Return the options of `workload` in the form in which they are kept. Raises TypeError for an unknown one."""
+    bound = _SIGNATURE.bind(None, **options)
+    bound.apply_defaults()
+    given = {name: value for name, value in bound.arguments.items() if name != "function"}
+    inputs, shardings = given["inputs"], given["shardings"]
+    specs = [inputs] if isinstance(inputs, str) else inputs
     return Declaration(
-        specs=None if inputs is None or callable(inputs) else tuple(parse(text) for text in inputs),
-        inputs=inputs if callable(inputs) else None,
-        parameters=dict(parameters or {}),
-        presets={preset: dict(values) for preset, values in (presets or {}).items()},
-        variants=_variants(variants),
-        published=tuple(published),
-        shardings=shardings if shardings is None or callable(shardings) else tuple(shardings),
-        **others,
+        **given
+        | {
+            "specs": None if specs is None or callable(specs) else tuple(map(parse, specs)),
+            "inputs": inputs if callable(inputs) else None,
+            "parameters": dict(given["parameters"] or {}),
+            "presets": {preset: dict(values) for preset, values in (given["presets"] or {}).items()},
+            "variants": _variants(given["variants"]),
+            "published": tuple(given["published"]),
+            "shardings": shardings if shardings is None or callable(shardings) else tuple(shardings),
+        }
     )
 
 

@@ -29,6 +29,7 @@ from jaxprof.recorder.samples.states import (
     HOST,
     IDLE,
     IMPORT,
+    STATES,
     SYNC,
     TRANSFER,
     UNSEEN,
@@ -107,7 +108,7 @@ class _Operand:
 class TestHost:
     def test_plain_python(self):
         seen = Classifier().classify(_stack())
-        assert (seen.kind, seen.state(True), seen.state(False)) == (HOST, "host_busy", "waiting")
+        assert (seen.kind, STATES[seen.kind][0], STATES[seen.kind][1]) == (HOST, "host_busy", "waiting")
         assert (seen.line.file, seen.line.function) == (__file__, "test_plain_python")
 
     def test_an_event_loop_that_waits_is_idle_and_a_sleep_is_not(self):
@@ -133,7 +134,7 @@ class TestHost:
             channel.get()
 
         seen = Classifier().classify(_blocked_in(consume, lambda: channel.put(1), "wait"))
-        assert seen.state(False) == "waiting"
+        assert STATES[seen.kind][1] == "waiting"
         assert (seen.line.function, seen.line.call) == ("consume", "channel.get()")
 
 
@@ -331,7 +332,7 @@ class TestJax:
         x = jnp.ones((500, 500), jnp.float32)
         slow(x).block_until_ready()
         seen, stack = next(seen_waiting())
-        assert (seen.state(False), seen.implicit) == ("device_busy", implicit)
+        assert (STATES[seen.kind][1], seen.implicit) == ("device_busy", implicit)
         assert call != "float()" or (stack.ready, stack.array_bytes) == (False, 4)
         assert (seen.line.function, seen.line.call) == ("<lambda>", call)
 
@@ -366,7 +367,7 @@ class TestJax:
         # JAX may run it in a thread of its own: there is no line of the program below it then
         stack = stacks[-1]
         seen = Classifier().classify(stack)
-        assert (seen.kind, seen.state(True)) == (CALLBACK, "host_busy")
+        assert (seen.kind, STATES[seen.kind][0]) == (CALLBACK, "host_busy")
         here = sys._getframe(0).f_code
         if here in [frame.code for frame in stack.frames]:
             assert (seen.line.function, seen.line.call, seen.line.through) == (here.co_name, "stepped", "note")

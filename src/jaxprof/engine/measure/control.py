@@ -132,9 +132,9 @@ class Reporter:
             PhaseEnded(phase=name, seconds=seconds, bytes=report.bytes, zero_copy=report.zero_copy, note=report.note)
         )
 
-    def warn(self, code: str, message: str, advice: str = "") -> None:
+    def warn(self, code: str, message: str, fix: str = "") -> None:
         """Report something that makes the numbers mean less than they seem to."""
-        self.emit(WarningRaised(code=code, message=message, advice=advice))
+        self.emit(WarningRaised(code=code, message=message, advice=fix))
 
     def progress(self, note: str = "", fraction: float | None = None, remaining_seconds: float | None = None) -> None:
         """Report how far the run has come."""

@@ -16,7 +16,7 @@ _LONGEST = 2000
 _PACKAGE = Path(__file__).resolve().parents[2]
 _OUR_PACKAGES = tuple(str(_PACKAGE / name) for name in ("engine", "workloads/find"))
 
-_ADVICE: tuple[tuple[tuple[str, ...], str], ...] = (
+_HINTS: tuple[tuple[tuple[str, ...], str], ...] = (
     (
         ("RESOURCE_EXHAUSTED", "MemoryError", "Out of memory", "out of memory", "Unable to allocate"),
         "Out of memory: choose a smaller size, free what else holds memory on the device, or (on a GPU) look at "
@@ -107,12 +107,12 @@ def conclude(
 def _capped(reporter: Reporter, max_seconds: float | None) -> None:
     """Report that the run reached the hard cap: any samples are a result, only an incomplete one."""
     text = f"stopped at the hard cap of {seconds(max_seconds)}"
-    advice = "Give a larger --max-seconds, or choose a smaller size."
+    hint = "Give a larger --max-seconds, or choose a smaller size."
     if reporter.samples:
-        reporter.warn("max_seconds_reached", _where(text, reporter) + ": later phases were not measured", advice)
+        reporter.warn("max_seconds_reached", _where(text, reporter) + ": later phases were not measured", hint)
         reporter.emit(RunFinished(status="ok"))
     else:
-        reporter.emit(RunFinished(status="timed out", error=_where(text, reporter), advice=advice))
+        reporter.emit(RunFinished(status="timed out", error=_where(text, reporter), advice=hint))
 
 
 def _where(text: str, reporter: Reporter) -> str:
@@ -126,11 +126,11 @@ def failed(error: BaseException) -> RunFinished:
         return RunFinished(status="failed", error=error.what, advice=error.hint, out_of_memory=memory)
     text = _text(error)
     names = {cls.__name__ for cls in type(error).__mro__}
-    advice = next((says for signs, says in _ADVICE if any(sign in names or sign in text for sign in signs)), "")
+    hint = next((says for signs, says in _HINTS if any(sign in names or sign in text for sign in signs)), "")
     return RunFinished(
         status="failed",
         error=text if len(text) <= _LONGEST else text[:_LONGEST] + " …",
-        advice=advice,
+        advice=hint,
         traceback=_user_traceback(error),
         out_of_memory=is_out_of_memory(error),
     )
@@ -140,7 +140,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Whether the host or the device ran out of memory, or would have."""
     if isinstance(error, DoesNotFitError):
         return True
-    return any(sign in _text(error) for sign in _ADVICE[0][0])
+    return any(sign in _text(error) for sign in _HINTS[0][0])
 
 
 def _text(error: BaseException) -> str:

@@ -1,5 +1,5 @@
 """Properties of a program that only the engine can know and that change what its time means: folded constants, dead
-code, a narrowed dtype, a second compile. Each is found in public data and reported once, with advice.
+code, a narrowed dtype, a second compile. Each is found in public data and reported once, with a fix.
 
 A result is elementwise if each of its numbers is independent of the others, as a walk over its jaxpr shows. Then no
 number carries the rounding of a sum, and each is compared at its own magnitude (`workloads.check`). An unlisted

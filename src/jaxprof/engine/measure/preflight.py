@@ -41,8 +41,8 @@ def warn_of_few_samples(reporter: Reporter, request: RunRequest, first_seconds: 
     budget = request.spec.timing_seconds
     if first_seconds > budget:
         text = f"the first call took {seconds(first_seconds)}, more than the budget of {seconds(budget)}"
-        advice = "A smaller size or a larger --budget gives more samples; --max-seconds is the hard cap."
-        reporter.warn("over_budget", text, advice)
+        hint = "A smaller size or a larger --budget gives more samples; --max-seconds is the hard cap."
+        reporter.warn("over_budget", text, hint)
 
 
 def available_host_bytes() -> int | None:

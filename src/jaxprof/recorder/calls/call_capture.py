@@ -145,8 +145,8 @@ class CallCapture:
                 "one_device", f"the arguments were on {kept.devices} devices; jaxprof run repeats the call on one"
             )
 
-    def _warn(self, code: str, message: str, advice: str = "") -> None:
-        self._emit(WarningRaised(run=self._run, code=code, message=message, advice=advice))
+    def _warn(self, code: str, message: str, fix: str = "") -> None:
+        self._emit(WarningRaised(run=self._run, code=code, message=message, advice=fix))
 
     def _not_called(self) -> WarningRaised:
         near = get_close_matches(self._name, list(self._names), n=3, cutoff=0.5)

@@ -163,8 +163,8 @@ def write_call(function: Any, jitted: Any, name: str, args: tuple[Any, ...], kwa
     if it is known."""
     called = name
     try:
-        place, path = _place(function, jitted)
-        called = f"{Path(place).name}:{path}"
+        file, found = _file_and_name(function, jitted)
+        called = f"{Path(file).name}:{found}"
         placed, named = in_order(function, args, kwargs)
         specs = [_text(value, f"argument {number}") for number, value in enumerate(placed, start=1)]
         specs += [f"{key}={_text(value, key)}" for key, value in named.items()]
@@ -172,7 +172,7 @@ def write_call(function: Any, jitted: Any, name: str, args: tuple[Any, ...], kwa
             raise Unwritable("its arguments have too many parts to write down")
     except Unwritable as error:
         return WrittenCall(name=called, problem=str(error))
-    return WrittenCall(name=called, target=f"{place}:{path}", specs=tuple(specs))
+    return WrittenCall(name=called, target=f"{file}:{found}", specs=tuple(specs))
 
 
 def jitted_of(function: Any) -> Any:
@@ -195,7 +195,7 @@ def jitted_of(function: Any) -> Any:
     return wrappers[-1] if wrappers else None
 
 
-def _place(function: Any, jitted: Any) -> tuple[str, str]:
+def _file_and_name(function: Any, jitted: Any) -> tuple[str, str]:
     """Return the file and the name that lead to the function, or preferably to its jitted object. Raises Unwritable."""
     written = written_function(function)
     code = getattr(written, "__code__", None)

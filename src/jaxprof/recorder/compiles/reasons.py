@@ -17,7 +17,7 @@ from jaxprof.recorder.compiles.call_source import Made
 from jaxprof.recorder.compiles.signature import Leaf, Signature
 from jaxprof.recorder.places import short
 
-TELLING = (
+RANKED_CODES = (
     "closure",
     "new_function",
     "static_argument",
@@ -126,7 +126,7 @@ def explain(
     differences = sorted(
         [*_function(now, before, called_from, defined_at, called_from == before_called_from),
          *_structure(now, before), *_leaves(now, before), *_settings(now, before)],
-        key=lambda difference: TELLING.index(difference[0]),
+        key=lambda difference: RANKED_CODES.index(difference[0]),
     )  # fmt: skip
     if len(differences) > 1:
         differences = [(code, words) for code, words in differences if words != _OTHER_STRUCTURE]

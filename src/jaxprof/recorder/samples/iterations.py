@@ -28,7 +28,9 @@ from typing import Any
 from jaxprof.events import StepsTaken
 from jaxprof.light_dataclass import dataclass, field, frozen
 from jaxprof.recorder.guest import raised_by_program
+from jaxprof.recorder.places import outwards
 from jaxprof.recorder.samples.loops import Loop, loops_of
+from jaxprof.recorder.samples.stack import DEEPEST
 
 LEFT = -1.0
 """Replaces a moment where the loop was left; what follows begins anew."""
@@ -391,7 +393,7 @@ class NumberLog:
     """The iterations of a loop, from its counter, which is read now and then."""
 
     def __init__(self, loop: Loop, counter: LoopCounter) -> None:
-        self._loop, self._name = loop, counter.name
+        self._loop, self._counter, self._name = loop, counter, counter.name
         self._series = SeriesLog(loop, "number")
         self._since: float | None = None
         """When the last number was first seen; None outside the loop."""
@@ -400,6 +402,23 @@ class NumberLog:
         self._looks = FEWEST_LOOKS
         self._is_unknown = False
         """Whether the loop may have run unseen, so that its counter shows nothing."""
+
+    def sample(self, at: float, frame: FrameType | None) -> None:
+        """Take a sample of the thread's innermost frame at this moment, in which the counter is read."""
+        self.saw(at, self._number_in(frame))
+
+    def _number_in(self, frame: FrameType | None) -> int | None:
+        """Return the number of the iteration in progress: the value of the counter at its end. None outside the
+        loop."""
+        loop, counter = self._loop, self._counter
+        frame = next((caller for caller in outwards(frame, DEEPEST) if caller.f_code is loop.code), None)
+        if frame is None:
+            return None
+        at = frame.f_lasti
+        value = read_counter(frame, counter)
+        if value is None or not loop.begins <= at <= loop.ends or frame.f_lasti != at:
+            return None
+        return value + 1 if at < counter.offset or at == loop.ends else value
 
     def saw(self, at: float, number: int | None) -> None:
         """Take the `number` of the iteration in progress at this moment; None if the loop is not running."""

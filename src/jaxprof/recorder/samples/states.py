@@ -96,10 +96,6 @@ class Seen:
     doubtful: bool = False
     """Whether the callee is unknown without reading the program's locals, and may be a compiled function."""
 
-    def state(self, running: bool) -> str:
-        """Return one of `PROGRAM_STATES`."""
-        return STATES[self.kind][0 if running else 1]
-
     @property
     def works(self) -> bool:
         """Whether JAX is working there, not only waiting."""

@@ -19,15 +19,12 @@ from types import CodeType, FrameType
 
 from jaxprof.events import StepsCounted, StepsTaken, TimedLine
 from jaxprof.hot_loop import hot_loop
-from jaxprof.recorder.places import outwards
 from jaxprof.recorder.samples.iterations import (
     PROOFS,
     READS_ANYWHERE,
-    LoopCounter,
     MomentLog,
     NumberLog,
     counters_of,
-    read_counter,
 )
 from jaxprof.recorder.samples.loops import Loop
 from jaxprof.recorder.samples.monitored_loop import (
@@ -40,7 +37,6 @@ from jaxprof.recorder.samples.monitored_loop import (
     WatchedIterations,
 )
 from jaxprof.recorder.samples.sample_window import TimedLoop
-from jaxprof.recorder.samples.stack import DEEPEST
 from jaxprof.recorder.samples.states import GENERATORS, SYNC, UNSEEN, Seen, UserLine
 
 MOST_INTERVALS = 100
@@ -83,7 +79,6 @@ class IterationWatch:
         self._watched: WatchedIterations | None = None
         self._moments: MomentLog | None = None
         self._numbers: NumberLog | None = None
-        self._counter: LoopCounter | None = None
         self._seen: dict[_Key, int] = {}
         self._ready: list[StepsTaken] = []
 
@@ -99,8 +94,8 @@ class IterationWatch:
 
     def sample(self, frame: FrameType | None) -> None:
         """Take a sample of the main thread's frame. Reads the counter of the loop, if it counts the iterations."""
-        if self._loop is not None and self._numbers is not None and self._counter is not None:
-            self._numbers.saw(time.monotonic(), _number(frame, self._loop, self._counter))
+        if self._numbers is not None:
+            self._numbers.sample(time.monotonic(), frame)
 
     def look(self, usual_seconds: float | None) -> None:
         """Take the iterations recorded since the last call. `usual_seconds`: length of an iteration, as the last spell
@@ -144,7 +139,7 @@ class IterationWatch:
         if watched.short:
             self._leave()
             if counter is not None and READS_ANYWHERE:
-                self._counter, self._numbers = counter, NumberLog(watched.loop, counter)
+                self._numbers = NumberLog(watched.loop, counter)
         elif len(moments) >= MOST_MOMENTS:  # none is recorded any longer
             self._leave()
             self._watch(watched.loop)
@@ -162,7 +157,7 @@ class IterationWatch:
             self._ready += self._moments.events(now, now - self._began, final=True)
         if self._numbers is not None:
             self._ready += self._numbers.events(now, now - self._began, final=True)
-        self._watched = self._moments = self._numbers = self._counter = None
+        self._watched = self._moments = self._numbers = None
 
 
 class StepCounter:
@@ -367,15 +362,3 @@ def _counted(loop: Loop, times: LineTimes, now: float) -> StepsCounted:
         intervals_seconds=times.intervals[::every],
         lines=[TimedLine(line=line, seconds=seconds, hits=times.hits[line]) for line, seconds in lines],
     )
-
-
-def _number(frame: FrameType | None, loop: Loop, counter: LoopCounter) -> int | None:
-    """Return the number of the iteration in progress: the value of the counter at its end. None outside the loop."""
-    frame = next((caller for caller in outwards(frame, DEEPEST) if caller.f_code is loop.code), None)
-    if frame is None:
-        return None
-    at = frame.f_lasti
-    value = read_counter(frame, counter)
-    if value is None or not loop.begins <= at <= loop.ends or frame.f_lasti != at:
-        return None
-    return value + 1 if at < counter.offset or at == loop.ends else value

@@ -135,11 +135,11 @@ def ask_devices(app: Profiler, info: WorkloadInfo, choices: HomeOptions) -> None
     ask_text(app, title, field, lambda text: app.start_runs(plan(text)), "compiles", question=explanation)
 
 
-def ask_own(app: Profiler, choices: HomeOptions, take: Callable[[list[WorkloadInfo]], object]) -> None:
+def ask_function(app: Profiler, choices: HomeOptions, take: Callable[[list[WorkloadInfo]], object]) -> None:
     """Ask for a user's function and the argument specs that it needs, import it in a child process, and store the specs
     in `choices`."""
     words = "path/to/file.py:function or package.module:function, then one spec per argument."
-    advice = "No spec is needed if @jaxprof.workload declares them."
+    hint = "No spec is needed if @jaxprof.workload declares them."
 
     def add(text: str) -> None:
         target, _, specs = text.partition(" ")
@@ -163,7 +163,7 @@ def ask_own(app: Profiler, choices: HomeOptions, take: Callable[[list[WorkloadIn
 
     def ask(value: str) -> None:
         example = "train.py:step f32[1024,1024] i32[8]"
-        field = FormField("function", value, advice, example=example)
+        field = FormField("function", value, hint, example=example)
         ask_text(app, "Add a function", field, add, "adds", question=words)
 
     ask("")
@@ -184,7 +184,7 @@ def rename(app: Profiler, entry: Entry, listed: Listed) -> None:
             app.session_moved(entry.path, after)
             return after
 
-        _do(app, listed, renamed)
+        _change_library(app, listed, renamed)
 
     title = "Rename the session" if entry.job is None else "Rename the job"
     ask_text(app, title, FormField("new name", safe(entry.name), ""), take, "renames")
@@ -199,10 +199,10 @@ def delete(app: Profiler, entry: Entry, listed: Listed) -> None:
         title, what = "Delete this job?", f"{entry.path}: {words}, the sessions of {count} and their roll-ups"
     question = f"{what}, {units.bytes_(entry.size_bytes)}. This cannot be undone."
     dialog = Confirm(title, question, "Delete")
-    dialog.ask(app, lambda yes: _do(app, listed, lambda library: library.delete(entry.path)))
+    dialog.ask(app, lambda yes: _change_library(app, listed, lambda library: library.delete(entry.path)))
 
 
-def _do(app: Profiler, listed: Listed, what: Callable[[Library], Path | None]) -> None:
+def _change_library(app: Profiler, listed: Listed, what: Callable[[Library], Path | None]) -> None:
     """Call `what` with the library, report its error, and list the sessions again, with the cursor on the session that
     `what` returns, if any."""
     after = None

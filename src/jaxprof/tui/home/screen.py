@@ -389,9 +389,9 @@ class HomeScreen(SessionScreen, keys="home"):
         ask_for_program(self.profiler, program)
 
     def action_own(self) -> None:
-        from jaxprof.tui.home.dialogs import ask_own
+        from jaxprof.tui.home.dialogs import ask_function
 
-        ask_own(self.profiler, self.choices, self._take_own)
+        ask_function(self.profiler, self.choices, self._take_own)
 
     def _take_own(self, infos: list[WorkloadInfo]) -> None:
         self.take_workloads(infos)

@@ -33,9 +33,9 @@ def unfit(run: Run) -> UsageError | None:
     if not run.shown.over:
         return UsageError(f"{name} has not ended", "Compare it once it has ended.")
     if run.shown.status != "ok":
-        advice = f"{key_of('app.mode.summary')} shows its run, {key_of('results.again')} runs it again."
+        hint = f"{key_of('app.mode.summary')} shows its run, {key_of('results.again')} runs it again."
         ended = "was cancelled" if run.shown.status == "cancelled" else run.shown.status
-        return UsageError(f"{name} {ended}: there is nothing to compare", advice)
+        return UsageError(f"{name} {ended}: there is nothing to compare", hint)
     return None
 
 
@@ -60,11 +60,11 @@ def in_order(session: Session, marked: Sequence[str]) -> tuple[str, str]:
 
     Raises UsageError unless there are two.
     """
-    advice = "Space marks a run; two of them are compared."
+    hint = "Space marks a run; two of them are compared."
     if not marked:
-        raise UsageError("no run is marked", advice)
+        raise UsageError("no run is marked", hint)
     if len(marked) == 1:
-        raise UsageError(f"only {session.runs[marked[0]].label} is marked", advice)
+        raise UsageError(f"only {session.runs[marked[0]].label} is marked", hint)
     first, second = marked
     return (second, first) if session.runs[first].plan.baseline == second else (first, second)
 

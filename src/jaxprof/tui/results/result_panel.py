@@ -286,7 +286,7 @@ def environment_lines(result: RunResult, width: int) -> list[Content]:
 
 
 def warning_lines(result: RunResult, width: int) -> list[Content]:
-    """Return each warning with its advice."""
+    """Return each warning with its fix."""
     lines: list[Content] = []
     for warning in result.warnings:
         lines += hang(Content.styled("! ", "bold $warning"), warning.message, width, "$warning")

@@ -225,7 +225,7 @@ class TimelineView(RowList[Place], keys="timeline"):
         self.changed()
 
 
-FACTS = 8
+FACTS_LINES = 8
 """Least lines of the lower box, with its frame."""
 
 
@@ -336,7 +336,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
 
     def _fit(self, browse: Browse) -> None:
         """Make the upper box as high as its lanes; the lower box takes the rest, and more of it for a range."""
-        below = FACTS + self.screen.has_class("-tall")
+        below = FACTS_LINES + self.screen.has_class("-tall")
         if browse.range is not None:
             below = max(below, self.size.height * 2 // 5)
         frame = 2 + self.query_one(FilterLine).display
