@@ -90,7 +90,15 @@ def record(name: str, python: str, seconds: float, folder: Path) -> Judged:
     steps = [step for step in answer["program"]["loops"] if step["per_second"] and first <= line(step) <= last]
     rate = max(steps, key=lambda step: step["seconds"])["per_second"] / true["rate"] if steps else None
     return Judged(
-        name, true["parts"], said["kind"], said["low"], said["high"], said["reason"] or "", codes, true["delayed"], rate
+        name,
+        true["parts"],
+        said["kind"],
+        said["share_low"],
+        said["share_high"],
+        said["reason"] or "",
+        codes,
+        true["delayed"],
+        rate,
     )
 
 

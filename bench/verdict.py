@@ -184,7 +184,7 @@ def run(workload: str, variants: Sequence[str], folder: Path) -> list[Compared]:
     ]
     versus = {one["variant"]: one["versus"] for one in said["runs"] if one["variant"] in variants}
     return [
-        Compared("run", workload, variant, one["verdict"], one["reason"], *(one["ci95"] or (None, None)))
+        Compared("run", workload, variant, one["verdict"], one["reason"], one["speedup_low"], one["speedup_high"])
         for variant, one in ((variant, versus[variant]) for variant in variants)
     ]
 
@@ -193,10 +193,10 @@ def ab(workload: str, variants: Sequence[str], folder: Path) -> list[Compared]:
     targets = [f"{file}:step" for file in files_of(workload, variants, folder)]
     said = output(["-m", "jaxprof", "compare", *targets, *options, "--format", "json"], folder)["data"]
     compared = [
-        Compared("ab", workload, variant, one["verdict"], one["reason"], one["low"], one["high"])
+        Compared("ab", workload, variant, one["verdict"], one["reason"], one["ratio_low"], one["ratio_high"])
         for variant, one in zip(variants, said["versus"], strict=True)
     ]
-    return compared + gate_of(Path(said["session"]), workload, variants)
+    return compared + gate_of(Path(said["path"]), workload, variants)
 
 
 def gate_of(path: Path, workload: str, variants: Sequence[str]) -> list[Compared]:

@@ -226,7 +226,7 @@ def main() -> int:
             print(row(program, answer), flush=True)
             for finding in answer.explained.get("findings", []) if args.texts else []:
                 evidence = finding["evidence"]
-                print(f"    {finding['code']} at {evidence.get('source', '-')}: {finding['message']}")
+                print(f"    {finding['code']} at {evidence.get('place', '-')}: {finding['message']}")
                 print(f"      {finding['fix']}")
     print("", *summary(asked_of), sep="\n")
     if args.json:

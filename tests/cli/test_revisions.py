@@ -180,7 +180,7 @@ def test_a_comparison_with_a_revision_is_kept_with_the_command_that_measures_it_
     assert facts["kernels"][0] < facts["kernels"][1], "the revision's own package was compiled, which sorts nothing"
     row = next(row for row in versus["environment"] if row["name"] == "XLA_FLAGS")
     assert (row["after"], row["differs"]) == (flags, True)
-    assert [side["revision"] for side in found["sides"]] == ["HEAD~1", None]
+    assert [side["revision_name"] for side in found["sides"]] == ["HEAD~1", None]
     assert found["inputs"] == {"arrays": ["float32[64]"], "same_numbers": True, "seed": 0}
     assert [run.plan.side for run in load(folder / "s.jaxprof", Session).runs.values()] == ["A", "B"]
     said = call("run", "--from", "s.jaxprof")

@@ -39,7 +39,7 @@ def test_a_run_is_printed_and_kept(call, tmp_path):
     numpy, jit = said.data["runs"]
     assert (numpy["variant"], jit["variant"], jit["status"], jit["parameters"]) == ("numpy", "jit", "ok", {"n": 10_000})
     assert jit["check"]["passed"] is True
-    assert jit["versus"]["run"] == numpy["id"]
+    assert jit["versus"]["baseline_run"] == numpy["run"]
     assert {"trace", "lower", "compile", "first_run", "run"} <= set(jit["phases"])
     assert not {"trace", "lower", "compile"} & set(numpy["phases"])
     assert jit["phases"]["startup"]["import"] > 0

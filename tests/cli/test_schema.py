@@ -251,7 +251,7 @@ def gate_of_times():
 
 
 MADE = {
-    "ab": lambda: {"session": "s.jaxprof", **ab_json(ab_results(fold(sessions.HEADER, sides()))[0])},
+    "ab": lambda: {"path": "s.jaxprof", **ab_json(ab_results(fold(sessions.HEADER, sides()))[0])},
     "gate": gate_of_times,
     "devices": lambda: {"devices": list(map(recorder(DEVICES), listed_devices(joined(), [GPU_READING, CPU_READING])))},
 }

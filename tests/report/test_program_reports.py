@@ -46,7 +46,7 @@ def asked(*after, warning="", wall=10.0):
     inside = [e.WarningRaised(run=made.RUN, code=warning, message="no call of stp was compiled", advice="Try step.")]
     events = made.program(*(inside if warning else []), wall=wall)
     session = fold(made.HEADER, [*changed(events, e.ProgramStarted, options={"function": "step"}), *after])
-    return "\n".join(summary_lines(session)), to_dict(session)["program"]["function"]
+    return "\n".join(summary_lines(session)), to_dict(session)["program"]["requested_function"]
 
 
 PLAN = made_runs.planned("r2", workload="train.py:step")

@@ -56,7 +56,8 @@ class MeasuredKernel:
     minimum_seconds: float
     maximum_seconds: float
     share: float | None
-    """Share of the self time of all ops of the run, from 0 to 1."""
+    """Share of the self time of all ops of the run, from 0 to 1; of a profile or a capture window, of all its
+    programs."""
     flops_per_second: float | None
     """FLOP/s from the HLO's count; None if the count is unknown, or the kernel took no time."""
     bytes_per_second: float | None
@@ -120,7 +121,7 @@ def measured(session: Session, run_id: str) -> MeasuredKernels | None:
         device = ceilings_for(session, run)
     in_hlo = {kernel.name: kernel for kernel in kernels} if kernels is not None else None
     return MeasuredKernels(
-        kernels=_kernels(event, in_hlo, device),
+        kernels=_kernels(event, _whole_seconds(session, run, event), in_hlo, device),
         transfers=tuple(event.transfers),
         unattributed_seconds=dict(event.unattributed_seconds),
     )
@@ -130,7 +131,7 @@ def seconds_per_call(run: Run | None) -> dict[str, float]:
     """Return the self seconds of each HLO op in one call on one device, by name; empty if no capture has them. Reads no
     HLO, and so takes no noticeable time."""
     event = capture_of(run) if run is not None else None
-    kernels = _kernels(event) if event is not None else ()
+    kernels = _kernels(event, 0.0) if event is not None else ()
     # Of equal names in several programs, keep the one that took the longest, as `MeasuredKernels.by_name` does.
     return {kernel.name: kernel.per_call_seconds for kernel in reversed(kernels) if kernel.per_call_seconds is not None}
 
@@ -160,12 +161,24 @@ def capture_of(run: Run) -> KernelsMeasured | None:
     return next((event for event in events if event.rows), events[0] if events else None)
 
 
+def _whole_seconds(session: Session, run: Run, event: KernelsMeasured) -> float:
+    """Return the self time that the shares of a run's kernels are of: that of its capture; of a profile or a capture
+    window, that of all its programs."""
+    events = [event]
+    if event is run.measured.get("imported"):
+        captures = (capture_of(each) for each in session.runs.values() if "imported" in each.measured)
+        events = [each for each in captures if each is not None]
+    return sum(row.self_seconds for each in events for row in each.rows)
+
+
 def _kernels(
-    event: KernelsMeasured, in_hlo: Mapping[str, Kernel] | None = None, device: DevicePeaks | None = None
+    event: KernelsMeasured,
+    whole: float,
+    in_hlo: Mapping[str, Kernel] | None = None,
+    device: DevicePeaks | None = None,
 ) -> tuple[MeasuredKernel, ...]:
-    """Return the kernels of a capture, longest self time first."""
+    """Return the kernels of a capture, longest self time first. `whole`: the self time that their shares are of."""
     groups = grouped(((row.module, row.program, row.name), row) for row in event.rows)
-    whole = sum(row.self_seconds for rows in groups.values() for row in rows)
     kernels = [_kernel(rows, event, whole, in_hlo, device) for rows in groups.values()]
     return tuple(sorted(kernels, key=lambda kernel: -kernel.self_seconds))
 

@@ -28,7 +28,15 @@ from jaxprof.analysis.speedup import (
     turn_launches,
 )
 from jaxprof.errors import JaxprofError
-from jaxprof.events import COUNTED_BY_XLA, PHASES, STARTUP_PHASES, CheckReported, DeviceReading, WarningRaised
+from jaxprof.events import (
+    COUNTED_BY_XLA,
+    PHASES,
+    SAMPLED_PHASES,
+    STARTUP_PHASES,
+    CheckReported,
+    DeviceReading,
+    WarningRaised,
+)
 from jaxprof.light_dataclass import frozen
 from jaxprof.session import Run, Session
 from jaxprof.stats.comparison import TimeComparison
@@ -286,8 +294,6 @@ def _digits(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.2g}"
 
 
-SAMPLED_PHASES = ("transfer_in", "run", "transfer_out")
-"""Phases that are sampled; their figure is the median of a call. All other phases happen once."""
 ONCE_PHASES = ("trace", "lower", "compile")
 """Phases that a compiled program pays for once, before its first call."""
 
@@ -308,6 +314,8 @@ class Versus:
 class RunResult:
     """Figures of one run. Times are seconds per call; None means unknown or not applicable."""
 
+    session: Session = field(repr=False, compare=False)
+    """The session of the run."""
     run: Run
     summary: Summary | None
     """Summary of the steady run."""
@@ -388,6 +396,7 @@ def result(session: Session, run_id: str, cost_of: Callable[[Session, Run], RunC
     turns = [turn for launch in run.launches for turn in launch.turns]
     firsts = [turn.first_seconds for turn in turns if turn.first_seconds is not None]
     return RunResult(
+        session=session,
         run=run,
         summary=summary,
         dispatch_median_seconds=dispatch.median if dispatch else None,

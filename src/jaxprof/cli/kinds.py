@@ -87,7 +87,7 @@ def _config_facts() -> Facts[Any]:
 _FOLDER: Fact[Any] = Fact("folder", TEXT, "Where they are")
 _UNREADABLE: Fact[Any] = Fact("notices", LIST, "What could not be read")
 KINDS: Mapping[str, Callable[[], Facts[Any]]] = {
-    "ab": lambda: (Fact("session", TEXT, "Where the comparison is kept"), *_facts("report.comparison", "AB")),
+    "ab": lambda: (Fact("path", TEXT, "Where the comparison is kept"), *_facts("report.comparison", "AB")),
     "catalogue": lambda: (Fact("findings", ROWS, "Every code", inside=_facts("report.explain", "ENTRY")[:3]),),
     "comparison": _list("comparisons", "One for each session after the first", "report.comparison", "DIFFERENCE"),
     "config": _config_facts,

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "base": (
-        "EnvironmentRead", "Event", "Header", "Heartbeat", "LogLine", "NOWHERE", "PHASES", "SCHEMA_MAJOR",
-        "SCHEMA_MINOR", "SERIES", "STARTUP_PHASES", "STATUSES", "Scalar", "SourceFile", "SourceLocation",
-        "SourcesRead", "WarningRaised", "encode", "finite", "run_number",
+        "EnvironmentRead", "Event", "Header", "Heartbeat", "LogLine", "NOWHERE", "PHASES", "SAMPLED_PHASES",
+        "SCHEMA_MAJOR", "SCHEMA_MINOR", "SERIES", "STARTUP_PHASES", "STATUSES", "Scalar", "SourceFile",
+        "SourceLocation", "SourcesRead", "WarningRaised", "encode", "finite", "run_number",
     ),
     "captures": (
         "BuffersReported", "CaptureTaken", "CompilePasses", "CopyTimes", "HeldBuffer", "IdleCause",

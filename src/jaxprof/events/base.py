@@ -28,6 +28,9 @@ STARTUP_PHASES = ("import", "backend_init", "warm_up")
 PHASES = ("trace", "lower", "compile", "transfer_in", "first_run", "run", "transfer_out")
 """The phases of a run, in the order in which a call goes through them."""
 
+SAMPLED_PHASES = ("transfer_in", "run", "transfer_out")
+"""Phases that are sampled; their figure is the median of a call. All other phases happen once."""
+
 STATUSES = ("ok", "failed", "cancelled", "crashed", "timed out")
 """How a run may end. `timed out`: it reached its hard cap without a sample, or was silent for too long."""
 

@@ -48,11 +48,6 @@ Read: TypeAlias = Callable[[Row], Any] | str
 """Function that reads a value of a row, or the path of the attribute that it is."""
 
 
-def interval_of(row: Any) -> list[float] | None:
-    """Return `[low, high]` of a row; None if either is unknown."""
-    return None if row.low is None or row.high is None else [row.low, row.high]
-
-
 def reading(read: Read[Row]) -> Callable[[Row], Any]:
     """Return the function that reads a value of a row."""
     return at(read) if isinstance(read, str) else read
@@ -189,7 +184,7 @@ def columns(facts: Iterable[Fact[Row]]) -> Iterator[Fact[Row]]:
             inner_facts = within(fact.read or fact.key, columns(fact.inside))
             yield from (dataclasses.replace(inner, key=f"{fact.key}_{inner.key}") for inner in inner_facts)
         elif fact.key:
-            yield dataclasses.replace(fact, read=fact.json_reader()) if fact.inside else fact
+            yield dataclasses.replace(fact, read=fact.json_reader(), inside=()) if fact.inside else fact
 
 
 def pick(facts: Iterable[Fact[Row]], *keys: str) -> Facts[Row]:

@@ -43,7 +43,7 @@ DEVICE_STEPS: Facts[DeviceSteps] = (
     Fact("device", TEXT, "gpu:0, cpu:0", title="device"),
     Fact("found_by", TEXT, "annotation, modules or whole"),
     Fact("count", COUNT, "Steps"),
-    Fact("complete", COUNT, "Those that are whole, and compared"),
+    Fact("complete_count", COUNT, "Those that are whole, and compared", "complete"),
     Fact("median_seconds", SECONDS, "Median step", title="median"),
     Fact("minimum_seconds", SECONDS, "Shortest step", title="least"),
     Fact("maximum_seconds", SECONDS, "Longest step", title="most"),
@@ -57,7 +57,8 @@ DEVICE_STEPS: Facts[DeviceSteps] = (
 )
 """Facts of all steps of a device: how they were found, their spread, and how idle the device was."""
 COPIES: Facts[CopyTimes] = (
-    Fact("direction", TEXT, "host to device, device to host, device to device, peer to peer, fill, ..."),
+    Fact("direction", TEXT, "host_to_device, device_to_host, device_to_device, peer_to_peer, fill, ...",
+         lambda row: row.direction.replace(" ", "_")),
     Fact("device", TEXT, "gpu:0, cpu:0"),
     Fact("count", COUNT, "How many copies"),
     Fact("total_seconds", SECONDS, "Sum of their times"),
@@ -134,6 +135,13 @@ PASSES: Facts[PassRow] = (
 """Facts of the phases and passes of a compile."""
 
 
+def _longest_passes(_: Session, run: Run) -> list[PassRow] | None:
+    """Return the nodes of the tree, the longest self time first."""
+    if run.compile_passes is None:
+        return None
+    return sorted(pass_rows(run.compile_passes.tree), key=lambda row: row.node.self_seconds, reverse=True)
+
+
 def _device_steps(_: Session, run: Run) -> Iterable[DeviceSteps]:
     from jaxprof.analysis.profile import device_steps
 
@@ -183,7 +191,7 @@ def _lane_part(run: Run, timeline: Timeline, lane: TimelineLane) -> Part:
 
 VIEWS = {
     "steps": RunItems(STEPS, lambda _, run: run.steps.steps if run.steps is not None else None),
-    "compile": RunItems(PASSES, lambda _, run: pass_rows(run.compile_passes.tree) if run.compile_passes else None),
+    "compile": RunItems(PASSES, _longest_passes),
     "trust": RunItems(TRUST, lambda _, run: trust_rows(run)),
 }
 """Views of captures that can be printed alone."""
@@ -209,7 +217,7 @@ RELATIONS = (
     ),
     VIEWS["steps"].relation("steps", "Where the time of each step of a capture went, on each device"),
     VIEWS["compile"].relation(
-        "passes", "The phases and passes of each compilation that was captured, a parent before its children"
+        "passes", "The phases and passes of each compilation that was captured, the longest self time first"
     ),
     RunItems(DEVICE_STEPS, _device_steps).relation("device_steps", "The steps of each device in a capture as a whole"),
     RunItems(COPIES, _copies).relation("copies", "The copies of each capture by direction and device"),

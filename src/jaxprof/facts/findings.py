@@ -12,7 +12,7 @@ from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.run_result import result
 from jaxprof.facts import SENTENCE, Fact, Relation, SessionFile, within
 from jaxprof.facts.programs import OF_FINDING
-from jaxprof.facts.units import TEXT, TRUTH
+from jaxprof.facts.units import LIST, TEXT, TRUTH
 from jaxprof.finding import Finding
 from jaxprof.light_dataclass import frozen
 from jaxprof.session import Run, Session
@@ -54,11 +54,6 @@ def _hlo_findings(session: Session, run: Run, name: str) -> Iterator[_Row]:
         yield _Row("hlo", replace(finding, verify=verify, run=run.id))
 
 
-def _place(row: _Row) -> str | None:
-    where = row.finding.where
-    return where.text if where else ", ".join(row.finding.kernels) or None
-
-
 FINDINGS = Relation(
     "findings",
     "What is worth changing: findings about programs and HLO, and warnings about measurements",
@@ -66,7 +61,8 @@ FINDINGS = Relation(
         Fact("run", TEXT, "Id of the run, unique within its session: r2", "finding.run"),
         Fact("source", TEXT, "program, hlo, or measurement (a warning: the figures are less certain than they look)"),
         *within("finding", SENTENCE),
-        Fact("place", TEXT, "file:line of a program, kernels of HLO", _place),
+        Fact("place", TEXT, "file:line to change", "finding.where.text"),
+        Fact("kernels", LIST, "Kernels that it is about", "finding.kernels"),
         *within("finding", OF_FINDING),
         Fact("estimate", TRUTH, "Whether seconds is an estimate",
              lambda row: row.finding.estimate if row.source == "program" else None),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxprof.facts import RUN, Fact, Facts, Relation, columns, within
 from jaxprof.facts.units import (
+    BYTE_RATE,
     BYTES,
     COUNT,
     FLOPS,
@@ -24,7 +25,7 @@ from jaxprof.facts.units import (
 )
 from jaxprof.grouping import grouped
 from jaxprof.light_dataclass import frozen
-from jaxprof.units import UNKNOWN, percent
+from jaxprof.units import UNKNOWN, percent, scaled
 
 if TYPE_CHECKING:
     from jaxprof.analysis.measured import MeasuredKernel
@@ -103,8 +104,8 @@ MEASURED: Facts[MeasuredKernel] = (
     Fact("median_seconds", SECONDS, "Median of one execution", title="median"),
     Fact("minimum_seconds", SECONDS, "Shortest execution", title="least"),
     Fact("maximum_seconds", SECONDS, "Longest execution", title="most"),
-    Fact("share", SHARE, "Share of the self time of all kernels of the run, in 0..1", title="share",
-         show=_share_text),
+    Fact("share", SHARE, "Share of the self time of all kernels of the run, in 0..1; of a profile or a capture window, "
+         "of all its programs", title="share", show=_share_text),
     Fact("of_peak", SHARE, "Share of the device's peak FLOP/s that it reaches, in 0..1",
          title="of peak FLOP/s"),
     Fact("of_bandwidth", SHARE, "Share of the device's peak bandwidth that it reaches; above 1 if served by a cache",
@@ -115,7 +116,7 @@ MEASURED: Facts[MeasuredKernel] = (
     Fact("per_call_seconds", SECONDS, "Self time in one call of the program on one device", title="per call"),
     Fact("parallelism", NUMBER, "Sum of its times over the wall time: threads that worked on it at once"),
     Fact("flops_per_second", RATE, "FLOPs over the time", title="FLOP/s"),
-    Fact("bytes_per_second", RATE, "Bytes over the time", title="B/s"),
+    Fact("bytes_per_second", BYTE_RATE, "Bytes over the time", title="B/s", show=scaled),
 )  # fmt: skip
 """Facts of a kernel in a capture, except its name."""
 

@@ -54,15 +54,17 @@ def _at_peak(key: str) -> Callable[[Liveness], Any]:
 _PEAK: Facts[Liveness] = (
     Fact("instruction", TEXT, "The HLO instruction", _at_peak("instruction")),
     Fact("position", INDEX, "Its place in the order of the entry, from 0", _at_peak("position")),
-    Fact("of", COUNT, "Instructions of the entry", "length"),
+    Fact("instructions", COUNT, "Instructions of the entry", "length"),
     Fact("bytes", BYTES, "Size of what is alive there", _at_peak("bytes")),
     *within(lambda schedule: schedule.points[schedule.peak_at], _SOURCE),
     Fact("alive", ROWS, "What is alive there, the largest first: an estimate",
          lambda schedule: schedule.alive(schedule.peak_at), inside=ALIVE),
 )  # fmt: skip
 MEMORY: Facts[MemoryPicture] = (
-    Fact("source", TEXT, "Where the peak comes from: buffer assignment, memory analysis (sums), schedule, request"),
-    Fact("peak_bytes", BYTES, "The peak memory: what XLA planned that the program holds"),
+    Fact("peak_source", TEXT, "Where the peak comes from: buffer assignment, memory analysis (sums), schedule, request",
+         "source"),
+    Fact("peak_bytes", BYTES, "Peak memory: what XLA planned that the program holds; from a schedule an estimate, "
+         "the least that it needs", title="peak memory"),
     Fact("parts", NUMBER_BY_NAME, "Parts of the peak: argument, output, temporary, constant"),
     Fact("asked_bytes", BYTES, "What was requested when memory ran out"),
     Fact("buffers", ROWS, "Buffers of the executable, the largest first", inside=BUFFERS),
@@ -83,7 +85,7 @@ def _buffers(session: Session, run: Run) -> Iterator[tuple[str, LiveValue]]:
 
 RELATION = RunItems(
     (
-        Fact("source", TEXT, "buffer assignment (XLA's own), or schedule (an estimate)", itemgetter(0)),
+        Fact("peak_source", TEXT, "buffer assignment (XLA's own), or schedule (an estimate)", itemgetter(0)),
         *within(itemgetter(1), BUFFERS),
     ),
     _buffers,

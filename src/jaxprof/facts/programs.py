@@ -32,8 +32,6 @@ from jaxprof.session import Run, Session
 if TYPE_CHECKING:
     from jaxprof.finding import Finding
 
-LINES_KEPT = 100
-"""Most source lines in the JSON, those that took most time."""
 COUNTS_KEPT = 200
 """Most counts of the live arrays in the JSON; of more, evenly spaced ones."""
 
@@ -72,6 +70,7 @@ def share(row: ProgramRow) -> float | None:
     return row.program.of_wall(row.item.seconds)
 
 
+SHARE_OF_WALL: ProgramFact = Fact("share", SHARE, "Share of the wall time, in 0..1", share, "share")
 _ARRAY: Facts[Any] = (
     Fact("type", TEXT, "Its dtype and shape, f32[4]"),
     Fact("bytes", BYTES, "Its size"),
@@ -154,16 +153,19 @@ TIMELINE: tuple[ProgramFact, ...] = (
              "import, data, trace, lower, compile, transfer, device_busy, host_busy, waiting, stopped, not_seen"),
         Fact("seconds", SECONDS, "Time in that state"),
     )),
-    Fact("share", SHARE, "Share of the wall time, in 0..1", share),
+    SHARE_OF_WALL,
     Fact("exact", TRUTH, "Whether JAX announced it; else it is an estimate from samples", "item.exact"),
 )  # fmt: skip
-LINES: tuple[ProgramFact, ...] = tuple(within("item", (
-    Fact("place", TEXT, "file:line", "place.text"),
-    Fact("function", TEXT, "The function that the line is in", "place.function", "in", widest=18),
-    Fact("state", TEXT, "data, trace, lower, compile, transfer, device_busy, host_busy, waiting"),
-    Fact("call", TEXT, "What is called there", title="calls", widest=24),
-    Fact("seconds", SECONDS, "Time at that line in that state"),
-)))  # fmt: skip
+LINES: tuple[ProgramFact, ...] = (
+    *within("item", (
+        Fact("place", TEXT, "file:line", "place.text"),
+        Fact("function", TEXT, "The function that the line is in", "place.function", "in", widest=18),
+        Fact("state", TEXT, "data, trace, lower, compile, transfer, device_busy, host_busy, waiting"),
+        Fact("call", TEXT, "What is called there", title="calls", widest=24),
+        Fact("seconds", SECONDS, "Time at that line in that state"),
+    )),
+    SHARE_OF_WALL,
+)  # fmt: skip
 
 
 def _items(key: str, session: Session, run: Run) -> list[ProgramRow] | None:
@@ -182,9 +184,9 @@ VIEWS = {
 """Items of a program that can be printed alone, by the attribute with the items."""
 
 
-def _rows(key: str, meaning: str, facts: tuple[ProgramFact, ...], most: int | None = None) -> Fact[ProgramResult]:
-    """Return a fact of a program that is a list of items, at most `most` of them."""
-    return Fact(key, ROWS, meaning, lambda program: rows_of(program, getattr(program, key)[slice(most)]), inside=facts)
+def _rows(key: str, meaning: str, facts: tuple[ProgramFact, ...]) -> Fact[ProgramResult]:
+    """Return a fact of a program that is a list of items."""
+    return Fact(key, ROWS, meaning, lambda program: rows_of(program, getattr(program, key)), inside=facts)
 
 
 _WHERE: Fact[Any] = Fact("place", TEXT, "file:line of its first line", "where.text")
@@ -202,29 +204,35 @@ _STAGE: Facts[Any] = (
     Fact("median_seconds", SECONDS, "The median", "median"),
     Fact("maximum_seconds", SECONDS, "The longest", "maximum"),
 )
-_FUNCTION: Facts[Any] = (
-    Fact("function", TEXT, "JAX's name of the compiled function"),
-    Fact("called_from", TEXT, "file:line of the call that compiled it", "called_from.text"),
-    Fact("defined_at", TEXT, "file:line of its definition", "defined_at.text"),
+REASONS: Facts[Any] = (
+    Fact("reason_code", TEXT, "first, shape, dtype, static_argument, ...", "code"),
     Fact("count", COUNT, "Compilations"),
-    Fact("seconds", SECONDS, "Time of all of them"),
-    Fact("stages", BY_NAME, "trace, lower and compile of one compilation", lambda function: function.spreads(),
-         inside=_STAGE),
-    Fact("reasons", ROWS, "Why it was compiled, the most frequent reason first", inside=(
-        Fact("reason_code", TEXT, "first, shape, dtype, static_argument, ...", "code"),
+    Fact("seconds", SECONDS, "Time of these compilations"),
+    Fact("reason", TEXT, "The reason in words", "text"),
+)
+_FUNCTION: tuple[ProgramFact, ...] = (
+    *within("item", (
+        Fact("function", TEXT, "JAX's name of the compiled function"),
+        Fact("called_from", TEXT, "file:line of the call that compiled it", "called_from.text"),
+        Fact("defined_at", TEXT, "file:line of its definition", "defined_at.text"),
         Fact("count", COUNT, "Compilations"),
-        Fact("seconds", SECONDS, "Time of these compilations"),
-        Fact("reason", TEXT, "The reason in words", "text"),
+        Fact("seconds", SECONDS, "Time of all of them"),
     )),
-    Fact("op_by_op", TRUTH, "Whether it is a single operation, outside any jit"),
-    Fact("library", TRUTH, "Whether it is defined in a library"),
+    SHARE_OF_WALL,
+    *within("item", (
+        Fact("stages", BY_NAME, "trace, lower and compile of one compilation", lambda function: function.spreads(),
+             inside=_STAGE),
+        Fact("reasons", ROWS, "Why it was compiled, the most frequent reason first", inside=REASONS),
+        Fact("op_by_op", TRUTH, "Whether it is a single operation, outside any jit"),
+        Fact("library", TRUTH, "Whether it is defined in a library"),
+    )),
 )  # fmt: skip
 _VERDICT: Facts[ProgramResult] = (
     *within("verdict", (
         Fact("kind", TEXT, "device-bound, data-bound, and so on, or idle; null if unknown"),
         Fact("share", SHARE, "Share of the loop that it accounts for; if idle, of the program's time"),
-        Fact("low", SHARE, "Lower bound of the 95 % interval of the share"),
-        Fact("high", SHARE, "Upper bound of the 95 % interval"),
+        Fact("share_low", SHARE, "Lower bound of the 95 % interval of the share", "low"),
+        Fact("share_high", SHARE, "Upper bound of the 95 % interval", "high"),
     )),
     Fact("place", TEXT, "file:line of the first line of the hot loop", "hot.where.text"),
     Fact("last_line", INDEX, "Last line of the hot loop", "hot.last_line"),
@@ -256,15 +264,15 @@ PROGRAM: Facts[ProgramResult] = (
          "sums.program.empty_call.seconds"),
     Fact("remarks", ROWS, "Remarks that apply to nearly every run", inside=SENTENCE),
     _rows("timeline", "What the main thread's time was spent on", TIMELINE),
-    Fact("samples", COUNT, "Samples of the stack"),
+    Fact("stack_samples", COUNT, "Samples of the stack", "samples"),
     Fact("import_seconds", SECONDS, "Time to import jax; null if it was there before"),
     Fact("compile_count", COUNT, "Compilations, in every thread"),
-    Fact("compile_seconds", SECONDS, "Time of all stages of all compilations"),
-    Fact("functions", ROWS, "What was compiled, by function, the most expensive first", inside=_FUNCTION),
-    _rows("lines", "Lines of the source that took most: estimates from samples", LINES, LINES_KEPT),
-    Fact("steps", OBJECT, "The hottest loop", inside=_LOOP),
+    Fact("compiling_seconds", SECONDS, "Time of all stages of all compilations", "compile_seconds"),
+    _rows("functions", "What was compiled, by function, the most expensive first", _FUNCTION),
+    _rows("lines", "Lines of the source, those that took most first: estimates from samples", LINES),
+    Fact("hot_loop", OBJECT, "The hottest loop", "steps", inside=_LOOP),
     Fact("loops", ROWS, "Loops of the program", inside=_LOOP),
-    Fact("passes", OBJECT, "The steps of the hot loop, each timed; null if they were not", "iterations", inside=(
+    Fact("timed_steps", OBJECT, "The steps of the hot loop, each timed; null if they were not", "iterations", inside=(
         _WHERE,
         Fact("numbered_by", TEXT, "The variable that numbers the steps; null if they are counted from the first seen"),
         Fact("first", INDEX, "Number of the first timed step"),

@@ -7,24 +7,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.memory import peak_memory
+from jaxprof.analysis.memory import MemoryPicture, memory_of_run
 from jaxprof.analysis.run_result import RunResult, results
 from jaxprof.events import STAGES
-from jaxprof.facts import RUN, Fact, Relation, in_tables, only_if, optional
+from jaxprof.facts import RUN, Fact, Relation, at, columns, in_tables, only_if, optional, pick, within
+from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.units import (
     BY_NAME,
     BYTE_RATE,
     BYTES,
     COUNT,
     FLOPS,
+    LIST,
     NUMBER,
     OBJECT,
     RATE,
     RATIO,
     REAL_BYTES,
+    ROWS,
     SECONDS,
+    SHARE,
     TEXT,
     TRUTH,
 )
@@ -86,14 +91,44 @@ def _phase(name: str) -> Callable[[RunRow], float | None]:
     return read
 
 
+def _modes(result: RunResult) -> list[tuple[float, float]] | None:
+    """Return location and share of the two modes of the samples, the faster one first; None if there may be only one
+    mode."""
+    modes = result.modes
+    return None if modes is None else [(modes.low, modes.low_share), (modes.high, 1 - modes.low_share)]
+
+
+MODES: Fact[RunResult] = Fact(
+    "modes", ROWS, "The two modes of the samples; null if one may be all there is", _modes, inside=(
+        Fact("seconds", SECONDS, "Where it is", itemgetter(0)),
+        Fact("share", SHARE, "Its share of the samples", itemgetter(1)),
+    ),
+)  # fmt: skip
+
+
+def _bound(name: str, bound: str) -> Callable[[RunRow], float | None]:
+    return lambda row: at(bound)(row.result.over_launches.get(name))
+
+
+def _interval(name: str) -> Iterator[Fact[RunRow]]:
+    """Yield the facts of the interval of a phase that each launch has once."""
+    for bound, word in (("low", "Lower"), ("high", "Upper")):
+        meaning = f"{word} bound of the 95 % interval of {name}_seconds; null for a single launch"
+        yield Fact(f"{name}_ci95_{bound}_seconds", SECONDS, meaning, _bound(name, bound))
+
+
+def _memory(row: RunRow) -> MemoryPicture | None:
+    return memory_of_run(row.result.session, row.run.id)
+
+
 def _transfer_rate(row: RunRow) -> float | None:
     moved, took = row.run.phases.get("transfer_in"), row.result.phase_seconds.get("transfer_in")
     return moved.bytes / took if moved and moved.bytes and took and not moved.zero_copy else None
 
 
-def _warnings(row: RunRow) -> str:
+def _warning_codes(row: RunRow) -> list[str]:
     of_program: Iterable[str] = (finding.code for finding in row.program.findings) if row.program is not None else ()
-    return " ".join([*(warning.code for warning in row.result.warnings), *of_program])
+    return [*(warning.code for warning in row.result.warnings), *of_program]
 
 
 def _wall_seconds(row: RunRow) -> float | None:
@@ -114,7 +149,7 @@ RUNS = Relation(
     "runs",
     "A row for each run: one variant of a workload on one device, or a recorded program",
     (
-        *in_tables(RUN),
+        RUN,
         Fact("workload", TEXT, "Name of the workload, the function or the program", "run.plan.workload"),
         Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's", "run.plan.variant", "variant"),
         Fact("how", TEXT, "numpy, eager (op by op), jit, compile (not run), imported (a profile), program",
@@ -142,9 +177,11 @@ RUNS = Relation(
             Fact("p95_seconds", SECONDS, "95th percentile of the samples", "result.summary.p95", "p95"),
             Fact("maximum_seconds", SECONDS, "Longest sample", "result.summary.maximum", "maximum"),
             Fact("samples", COUNT, "Number of samples of the steady run", "result.summary.count", "count"),
+            *columns(within("result", (MODES,))),
             Fact("trace_seconds", SECONDS, f"Python to jaxpr{_ALL}", _phase("trace"), "trace"),
             Fact("lower_seconds", SECONDS, f"jaxpr to StableHLO{_ALL}", _phase("lower"), "lower"),
             Fact("compile_seconds", SECONDS, f"StableHLO to an executable{_ALL}", _phase("compile"), "compile"),
+            *(fact for name in ("trace", "lower", "compile", "first_run") for fact in _interval(name)),
             Fact("transfer_in_seconds", SECONDS, "Median time of copying the inputs to the device",
                  _phase("transfer_in")),
             Fact("first_run_seconds", SECONDS, "First call of the compiled program", _phase("first_run"), "first run"),
@@ -171,8 +208,7 @@ RUNS = Relation(
             Fact("bytes_per_second", BYTE_RATE, "Accessed bytes over the median", "result.bytes_per_second", "traffic"),
         ),
         *in_tables(
-            Fact("peak_bytes", BYTES, "Peak memory: what XLA planned that the program holds",
-                 lambda row: peak_memory(row.run), "peak memory"),
+            *pick(within(_memory, MEMORY), "peak_bytes", "peak_source"),
             Fact("transfer_in_bytes_per_second", BYTE_RATE, "Bytes of the inputs over the time of copying them",
                  _transfer_rate, "transfer in"),
             Fact("argument_bytes", BYTES, "Memory of the arguments", "run.memory.argument_bytes"),
@@ -185,7 +221,7 @@ RUNS = Relation(
                  "run.check.max_relative_error"),
             Fact("wrong_elements", COUNT, "Numbers of the result that are beyond the tolerance",
                  "run.check.wrong_elements"),
-            Fact("versus", TEXT, "Id of the run that it is compared with", "result.versus.baseline"),
+            Fact("baseline_run", TEXT, "Id of the run that it is compared with", "run.plan.baseline"),
             Fact("speedup", RATIO, "How many times as fast as that run; above 1 is faster",
                  "result.versus.speedup.ratio"),
             Fact("speedup_low", RATIO, "Lower bound of the 95 % interval of the speed-up",
@@ -195,7 +231,7 @@ RUNS = Relation(
             Fact("verdict", TEXT, "faster, slower, same or inconclusive", "result.versus.speedup.verdict"),
             Fact("break_even_calls", COUNT, "Calls after which the one-time cost is won back; null: never, or unknown",
                  "result.versus.break_even_calls"),
-            Fact("warnings", TEXT, "Codes of its warnings and findings, with spaces between them", _warnings),
+            Fact("warning_codes", LIST, "Codes of its warnings, of a program also of its findings", _warning_codes),
         ),
         Fact("wall_seconds", SECONDS, "From the start of the run to its end; null of a profile", _wall_seconds),
         optional("side", TEXT, "Which side of a measured comparison it is: A, B...", "run.plan.side"),

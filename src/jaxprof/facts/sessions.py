@@ -7,7 +7,8 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any
 
-from jaxprof.events import DeviceReading
+from jaxprof.events import PHASES as PHASES_OF_A_CALL
+from jaxprof.events import SAMPLED_PHASES, STARTUP_PHASES, DeviceReading
 from jaxprof.facts import (
     RUN,
     Fact,
@@ -40,8 +41,11 @@ SESSIONS = Relation(
         *in_tables(Fact("path", TEXT, "Its file", lambda file: str(file.path))),
         Fact("host", TEXT, "Name of the machine", "session.header.host"),
         Fact("command", LIST, "The command line, as a JSON list", "session.header.command"),
+        Fact("state", TEXT, "complete, being written, interrupted, or the signal that ended it", "session.state"),
+        Fact("complete", TRUTH, "Whether its writer closed it properly", "session.complete"),
+        Fact("ended", TEXT, "finished, interrupted, or the name of a signal", "session.closed.reason"),
+        Fact("notices", LIST, "What of the file could not be read", "session.notices"),
         *in_tables(
-            Fact("state", TEXT, "complete, being written, interrupted, or the signal that ended it", "session.state"),
             Fact("jaxprof", TEXT, "Version of jaxprof that wrote it", "session.header.jaxprof"),
             Fact("jax", TEXT, "Version of jax that was measured", _environment("jax")),
             Fact("jaxlib", TEXT, "Version of jaxlib", _environment("jaxlib")),
@@ -50,7 +54,7 @@ SESSIONS = Relation(
             Fact("settings", OBJECT, "Settings that change a measurement, as a JSON object", _environment("settings")),
             Fact("machine", OBJECT, "What is known of the machine, as a JSON object", "session.header.environment"),
         ),
-        Fact("process_index", COUNT, "Which process of a job it was, from 0", "session.process_index"),
+        Fact("process_index", INDEX, "Which process of a job it was, from 0", "session.process_index"),
         Fact("process_count", COUNT, "Processes of that job", lambda file: file.session.process_count or None),
     ),
     lambda file: [file],
@@ -58,18 +62,23 @@ SESSIONS = Relation(
 
 
 def _phases(_: Session, run: Run) -> Iterator[tuple[int | None, Phase]]:
-    """Yield each phase with the number of its launch; None for those of a run whose launches are not recorded."""
+    """Yield each phase with the number of its launch; None for those of a run whose launches are not recorded. What
+    else the engine does in a launch is left out."""
     launches: list[tuple[int | None, Mapping[str, Phase]]] = [(launch.number, launch.phases) for launch in run.launches]
     if not any(phases is run.phases for _, phases in launches):
         launches.insert(0, (None, run.phases))
-    return ((number, phase) for number, phases in launches for phase in phases.values())
+    listed = ((number, phase) for number, phases in launches for phase in phases.values())
+    return ((number, phase) for number, phase in listed if phase.name in (*STARTUP_PHASES, *PHASES_OF_A_CALL))
 
 
+TOTAL_MEANING = "Of run and transfers, from the first to the last sample of a launch, with the turns of the others"
 PHASE: Facts[Phase] = (
     *in_tables(
         Fact("phase", TEXT, "Name of the phase", "name"),
-        Fact("seconds", SECONDS,
-             "Duration; for run and transfers that of the whole sampling, whose single times are in samples"),
+        Fact("seconds", SECONDS, "Duration; null for run and transfers, whose single times are in samples",
+             lambda phase: None if phase.name in SAMPLED_PHASES else phase.seconds),
+        Fact("total_seconds", SECONDS, TOTAL_MEANING,
+             lambda phase: phase.seconds if phase.name in SAMPLED_PHASES else None),
         Fact("bytes", BYTES, "Bytes that one transfer moves"),
         Fact("zero_copy", TRUTH, "Whether nothing was moved: host and device share the memory"),
     ),
@@ -111,7 +120,12 @@ SAMPLES = Relation(
     "The raw times, a row for each sample",
     (
         RUN,
-        Fact("series", TEXT, "run (blocked calls), dispatch, pipelined, transfer_in, transfer_out"),
+        Fact(
+            "series",
+            TEXT,
+            "run (blocked calls), dispatch, pipelined, transfer_in, transfer_out; alone, settling: calls outside the "
+            "turns of a run, whose figures are those of alone where it has the warning disturbed",
+        ),
         Fact("number", INDEX, "Its place in the series of the run, from 1, in the order of time"),
         Fact("launch", INDEX, "Which of the run's fresh processes took it, from 1"),
         Fact("block", INDEX, "Number of its turn: the blocks of all runs of a session have one order"),

@@ -25,6 +25,7 @@ from jaxprof.analysis.session_difference import (
 from jaxprof.analysis.speedup import AbVersus
 from jaxprof.facts import SENTENCE, Fact, Facts, column, optional, pick, recorder, within
 from jaxprof.facts.kernels import places_text
+from jaxprof.facts.programs import REASONS
 from jaxprof.facts.runs import PARAMETERS, RUNS, RunRow
 from jaxprof.facts.units import (
     ANY,
@@ -32,8 +33,8 @@ from jaxprof.facts.units import (
     COUNT,
     INDEX,
     LIST,
+    MOMENT,
     NUMBER,
-    NUMBERS,
     OBJECT,
     RATIO,
     ROWS,
@@ -224,11 +225,6 @@ BUFFERS_COMPARED: Facts[Pair[LiveValue]] = (
     Fact("shape", TEXT, "Its type and shape", "either.shape", "shape", gives_way=True),
     Fact("op_name", TEXT, "JAX's path", "either.op_name"),
 )  # fmt: skip
-_REASONS: Facts[Any] = (
-    Fact("code", TEXT, "first, shape, dtype, static_argument, ..."),
-    Fact("count", COUNT, "Compilations"),
-    Fact("text", TEXT, "The reason in words"),
-)
 
 
 def _why_again(row: Pair[FunctionCompiles]) -> str | None:
@@ -243,7 +239,7 @@ FUNCTIONS_COMPARED: Facts[Pair[FunctionCompiles]] = (
     *_sides("seconds", SECONDS, "Time of the compilations", "seconds", "seconds"),
     column("why again", _why_again, gives_way=True),
     *(
-        Fact(f"{side}_reasons", ROWS, f"Why the {word} side compiled", f"{side}.reasons", inside=_REASONS)
+        Fact(f"{side}_reasons", ROWS, f"Why the {word} side compiled", f"{side}.reasons", inside=REASONS)
         for side, word in (("before", "first"), ("after", "second"))
     ),
 )
@@ -445,8 +441,8 @@ RUN_COMPARED: Facts[Run] = (
     Fact("status", TEXT, "How it ended", "shown.status"),
 )
 _SIDE: Facts[Session] = (
-    Fact("session", TEXT, "Identity of the session", "header.session"),
-    Fact("created", TEXT, "When it was begun, in UTC", "header.created"),
+    Fact("id", TEXT, "Identity of the session", "header.session"),
+    Fact("created", MOMENT, "When it was begun, in UTC", "header.created"),
     Fact("host", TEXT, "Name of the machine", "header.host"),
     Fact("state", TEXT, "complete, interrupted, or the signal that ended it"),
     Fact("notices", LIST, "What of the session could not be read"),
@@ -469,7 +465,8 @@ _PROGRAM: Facts[ProgramDifference] = (
     _sum("steps_per_second", "Steps of the hottest loop a second", "steps a second"),
     _sum("wall_seconds", "Wall time", "wall time"),
     _sum("compiles", "Compilations", "compilations"),
-    _sum("compile_seconds", "Time of all compilations", "compile time"),
+    _sum("compiling_seconds", "Time of all stages of all compilations", "compile time"),
+    _sum("arrays_peak_bytes", "The most bytes that live arrays held at once", "most live arrays"),
     Fact("functions", ROWS, "What was compiled, by function", inside=FUNCTIONS_COMPARED),
     Fact("timeline", ROWS, "What the main thread's time was spent on", "states", inside=STATES_COMPARED),
     Fact("findings", ROWS, "What is worth changing", inside=PROGRAM_FINDINGS_COMPARED),
@@ -500,7 +497,7 @@ PAIR: Facts[RunDifference] = (
     Fact("collectives", ROWS, "Collectives", inside=COLLECTIVES_COMPARED),
     Fact("findings", ROWS, "What is worth changing in the HLO", inside=FINDINGS_COMPARED),
     Fact("buffers", ROWS, "Buffers", inside=BUFFERS_COMPARED),
-    Fact("passes", ROWS, "Stages of the compiler", inside=STAGES_COMPARED),
+    Fact("compile_stages", ROWS, "Stages of the compiler", "passes", inside=STAGES_COMPARED),
     optional("program", OBJECT, "What differs between two recorded programs", inside=_PROGRAM),
 )  # fmt: skip
 DIFFERENCE: Facts[SessionDifference] = (
@@ -547,10 +544,11 @@ _MEASURED_SIDE: Facts[SideRow] = (
             *pick(RUNS.facts, "workload", "variant", "device"),
             Fact("python", TEXT, "Version of Python", "run.python"),
             Fact("jax", TEXT, "Version of jax", "run.environment.jax"),
-            Fact("status", TEXT, "How it ended", "run.status"),
-            Fact("error", TEXT, "Why it failed", "run.error"),
+            Fact("status", TEXT, "How it ended", "run.shown.status"),
+            Fact("error", TEXT, "Why it failed", "run.shown.error"),
             Fact("median_seconds", SECONDS, "Median time of a call", "summary.median"),
-            Fact("ci95_seconds", NUMBERS, "Its 95 % interval, [low, high]", "summary.ci95"),
+            Fact("ci95_low_seconds", SECONDS, "Lower bound of the 95 % interval of that median", "summary.low"),
+            Fact("ci95_high_seconds", SECONDS, "Upper bound of the 95 % interval of that median", "summary.high"),
             Fact("warnings", ROWS, "Warnings: why the figures are less certain than they look", inside=SENTENCE[:2]),
         ),
     ),

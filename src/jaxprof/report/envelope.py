@@ -31,7 +31,7 @@ _COMPARED: Mapping[str, int] = {
     "collectives": 10,
     "findings": 10,
     "buffers": 5,
-    "passes": 10,
+    "compile_stages": 10,
     "program.functions": 10,
 }
 _KERNEL = (
@@ -107,7 +107,7 @@ _KEPT: Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[str, Any
         "programs.kernels.*": _KERNEL,
         "programs.barriers": 10,
         "programs.findings": 20,
-        "programs.findings.where": 10,
+        "programs.findings.kernels": 10,
     },
     "hlo-kernels": {"programs.kernels.sources": 0},
 }

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from jaxprof.analysis.explain.model import Explanation, command
 from jaxprof.analysis.finding_catalogue import SOURCES, CatalogueEntry, entries
 from jaxprof.analysis.measured import longest_kernel, whole_profile
-from jaxprof.facts import SENTENCE, Fact, Facts, interval_of, optional, recorder
+from jaxprof.facts import SENTENCE, Fact, Facts, optional, pick, recorder
+from jaxprof.facts.programs import OF_FINDING
 from jaxprof.facts.units import (
     BYTES,
     COUNT,
     FLOPS,
     INDEX,
     LIST,
-    NUMBERS,
     OBJECT,
     RATE,
     ROWS,
@@ -231,19 +231,11 @@ def _finding_lines(number: int, finding: Finding, width: int) -> Iterator[str]:
     yield from wrap(finding.fix, first="   → ", width=width)
 
 
-def _source(finding: Finding) -> str | None:
-    where = finding.where
-    if where is None:
-        return None
-    inside = finding.directory and where.file.startswith(f"{finding.directory}/")
-    return where.short(finding.directory) if inside else where.text
-
-
 _EVIDENCE: Facts[Finding] = (
     optional("run", TEXT, "Id of the run"),
     optional("also", LIST, "More runs that have it", lambda finding: finding.also[:5]),
-    optional("source", TEXT, "file:line", _source),
-    optional("line", TEXT, "Text of that line", lambda finding: finding.code_line[:_CODE_LINE_CHARACTERS]),
+    optional("place", TEXT, "file:line", "where.text"),
+    optional("code_line", TEXT, "Text of that line", lambda finding: finding.code_line[:_CODE_LINE_CHARACTERS]),
     optional(
         "kernels",
         LIST,
@@ -258,8 +250,7 @@ _EVIDENCE: Facts[Finding] = (
 _COST: Facts[Finding] = (
     Fact("of", TEXT, "What share is a part of: program, call, compile, profile, steps or module", "scope"),
     Fact("seconds", SECONDS, "What it cost"),
-    Fact("ci95_seconds", NUMBERS, "Its 95 % interval, [low, high]; null where it is exact or its error unknown",
-         interval_of),
+    *pick(OF_FINDING, "low_seconds", "high_seconds"),
     Fact("saves_seconds", SECONDS, "What changing it would save: an estimate"),
     Fact("share", SHARE, "Share of the whole, in 0..1"),
     Fact("bytes", BYTES, "Traffic of one call, or memory that it holds"),
@@ -278,7 +269,7 @@ EXPLANATION: Facts[Explanation] = (
     Fact("name", TEXT, "What was explained, as commands take it"),
     Fact("subject", TEXT, "program, job, runs, comparison, profile, nothing"),
     Fact("answers", LIST, "What is known of the whole, a line each", answers),
-    Fact("utilisation", ROWS, "What share of the device's peak the runs reach", _utilisations, inside=UTILISATION),
+    Fact("utilisations", ROWS, "What share of the device's peak the runs reach", _utilisations, inside=UTILISATION),
     Fact("findings", ROWS, "What is worth changing, the most expensive first", inside=(
         *SENTENCE,
         Fact("cost", OBJECT, "What it costs", lambda finding: finding, inside=_COST),

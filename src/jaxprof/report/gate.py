@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from jaxprof.analysis.gate import GateBase, GateResult, GateRow
 from jaxprof.events import ResultsCompared
 from jaxprof.facts import Fact, Facts, column, pick, within
-from jaxprof.facts.units import LIST, NUMBER, OBJECT, ROWS, TEXT, TRUTH
+from jaxprof.facts.units import COUNT, LIST, NUMBER, OBJECT, ROWS, TEXT, TRUTH
 from jaxprof.report.comparison import FIGURES, figure, growth_text, signed
 from jaxprof.report.renderers import Piece, Prose, Table
 from jaxprof.report.sides import VERSUS, basis_lines, results_text
@@ -62,7 +62,7 @@ LIMITS: Facts[GateRow] = (
     Fact("growth", NUMBER, "The second over the first, less 1"),
     Fact("growth_low", NUMBER, "Lower bound of the 95 % interval of the growth", _bound(0)),
     Fact("growth_high", NUMBER, "Upper bound of the 95 % interval", _bound(1)),
-    Fact("launches_to_decide", NUMBER, "How many more launches would give a verdict"),
+    Fact("launches_to_decide", COUNT, "How many more launches would give a verdict"),
     Fact("reason", TEXT, "Why it is undecided"),
 )
 

@@ -25,8 +25,7 @@ FINDINGS: Facts[Finding] = (
     Fact("since_seconds", SECONDS, "Time in its loop at which it became late; 0 if from the start"),
     Fact("until_seconds", SECONDS, "Time in its loop at which it was no longer late; null if late to the end"),
     Fact("since_step", INDEX, "Number of the first step from which it is late; null if steps were not numbered"),
-    Fact("file", TEXT, "File of the line", "where.file"),
-    Fact("line", INDEX, "Line of the source", "where.line"),
+    Fact("place", TEXT, "file:line", "where.text"),
 )
 
 
@@ -48,7 +47,7 @@ COLLECTIVES: Facts[Arrivals] = (
     Fact("name", TEXT, "Name of the HLO instruction", title="collective"),
     Fact("opcode", TEXT, "The HLO operation", "exchanged.opcode", "opcode"),
     Fact("bytes", BYTES, "Size of what is exchanged", "exchanged.bytes", "bytes"),
-    Fact("devices", COUNT, "Devices that take part", "exchanged.devices", "devices"),
+    Fact("group_size", COUNT, "Devices that take part", "exchanged.devices", "devices"),
     Fact("instances", COUNT, "Executions that all captures hold", title="times"),
     Fact("exposed_seconds", SECONDS,
          "Time of the exchange in which the device of the median process ran no other kernel",

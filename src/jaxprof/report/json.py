@@ -16,19 +16,18 @@ from jaxprof.analysis.programs.derive import RequestedFunction
 from jaxprof.analysis.run_result import RunResult
 from jaxprof.analysis.speedup import steady_samples
 from jaxprof.events import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, STARTUP_PHASES
-from jaxprof.facts import SENTENCE, Fact, Facts, at, for_json, interval_of, only_if, optional, pick, recorder, within
+from jaxprof.facts import SENTENCE, Fact, Facts, at, for_json, only_if, optional, pick, recorder, within
 from jaxprof.facts.captures import COPIES, DEVICE_STEPS, TRUST, trust_rows
 from jaxprof.facts.kernels import KERNEL_OF_RUN, kernel_rows
 from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.programs import ASKED, COMPILES, FINDINGS, PROGRAM, TRANSFERS, rows_of
-from jaxprof.facts.runs import PARAMETERS, RUNS, RunRow, run_rows
-from jaxprof.facts.sessions import PHASE, SESSIONS
+from jaxprof.facts.runs import MODES, PARAMETERS, RUNS, RunRow, run_rows
+from jaxprof.facts.sessions import PHASE, SESSIONS, TOTAL_MEANING
 from jaxprof.facts.units import (
     BY_NAME,
     BYTE_RATE,
     BYTES,
     COUNT,
-    LIST,
     NUMBER,
     NUMBER_BY_NAME,
     NUMBERS,
@@ -41,7 +40,7 @@ from jaxprof.facts.units import (
 )
 from jaxprof.report.sides import KEPT
 from jaxprof.session import Phase, Session
-from jaxprof.stats.summary import Summary
+from jaxprof.stats.summary import MedianTime, Summary
 
 _PHASES_OF = {
     "numpy": ("run",),
@@ -124,9 +123,9 @@ class _PhaseRow:
         return self.derived.summary if self.is_run else self.derived.transfers.get(self.name)
 
     @property
-    def ci95(self) -> list[float] | None:
-        summary = self.derived.over_launches.get(self.name) or self.summary
-        return list(summary.ci95) if summary and summary.ci95 else None
+    def interval(self) -> MedianTime | Summary | None:
+        """The median of the phase with its interval; None if a single launch had it once."""
+        return self.derived.over_launches.get(self.name) or self.summary
 
     @property
     def rate(self) -> float | None:
@@ -139,13 +138,6 @@ class _PhaseRow:
 def _launches(phase: _PhaseRow) -> list[float | None]:
     launches = [launch.phases for launch in phase.derived.run.launches]
     return [phases[phase.name].seconds for phases in launches if phase.name in phases]
-
-
-def _modes(phase: _PhaseRow) -> list[tuple[float, float]] | None:
-    """Return location and share of the two modes of the samples, the faster one first; None if there may be only one
-    mode."""
-    modes = phase.derived.modes
-    return None if modes is None else [(modes.low, modes.low_share), (modes.high, 1 - modes.low_share)]
 
 
 def _startup_part(name: str, meaning: str) -> Fact[_PhaseRow]:
@@ -169,11 +161,14 @@ _PHASE: Facts[_PhaseRow] = (
         Fact("p95_seconds", SECONDS, "The 95th percentile; null for under twenty samples", "summary.p95"),
         Fact("maximum_seconds", SECONDS, "The longest", "summary.maximum"),
     ),
-    Fact("ci95_seconds", NUMBERS, "The 95 % interval of the median, [low, high]", "ci95",
-         when=lambda phase: phase.is_sampled or phase.name in phase.derived.over_launches),
+    *only_if(
+        lambda phase: phase.is_sampled or phase.name in phase.derived.over_launches,
+        Fact("ci95_low_seconds", SECONDS, "Lower bound of the 95 % interval of the median", "interval.low"),
+        Fact("ci95_high_seconds", SECONDS, "Upper bound of the 95 % interval of the median", "interval.high"),
+    ),
     *only_if(
         "is_sampled",
-        Fact("samples", COUNT, "How many samples", lambda phase: phase.summary.count if phase.summary else 0),
+        Fact("samples", COUNT, "How many samples", "summary.count"),
         Fact("calls_per_sample", COUNT, "Calls whose mean a sample is",
              lambda phase: at("calls_per_sample")(phase.derived.run.series.get(phase.name))),
     ),
@@ -194,15 +189,11 @@ _PHASE: Facts[_PhaseRow] = (
         "is_run",
         Fact("first_after_pause_seconds", SECONDS, "Median of the first calls after the turn of another run",
              "derived.first_after_pause_seconds"),
-        Fact("total_seconds", SECONDS,
-             "From the first to the last sample of a launch, with the turns of the others", "recorded.seconds"),
     ),
-    *only_if("is_sampled", Fact(
+    *only_if("is_sampled", Fact("total_seconds", SECONDS, TOTAL_MEANING, "recorded.seconds"), Fact(
         "zero_copy", TRUTH, "Whether nothing was moved: there is then no bandwidth and no speed-up",
         lambda phase: phase.derived.moved_nothing if phase.is_run else at("recorded.zero_copy")(phase))),
-    *only_if("is_run", Fact("modes", ROWS, "The two modes of the samples; null if one may be all there is", _modes,
-                              inside=(Fact("seconds", SECONDS, "Where it is", lambda mode: mode[0]),
-                                      Fact("share", SHARE, "Its share of the samples", lambda mode: mode[1])))),
+    *only_if("is_run", *within("derived", (MODES,))),
     Fact("launches_seconds", NUMBERS, "What it took in each launch", _launches,
          when=lambda phase: phase.name in phase.derived.over_launches),
     *within("recorded", for_json(PHASE)),
@@ -225,9 +216,7 @@ _MEMORY: Facts[_RunRow] = (
         Fact("xla_peak_bytes", BYTES, "XLA's own peak, without what loops and, on a CPU, intermediates need",
              "peak_bytes"),
     )),
-    *within("picture", (fact for fact in MEMORY if fact.key != "source")),
-    Fact("peak_source", TEXT, "Where the peak comes from: buffer assignment, memory analysis (sums), schedule, request",
-         "picture.source"),
+    *within("picture", MEMORY),
 )  # fmt: skip
 _WORST: Facts[Any] = (
     Fact("at", TEXT, "Its index", "worst_at"),
@@ -249,10 +238,8 @@ CHECK: Facts[Any] = (
 
 
 _VERSUS: Facts[_RunRow] = (
-    Fact("run", TEXT, "Id of the baseline", "run.plan.baseline"),
-    *pick(RUNS.facts, "speedup", "break_even_calls", "verdict"),
+    *pick(RUNS.facts, "baseline_run", "speedup", "speedup_low", "speedup_high", "break_even_calls", "verdict"),
     *within("result.versus.speedup", (
-        Fact("ci95", NUMBERS, "The 95 % interval of the speed-up, [low, high]", interval_of),
         Fact("reason", TEXT, "Why it is inconclusive"),
         Fact("basis", TEXT, "What the interval rests on, in words"),
         Fact("launches", COUNT, "Launches that it rests on"),
@@ -291,14 +278,13 @@ def _program_rows(key: str, meaning: str, facts: Facts[Any]) -> Fact[_RunRow]:
 _OF_PROGRAM: Facts[_RunRow] = (
     Fact("program", OBJECT, "The recorded program", lambda row: row, when=_IS_PROGRAM, inside=(
         *within("program", PROGRAM),
-        Fact("function", OBJECT, "The function that --function named", "asked", inside=ASKED),
+        Fact("requested_function", OBJECT, "The function that --function named", "asked", inside=ASKED),
     )),
     _program_rows("compiles", "The compile ledger, a row for each compilation", COMPILES),
     _program_rows("findings", "What is worth changing", FINDINGS),
     _program_rows("transfers", "Implicit copies between host and device", TRANSFERS),
 )  # fmt: skip
 RUN: Facts[_RunRow] = (
-    Fact("id", TEXT, "Id of the run: r1", "run.id"),
     *for_json(RUNS.facts),
     *within("run", (PARAMETERS,)),
     Fact("phases", BY_NAME, "Its phases", _phases, inside=_PHASE),
@@ -312,7 +298,7 @@ RUN: Facts[_RunRow] = (
          when="run.plan.baseline"),
     Fact("kernels", ROWS, "Kernels: what the device launches",
          lambda row: list(kernel_rows(row.session, row.run)) or None, inside=KERNEL_OF_RUN,
-         when=lambda row: row.is_jit or row.run.measured),
+         when=lambda row: row.is_jit or row.run.measured or "hlo" in row.run.texts),
     Fact("captures", ROWS, "What was captured by the profiler", lambda row: list(row.run.captures.items()),
          inside=_CAPTURE, when="run.captures"),
     Fact("copies", ROWS, "Copies of the capture", "measured.transfers", inside=COPIES, when="measured"),
@@ -359,25 +345,17 @@ def _devices(session: Session) -> list[dict[str, Any]]:
     return list(devices.values())
 
 
-_HEADER: Facts[_SessionRow] = (
-    *for_json(SESSIONS.facts),
-    *within("session", (
-        Fact("complete", TRUTH, "Whether its writer closed it properly"),
-        Fact("ended", TEXT, "finished, interrupted, or the name of a signal", "closed.reason"),
-        Fact("notices", LIST, "What of the file could not be read"),
-    )),
-)  # fmt: skip
 _ENVIRONMENT: Facts[_SessionRow] = (
     *pick(SESSIONS.facts, "jax", "jaxlib", "numpy", "python"),
     Fact("devices", ROWS, "The devices that JAX saw", lambda row: _devices(row.session)),
     Fact("settings", BY_NAME, "Settings that change a measurement",
-         lambda row: dict(at("settings")(row.session.environment) or {})),
+         "session.environment.settings"),
     Fact("machine", BY_NAME, "What is known of the machine", lambda row: dict(row.session.header.environment)),
 )  # fmt: skip
 SESSION: Facts[_SessionRow] = (
     Fact("schema", TEXT, "Version of the session file's schema", lambda _: f"{SCHEMA_MAJOR}.{SCHEMA_MINOR}"),
     *pick(SESSIONS.facts, "jaxprof"),
-    Fact("session", OBJECT, "The session itself", lambda row: row, inside=_HEADER),
+    Fact("session", OBJECT, "The session itself", lambda row: row, inside=tuple(for_json(SESSIONS.facts))),
     Fact("environment", OBJECT, "Versions, devices, machine and settings", lambda row: row, inside=_ENVIRONMENT),
     *within("first_program", _OF_PROGRAM),
     Fact("runs", ROWS, "Runs: one variant of a workload, or a program", inside=RUN),

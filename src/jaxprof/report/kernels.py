@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from jaxprof.analysis.ranking import KernelCeilings, KernelGroup, Ranked, Ranking, ordered
 from jaxprof.facts import Fact, Facts, column, within
 from jaxprof.facts.kernels import NAME, RANKED, places_text
-from jaxprof.facts.units import SECONDS, SHARE, plain
+from jaxprof.facts.units import SHARE, plain
 from jaxprof.hlo.analysis.kernels import kernels, stream
 from jaxprof.hlo.analysis.notices import NOT_OPTIMISED, Notice, notices, outline
 from jaxprof.light_dataclass import frozen
@@ -67,15 +67,14 @@ def total_text(name: str, group: KernelGroup) -> str:
 KERNEL: Facts[Ranked] = (
     *within("kernel", (NAME,)),
     *RANKED,
-    Fact("measured_seconds", SECONDS, "Measured time of all its executions in one call"),
-    Fact("share", SHARE, "Share of the weight of all kernels, in 0..1: of measured time, least time or bytes"),
+    Fact("share", SHARE, "Share of the weight of all kernels, in 0..1: of least time, else of bytes"),
 )
-"""Facts of a kernel in JSON and CSV, for one execution except for the last two."""
+"""Facts of a kernel in JSON and CSV, for one execution except for the last."""
 
 
 def kernels_table(programs: Iterable[tuple[str, Iterable[Ranked]]]) -> Table[tuple[str, Ranked]]:
     """Return the kernels of labelled programs as one table for CSV, whose rows can be read once."""
-    return joined("program", KERNEL, ((label, released(rows)) for label, rows in programs))
+    return joined("label", KERNEL, ((label, released(rows)) for label, rows in programs))
 
 
 def released(rows: Iterable[Ranked]) -> Iterator[Ranked]:

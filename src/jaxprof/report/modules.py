@@ -52,7 +52,7 @@ BARRIERS: Facts[Barrier] = (
 )
 FINDINGS: Facts[Finding] = (
     *SENTENCE,
-    Fact("where", LIST, "Kernels that it is about", "kernels"),
+    Fact("kernels", LIST, "Kernels that it is about"),
     Fact("bytes", BYTES, "Traffic of one call that it accounts for"),
 )
 _NOTICES: Facts[Notice] = (
@@ -104,7 +104,7 @@ def facts_of_program(view: str | None = None, choice: KernelOptions = _EXECUTION
     printed."""
     facts: Facts[HloProgram] = (
         optional("run", TEXT, "Id of its run", "run.id"),
-        Fact("label", TEXT, "Name of its run for people", when="run"),
+        Fact("label", TEXT, "Name of its run for people, or of the module"),
         Fact("module", TEXT, "Name of the HLO module", "hlo.name"),
         Fact("platform", TEXT, "cpu, gpu, tpu", lambda program: platform_of(program.hlo)),
         Fact("kernels", ROWS, "Its kernels", partial(_kernels, choice=choice, keep=view is None), inside=KERNEL),
@@ -236,7 +236,7 @@ class CollectiveRow:
 COLLECTIVES: Facts[CollectiveRow] = (
     Fact("name", TEXT, "Name of the HLO instruction", "collective.kernel.name", "collective"),
     Fact("opcode", TEXT, "The HLO operation", "collective.opcode", "opcode"),
-    Fact("devices", COUNT, "Devices that take part", "collective.group_size", "devices"),
+    Fact("group_size", COUNT, "Devices that take part", "collective.group_size", "devices"),
     Fact("bytes", BYTES, "Size of what is exchanged", "collective.bytes", "bytes"),
     Fact("least_seconds", SECONDS, "Lower bound of one execution", "exchange.bound_seconds", "at least"),
     Fact("link", TEXT, "The link that sets it", "exchange.link", "over"),

@@ -13,7 +13,7 @@ from jaxprof.analysis.programs.derive import program_result, requested_function
 from jaxprof.analysis.programs.functions import FunctionCompiles
 from jaxprof.analysis.programs.result import NOT_SEEN, ProgramResult, states_by_column
 from jaxprof.facts import Facts, column, pick
-from jaxprof.facts.programs import COMPILES, LINES, ProgramFact, ProgramRow, rows_of, share
+from jaxprof.facts.programs import COMPILES, LINES, SHARE_OF_WALL, ProgramFact, ProgramRow, rows_of
 from jaxprof.light_dataclass import frozen
 from jaxprof.report.program_words import (
     ARGV_WIDTH,
@@ -110,7 +110,7 @@ TRANSFERS_TEXT: tuple[ProgramFact, ...] = (
 )
 LINES_TEXT: tuple[ProgramFact, ...] = (
     column("time", "item.seconds", lambda took: seconds(took, 2)),
-    column("share", share, percent),
+    SHARE_OF_WALL,
     column("line", lambda row: row.short(row.item.place), widest=28, gives_way=True),
     *pick(LINES, "function"),
     column("state", "item.state", lambda state: words(state or ""), right=False),
@@ -119,7 +119,7 @@ LINES_TEXT: tuple[ProgramFact, ...] = (
 FUNCTIONS: tuple[ProgramFact, ...] = (
     column("times", "item.count", integer),
     column("time", "item.seconds", seconds),
-    column("share", share, percent),
+    SHARE_OF_WALL,
     column(
         "function",
         lambda row: f"{row.item.function} (op by op)" if row.item.op_by_op else row.item.function,

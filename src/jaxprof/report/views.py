@@ -155,8 +155,6 @@ def _viewed_runs(session: Session, view: str) -> Iterator[_ViewedRun]:
     for run in session.runs.values():
         rows = items.of(session, run)
         listed = list(rows or ())
-        if view == "compile":
-            listed.sort(key=lambda row: row.node.self_seconds, reverse=True)
         if listed or (rows is not None and view in ("memory", "steps")):
             yield _ViewedRun(session, run, listed)
 

@@ -287,7 +287,7 @@ def _take_roll_ups(files: JobFiles) -> None:
         files.figures[index] = replace(
             figures, index=index, path=str(path), windows=windows.get(index, LoopWindows.of())
         )
-        files.began.append((figures.host, roll_up.began_seconds))
+        files.began.append((figures.host, roll_up.began_unix_seconds))
         files.reported.append(ProcessReport(index, roll_up.job, count, roll_up.jaxprof, roll_up.session_id))
     alone = sorted(index for index in chosen if index not in sessions)
     if alone:

@@ -60,7 +60,7 @@ class RolledUp:
     session_bytes: int
     session_modified_ns: int
     clock_seconds: float
-    began_seconds: float
+    began_unix_seconds: float
     unit: str | None
     numbered_by: str | None
     begins: float | None

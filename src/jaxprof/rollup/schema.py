@@ -165,7 +165,7 @@ def _last(groups: Array, count: int) -> Array:
     return np.append(groups[1:], count) - 1
 
 
-FORMAT = 5
+FORMAT = 6
 """Version of the tables. Count it up whenever the meaning of a table changes."""
 PROCESS = FIGURES[0]
 _OF_FILE: Facts[ProcessFile] = (

@@ -146,7 +146,7 @@ def _measured(targets: tuple[str, ...], form: str, words: dict[str, Any]) -> int
     if form == "json":
         path = str(measured.path) if measured.path is not None else None
         next_commands = [command_line("open", path, "--full")] if path is not None else []
-        print_json("ab", {"session": path, **ab_json(result)}, next_commands)
+        print_json("ab", {"path": path, **ab_json(result)}, next_commands)
     else:
         print_lines(ab_lines(result))
         print_conclusion(measured.session, measured.path, print_text)

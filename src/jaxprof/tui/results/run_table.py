@@ -14,8 +14,9 @@ from textual.content import Content
 
 from jaxprof.analysis.memory import peak_memory
 from jaxprof.analysis.programs.derive import program_result
-from jaxprof.analysis.run_result import SAMPLED_PHASES, RunResult, is_uncounted, prompt_cost, result, run_cost
+from jaxprof.analysis.run_result import RunResult, is_uncounted, prompt_cost, result, run_cost
 from jaxprof.analysis.sweeps import SweepGroup, sweep_groups
+from jaxprof.events import SAMPLED_PHASES
 from jaxprof.facts import at
 from jaxprof.facts.runs import interval_text
 from jaxprof.report.runs import RunGroup, break_even_text, parameters_text

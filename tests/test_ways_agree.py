@@ -1,0 +1,215 @@
+"""JSON, CSV and SQL of a session have the same rows with the same figures under the same keys, and a key is one thing
+everywhere."""
+
+import csv
+import json
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from cli.test_schema import files, made  # noqa: F401
+from jaxprof.cli.kinds import KINDS
+from jaxprof.cli.options import VIEWS
+from jaxprof.facts import SessionFile
+from jaxprof.facts.runs import RUNS
+from jaxprof.query.tables import TABLES
+from jaxprof.report.kernels import KERNEL
+from jaxprof.report.views import OF_PROGRAMS
+from jaxprof.session import Session
+from jaxprof.session.log import load
+
+OBJECTS = ("launch",)
+"""Objects in the rows of views: each of their keys is a column."""
+SAMPLED = ("run", "transfer_in", "transfer_out")
+NAMES_IN_SQL = {"compile": "passes", "timeline": "states"}
+"""By view, its table if that has another name."""
+
+
+def sessions():
+    return sorted(path.name for path in Path().glob("*.jaxprof"))
+
+
+def figure(cell):
+    """What a cell of any form holds: lists and objects as such, unknown as None, numbers as numbers."""
+    if isinstance(cell, str):
+        try:
+            return json.loads(cell.removeprefix("'"))
+        except ValueError:
+            return cell.removeprefix("'") or None
+    return cell
+
+
+def figures(row):
+    return {key: figure(cell) for key, cell in row.items()}
+
+
+def of_json(row):
+    """The row with a key for each column."""
+    inner = {f"{name}_{key}": cell for name in OBJECTS if row.get(name) for key, cell in row[name].items()}
+    return figures({key: cell for key, cell in row.items() if key not in OBJECTS} | inner)
+
+
+def of_csv(text):
+    return [figures(row) for row in csv.DictReader(text.splitlines())]
+
+
+def of_sql(name, table):
+    pytest.importorskip("pyarrow")
+    from jaxprof.query.columnar import arrow_table
+
+    file = SessionFile(Path(name), load(Path(name), Session))
+    return [figures(row) for row in arrow_table(TABLES[table], file).to_pylist()]
+
+
+def agree(what, rows, others, columns=None):
+    """Fails unless both have the same rows in the same order: in these columns, by default in those of `others`."""
+    assert len(rows) == len(others), what
+    for row, other in zip(rows, others, strict=True):
+        unlike = {key: (row.get(key), other[key]) for key in columns or other if row.get(key) != other[key]}
+        assert not unlike, (what, unlike)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.usefixtures("files")
+def test_a_view(call, view):
+    for name in sessions():
+        data = call("open", name, f"--{view}", "--format", "json", "--full").data
+        if view in OF_PROGRAMS:
+            rows = data[view]
+        elif view == "memory":
+            rows = [{"run": run["run"], **row} for run in data["runs"] for row in run[view]["buffers"]]
+        else:
+            rows = [{"run": run["run"], **row} for run in data["runs"] for row in run[view]]
+        rows = [of_json(row) for row in rows]
+        agree((name, view, "CSV"), rows, of_csv(call("open", name, f"--{view}", "--format", "csv").out))
+        table = of_sql(name, NAMES_IN_SQL.get(view, view))
+        if view == "findings":
+            table = [row for row in table if row["source"] == "program"]
+        if view == "kernels":  # SQL has also those that were not measured, and the order of execution
+            table = [row for row in table if row["executions"] is not None]
+            rows, table = (sorted(each, key=lambda row: (row["run"], row["name"])) for each in (rows, table))
+        agree((name, view, "SQL"), table, rows)
+
+
+def run_columns(run, data):
+    """The columns of a run: its keys, those of its objects and of its phase `run` without their names, and those of
+    other phases after the name of the phase."""
+    found = {f"{name}_{key}": cell for name, phase in run["phases"].items() for key, cell in phase.items()}
+    found |= run["phases"].get("run", {})
+    for name in ("memory", "versus", "revision", "check"):
+        found |= run.get(name) or {}
+    found["check_passed"] = found.get("passed")
+    warned = [*run["warnings"], *(data["findings"] if run["how"] == "program" else ())]
+    found["warning_codes"] = [warning["code"] for warning in warned]
+    if run["how"] == "program":
+        for stage in ("trace", "lower", "compile"):
+            times = [row[f"{stage}_seconds"] for row in data["compiles"] if row[f"{stage}_seconds"] is not None]
+            found[f"{stage}_seconds"] = sum(times) if times else None
+    return found | {key: cell for key, cell in run.items() if key not in ("versus", "memory", "check", "revision")}
+
+
+@pytest.mark.usefixtures("files")
+def test_runs(call):
+    for name in sessions():
+        data = call("open", name, "--format", "json", "--full").data
+        rows = [run_columns(run, data) for run in data["runs"]]
+        table = of_sql(name, "runs")
+        agree((name, "CSV"), table, of_csv(call("open", name, "--format", "csv").out))
+        agree((name, "JSON"), rows, table, [fact.key for fact in RUNS.facts])
+
+
+@pytest.mark.usefixtures("files")
+def test_what_a_session_holds(call):
+    for name in sessions():
+        data = call("open", name, "--format", "json", "--full").data
+        kernels = [
+            {"run": run["run"], **of_json({**row, **(row["measured"] or {})})}
+            for run in data["runs"]
+            for row in run.get("kernels") or ()
+        ]
+        agree((name, "kernels"), kernels, of_sql(name, "kernels"))
+        for table in ("copies", "device_steps", "trust"):
+            rows = [{"run": run["run"], **figures(row)} for run in data["runs"] for row in run.get(table) or ()]
+            agree((name, table), rows, of_sql(name, table))
+        told = {**data["session"], **data["environment"], "jaxprof": data["jaxprof"]}
+        (row,) = of_sql(name, "sessions")
+        row |= {"created": f"{row['created']:%Y-%m-%dT%H:%M:%SZ}", "path": str(Path(name).absolute())}
+        agree((name, "sessions"), [figures(told)], [row])
+        samples = of_sql(name, "samples")
+        for run in data["runs"]:
+            disturbed = any(warning["code"] == "disturbed" for warning in run["warnings"])
+            series = [row for row in samples if row["run"] == run["run"]]
+            steady = [row["seconds"] for row in series if row["series"] == ("alone" if disturbed else "run")]
+            assert steady == run["samples_seconds"], name
+
+
+@pytest.mark.usefixtures("files")
+def test_phases(call):
+    """Those of a run with one launch; of more, SQL has each launch."""
+    for name in sessions():
+        data = call("open", name, "--format", "json", "--full").data
+        rows = of_sql(name, "phases")
+        for run in (run for run in data["runs"] if run["launches"] in (None, 1)):
+            startup = run["phases"].pop("startup", {})
+            told = {key: startup[key] for key in ("import", "backend_init", "warm_up") if key in startup}
+            for phase, cells in run["phases"].items():
+                told[phase] = cells["total_seconds" if phase in SAMPLED else "seconds"]
+            of_run = [row for row in rows if row["run"] == run["run"]]
+            found = {row["phase"]: row["total_seconds" if row["phase"] in SAMPLED else "seconds"] for row in of_run}
+            known = {phase: seconds for phase, seconds in told.items() if seconds is not None}
+            assert known == {phase: seconds for phase, seconds in found.items() if seconds is not None}, (name, run)
+
+
+@pytest.mark.usefixtures("files")
+def test_a_program(call):
+    for name in sessions():
+        data = call("open", name, "--format", "json", "--full").data
+        if "program" not in data:
+            continue
+        agree((name, "lines"), data["program"]["lines"], of_sql(name, "lines"), ("place", "state", "seconds", "share"))
+        objects = [key for key, cell in data["program"].items() if isinstance(cell, dict)]
+        columns = {f"{key}_{inner}": cell for key in objects for inner, cell in data["program"][key].items()}
+        (row,) = of_sql(name, "programs")
+        told = {key: cell for key, cell in (data["program"] | columns).items() if key in row}
+        agree((name, "programs"), [row], [told])
+
+
+@pytest.mark.usefixtures("files")
+def test_a_job(call):
+    processes = call("open", "run.jaxprof.d", "--format", "json", "--full").data["processes"]
+    agree("CSV", list(map(figures, processes)), of_csv(call("open", "run.jaxprof.d", "--format", "csv").out))
+    for row in processes:
+        (found,) = of_sql(row.pop("path"), "processes")
+        agree("SQL", [found], [figures(row)])
+
+
+@pytest.mark.usefixtures("files")
+def test_kernels_of_hlo(call):
+    for name in ("captured.jaxprof", "large.hlo", "costs.hlo", "early.hlo", "cut.hlo"):
+        said = [call("hlo", name, "--kernels", "--format", *form) for form in (("json", "--full"), ("csv",))]
+        rows = [
+            {"label": program["label"], **row} for program in said[0].data["programs"] for row in program["kernels"]
+        ]
+        agree(name, list(map(figures, rows)), of_csv(said[1].out), ["label", *(fact.key for fact in KERNEL)])
+
+
+SCALARS = ("string", "number", "integer", "boolean")
+
+
+def places(facts, place):
+    for fact in facts:
+        if fact.key:
+            yield fact.key, fact.unit, f"{place}.{fact.key}"
+            yield from places(fact.inside, f"{place}.{fact.key}")
+
+
+def test_a_figure_has_one_unit():
+    """Except for what two sides of a difference have, which are figures and texts."""
+    found = defaultdict(lambda: defaultdict(list))
+    ways = {kind: make() for kind, make in KINDS.items()} | {f"table {name}": TABLES[name].facts for name in TABLES}
+    for way, facts in ways.items():
+        for key, unit, place in places(facts, way):
+            if unit.json in SCALARS:
+                found[key][unit.sql, unit.json].append(place)
+    assert {key: dict(units) for key, units in found.items() if len(units) > 1}.keys() == {"before", "after"}
