@@ -139,7 +139,7 @@ def view_lines(program: HloProgram, view: str) -> Iterator[str]:
 
 
 def _findings_lines(program: HloProgram) -> Iterator[str]:
-    """Yield each finding with its advice and its kernels."""
+    """Yield each finding with its fix and its kernels."""
     for finding in findings(program.hlo):
         size = f"  ({bytes_(finding.bytes)})" if finding.bytes else ""
         yield safe(f"{finding.code}: {finding.message}{size}")

@@ -99,9 +99,9 @@ def command(
     """
     parsed_limits = read_limits(limits)
     _refuse_ineffective(words["targets"], parsed_limits, timed=any(limit.is_time for limit in parsed_limits))
-    how = {name: words.pop(name) for name in TIMED}
+    timing = {name: words.pop(name) for name in TIMED}
     options = CompileOptions(**words)
-    result, measured = _compared(target, base, parsed_limits, options, how)
+    result, measured = _compared(target, base, parsed_limits, options, timing)
     _print(result, form, target, measured.path if measured is not None else None)
     return _exit_code(result, measured, strict=strict)
 
@@ -111,9 +111,9 @@ def _compared(
     base: str | None,
     limits: Sequence[GateLimit],
     options: CompileOptions,
-    how: Mapping[str, Any],
+    timing: Mapping[str, Any],
 ) -> tuple[GateResult, Outcome | None]:
-    """Judge each limit. Return the result, and what was measured for limits on times."""
+    """Judge each limit. Return the result, and what was measured for limits on times, with the parameters `timing`."""
     rows: list[GateRow] = []
     notes: list[str] = []
     measured: Outcome | None = None
@@ -134,7 +134,7 @@ def _compared(
                 raise found.named(error) from error
             rows, notes = judged_programs(found.about, before, _programs(target, options), judged_alone)
         if together:
-            measured = _measure_times(target, found, options, how, timed)
+            measured = _measure_times(target, found, options, timing, timed)
             (compared,) = ab_results(measured.session)
             rows += judged_times(label_of(compared.versus[0].run), compared, timed)
     return GateResult(found.about, tuple(rows), tuple(notes), compared), measured
@@ -226,10 +226,11 @@ def _measure_times(
     target: str,
     base: FoundBase,
     compiling: CompileOptions,
-    how: Mapping[str, Any],
+    timing: Mapping[str, Any],
     limits: Sequence[GateLimit],
 ) -> Outcome:
-    """Measure both sides, A the base and B the target. Raises UsageError for sides that do not fit."""
+    """Measure both sides, A the base and B the target, with the parameters `timing`. Raises UsageError for sides
+    that do not fit."""
     revision = base.revision
     sides = (target if revision else base.target, target)
     targets, variants = zip(*map(split_variant, sides), strict=True)
@@ -246,7 +247,7 @@ def _measure_times(
         return measure(
             read,
             folder,
-            how,
+            timing,
             device=compiling.device,
             variant=next(iter(chosen), "jit"),
             preset=compiling.preset,

@@ -16,9 +16,9 @@ from jaxprof.recorder.compiles.call_source import Made
 from jaxprof.recorder.compiles.values import array_bytes, array_type
 
 LEAVES_SHOWN = 64
-SIGNATURES_A_FUNCTION = 256
-LEAVES_A_FUNCTION = 50_000
-FUNCTIONS = 2_000
+SIGNATURES_A_FUNCTION, LEAVES_A_FUNCTION, FUNCTIONS = 256, 50_000, 2_000
+"""How many signatures are kept for each function, with how many leaves in all, and for how many functions: of more, the
+oldest go."""
 
 
 @frozen

@@ -44,6 +44,7 @@ _WORTH_A_STATE = 0.02
 _Key = tuple[str, str, UserLine | None, tuple[Site, ...]]
 """State, kind, the user's line, and the loops around it."""
 _What = tuple[str, UserLine | None, tuple[Site, ...]]
+"""A key without its state, which depends on whether the thread ran."""
 _Path = tuple[tuple[CodeType, int], ...]
 _Leaf = tuple[CodeType, int]
 """A line whose time is known, with no part of it known more closely."""

@@ -76,7 +76,7 @@ def axis(grid: StepGrid, width: int) -> str:
     if not len(grid.steps):
         return ""
     ends = Scale(float(grid.first_steps[0]), float(grid.first_steps[-1] + grid.steps[-1]))
-    return ruler(ends, width, lambda at, _: _step(at) if grid.unit == "step" else _time(at), "╷")
+    return ruler(ends, width, lambda at, _: _step(at) if grid.unit == "step" else _time(at))
 
 
 def _step(at: float) -> str:

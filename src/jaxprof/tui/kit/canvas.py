@@ -177,14 +177,14 @@ def axis_lines(scale: Scale, text: Callable[[float], str], gutter: int, inner: i
     ]
 
 
-def ruler(scale: Scale, width: int, text: Callable[[float, float], str], mark: str) -> str:
-    """Return round numbers above or below `width` columns, each behind its mark; `text` gets a number and the distance
+def ruler(scale: Scale, width: int, text: Callable[[float, float], str]) -> str:
+    """Return round numbers above or below `width` columns, each behind a mark; `text` gets a number and the distance
     between numbers."""
     line, free = [" "] * width, 0
     ticks = scale.ticks(max(2, width // 14))
     step = ticks[1] - ticks[0] if len(ticks) > 1 else scale.high - scale.low
     for tick in ticks:
-        column, label = int(scale.place(tick) * width), mark + text(tick, step)
+        column, label = int(scale.place(tick) * width), "╷" + text(tick, step)
         if free <= column and column + columns(label) <= width:
             line[column : column + len(label)] = label
             free = column + len(label) + 1

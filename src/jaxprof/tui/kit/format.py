@@ -94,9 +94,9 @@ def baseline_name(session: Session, run: Run) -> str:
     return baseline.as_baseline if baseline is not None else ""
 
 
-def ago(seconds: float, now: float | None = None) -> str:
+def ago(unix_seconds: float, now: float | None = None) -> str:
     """Return the age of a Unix time: `just now`, `5 min ago`, `3 h ago`, `2 d ago`, then the date."""
-    passed = max(0.0, (time.time() if now is None else now) - seconds)
+    passed = max(0.0, (time.time() if now is None else now) - unix_seconds)
     if passed < 60:
         return "just now"
     if passed < 3600:
@@ -105,18 +105,18 @@ def ago(seconds: float, now: float | None = None) -> str:
         return f"{passed // 3600:.0f} h ago"
     if passed < 7 * 86_400:
         return f"{passed // 86_400:.0f} d ago"
-    return _local(seconds, "%Y-%m-%d")
+    return _local(unix_seconds, "%Y-%m-%d")
 
 
-def moment(seconds: float) -> str:
+def moment(unix_seconds: float) -> str:
     """Return a Unix time in local time: `2026-11-20 14:05`; a dash for a time outside the calendar, from a damaged
     file."""
-    return _local(seconds, "%Y-%m-%d %H:%M")
+    return _local(unix_seconds, "%Y-%m-%d %H:%M")
 
 
-def _local(seconds: float, form: str) -> str:
+def _local(unix_seconds: float, form: str) -> str:
     try:
-        return time.strftime(form, time.localtime(seconds))
+        return time.strftime(form, time.localtime(unix_seconds))
     except (OverflowError, OSError, ValueError):
         return UNKNOWN
 

@@ -328,7 +328,7 @@ def time_lines(result: ProgramResult, width: int, shares_of: Shares) -> list[Con
         for share in result.timeline
         if share.seconds > 0
     ]
-    axis = ruler(Scale(0.0, result.wall_seconds), room, lambda tick, _: seconds_tick(tick), "╷") if shares else ""
+    axis = ruler(Scale(0.0, result.wall_seconds), room, lambda tick, _: seconds_tick(tick)) if shares else ""
     right = [Content.styled(axis, "$quiet"), *lanes, Content("")]
     return [
         *(line.pad_right(beside - line.cell_length) + lane for line, lane in zip(figures, right, strict=True)),

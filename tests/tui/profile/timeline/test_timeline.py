@@ -216,7 +216,7 @@ def test_what_is_drawn_and_said():
     steps, other = profiles.steps(4), [replace(row, device="gpu:1") for row in profiles.steps(4)]
     cases = {}
     cases["before, and at, a value"] = said_at(COUNTER, 5, 20)
-    cases["late"] = [*said_at(late, 47_500_000), ruler(Scale(late.begin, late.end), 80, ruler_time, "╷")]
+    cases["late"] = [*said_at(late, 47_500_000), ruler(Scale(late.begin, late.end), 80, ruler_time)]
     for name, rows in (("one device", steps), ("two devices", steps + other), ("unlike devices", steps[:3] + other)):
         cases[name] = step_lines(e.StepsMeasured(run="", found_by="modules", steps=rows), -1.0, "", 100)
     texts = {name: [getattr(line, "plain", line).rstrip() for line in lines] for name, lines in cases.items()}

@@ -132,7 +132,7 @@ class TimelineView(RowList[Place], keys="timeline"):
         browse = self.browse
         if not self._top:
             return None
-        times = list(ruler(Scale(browse.window.start, browse.window.end), self._width, ruler_time, "╷"))
+        times = list(ruler(Scale(browse.window.start, browse.window.end), self._width, ruler_time))
         part = "view" if browse.zoomed else "all"
         words = f"  {part} {seconds(browse.window.span * NS)}"[: self._gutter].ljust(self._gutter)
         column = browse.window.column_of(browse.cursor, self._width)
