@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.events import SourceLocation
-from jaxprof.facts import RUN, SENTENCE, Fact, Facts, Relation, RunItems, columns, optional, within
+from jaxprof.facts import RUN, SENTENCE, Fact, Facts, Relation, RunItems, columns, optional, pick, within
 from jaxprof.facts.units import (
     BY_NAME,
     BYTES,
@@ -86,13 +86,18 @@ _ARGUMENT: Facts[Any] = (
     optional("replaced", TRUTH, "Only the first call passes it from NumPy: params = step(params)"),
     optional("zero_copy", TRUTH, "A CPU uses the NumPy array in place"),
 )
+_NAMED: Facts[Any] = (
+    Fact("function", TEXT, "JAX's name of the compiled function"),
+    Fact("called_from", TEXT, "file:line of the call that compiled it", "called_from.text"),
+    Fact("called_in", TEXT, "The function that the line is in", "called_from.function"),
+    Fact("defined_at", TEXT, "file:line of its definition", "defined_at.text"),
+)
+_OF_KIND: Facts[Any] = (
+    Fact("op_by_op", TRUTH, "Whether it is a single operation, outside any jit"),
+    Fact("library", TRUTH, "Whether it is defined in a library"),
+)
 COMPILES: tuple[ProgramFact, ...] = (
-    *within("item", (
-        Fact("function", TEXT, "JAX's name of the compiled function"),
-        Fact("called_from", TEXT, "file:line of the call that compiled it", "called_from.text"),
-        Fact("called_in", TEXT, "The function that the line is in", "called_from.function"),
-        Fact("defined_at", TEXT, "file:line of its definition", "defined_at.text"),
-    )),
+    *within("item", _NAMED),
     Fact("began_seconds", SECONDS, "When it began, since the program began", _began, "at"),
     *within("item", (
         Fact("trace_seconds", SECONDS, "Python to jaxpr; null if it did not happen", title="trace"),
@@ -120,8 +125,7 @@ COMPILES: tuple[ProgramFact, ...] = (
         Fact("operations", COUNT, "Operations of its StableHLO"),
         Fact("constants", ROWS, "Large constants in it", inside=_ARRAY),
         Fact("thread", TEXT, "The thread; null for the main one"),
-        Fact("op_by_op", TRUTH, "Whether it is a single operation, outside any jit"),
-        Fact("library", TRUTH, "Whether it is defined in a library"),
+        *_OF_KIND,
         Fact("count", COUNT, "Compilations in this row; more than 1 in a long ledger"),
     )),
 )  # fmt: skip
@@ -212,9 +216,7 @@ REASONS: Facts[Any] = (
 )
 _FUNCTION: tuple[ProgramFact, ...] = (
     *within("item", (
-        Fact("function", TEXT, "JAX's name of the compiled function"),
-        Fact("called_from", TEXT, "file:line of the call that compiled it", "called_from.text"),
-        Fact("defined_at", TEXT, "file:line of its definition", "defined_at.text"),
+        *pick(_NAMED, "function", "called_from", "defined_at"),
         Fact("count", COUNT, "Compilations"),
         Fact("seconds", SECONDS, "Time of all of them"),
     )),
@@ -223,8 +225,7 @@ _FUNCTION: tuple[ProgramFact, ...] = (
         Fact("stages", BY_NAME, "trace, lower and compile of one compilation", lambda function: function.spreads(),
              inside=_STAGE),
         Fact("reasons", ROWS, "Why it was compiled, the most frequent reason first", inside=REASONS),
-        Fact("op_by_op", TRUTH, "Whether it is a single operation, outside any jit"),
-        Fact("library", TRUTH, "Whether it is defined in a library"),
+        *_OF_KIND,
     )),
 )  # fmt: skip
 _VERDICT: Facts[ProgramResult] = (

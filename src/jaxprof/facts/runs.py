@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from jaxprof.analysis.memory import MemoryPicture, memory_of_run
 from jaxprof.analysis.run_result import RunResult, results
 from jaxprof.events import STAGES
-from jaxprof.facts import RUN, Fact, Relation, at, columns, in_tables, only_if, optional, pick, within
+from jaxprof.facts import RUN, Fact, Facts, Relation, at, columns, in_tables, only_if, optional, pick, within
 from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.units import (
     BY_NAME,
@@ -40,6 +40,8 @@ from jaxprof.units import UNKNOWN, spread
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
+    from jaxprof.events import CheckReported, RevisionRead
+    from jaxprof.stats.comparison import TimeComparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,53 @@ def _is_costed(row: RunRow) -> bool:
     return row.run.plan.how == "jit" or bool(row.result.cost.source)
 
 
+_WORST: Facts[CheckReported] = (
+    Fact("at", TEXT, "Its index", "worst_at"),
+    Fact("got", TEXT, "What it is, as text", "worst_got"),
+    Fact("expected", TEXT, "What it should be, as text", "worst_expected"),
+)
+CHECK: Facts[CheckReported] = (
+    Fact("passed", TRUTH, "Whether the result is right; null if it could not be checked"),
+    Fact("max_relative_error", NUMBER, "Largest error of an array over its largest magnitude"),
+    Fact("tolerance", NUMBER, "What errors were allowed"),
+    Fact("against", TEXT, "What the result was compared with"),
+    Fact("precision", TEXT, "The effective precision of matrix products"),
+    Fact("note", TEXT, "What else is to be known"),
+    Fact("elements", COUNT, "Numbers that were compared"),
+    Fact("wrong_elements", COUNT, "Numbers of the result that are beyond the tolerance"),
+    Fact("worst", OBJECT, "The number with the largest error; null if all are equal",
+         lambda check: check if check.worst_got else None, inside=_WORST),
+)  # fmt: skip
+TIMES_COMPARED: Facts[TimeComparison] = (
+    Fact("verdict", TEXT, "faster, slower, same or inconclusive"),
+    Fact("reason", TEXT, "Why it is inconclusive"),
+    Fact("margin", SHARE, "Differences within it are called the same"),
+    Fact("ratio", RATIO, "How many times as fast as the baseline, or as A, it is"),
+    Fact("ratio_low", RATIO, "Lower bound of the 95 % interval of the ratio", "low"),
+    Fact("ratio_high", RATIO, "Upper bound of the 95 % interval of the ratio", "high"),
+    Fact("half_width", SHARE, "Half of the width of the interval over the ratio"),
+    Fact("launches", COUNT, "Launches that were measured"),
+    Fact("launches_to_decide", COUNT, "How many more launches would give a verdict"),
+    Fact("unit", TEXT, "What the interval rests on: launch, or pair of blocks"),
+    Fact("units", COUNT, "How many launches or pairs it rests on"),
+    Fact("how_measured", TEXT, "How the sides were measured, in words", "how"),
+    Fact("between_share", SHARE, "Share of the variance of a ratio that lies between launches"),
+)
+"""Facts of the time of one run beside that of another."""
+REVISION: Facts[RevisionRead] = (
+    Fact("repository", TEXT, "Its folder"),
+    Fact("commit", TEXT, "Git commit, abbreviated"),
+    Fact("dirty", TRUTH, "Whether there were changes that were not committed; null if unknown"),
+)
+"""Facts of the git revision of a measured file."""
+OF_RUN: Facts[Run] = (
+    Fact("workload", TEXT, "Name of the workload, the function or the program", "plan.workload"),
+    Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's", "plan.variant", "variant"),
+    Fact("how", TEXT, "numpy, eager (op by op), jit, compile (not run), imported (a profile), program", "plan.how"),
+    Fact("device", TEXT, "Where it ran: cpu:0, cuda:1", "plan.device", "device"),
+    Fact("device_kind", TEXT, "Kind of the device: NVIDIA H100 80GB HBM3, cpu"),
+)
+"""Facts of a run as it was planned."""
 PARAMETERS: Fact[Run] = Fact("parameters", BY_NAME, "Parameters of the workload", "plan.parameters")
 """Fact of a run, as an object in JSON."""
 _ALL = "; of a program all its compilations together"
@@ -150,12 +199,7 @@ RUNS = Relation(
     "A row for each run: one variant of a workload on one device, or a recorded program",
     (
         RUN,
-        Fact("workload", TEXT, "Name of the workload, the function or the program", "run.plan.workload"),
-        Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's", "run.plan.variant", "variant"),
-        Fact("how", TEXT, "numpy, eager (op by op), jit, compile (not run), imported (a profile), program",
-             "run.plan.how"),
-        Fact("device", TEXT, "Where it ran: cpu:0, cuda:1", "run.plan.device", "device"),
-        Fact("device_kind", TEXT, "Kind of the device: NVIDIA H100 80GB HBM3, cpu", "run.device_kind"),
+        *within("run", OF_RUN),
         *in_tables(
             Fact("parameters", OBJECT, "Parameters of the workload, as a JSON object",
                  lambda row: json_text(row.run.plan.parameters)),
@@ -217,10 +261,7 @@ RUNS = Relation(
             Fact("allocator_peak_bytes", BYTES, "Peak of the device's allocator, measured; null on a CPU",
                  "run.memory.allocator_peak_bytes"),
             Fact("check_passed", TRUTH, "Whether the result agrees with that of the baseline", "run.check.passed"),
-            Fact("max_relative_error", NUMBER, "Largest error of an array over its largest magnitude",
-                 "run.check.max_relative_error"),
-            Fact("wrong_elements", COUNT, "Numbers of the result that are beyond the tolerance",
-                 "run.check.wrong_elements"),
+            *within("run.check", pick(CHECK, "max_relative_error", "wrong_elements")),
             Fact("baseline_run", TEXT, "Id of the run that it is compared with", "run.plan.baseline"),
             Fact("speedup", RATIO, "How many times as fast as that run; above 1 is faster",
                  "result.versus.speedup.ratio"),
@@ -228,7 +269,7 @@ RUNS = Relation(
                  "result.versus.speedup.low"),
             Fact("speedup_high", RATIO, "Upper bound of the 95 % interval of the speed-up",
                  "result.versus.speedup.high"),
-            Fact("verdict", TEXT, "faster, slower, same or inconclusive", "result.versus.speedup.verdict"),
+            *within("result.versus.speedup", pick(TIMES_COMPARED, "verdict")),
             Fact("break_even_calls", COUNT, "Calls after which the one-time cost is won back; null: never, or unknown",
                  "result.versus.break_even_calls"),
             Fact("warning_codes", LIST, "Codes of its warnings, of a program also of its findings", _warning_codes),
@@ -236,8 +277,7 @@ RUNS = Relation(
         Fact("wall_seconds", SECONDS, "From the start of the run to its end; null of a profile", _wall_seconds),
         optional("side", TEXT, "Which side of a measured comparison it is: A, B...", "run.plan.side"),
         *in_tables(
-            Fact("commit", TEXT, "Git commit of the measured file, abbreviated", "run.revision.commit"),
-            Fact("dirty", TRUTH, "Whether there were changes that were not committed", "run.revision.dirty"),
+            *within("run.revision", pick(REVISION, "commit", "dirty")),
         ),
     ),
     lambda file: run_rows(file.session),

@@ -26,7 +26,7 @@ from jaxprof.analysis.speedup import AbVersus
 from jaxprof.facts import SENTENCE, Fact, Facts, column, optional, pick, recorder, within
 from jaxprof.facts.kernels import places_text
 from jaxprof.facts.programs import REASONS
-from jaxprof.facts.runs import PARAMETERS, RUNS, RunRow
+from jaxprof.facts.runs import OF_RUN, PARAMETERS, RUNS, TIMES_COMPARED, RunRow
 from jaxprof.facts.units import (
     ANY,
     BYTES,
@@ -123,8 +123,7 @@ PHASES: Facts[PhaseDifference] = (
     Fact("ratio_low", RATIO, "Lower bound of the 95 % interval of the ratio", "times.low"),
     Fact("ratio_high", RATIO, "Upper bound of the 95 % interval", "times.high"),
     column("verdict", _verdict, gives_way=True),
-    Fact("verdict", TEXT, "faster, slower, same or inconclusive", "times.verdict"),
-    Fact("reason", TEXT, "Why it is inconclusive", "times.reason"),
+    *within("times", pick(TIMES_COMPARED, "verdict", "reason")),
 )
 FIGURES: Facts[FigureDifference] = (
     Fact("fact", TEXT, "Which figure: flops, bytes, peak, kernels, compiles", "code"),
@@ -434,9 +433,7 @@ def _apart(listed: Iterable[Table[Any]]) -> Iterator[Piece]:
 
 RUN_COMPARED: Facts[Run] = (
     Fact("run", TEXT, "Id of the run", "id"),
-    Fact("workload", TEXT, "Name of the workload, the function or the program", "plan.workload"),
-    Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's", "plan.variant"),
-    Fact("device", TEXT, "Where it ran", "plan.device"),
+    *pick(OF_RUN, "workload", "variant", "device"),
     PARAMETERS,
     Fact("status", TEXT, "How it ended", "shown.status"),
 )

@@ -21,20 +21,18 @@ from jaxprof.facts.captures import COPIES, DEVICE_STEPS, TRUST, trust_rows
 from jaxprof.facts.kernels import KERNEL_OF_RUN, kernel_rows
 from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.programs import ASKED, COMPILES, FINDINGS, PROGRAM, TRANSFERS, rows_of
-from jaxprof.facts.runs import MODES, PARAMETERS, RUNS, RunRow, run_rows
+from jaxprof.facts.runs import CHECK, MODES, PARAMETERS, REVISION, RUNS, TIMES_COMPARED, RunRow, run_rows
 from jaxprof.facts.sessions import PHASE, SESSIONS, TOTAL_MEANING
 from jaxprof.facts.units import (
     BY_NAME,
     BYTE_RATE,
     BYTES,
     COUNT,
-    NUMBER,
     NUMBER_BY_NAME,
     NUMBERS,
     OBJECT,
     ROWS,
     SECONDS,
-    SHARE,
     TEXT,
     TRUTH,
 )
@@ -89,16 +87,16 @@ class _RunRow(RunRow):
 class _PhaseRow:
     """A phase of a run. The phase `startup` is what a fresh process spends before the first one."""
 
-    derived: RunResult
+    result: RunResult
     name: str
 
     @property
     def recorded(self) -> Phase | None:
-        return self.derived.run.phases.get(self.name)
+        return self.result.run.phases.get(self.name)
 
     @property
     def seconds(self) -> float | None:
-        seconds = self.derived.phase_seconds
+        seconds = self.result.phase_seconds
         if self.name != "startup":
             return seconds.get(self.name)
         parts = [seconds[name] for name in STARTUP_PHASES if name in seconds]
@@ -120,12 +118,12 @@ class _PhaseRow:
     @property
     def summary(self) -> Summary | None:
         """Distribution of the phase's times; None if it has a single one."""
-        return self.derived.summary if self.is_run else self.derived.transfers.get(self.name)
+        return self.result.summary if self.is_run else self.result.transfers.get(self.name)
 
     @property
     def interval(self) -> MedianTime | Summary | None:
         """The median of the phase with its interval; None if a single launch had it once."""
-        return self.derived.over_launches.get(self.name) or self.summary
+        return self.result.over_launches.get(self.name) or self.summary
 
     @property
     def rate(self) -> float | None:
@@ -136,15 +134,15 @@ class _PhaseRow:
 
 
 def _launches(phase: _PhaseRow) -> list[float | None]:
-    launches = [launch.phases for launch in phase.derived.run.launches]
+    launches = [launch.phases for launch in phase.result.run.launches]
     return [phases[phase.name].seconds for phases in launches if phase.name in phases]
 
 
 def _startup_part(name: str, meaning: str) -> Fact[_PhaseRow]:
     def applies(phase: _PhaseRow) -> bool:
-        return phase.name == "startup" and name in phase.derived.phase_seconds
+        return phase.name == "startup" and name in phase.result.phase_seconds
 
-    return Fact(name, SECONDS, meaning, lambda phase: phase.derived.phase_seconds[name], when=applies)
+    return Fact(name, SECONDS, meaning, lambda phase: phase.result.phase_seconds[name], when=applies)
 
 
 _PHASE: Facts[_PhaseRow] = (
@@ -162,7 +160,7 @@ _PHASE: Facts[_PhaseRow] = (
         Fact("maximum_seconds", SECONDS, "The longest", "summary.maximum"),
     ),
     *only_if(
-        lambda phase: phase.is_sampled or phase.name in phase.derived.over_launches,
+        lambda phase: phase.is_sampled or phase.name in phase.result.over_launches,
         Fact("ci95_low_seconds", SECONDS, "Lower bound of the 95 % interval of the median", "interval.low"),
         Fact("ci95_high_seconds", SECONDS, "Upper bound of the 95 % interval of the median", "interval.high"),
     ),
@@ -170,32 +168,27 @@ _PHASE: Facts[_PhaseRow] = (
         "is_sampled",
         Fact("samples", COUNT, "How many samples", "summary.count"),
         Fact("calls_per_sample", COUNT, "Calls whose mean a sample is",
-             lambda phase: at("calls_per_sample")(phase.derived.run.series.get(phase.name))),
+             lambda phase: at("calls_per_sample")(phase.result.run.series.get(phase.name))),
     ),
     *only_if(
         "is_transfer",
         Fact("bytes", BYTES, "Bytes that one transfer moves", "recorded.bytes"),
         Fact("bytes_per_second", BYTE_RATE, "Bytes over the time", "rate"),
     ),
-    *(
-        Fact(key, SECONDS, meaning, f"derived.{key}",
-             when=lambda phase: phase.is_run and phase.derived.run.plan.how != "numpy")
-        for key, meaning in (
-            ("dispatch_median_seconds", "Median time until a call returns, before its result is there"),
-            ("pipelined_median_seconds", "Median time per call where only the last of many is awaited"),
-        )
+    *only_if(
+        lambda phase: phase.is_run and phase.result.run.plan.how != "numpy",
+        *pick(RUNS.facts, "dispatch_median_seconds", "pipelined_median_seconds"),
     ),
     *only_if(
         "is_run",
-        Fact("first_after_pause_seconds", SECONDS, "Median of the first calls after the turn of another run",
-             "derived.first_after_pause_seconds"),
+        *pick(RUNS.facts, "first_after_pause_seconds"),
     ),
     *only_if("is_sampled", Fact("total_seconds", SECONDS, TOTAL_MEANING, "recorded.seconds"), Fact(
         "zero_copy", TRUTH, "Whether nothing was moved: there is then no bandwidth and no speed-up",
-        lambda phase: phase.derived.moved_nothing if phase.is_run else at("recorded.zero_copy")(phase))),
-    *only_if("is_run", *within("derived", (MODES,))),
+        lambda phase: phase.result.moved_nothing if phase.is_run else at("recorded.zero_copy")(phase))),
+    *only_if("is_run", *within("result", (MODES,))),
     Fact("launches_seconds", NUMBERS, "What it took in each launch", _launches,
-         when=lambda phase: phase.name in phase.derived.over_launches),
+         when=lambda phase: phase.name in phase.result.over_launches),
     *within("recorded", for_json(PHASE)),
 )  # fmt: skip
 
@@ -218,33 +211,13 @@ _MEMORY: Facts[_RunRow] = (
     )),
     *within("picture", MEMORY),
 )  # fmt: skip
-_WORST: Facts[Any] = (
-    Fact("at", TEXT, "Its index", "worst_at"),
-    Fact("got", TEXT, "What it is, as text", "worst_got"),
-    Fact("expected", TEXT, "What it should be, as text", "worst_expected"),
-)
-CHECK: Facts[Any] = (
-    Fact("passed", TRUTH, "Whether the result is right; null if it could not be checked"),
-    Fact("max_relative_error", NUMBER, "Largest error of an array over its largest magnitude"),
-    Fact("tolerance", NUMBER, "What errors were allowed"),
-    Fact("against", TEXT, "What the result was compared with"),
-    Fact("precision", TEXT, "The effective precision of matrix products"),
-    Fact("note", TEXT, "What else is to be known"),
-    Fact("elements", COUNT, "Numbers that were compared"),
-    Fact("wrong_elements", COUNT, "Those that are beyond the tolerance"),
-    Fact("worst", OBJECT, "The number with the largest error; null if all are equal",
-         lambda check: check if check.worst_got else None, inside=_WORST),
-)  # fmt: skip
 
 
 _VERSUS: Facts[_RunRow] = (
     *pick(RUNS.facts, "baseline_run", "speedup", "speedup_low", "speedup_high", "break_even_calls", "verdict"),
     *within("result.versus.speedup", (
-        Fact("reason", TEXT, "Why it is inconclusive"),
         Fact("basis", TEXT, "What the interval rests on, in words"),
-        Fact("launches", COUNT, "Launches that it rests on"),
-        Fact("launches_to_decide", COUNT, "How many more launches would give a verdict"),
-        Fact("between_share", SHARE, "Share of the variance of a ratio that lies between launches"),
+        *pick(TIMES_COMPARED, "reason", "launches", "launches_to_decide", "between_share"),
     )),
 )  # fmt: skip
 _CAPTURE: Facts[Any] = (
@@ -310,11 +283,7 @@ RUN: Facts[_RunRow] = (
          inside=TRUST, when="run.trust"),
     Fact("settings", BY_NAME, "Settings that change a measurement", "run.environment.settings",
          when="run.environment"),
-    optional("revision", OBJECT, "Git revision of the measured file", "run.revision", inside=(
-        Fact("repository", TEXT, "Its folder"),
-        Fact("commit", TEXT, "Git commit, abbreviated"),
-        Fact("dirty", TRUTH, "Whether there were changes that were not committed; null if unknown"),
-    )),
+    optional("revision", OBJECT, "Git revision of the measured file", "run.revision", inside=REVISION),
     Fact("warnings", ROWS, "Warnings: why the figures are less certain than they look", "result.warnings",
          inside=(*SENTENCE[:2], Fact("fix", TEXT, "What to do about it", "advice"))),
 )  # fmt: skip

@@ -11,9 +11,9 @@ from jaxprof.analysis.ab import AbResult
 from jaxprof.analysis.run_result import RunResult
 from jaxprof.analysis.speedup import AbVersus
 from jaxprof.events import ResultsCompared, SideSpec
-from jaxprof.facts import Fact, Facts
-from jaxprof.facts.runs import interval_beside
-from jaxprof.facts.units import COUNT, INDEX, LIST, NUMBER, OBJECT, RATIO, ROWS, SHARE, TEXT, TEXT_BY_NAME, TRUTH
+from jaxprof.facts import Fact, Facts, pick, within
+from jaxprof.facts.runs import REVISION, TIMES_COMPARED, interval_beside
+from jaxprof.facts.units import INDEX, LIST, NUMBER, OBJECT, ROWS, TEXT, TEXT_BY_NAME, TRUTH
 from jaxprof.light_dataclass import frozen
 from jaxprof.report.renderers import Piece, Prose
 from jaxprof.stats.comparison import TimeComparison, more_launches
@@ -127,21 +127,8 @@ def _medians(result: AbResult) -> Iterator[str]:
 
 VERSUS: Facts[AbVersus] = (
     Fact("side", TEXT, "The side that is compared with A", "label"),
-    Fact("verdict", TEXT, "faster, slower, same or inconclusive", "times.verdict"),
     Fact("sentence", TEXT, "The verdict in words", verdict_line),
-    Fact("reason", TEXT, "Why it is inconclusive", "times.reason"),
-    Fact("margin", SHARE, "Differences within it are called the same", "times.margin"),
-    Fact("ratio", RATIO, "How many times as fast as A it is", "times.ratio"),
-    Fact("ratio_low", RATIO, "Lower bound of the 95 % interval of the ratio", "times.low"),
-    Fact("ratio_high", RATIO, "Upper bound of the 95 % interval of the ratio", "times.high"),
-    Fact("half_width", SHARE, "Half of the width of the interval over the ratio", "times.half_width"),
-    Fact("launches", COUNT, "Launches that were measured", "times.launches"),
-    Fact("launches_to_decide", COUNT, "How many more launches would give a verdict", "times.launches_to_decide"),
-    Fact("unit", TEXT, "What the interval rests on: launch, or pair of blocks", "times.unit"),
-    Fact("units", COUNT, "How many launches or pairs it rests on", "times.units"),
-    Fact("how_measured", TEXT, "How the sides were measured, in words", "times.how"),
-    Fact("between_share", SHARE, "Share of the variance of a ratio that lies between launches",
-         "times.between_share"),
+    *within("times", TIMES_COMPARED),
     Fact("results", OBJECT, "How far the results of the sides agree", "run.results", inside=(
         Fact("alike", TRUTH, "Whether they have the same structure, shapes and dtypes"),
         Fact("agree", TRUTH, "Whether the numbers agree within the tolerance"),
@@ -168,8 +155,7 @@ SPEC: Facts[SideRow] = (
     Fact("run", TEXT, "Id of its run", "result.run.id"),
     Fact("variables", TEXT_BY_NAME, "Environment variables of the side", "spec.environment"),
     Fact("revision_name", TEXT, "The git revision, as it was named", "spec.revision"),
-    Fact("commit", TEXT, "Git commit, abbreviated", "spec.commit"),
-    Fact("dirty", TRUTH, "Whether there were changes that were not committed", "spec.dirty"),
+    *within("spec", pick(REVISION, "commit", "dirty")),
 )
 """Description of a side in its session."""
 PLAN: Facts[AbResult] = (
