@@ -40,7 +40,7 @@ EXPECTED = {
     "host": {("straggler", "host")},
     "recompile": {("recompiles_alone", "compile")},
     "compute": {("slow_device", "device")},
-    "stop": {("process_stopped", "")},
+    "stop": {("process_paused", "")},
     "raise": {("process_failed", "")},
     "kill": {("process_failed", "")},
 }

@@ -1,6 +1,6 @@
 # about: a backup stops the whole process for a second
 # verdict: device-bound | host-bound | dispatch-bound | -
-# expect: stopped
+# expect: paused
 # forbid: data_waits, recompiles, op_by_op_loop, callback_in_loop
 # mended: terrain_backup_beside
 import os

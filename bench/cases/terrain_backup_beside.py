@@ -1,6 +1,6 @@
 # about: the backup runs beside it, and stops nobody
 # verdict: device-bound | host-bound | dispatch-bound | -
-# forbid: stopped, data_waits, recompiles, op_by_op_loop, callback_in_loop
+# forbid: paused, data_waits, recompiles, op_by_op_loop, callback_in_loop
 import os
 import subprocess
 import sys

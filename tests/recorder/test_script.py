@@ -192,9 +192,9 @@ def test_signals_reach_the_program_once_and_a_stop_is_no_lines_time(tmp_path):
         found = program_result(session_in(tmp_path), run.id)
         assert [pause.cause for pause in found.pauses] == [SIGNAL, UNKNOWN]
         assert min(pause.seconds for pause in found.pauses) > 0.6
-        assert found.states["stopped"] > 0.6
+        assert found.states["paused"] > 0.6
         assert not [line for line in found.lines if line.call.startswith("os.kill") and line.seconds > 0.3]
-        assert "stopped" in [finding.code for finding in found.findings]
+        assert "paused" in [finding.code for finding in found.findings]
 
 
 ORPHAN = """

@@ -83,7 +83,7 @@ def test_a_program_that_trains_and_raises_is_the_same_and_all_of_it_is_recorded(
 
 def check_passes(run):
     """Each pass of the loop has its number, where Python tells of passes: from 3.12 on."""
-    passes = run.program.passes
+    passes = run.program.iterations
     if tuple(map(int, run.environment.python.split(".")[:2])) < (3, 12):
         assert passes == []
         assert {warning.code for warning in run.warnings} <= {"steps_not_counted"}, "if the loop was seen"

@@ -54,7 +54,7 @@ _OF_PROGRAMS = (
         "Fix what the error names. Out of memory: smaller sizes, donated arguments, jax.checkpoint.",
     ),
     _program(
-        "stopped",
+        "paused",
         "the program was paused",
         "A signal (SIGSTOP, ctrl+z, a read from the terminal in the background) paused the process until SIGCONT, or "
         "its container was frozen, or the machine slept. That time is no line's work, and is left out of every share.",
@@ -259,7 +259,7 @@ _OF_JOBS = (
         "Look at the process that failed first.",
     ),
     _job(
-        "process_stopped",
+        "process_paused",
         "a process was paused",
         "A signal paused it (SIGSTOP, SIGTSTP), or its container was frozen, or its machine slept. The others wait "
         "for it in the next collective.",

@@ -44,13 +44,13 @@ PROGRAM_STATES = (
     "device_busy",
     "host_busy",
     "waiting",
-    "stopped",
+    "paused",
 )
 """What the program's main thread is doing. The states exclude one another, so their times add up to the wall time.
 
 `device_busy`: inside a compiled function, or blocked until its result is ready; `waiting`: blocked on anything else;
 `data`: in an iterator or loader that feeds the loop; `host_busy`: Python, NumPy, and JAX's own dispatch op by op;
-`stopped`: the whole process was paused, by a signal or with its container; `import`: import statements, and the start
+`paused`: the whole process was paused, by a signal or with its container; `import`: import statements, and the start
 of JAX's backend.
 """
 

@@ -55,7 +55,7 @@ class ProcessFile(SessionFile):
         if program is None:
             return None
         where = self.figures.loop.where if self.figures.loop is not None else None
-        return trace_of(where, self.figures.windows, program.passes, program.steps)
+        return trace_of(where, self.figures.windows, program.iterations, program.steps)
 
     @cached_property
     def captures(self) -> Mapping[str, CollectiveEvents]:

@@ -154,7 +154,7 @@ TRANSFERS: tuple[ProgramFact, ...] = tuple(within("item", (
 TIMELINE: tuple[ProgramFact, ...] = (
     *within("item", (
         Fact("state", TEXT,
-             "import, data, trace, lower, compile, transfer, device_busy, host_busy, waiting, stopped, not_seen"),
+             "import, data, trace, lower, compile, transfer, device_busy, host_busy, waiting, paused, not_seen"),
         Fact("seconds", SECONDS, "Time in that state"),
     )),
     SHARE_OF_WALL,
@@ -295,7 +295,7 @@ PROGRAM: Facts[ProgramResult] = (
             Fact("bytes", BYTES, "Bytes that they held", lambda count: count[2]),
         )),
     )),
-    Fact("stops", ROWS, "Pauses, in which the program could not run", "pauses", inside=(
+    Fact("pauses", ROWS, "Pauses, in which the program could not run", inside=(
         Fact("began_seconds", SECONDS, "When it was paused, since the program began"),
         Fact("seconds", SECONDS, "How long the pause was"),
         Fact("cause", TEXT, "signal, unknown (seen from within alone) or suspended (the machine slept)"),

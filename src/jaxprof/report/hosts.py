@@ -93,7 +93,7 @@ CAUSE_WORDS = {
     "first_compile": "first compilations",
     "start": "start and imports",
     "outside_loop": "outside the loop",
-    "stopped": "stopped, not running",
+    "paused": "paused, not running",
     "after_failure": "after the first failure",
     "not_seen": "not seen",
 }

@@ -61,7 +61,7 @@ LETTERS = {
     "device_busy": "D",
     "host_busy": "h",
     "waiting": "w",
-    "stopped": "s",
+    "paused": "p",
     NOT_SEEN: "·",
 }
 """Letter of each state in the time line; upper case for the two that usually matter most."""

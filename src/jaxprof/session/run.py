@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 
 from jaxprof import events as e
 from jaxprof.events.base import unfinished
@@ -109,11 +110,11 @@ class RecordedProgram:
     """Current stage by thread name (empty: the main thread)."""
     sampled: list[e.ProgramSampled] = field(default_factory=list)
     steps: list[e.StepsCounted] = field(default_factory=list)
-    passes: list[e.StepsTaken] = field(default_factory=list)
+    iterations: list[e.StepsTaken] = field(default_factory=list)
     arrays: list[e.ArraysCounted] = field(default_factory=list)
     transfers: list[e.TransfersSeen] = field(default_factory=list)
     windows: list[e.CaptureWindow] = field(default_factory=list)
-    stops: list[e.ProgramStopped] = field(default_factory=list)
+    pauses: list[e.ProgramStopped] = field(default_factory=list)
     """Pauses of the process; one that was found in two ways is here twice."""
     ended: e.ProgramEnded | None = None
     empty_call: e.EmptyCallTimed | None = None
@@ -122,6 +123,8 @@ class RecordedProgram:
     def apply(self, event: e.Event) -> None:
         """Fold one event of the program; other events are ignored."""
         kind = type(event)
+        if isinstance(event, e.ProgramSampled) and "stopped" in event.states:  # until version 1.10 of the schema
+            event = replace(event, states={_PAUSED.get(state, state): took for state, took in event.states.items()})
         if kind in _PROGRAM_KEPT:
             setattr(self, _PROGRAM_KEPT[kind], event)
         elif kind in _PROGRAM_LISTED:
@@ -131,11 +134,12 @@ class RecordedProgram:
         elif isinstance(event, e.Compiled):
             self.running.pop(event.thread, None)
         elif isinstance(event, e.ProgramStopped) and event.seconds >= 0:
-            self.stops.append(event)
+            self.pauses.append(event)
         elif isinstance(event, e.ProgramEnded):
             self.running.clear()
 
 
+_PAUSED = {"stopped": "paused"}
 _PROGRAM_KEPT: dict[type[e.Event], str] = {
     e.ProgramStarted: "started",
     e.JaxImported: "jax",
@@ -146,7 +150,7 @@ _PROGRAM_LISTED: dict[type[e.Event], str] = {
     e.Compiled: "compiled",
     e.ProgramSampled: "sampled",
     e.StepsCounted: "steps",
-    e.StepsTaken: "passes",
+    e.StepsTaken: "iterations",
     e.ArraysCounted: "arrays",
     e.TransfersSeen: "transfers",
     e.CaptureWindow: "windows",

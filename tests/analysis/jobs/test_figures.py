@@ -68,7 +68,7 @@ JOBS = {
     "all fetch": [DATA, DATA],
     "they are not in step": [CLEAN, loop(10, data=0.0)],
     "a start": [beside("import", 0.4)] * 2,
-    "stopped": [beside("stopped", 0.4)] * 2,
+    "paused": [beside("paused", 0.4)] * 2,
     "outside the loop": [beside("waiting", 0.4)] * 2,
     "first compilations": [beside("compile", 0.1)] * 2,
     "one compiles again": [beside("compile", 0.1, AGAIN), beside("compile", 0.1)],

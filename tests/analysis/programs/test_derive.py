@@ -202,18 +202,18 @@ def test_what_a_pause_is():
 def test_a_pause_in_whose_middle_the_recorder_ran_is_none_without_a_signal(at, found_by, paused):
     """A GPU's driver that maps memory keeps all threads of a process waiting."""
     reading = e.DeviceReading(run=made.RUN, device="cuda:0", monotonic_seconds=BEGAN + at, utilisation=0.0)
-    windows = made.steady(8, {"device_busy": 0.75, "stopped": 0.25})
+    windows = made.steady(8, {"device_busy": 0.75, "paused": 0.25})
     result = made.result(*windows, *(stop(4.0, 2.0, each) for each in found_by), reading, wall=8.0)
-    assert [finding.seconds for finding in result.findings if finding.code == "stopped"] == [2.0] * paused
-    assert (result.states["stopped"], result.timeline[-1].seconds) == ((2.0, 0.0) if paused else (0.0, 2.0))
+    assert [finding.seconds for finding in result.findings if finding.code == "paused"] == [2.0] * paused
+    assert (result.states["paused"], result.timeline[-1].seconds) == ((2.0, 0.0) if paused else (0.0, 2.0))
 
 
 def test_several_are_one_finding_for_each_cause():
     seen = (stop(4.0, 1.0), stop(7.0, 2.0), stop(12.0, 1.0, "standstill"), stop(20.0, 60.0, "clock"))
     ran = made.result(*made.steady(3, {"device_busy": 1.0}))
-    stood = made.result(*made.steady(3, {"device_busy": 1.0, "stopped": 0.5}), *seen)
+    stood = made.result(*made.steady(3, {"device_busy": 1.0, "paused": 0.5}), *seen)
     assert stood.active_seconds == pytest.approx(ran.active_seconds), "stopped time is no work"
-    by_signal, still, slept = (each for each in stood.findings if each.code == "stopped")
+    by_signal, still, slept = (each for each in stood.findings if each.code == "paused")
     assert by_signal.message == "paused for 3.00 s by a signal, 2 times, first 4.00 s after it began"
     assert (by_signal.seconds, still.seconds) == (3.0, 1.0)
     assert slept.seconds is None, "what the machine slept is in no other time"

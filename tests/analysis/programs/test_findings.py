@@ -199,7 +199,7 @@ def compiling(share):
 
 PAIRS = {
     "program_failed": ([ended(1)], [ended(0)]),
-    "stopped": ([stopped(1.0)], [stopped(0.1)]),
+    "paused": ([stopped(1.0)], [stopped(0.1)]),
     "debug_settings": (
         after_import(*checked("jax_debug_nans", 6), *made.steady(4, {"device_busy": 1.0})),
         after_import(*checked("jax_debug_nans", 4), *made.steady(6, {"device_busy": 1.0})),

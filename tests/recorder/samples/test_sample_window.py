@@ -113,7 +113,7 @@ def test_time_in_which_the_process_was_paused_is_no_lines():
     window = _window((COMPILED, 0.5, False, 0.0), (HOST, 0.5, False, 0.0))
     window.paused += 1.0
     event = window.event(2.0, None)
-    assert event.states == {"device_busy": 0.5, "waiting": 0.5, "stopped": 1.0}
+    assert event.states == {"device_busy": 0.5, "waiting": 0.5, "paused": 1.0}
     assert [line.seconds for line in event.lines] == [0.5, 0.5]
 
 

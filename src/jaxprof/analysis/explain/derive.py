@@ -186,7 +186,7 @@ def program_abstentions(program: ProgramResult, *, has_capture: bool) -> Iterato
 _JOB_FAULTS = ("process_failed", "failed_after")
 """Findings without a cost that come before all others: the job did not complete its work."""
 _READ_ON = "Its session has what it was doing, and what it wrote."
-_EXACT = ("recompiles_alone", "recompiles", "process_stopped")
+_EXACT = ("recompiles_alone", "recompiles", "process_paused")
 """Findings whose seconds were reported, not estimated from samples."""
 
 

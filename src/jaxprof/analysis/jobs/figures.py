@@ -133,7 +133,7 @@ USEFUL, WAITING, START, FIRST, AGAIN, OUTSIDE, PAUSED, AFTER, UNSEEN = (
     "first_compile",
     "recompile",
     "outside_loop",
-    "stopped",
+    "paused",
     "after_failure",
     "not_seen",
 )
@@ -253,7 +253,7 @@ class ProcessFigures:
     """Sample windows with time in the loop."""
     clock_offset_seconds: float = 0.0
     """Unix time minus the monotonic time of the host."""
-    stops: tuple[Pause, ...] = ()
+    pauses: tuple[Pause, ...] = ()
     """Pauses in which the process could not run."""
     clocks: tuple[DeviceClock, ...] = ()
     """Clocks of the devices of the process's host, if they report them."""
@@ -309,7 +309,7 @@ def process_figures(index: int, path: str, session: Session) -> ProcessFigures:
     if not run.over and not growing:
         error, at = _NO_END, session.last_seconds
     steps = result.steps
-    windows = LoopWindows.of(_loop_windows(result, run.program.passes if run.program is not None else ()))
+    windows = LoopWindows.of(_loop_windows(result, run.program.iterations if run.program is not None else ()))
     forward = windows.chosen(windows.began_seconds >= np.maximum.accumulate(windows.began_seconds))
     if len(forward) < len(windows):
         notices.append(f"its clock went back: {counted(len(windows) - len(forward), 'sample window')} left out")
@@ -332,7 +332,7 @@ def process_figures(index: int, path: str, session: Session) -> ProcessFigures:
         loop=_loop(result.hot),
         windows=forward,
         clock_offset_seconds=offset,
-        stops=result.pauses,
+        pauses=result.pauses,
         clocks=device_clocks(session.readings),
         time=time_of(result),
         notices=tuple(notices),

@@ -214,33 +214,33 @@ _CAUSE_TEXTS = {
 
 def paused(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
     """Yield a finding for each process that was paused, or a single one if all were."""
-    affected = [process for process in processes if process.stops]
+    affected = [process for process in processes if process.pauses]
     if len(affected) == len(processes) > 1:
         first = affected[0]
         took = median(_pause_seconds(process) for process in affected)
         message = (
             f"all {len(affected)} processes were paused for {seconds(took)}: "
-            f"process {first.index} {_cause_text(first)}, " + pause_times(first.stops)
+            f"process {first.index} {_cause_text(first)}, " + pause_times(first.pauses)
         )
-        yield Finding("process_stopped", message, seconds=took, index=first.index)
+        yield Finding("process_paused", message, seconds=took, index=first.index)
         return
     for process in affected:
         took = _pause_seconds(process)
-        waited = _waited(process, [other for other in processes if not other.stops])
+        waited = _waited(process, [other for other in processes if not other.pauses])
         message = (
             f"process {process.index} on {process.host} {_cause_text(process)} for {seconds(took)}, "
-            + pause_times(process.stops)
+            + pause_times(process.pauses)
             + (f"; the others wait {seconds(waited)} for it" if waited is not None else "")
         )
-        yield Finding("process_stopped", message, seconds=took, index=process.index)
+        yield Finding("process_paused", message, seconds=took, index=process.index)
 
 
 def _pause_seconds(process: ProcessFigures) -> float:
-    return sum(pause.seconds for pause in process.stops)
+    return sum(pause.seconds for pause in process.pauses)
 
 
 def _cause_text(process: ProcessFigures) -> str:
-    cause = max(process.stops, key=lambda pause: pause.seconds).cause
+    cause = max(process.pauses, key=lambda pause: pause.seconds).cause
     return _CAUSE_TEXTS.get(cause, _CAUSE_TEXTS[UNKNOWN])
 
 

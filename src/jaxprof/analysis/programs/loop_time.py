@@ -75,7 +75,7 @@ class Spots:
         """Add the sample windows that have arrived since the last call."""
         for window in sampled[self.consumed :]:
             sites = window.sites
-            length = window.monotonic_seconds - window.began_seconds - window.states.get("stopped", 0.0)
+            length = window.monotonic_seconds - window.began_seconds - window.states.get("paused", 0.0)
             running = sum(line.seconds for line in window.lines if _may_be_delayed(line))
             delay = (window.delay_seconds or 0.0) / running if running > 0 else 0.0
             for line in window.lines:

@@ -287,14 +287,14 @@ class ProgramResult:
         seen = totals(
             (state, took) for window in self.sample_windows for state, took in window.states.items() if took > 0
         )
-        doubted = set(self._program.stops).difference(self._sure_pauses)
-        seen["stopped"] = max(0.0, seen.get("stopped", 0.0) - sum(pause.seconds for pause in doubted))
+        doubted = set(self._program.pauses).difference(self._sure_pauses)
+        seen["paused"] = max(0.0, seen.get("paused", 0.0) - sum(pause.seconds for pause in doubted))
         return {state: seen.get(state, 0.0) for state in PROGRAM_STATES}
 
     @cached_property
     def _sure_pauses(self) -> Sequence[ProgramStopped]:
         of_run = [each for readings in self.readings.values() for each in readings if each.run == self.run.id]
-        return without_doubted(self._program.stops, [reading.monotonic_seconds for reading in of_run])
+        return without_doubted(self._program.pauses, [reading.monotonic_seconds for reading in of_run])
 
     @property
     def wall_seconds(self) -> float:
@@ -373,12 +373,12 @@ class ProgramResult:
     @cached_property
     def loops(self) -> tuple[StepFigures, ...]:
         """Loops of the program, longest first."""
-        return loops(self._program.steps, self._program.passes, self._program.sampled)
+        return loops(self._program.steps, self._program.iterations, self._program.sampled)
 
     @cached_property
     def iterations(self) -> IterationSeries | None:
         """Timed iterations of the hot loop; None if none was timed by itself."""
-        return iteration_series(self._program.passes, self.hot.where)
+        return iteration_series(self._program.iterations, self.hot.where)
 
     @cached_property
     def transfers(self) -> tuple[CopiesSeen, ...]:
@@ -516,7 +516,7 @@ class ProgramResult:
     def active_seconds(self) -> float:
         """Wall time without imports, compiling, pauses and time not seen: the time in which the program did its
         work."""
-        idle = {*EXACT_STATES, "import", "stopped"}
+        idle = {*EXACT_STATES, "import", "paused"}
         return sum(took for state, took in self.states.items() if state not in idle)
 
     @property

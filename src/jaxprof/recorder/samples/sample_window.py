@@ -194,7 +194,7 @@ class SampleWindow:
             states[state] += seconds
         for name, value in self.stages.items():
             states[name] += value
-        states["stopped"] = paused
+        states["paused"] = paused
         lines.update(self._stage_lines_seconds())
         rows, sites = _largest(lines, self.largest)
         return ProgramSampled(

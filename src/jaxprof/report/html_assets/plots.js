@@ -5,7 +5,7 @@ const plots = (() => {
     collectives_exposed: "--lower", launch_gaps: "--waiting", not_seen: "--idle",
   };
   const NAMED = [
-    "import", "data", "trace", "lower", "compile", "transfer", "device_busy", "host_busy", "waiting", "stopped", "run",
+    "import", "data", "trace", "lower", "compile", "transfer", "device_busy", "host_busy", "waiting", "paused", "run",
     "first_run", "idle",
   ];
   const variable = (state) => COLOURS[state] ?? (NAMED.includes(state) ? `--${state}` : "--idle");

@@ -32,7 +32,7 @@ STATES = {
     CALLS: ("calls", "$state-calls"),
     "host_busy": ("host", "$state-host"),
     "waiting": ("waiting", "$state-waiting"),
-    "stopped": ("stopped", "$warning"),
+    "paused": ("paused", "$warning"),
 }
 """Short name and colour of each state, in stacking order."""
 

@@ -111,7 +111,7 @@ _PAUSES = {
 """Message and fix by the cause of a pause."""
 
 
-def stopped(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
+def paused(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     """Yield the pauses of each cause together. Only a pause by a signal was observed; others are inferred from
     clocks."""
     for cause, (message, fix) in _PAUSES.items():
@@ -121,7 +121,7 @@ def stopped(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         took = sum(pause.seconds for pause in pauses)
         cost = None if cause == SUSPENDED else took
         yield Finding(
-            "stopped",
+            "paused",
             message.format(seconds(took), pause_times(pauses)),
             own_fix=fix,
             seconds=cost,
@@ -132,7 +132,7 @@ def stopped(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
 
 _CHECKS: tuple[Callable[[ProgramResult, Claims], Iterator[Finding]], ...] = (
     program_failed,
-    stopped,
+    paused,
     compiling.debug_settings,
     compiling.caches_cleared,
     compiling.closure_varies,

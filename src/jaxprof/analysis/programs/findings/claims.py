@@ -101,6 +101,6 @@ class Claims:
 
 def _loop_savings(finding: Finding) -> float:
     """Return what a finding saves of the hot loop's sampled time."""
-    if not finding.estimate or finding.code == "stopped":
+    if not finding.estimate or finding.code == "paused":
         return 0.0
     return max(0.0, (finding.saves_seconds or 0.0) - finding.announced_seconds)
