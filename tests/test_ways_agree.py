@@ -2,6 +2,7 @@
 everywhere."""
 
 import csv
+import io
 import json
 from collections import defaultdict
 from pathlib import Path
@@ -51,7 +52,7 @@ def of_json(row):
 
 
 def of_csv(text):
-    return [figures(row) for row in csv.DictReader(text.splitlines())]
+    return [figures(row) for row in csv.DictReader(io.StringIO(text, newline=""))]
 
 
 def of_sql(name, table):
@@ -167,7 +168,8 @@ def test_a_program(call):
         data = call("open", name, "--format", "json", "--full").data
         if "program" not in data:
             continue
-        agree((name, "lines"), data["program"]["lines"], of_sql(name, "lines"), ("place", "state", "seconds", "share"))
+        for table in ("lines", "loops"):
+            agree((name, table), of_sql(name, table), [figures(row) for row in data["program"][table]])
         objects = [key for key, cell in data["program"].items() if isinstance(cell, dict)]
         columns = {f"{key}_{inner}": cell for key in objects for inner, cell in data["program"][key].items()}
         (row,) = of_sql(name, "programs")

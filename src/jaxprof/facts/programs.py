@@ -194,7 +194,7 @@ def _rows(key: str, meaning: str, facts: tuple[ProgramFact, ...]) -> Fact[Progra
 
 
 _WHERE: Fact[Any] = Fact("place", TEXT, "file:line of its first line", "where.text")
-_LOOP: Facts[Any] = (
+LOOP: Facts[Any] = (
     _WHERE,
     Fact("count", COUNT, "Steps"),
     Fact("seconds", SECONDS, "Time in the loop"),
@@ -271,8 +271,8 @@ PROGRAM: Facts[ProgramResult] = (
     Fact("compiling_seconds", SECONDS, "Time of all stages of all compilations", "compile_seconds"),
     _rows("functions", "What was compiled, by function, the most expensive first", _FUNCTION),
     _rows("lines", "Lines of the source, those that took most first: estimates from samples", LINES),
-    Fact("hot_loop", OBJECT, "The hottest loop", "steps", inside=_LOOP),
-    Fact("loops", ROWS, "Loops of the program", inside=_LOOP),
+    Fact("hot_loop", OBJECT, "The hottest loop", "steps", inside=LOOP),
+    Fact("loops", ROWS, "Loops of the program", inside=LOOP),
     Fact("timed_steps", OBJECT, "The steps of the hot loop, each timed; null if they were not", "iterations", inside=(
         _WHERE,
         Fact("numbered_by", TEXT, "The variable that numbers the steps; null if they are counted from the first seen"),
@@ -317,6 +317,9 @@ RELATIONS = (
     ),
     RunItems(LINES, partial(_items, "lines")).relation(
         "lines", "The lines of recorded programs at which the main thread spent its time: estimates from samples"
+    ),
+    RunItems(LOOP, lambda session, run: program_result(session, run.id).loops if run.is_program else None).relation(
+        "loops", "The loops of recorded programs, the one that took most time first"
     ),
     VIEWS["timeline"].relation(
         "states", "Where the wall time of recorded programs went: the states of the main thread, which add up to it"

@@ -23,6 +23,7 @@ from jaxprof.facts.units import (
     FLOPS,
     LIST,
     NUMBER,
+    NUMBER_BY_NAME,
     OBJECT,
     RATE,
     RATIO,
@@ -138,6 +139,13 @@ def _wall_seconds(row: RunRow) -> float | None:
         return row.program.wall_seconds
     closed = row.run.closed if row.run.plan.how != IMPORTED else None  # that of a profile is of reading it
     return closed.wall_seconds if closed is not None else None
+
+
+def _unattributed_seconds(row: RunRow) -> dict[str, float] | None:
+    from jaxprof.analysis.measured import capture_of  # only for a run that has a capture
+
+    captured = capture_of(row.run) if row.run.measured else None
+    return dict(captured.unattributed_seconds) if captured is not None else None
 
 
 def _is_costed(row: RunRow) -> bool:
@@ -276,6 +284,10 @@ RUNS = Relation(
         ),
         Fact("wall_seconds", SECONDS, "From the start of the run to its end; null of a profile", _wall_seconds),
         optional("side", TEXT, "Which side of a measured comparison it is: A, B...", "run.plan.side"),
+        *only_if(
+            "run.measured",
+            Fact("unattributed_seconds", NUMBER_BY_NAME, "Time of each device on no HLO op", _unattributed_seconds),
+        ),
         *in_tables(
             *within("run.revision", pick(REVISION, "commit", "dirty")),
         ),
