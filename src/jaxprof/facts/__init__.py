@@ -13,7 +13,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-from jaxprof.facts.units import OBJECT, TEXT, Unit, plain
+from jaxprof.facts.units import BYTES, LIST, OBJECT, SECONDS, TEXT, Unit, plain
 from jaxprof.light_dataclass import frozen
 from jaxprof.session_files import lasting_name
 
@@ -323,5 +323,15 @@ SENTENCE: Facts[Any] = (
     Fact("fix", TEXT, "What to do about it"),
 )
 """Facts of every finding; a warning has the first two."""
+OF_FINDING: Facts[Any] = (
+    Fact("seconds", SECONDS, "What it cost in this run; no second is in two findings of a program"),
+    Fact("low_seconds", SECONDS, "Lower bound of the 95 % interval of seconds; null if exact or of unknown error",
+         "low"),
+    Fact("high_seconds", SECONDS, "Upper bound of the 95 % interval", "high"),
+    Fact("saves_seconds", SECONDS, "What changing it would save: an estimate, by which findings are ranked"),
+    Fact("bytes", BYTES, "Traffic of one call that it accounts for; for a program, memory that it holds"),
+    Fact("others", LIST, "More lines with the same finding", lambda finding: [other.text for other in finding.others]),
+)  # fmt: skip
+"""Facts of every finding beside its sentence and its place."""
 RUN: Fact[Any] = Fact("run", TEXT, "Id of the run, unique within its session: r2", "run.id")
 """Fact of rows that belong to a run."""

@@ -10,8 +10,7 @@ from jaxprof.analysis.explain.runs import measured_longer, warned
 from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.run_result import result
-from jaxprof.facts import SENTENCE, Fact, Relation, SessionFile, within
-from jaxprof.facts.programs import OF_FINDING
+from jaxprof.facts import OF_FINDING, SENTENCE, Fact, Relation, SessionFile, within
 from jaxprof.facts.units import LIST, TEXT, TRUTH
 from jaxprof.finding import Finding
 from jaxprof.light_dataclass import frozen

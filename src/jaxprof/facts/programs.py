@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.events import SourceLocation
-from jaxprof.facts import RUN, SENTENCE, Fact, Facts, Relation, RunItems, columns, optional, pick, within
+from jaxprof.facts import OF_FINDING, RUN, SENTENCE, Fact, Facts, Relation, RunItems, columns, optional, pick, within
 from jaxprof.facts.units import (
     BY_NAME,
     BYTES,
@@ -30,7 +30,7 @@ from jaxprof.light_dataclass import frozen
 from jaxprof.session import Run, Session
 
 if TYPE_CHECKING:
-    from jaxprof.finding import Finding
+    pass
 
 COUNTS_KEPT = 200
 """Most counts of the live arrays in the JSON; of more, evenly spaced ones."""
@@ -129,16 +129,6 @@ COMPILES: tuple[ProgramFact, ...] = (
         Fact("count", COUNT, "Compilations in this row; more than 1 in a long ledger"),
     )),
 )  # fmt: skip
-OF_FINDING: Facts[Finding] = (
-    Fact("seconds", SECONDS, "What it cost in this run; no second is in two findings of a program"),
-    Fact("low_seconds", SECONDS, "Lower bound of the 95 % interval of seconds; null if exact or of unknown error",
-         "low"),
-    Fact("high_seconds", SECONDS, "Upper bound of the 95 % interval", "high"),
-    Fact("saves_seconds", SECONDS, "What changing it would save: an estimate, by which findings are ranked"),
-    Fact("bytes", BYTES, "Traffic of one call that it accounts for; for a program, memory that it holds"),
-    Fact("others", LIST, "More lines with the same finding", lambda finding: [other.text for other in finding.others]),
-)  # fmt: skip
-"""Facts of every finding beside its sentence and its place."""
 FINDINGS: tuple[ProgramFact, ...] = tuple(within("item", (
     *SENTENCE,
     Fact("place", TEXT, "file:line to change", "where.text"),

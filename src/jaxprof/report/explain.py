@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jaxprof.analysis.explain.model import Explanation, command
 from jaxprof.analysis.finding_catalogue import SOURCES, CatalogueEntry, entries
 from jaxprof.analysis.measured import longest_kernel, whole_profile
-from jaxprof.facts import SENTENCE, Fact, Facts, optional, pick, recorder
-from jaxprof.facts.programs import OF_FINDING
+from jaxprof.facts import OF_FINDING, SENTENCE, Fact, Facts, optional, pick, recorder
 from jaxprof.facts.units import (
     BYTES,
     COUNT,
@@ -29,7 +28,6 @@ from jaxprof.facts.units import (
     TRUTH,
 )
 from jaxprof.finding import Finding
-from jaxprof.report.envelope import Bounds
 from jaxprof.report.renderers import WIDTH, wrap
 from jaxprof.text import columns, json_text, safe, shorten
 from jaxprof.units import bytes_, counted, percent, seconds
@@ -293,6 +291,8 @@ def explanation_json(explanation: Explanation) -> dict[str, Any]:
 
     No row is left out: what prints it does that, and counts them.
     """
+    from jaxprof.report.envelope import Bounds  # text has no bounds
+
     whole: dict[str, Any] = Bounds("explanation", sys.maxsize).cut(recorder(EXPLANATION)(explanation))
     for longest in _SENTENCE_LIMITS:
         cut = {

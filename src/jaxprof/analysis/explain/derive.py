@@ -22,7 +22,6 @@ from jaxprof.analysis.explain.model import (
     record_again,
 )
 from jaxprof.analysis.finding_catalogue import with_fix
-from jaxprof.analysis.programs.derive import program_result, with_share
 from jaxprof.finding import Finding
 from jaxprof.session.run import IMPORTED
 
@@ -43,7 +42,11 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
     `name` is the session's name in commands. Reads the HLO of its runs, which can take a second, so call it in a
     thread. Damaged parts raise nothing: they are left out as in all views.
     """
-    recorded = [program_result(session, run.id) for run in session.programs]
+    recorded: list[ProgramResult] = []
+    for run in session.programs:
+        from jaxprof.analysis.programs.derive import program_result  # only for a session with a program
+
+        recorded.append(program_result(session, run.id))
     has_capture = any(run.plan.how == IMPORTED for run in session.runs.values())
     items: list[Finding | Abstention] = []
     for program in recorded:
@@ -146,6 +149,8 @@ def _compilations_to_keep(program: ProgramResult, verify: str) -> Iterator[Findi
         seconds = (remark.seconds or 0.0) - claimed
         if remark.code == "cache_off" and seconds >= _CACHE_SHARE * program.work_seconds:
             unclaimed = replace(remark, seconds=seconds, saves_seconds=seconds)
+            from jaxprof.analysis.programs.derive import with_share
+
             yield replace(with_share(program, unclaimed), verify=verify, run=program.run.id)
 
 
