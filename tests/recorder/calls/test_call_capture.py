@@ -85,7 +85,7 @@ def test_values_are_kept_when_asked_although_the_call_donates_them():
     kept = KeptArguments.of((state, batch), {}, values=True)
     step(state, batch)
     assert state.mean.is_deleted()
-    (again, data), _ = kept.made()
+    (again, data), _ = kept.arguments()
     assert not kept.made_up
     np.testing.assert_array_equal(again.mean, np.zeros(3))
     np.testing.assert_array_equal(data["x"], np.full((8, 4), 2.0))
@@ -93,15 +93,15 @@ def test_values_are_kept_when_asked_although_the_call_donates_them():
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "int4", "uint8", "complex64", "bool"])
 def test_made_up_arrays_have_their_dtype_and_shape(dtype):
-    ((made,), _) = KeptArguments.of((jnp.ones((2, 3), dtype),), {}, values=False).made()
+    ((made,), _) = KeptArguments.of((jnp.ones((2, 3), dtype),), {}, values=False).arguments()
     assert (made.dtype.name, made.shape) == (dtype, (2, 3))
 
 
 def test_keys_and_weak_scalars_stay_what_they_are():
     keys, weak = jax.random.split(jax.random.key(3, impl="rbg"), 4), jnp.asarray(2.0)
-    (made, scalar), _ = KeptArguments.of((keys, weak), {}, values=False).made()
+    (made, scalar), _ = KeptArguments.of((keys, weak), {}, values=False).arguments()
     assert (made.dtype, made.shape, scalar.weak_type) == (keys.dtype, (4,), True)
-    (kept, _), _ = KeptArguments.of((keys, weak), {}, values=True).made()
+    (kept, _), _ = KeptArguments.of((keys, weak), {}, values=True).arguments()
     np.testing.assert_array_equal(jax.random.key_data(kept), jax.random.key_data(keys))
 
 
@@ -114,7 +114,7 @@ def test_a_call_inside_a_transformation_has_no_values_to_keep():
 
     jax.grad(look)(jnp.ones(3))
     assert found[0].made_up
-    assert found[0].made()[0][0].shape == (3,)
+    assert found[0].arguments()[0][0].shape == (3,)
 
 
 def test_objects_and_names_that_no_array_has_stay_inside_the_call():

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 def compile_request(request: CompileRequest, emit: Callable[[Event], None], control: RunControl) -> None:
     """Emit the events of a compile: phases, texts, cost, memory, and `RunFinished`. Raises nothing."""
     reporter = Reporter(emit, control)
-    conclude(reporter, lambda: _compile(request, reporter), BaseException)
+    conclude(reporter, lambda: _compile_variant(request, reporter), BaseException)
 
 
-def _compile(request: CompileRequest, reporter: Reporter) -> None:
+def _compile_variant(request: CompileRequest, reporter: Reporter) -> None:
     import jax
     import numpy as np
 

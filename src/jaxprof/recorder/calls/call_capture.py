@@ -104,7 +104,7 @@ class CallCapture:
         from jaxprof.engine.measure.inprocess import device_of, measure_call
         from jaxprof.engine.measure.jax_devices import device_name
 
-        args, kwargs = kept.made()
+        args, kwargs = kept.arguments()
         if self._jitted is not None and not kwargs:
             function, arguments = self._jitted, args
         else:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -86,15 +87,14 @@ class KeptArguments:
         """Whether some array will get values other than its own."""
         return any(array.value is None for array in self.arrays)
 
-    def made(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Make the arguments again. Arrays on one device become NumPy arrays, so that their transfer can be measured
-        as well; an array over several devices gets its sharding back."""
+    def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Make the arguments again: those by position, those by name. Arrays on one device become NumPy arrays, so that
+        their transfer can be measured as well; an array over several devices gets its sharding back."""
         import jax
         import numpy as np
 
-        random = np.random.default_rng(_SEED)
-        spread = self.devices > 1
-        leaves = [_made(leaf, random, spread=spread) if isinstance(leaf, KeptArray) else leaf for leaf in self.leaves]
+        again = partial(_made_again, random=np.random.default_rng(_SEED), spread=self.devices > 1)
+        leaves = [again(leaf) if isinstance(leaf, KeptArray) else leaf for leaf in self.leaves]
         args, kwargs = jax.tree.unflatten(self.structure, leaves)
         return args, kwargs
 
@@ -107,10 +107,9 @@ def _kept(leaf: Any, *, values: bool) -> Any:
         return KeptArray(leaf.shape, leaf.dtype, value=leaf.copy() if values else None)
     if not isinstance(leaf, jax.Array):
         return leaf
-    weak = bool(getattr(leaf, "weak_type", False))
+    key, weak = key_kind(leaf), bool(getattr(leaf, "weak_type", False))
     if isinstance(leaf, jax.core.Tracer):
-        return KeptArray(leaf.shape, leaf.dtype, weak=weak, key=key_kind(leaf))
-    key = key_kind(leaf)
+        return KeptArray(leaf.shape, leaf.dtype, weak=weak, key=key)
     value = None
     if values and leaf.is_fully_addressable:
         value = np.array(jax.device_get(jax.random.key_data(leaf) if key else leaf))
@@ -124,7 +123,7 @@ def key_kind(leaf: Any) -> str:
     return str(jax.random.key_impl(leaf)) if is_key(leaf) else ""
 
 
-def _made(array: KeptArray, random: Any, *, spread: bool) -> Any:
+def _made_again(array: KeptArray, *, random: Any, spread: bool) -> Any:
     import jax
 
     value = array.value

@@ -91,7 +91,7 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
-    def line_of(self, key: Hashable) -> Hashable:
+    def row_of(self, key: Hashable) -> Hashable:
         return key
 
     def inside(self, key: Hashable, row: Hashable) -> Mapping[Hashable, Hashable]:

@@ -267,16 +267,16 @@ def in_thread(
         elif app.is_running:
             cast("Guarded", app).tell(error)
 
-    guarded = partial(_guarded, done, name, tell)
-    node.run_worker(guarded, name=name, group=group or name, exclusive=exclusive, thread=True)
+    work_and_tell = partial(_run_and_tell, done, name, tell)
+    node.run_worker(work_and_tell, name=name, group=group or name, exclusive=exclusive, thread=True)
 
 
 def in_daemon(work: Work, name: str, failed: Fail) -> None:
     """Run `work` in a thread that quitting does not wait for; that thread calls `failed` with what `work` raised."""
-    threading.Thread(target=_guarded, args=(work, name, failed), name=name, daemon=True).start()
+    threading.Thread(target=_run_and_tell, args=(work, name, failed), name=name, daemon=True).start()
 
 
-def _guarded(work: Work, name: str, failed: Fail) -> None:
+def _run_and_tell(work: Work, name: str, failed: Fail) -> None:
     try:
         work()
     except JaxprofError as error:

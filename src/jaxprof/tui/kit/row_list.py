@@ -128,7 +128,7 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
         """Return the first line of a row: by default its cells."""
         return row_line(row, self._placed(width), width)
 
-    def line_of(self, key: Hashable) -> Row | Heading | None:
+    def row_of(self, key: Hashable) -> Row | Heading | None:
         """Return the row or heading with that key; None if it is not shown."""
         return self._rows.get(key)
 
@@ -144,7 +144,7 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
     def draw_row(self, index: int, width: int) -> Content:
         """Return row `index` in `width` columns."""
         key = self._keys[index]
-        row = self.line_of(key)
+        row = self.row_of(key)
         if isinstance(row, Heading):
             drawn = cell(row.text, width, row.style)
         else:
@@ -154,7 +154,7 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
 
     def selectable(self, index: int) -> bool:
         """Return whether the cursor can stop at that row."""
-        return not isinstance(self.line_of(self._keys[index]), Heading)
+        return not isinstance(self.row_of(self._keys[index]), Heading)
 
     @property
     def empty_text(self) -> str:
@@ -238,7 +238,7 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
 
     def refresh_row(self, index: int) -> None:
         """Redraw one row."""
-        first = self._line_of(index) + self._top - round(self.scroll_y)
+        first = self._line_of_row(index) + self._top - round(self.scroll_y)
         begin = max(self._top, first)
         end = min(self.size.height, first + 1 + len(self._below.get(index, ())))
         if begin < end:
@@ -295,11 +295,11 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
         self._resize_rows()
         return True
 
-    def _line_of(self, index: int) -> int:
+    def _line_of_row(self, index: int) -> int:
         """Return the first line of a row, counted from the first row."""
         return index + sum(len(lines) for at, lines in self._below.items() if at < index)
 
-    def _row_of(self, line: int) -> tuple[int, int]:
+    def _row_at_line(self, line: int) -> tuple[int, int]:
         """Return the row that has a line, and the number of that line in the row."""
         for index, lines in self._below.items():
             if line <= index:
@@ -311,11 +311,11 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
 
     def _resize_rows(self) -> None:
         """Set the scrollable size to the number of lines."""
-        self.virtual_size = Size(max(1, self.size.width), self._line_of(len(self._keys)) + self._top)
+        self.virtual_size = Size(max(1, self.size.width), self._line_of_row(len(self._keys)) + self._top)
 
     def _bring_into_view(self) -> None:
         visible = max(1, self.size.height - self._top)
-        top, first = round(self.scroll_y), self._line_of(self._cursor)
+        top, first = round(self.scroll_y), self._line_of_row(self._cursor)
         last = first + min(visible - 1, len(self._below.get(self._cursor, ())))
         if first < top:
             self.scroll_to(y=first, animate=False, force=True)
@@ -325,7 +325,7 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
     def redraw(self, keys: Container[Hashable] | None = None) -> None:
         """Redraw the rows in view whose content differs now; only those of `keys`, if given."""
         width = self.scrollable_content_region.width
-        first, _ = self._row_of(round(self.scroll_y))
+        first, _ = self._row_at_line(round(self.scroll_y))
         for index in range(first, min(self.count, first + self.size.height)):
             key = self._keys[index]
             before = self._drawn_rows.get(key) if keys is None or key in keys else None
@@ -334,7 +334,7 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
 
     def row(self, key: Hashable) -> Row | None:
         """Return the row with that key; None if it is not shown, or is a heading."""
-        row = self.line_of(key)
+        row = self.row_of(key)
         return None if isinstance(row, Heading) else row
 
     @property
@@ -424,7 +424,7 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
         if y < top:
             header = self.draw_header(width)
             return self._strip(header or Content(""), self.get_visual_style("row-list--header"), width)
-        index, part = self._row_of(y - top + round(self.scroll_y))
+        index, part = self._row_at_line(y - top + round(self.scroll_y))
         if not self._keys and self.empty_text:
             lines = Content.styled(safe(self.empty_text), "$text-muted").wrap(max(1, width - 2))
             return self._strip(Content("").join([" ", *lines[y - top : y - top + 1]]), self.visual_style, width)
@@ -483,7 +483,7 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
         offset = event.get_content_offset(self)
         if offset is None or offset.y < self._top:
             return -1
-        index, _ = self._row_of(offset.y - self._top + round(self.scroll_y))
+        index, _ = self._row_at_line(offset.y - self._top + round(self.scroll_y))
         return index if index < len(self._keys) else -1
 
     def on_click(self, event: events.Click) -> None:

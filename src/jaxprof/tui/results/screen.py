@@ -165,11 +165,11 @@ class ResultsScreen(SessionScreen, keys="results"):
         on_runs = ("log", "step", "sort", "reverse", "copy", "open", "mark", "compare", "cancel", "again")
         if action not in on_runs:
             return super().why_not(action, parameters)
-        why = self._why_no(action, self.chosen)
+        why = self._why_not_on_run(action, self.chosen)
         return why if why is None or self.profiler.session.runs else HIDDEN
 
-    def _why_no(self, action: str, run: Run | None) -> str | None:
-        """Return why an action on a run does nothing now; None if it works."""
+    def _why_not_on_run(self, action: str, run: Run | None) -> str | None:
+        """Return why an action on `run` does nothing now; None if it works."""
         from jaxprof.tui.results.compare_dialog import unfit
 
         if action == "compare" and any(unfit(each) is None for each in self.profiler.session.runs.values()):
