@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from jaxprof.facts import RUN, Encoded, Fact, Facts, Part, Relation, Repeated, RunItems, SessionFile, within
+from jaxprof.facts import RUN, Encoded, Fact, Facts, Part, Relation, Repeated, RunItems, SessionFile, column, within
 from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, NUMBERS, SECONDS, SHARE, TEXT, TRUTH
 from jaxprof.light_dataclass import frozen
-from jaxprof.units import UNKNOWN, seconds
+from jaxprof.units import UNKNOWN, integer, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.profile import DeviceSteps
@@ -39,11 +39,23 @@ def _quartiles_text(quartiles: tuple[float, float] | None) -> str:
     return UNKNOWN if quartiles is None else f"{seconds(quartiles[0])} - {seconds(quartiles[1])}"
 
 
+def _steps_text(device: DeviceSteps) -> str:
+    compared = f" ({device.complete} compared)" if device.complete < device.count else ""
+    return integer(device.count) + compared
+
+
+def _found_by_text(device: DeviceSteps) -> str:
+    from jaxprof.analysis.profile import FOUND_BY
+
+    return FOUND_BY.get(device.found_by, device.found_by)
+
+
 DEVICE_STEPS: Facts[DeviceSteps] = (
     Fact("device", TEXT, "gpu:0, cpu:0", title="device"),
     Fact("found_by", TEXT, "annotation, modules or whole"),
     Fact("count", COUNT, "Steps"),
     Fact("complete_count", COUNT, "Those that are whole, and compared", "complete"),
+    column("steps", _steps_text, right=True),
     Fact("median_seconds", SECONDS, "Median step", title="median"),
     Fact("minimum_seconds", SECONDS, "Shortest step", title="least"),
     Fact("maximum_seconds", SECONDS, "Longest step", title="most"),
@@ -54,6 +66,7 @@ DEVICE_STEPS: Facts[DeviceSteps] = (
     Fact("busy_seconds", SECONDS, "How long the device was busy in it", title="busy"),
     Fact("idle_seconds", SECONDS, "How long it was idle"),
     Fact("idle_share", SHARE, "Idle share of it", title="idle"),
+    column("steps found by", _found_by_text, gives_way=True),
 )
 """Facts of all steps of a device: how they were found, their spread, and how idle the device was."""
 COPIES: Facts[CopyTimes] = (
@@ -131,6 +144,7 @@ PASSES: Facts[PassRow] = (
         Fact("count", COUNT, "How often it ran", title="times"),
     )),
     Fact("share", SHARE, "Share of the whole compilation, in 0..1", title="share"),
+    column("phase or pass", lambda row: "  " * row.depth + row.node.name, gives_way=True),
 )  # fmt: skip
 """Facts of the phases and passes of a compile."""
 

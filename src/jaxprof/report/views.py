@@ -264,22 +264,14 @@ def _threads(parallelism: float | None) -> str:
     return ratio(parallelism) if parallelism is not None and parallelism > 1.005 else UNKNOWN
 
 
-_PASSES: Facts[Any] = (
-    column("share", "share", percent),
-    column("total", "node.seconds", seconds),
-    column("self", "node.self_seconds", seconds),
-    column("times", "node.count", integer),
-    column("stage", "node.stage"),
-    column("phase or pass", lambda row: "  " * row.depth + row.node.name, gives_way=True),
-)
-
-
 def passes_table(tree: PassTimes, rows: Sequence[Any]) -> Table[Any]:
     """Return the table of these phases and passes of a compile, with a note on the time of each stage."""
     from jaxprof.analysis.measured import stage_times
+    from jaxprof.facts.captures import PASSES
 
+    columns = pick(PASSES, "share", "seconds", "self_seconds", "count", "stage", "phase or pass")
     stages = ", ".join(f"{stage.stage} {seconds(stage.seconds)}" for stage in stage_times(tree))
-    return Table(_PASSES, rows, notes=(f"self time by stage, over all threads: {stages}",))
+    return Table(columns, rows, notes=(f"self time by stage, over all threads: {stages}",))
 
 
 def _compile(_: Session, run: Run) -> Iterator[Piece]:
@@ -299,11 +291,7 @@ def _steps(_: Session, run: Run) -> Iterator[Piece]:
     from jaxprof.analysis.profile import causes_text
     from jaxprof.facts.captures import STEPS
 
-    columns = [
-        *pick(STEPS, "name", "device", "seconds", "kernel_seconds", "transfer_seconds", "collective_seconds"),
-        *pick(STEPS, "overlapped_seconds", "gap_seconds", "idle_seconds", "complete"),
-    ]
-    yield from (_device_table(run), "", Table(columns, run.steps.steps, most=_STEPS_SHOWN))
+    yield from (_device_table(run), "", Table(STEPS, run.steps.steps, most=_STEPS_SHOWN))
     yield _parts_line(run.steps.steps)
     for device in run.steps.devices[:_DEVICES_SHOWN]:
         if device.idle_causes:
@@ -313,30 +301,13 @@ def _steps(_: Session, run: Run) -> Iterator[Piece]:
 def _device_table(run: Run) -> Table[Any]:
     """Return a row for each device: its steps, how they were found, how much they differ, and how idle it was."""
     from jaxprof.analysis.profile import device_steps
+    from jaxprof.facts.captures import DEVICE_STEPS
 
     devices = device_steps(run.steps)
     span = next((device.span_seconds for device in devices if device.span_seconds is not None), None)
     notes = () if span is None else (f"busy and idle are of the whole profile, {seconds(span)}",)
     rest = "and {} more devices"
-    return Table(device_columns(), devices, notes=notes, most=_DEVICES_SHOWN, rest=rest, is_wide=True)
-
-
-def device_columns() -> Facts[Any]:
-    """Return the columns that show the steps of each device to people."""
-    from jaxprof.analysis.profile import FOUND_BY
-    from jaxprof.facts.captures import DEVICE_STEPS
-
-    def steps(device: Any) -> str:
-        compared = f" ({device.complete} compared)" if device.complete < device.count else ""
-        return integer(device.count) + compared
-
-    return (
-        *pick(DEVICE_STEPS, "device"),
-        column("steps", steps, right=True),
-        *pick(DEVICE_STEPS, "median_seconds", "minimum_seconds", "maximum_seconds", "quartiles_seconds"),
-        *pick(DEVICE_STEPS, "busy_seconds", "idle_share"),
-        column("steps found by", lambda device: FOUND_BY.get(device.found_by, device.found_by), gives_way=True),
-    )
+    return Table(DEVICE_STEPS, devices, notes=notes, most=_DEVICES_SHOWN, rest=rest, is_wide=True)
 
 
 def _parts_line(steps: Sequence[StepTimes]) -> Prose:

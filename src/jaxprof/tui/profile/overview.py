@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from textual.content import Content
 
 from jaxprof.facts import Facts, column
+from jaxprof.facts.captures import DEVICE_STEPS
 from jaxprof.report.renderers import Table, text_lines
-from jaxprof.report.views import device_columns, measured_table
+from jaxprof.report.views import measured_table
 from jaxprof.session.run import IMPORTED
 from jaxprof.text import columns, safe
 from jaxprof.tui.kit.fact_list import FactLine, FactList, FactTarget, Leads, heading
@@ -59,7 +60,7 @@ def _devices(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
     devices = profile.devices
     span = next((device.span_seconds for device in devices if device.span_seconds is not None), None)
     note = f"idle and busy are of the whole {seconds(span)}" if span is not None else ""
-    shown = [fact for fact in device_columns() if width >= 100 or fact.key != "quartiles_seconds"]
+    shown = [fact for fact in DEVICE_STEPS if width >= 100 or fact.key != "quartiles_seconds"]
     return _listed("Devices", note, Table(shown, devices, most=DEVICES, rest="and {} more devices"), (), width)
 
 
