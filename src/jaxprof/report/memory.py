@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.memory import REQUEST, SCHEDULE, MemoryPicture, device_memory
-from jaxprof.facts import pick
 from jaxprof.facts.memory import ALIVE, BUFFERS, place
 from jaxprof.grouping import thinned
 from jaxprof.report.renderers import Piece, Prose, Table
@@ -40,9 +39,8 @@ def memory_report(picture: MemoryPicture | None) -> Iterator[Piece]:
             return  # its buffers are those values
         yield Prose("the largest buffers:")
     left = sum(buffer.bytes for buffer in picture.buffers[BUFFERS_IN_TEXT:])
-    shown = pick(BUFFERS, "bytes", "kind", "at_peak", "instruction", "shape", "source", "op_name")
     rest = f"and {{}} more of {bytes_(left)} together"
-    yield Table(shown, picture.buffers, most=BUFFERS_IN_TEXT, rest=rest, is_wide=True)
+    yield Table(BUFFERS, picture.buffers, most=BUFFERS_IN_TEXT, rest=rest, is_wide=True)
 
 
 def _peak(schedule: Liveness) -> Iterator[Piece]:
@@ -53,10 +51,9 @@ def _peak(schedule: Liveness) -> Iterator[Piece]:
         f"alive at its highest point, {point.instruction}{f' ({where})' if where else ''}, instruction "
         f"{point.position + 1} of {schedule.length}, an estimate:"
     )
-    shown = pick(ALIVE, "bytes", "kind", "instruction", "shape", "op_name", "source")
     left = sum(value.bytes for value in alive[ALIVE_IN_TEXT:])
     rest = f"and {{}} more of {bytes_(left)} together"
-    yield Table(shown, alive, most=ALIVE_IN_TEXT, rest=rest, is_wide=True)
+    yield Table(ALIVE, alive, most=ALIVE_IN_TEXT, rest=rest, is_wide=True)
 
 
 def memory_heading(picture: MemoryPicture) -> Iterator[str]:

@@ -99,7 +99,7 @@ def _function_and_count(row: ProgramRow) -> str:
 
 CALLED_FROM: ProgramFact = column("called from", lambda row: row.short(row.item.called_from))
 COMPILES_TEXT: tuple[ProgramFact, ...] = (
-    *pick(COMPILES, "began_seconds", "trace_seconds", "lower_seconds", "compile_seconds", "cache"),
+    *COMPILES,
     column("function", _function_and_count, gives_way=True),
     CALLED_FROM,
 )
