@@ -12,6 +12,7 @@ import pytest
 from cli.test_schema import files, made  # noqa: F401
 from jaxprof.cli.kinds import KINDS
 from jaxprof.cli.options import VIEWS
+from jaxprof.events import SAMPLED_PHASES, STARTUP_PHASES
 from jaxprof.facts import SessionFile
 from jaxprof.facts.runs import RUNS
 from jaxprof.query.tables import TABLES
@@ -22,7 +23,8 @@ from jaxprof.session.log import load
 
 OBJECTS = ("launch",)
 """Objects in the rows of views: each of their keys is a column."""
-SAMPLED = ("run", "transfer_in", "transfer_out")
+PHASE_KEYS = {"bytes", "zero_copy", "note"}
+"""Keys of phases in JSON and SQL, beside those of their times."""
 NAMES_IN_SQL = {"compile": "passes", "timeline": "states"}
 """By view, its table if that has another name."""
 
@@ -153,13 +155,13 @@ def test_phases(call):
         rows = of_sql(name, "phases")
         for run in (run for run in data["runs"] if run["launches"] in (None, 1)):
             startup = run["phases"].pop("startup", {})
-            told = {key: startup[key] for key in ("import", "backend_init", "warm_up") if key in startup}
-            for phase, cells in run["phases"].items():
-                told[phase] = cells["total_seconds" if phase in SAMPLED else "seconds"]
-            of_run = [row for row in rows if row["run"] == run["run"]]
-            found = {row["phase"]: row["total_seconds" if row["phase"] in SAMPLED else "seconds"] for row in of_run}
-            known = {phase: seconds for phase, seconds in told.items() if seconds is not None}
-            assert known == {phase: seconds for phase, seconds in found.items() if seconds is not None}, (name, run)
+            phases = run["phases"] | {key: {"seconds": startup[key]} for key in STARTUP_PHASES if key in startup}
+            of_run = {row["phase"]: row for row in rows if row["run"] == run["run"]}
+            for phase, told in phases.items():
+                found = of_run.pop(phase, {})
+                keys = {"total_seconds" if phase in SAMPLED_PHASES else "seconds", *(told.keys() & PHASE_KEYS)}
+                assert {key: told[key] for key in keys} == {key: found.get(key) for key in keys}, (name, phase)
+            assert not of_run, name
 
 
 @pytest.mark.usefixtures("files")

@@ -33,6 +33,7 @@ ENTRY: Facts[Entry] = (
     Fact("created", MOMENT, "When it was begun, in UTC", "header.created"),
     Fact("process_index", INDEX, "Which process of a job it was, from 0"),
     Fact("process_count", COUNT, "Processes of that job", lambda entry: entry.process_count or None),
+    Fact("state", TEXT, "complete, being written, interrupted, or the signal that ended it"),
     Fact("complete", TRUTH, "Whether its writer closed it properly"),
     Fact("live", TRUTH, "Whether a process is writing it now"),
     Fact("problem", TEXT, "Why it cannot be read"),

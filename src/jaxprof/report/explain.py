@@ -62,7 +62,7 @@ UTILISATION: Facts[Utilisation] = (
     Fact("recomputed_flops", FLOPS, "FLOPs that are computed again (rematerialisation)"),
     Fact("peak_flops_per_second", RATE, "The peak of the device for these dtypes"),
     Fact("dtypes", LIST, "The dtypes of the matrix products"),
-    Fact("peak_source", TEXT, "Where the peak comes from"),
+    Fact("peak_flops_source", TEXT, "Where that peak comes from", "peak_source"),
     Fact("reason", TEXT, "Why mfu is unknown"),
 )
 

@@ -118,7 +118,7 @@ GATE: Facts[GateResult] = (
     Fact("base", OBJECT, "What it was compared with", inside=(
         Fact("name", TEXT, "The word after --base"),
         Fact("reading", TEXT, "How it was read: path, target, session, revision"),
-        Fact("place", TEXT, "Where it is"),
+        Fact("path", TEXT, "Where it is", "place"),
         Fact("commit", TEXT, "Git commit of a revision, abbreviated"),
         Fact("dirty", TRUTH, "Whether the tree beside the revision has changes that are not committed",
              lambda base: base.dirty if base.reading == "revision" else None),

@@ -184,7 +184,7 @@ _PHASE: Facts[_PhaseRow] = (
     ),
     *only_if("is_sampled", Fact("total_seconds", SECONDS, TOTAL_MEANING, "recorded.seconds"), Fact(
         "zero_copy", TRUTH, "Whether nothing was moved: there is then no bandwidth and no speed-up",
-        lambda phase: phase.result.moved_nothing if phase.is_run else at("recorded.zero_copy")(phase))),
+        "recorded.zero_copy")),
     *only_if("is_run", *within("result", (MODES,))),
     Fact("launches_seconds", NUMBERS, "What it took in each launch", _launches,
          when=lambda phase: phase.name in phase.result.over_launches),
