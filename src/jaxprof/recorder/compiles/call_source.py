@@ -150,10 +150,9 @@ def _written(site: _Site, names: Sequence[str], keywords: Sequence[str]) -> dict
 
 def _site(frame: FrameType | None) -> _Site | None:
     caller = next(_user_frames(frame), None)
-    first, last, began, ended = position_of(caller.f_code, caller.f_lasti) if caller is not None else (None,) * 4
-    if caller is None or first is None or last is None or began is None or ended is None:
+    at = position_of(caller.f_code, caller.f_lasti)[1] if caller is not None else None
+    if caller is None or at is None:
         return None
-    at = first, last, began, ended
     loop: ast.stmt | None = None
     scope: ast.stmt | None = None
     statement: ast.stmt | None = None

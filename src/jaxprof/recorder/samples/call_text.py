@@ -16,6 +16,7 @@ import threading
 import time
 import tokenize
 from functools import lru_cache
+from itertools import islice
 from types import BuiltinFunctionType, CodeType, ModuleType
 from typing import Any
 
@@ -27,6 +28,8 @@ _LARGEST_FILE_BYTES = 4_000_000
 _TREES_KEPT = 16
 _LARGEST_PARSED_BYTES = 400_000
 """Parsing a larger file would hold the interpreter's lock for more than about 100 ms."""
+Span = tuple[int, int, int, int]
+"""First line, last line, first column and last column (bytes of UTF-8), as in the bytecode."""
 _process_began = time.time()
 _parsing = threading.RLock()
 
@@ -42,8 +45,8 @@ class CallSpot:
     """The call of the instruction: `float()`, `.item()`, `train_step`, `np.asarray()`, `x + y`; empty if unknown."""
     callee: tuple[str, ...] = ()
     """The dotted name that is called; empty if the callee is not a plain name."""
-    span: tuple[int, int, int, int] | None = None
-    """First and last line, first and last column (bytes of UTF-8) of the instruction's source; None if unknown."""
+    span: Span | None = None
+    """Where the instruction's source is; None if unknown."""
 
     @property
     def method(self) -> str:
@@ -62,18 +65,21 @@ def spot_of(code: CodeType, offset: int) -> CallSpot:
     bytecode = code.co_code
     at = _instruction(bytecode, offset)
     operation = opcode.opname[bytecode[at]] if bytecode else ""
-    first, last, began, ended = _position(code, at)
+    line, span = position_of(code, at)
+    if span is None:
+        return CallSpot(line, operation, "")
+    text, callee = describe(_segment(source_lines(code.co_filename), *span))
+    return CallSpot(line, operation, text, callee, span)
+
+
+def position_of(code: CodeType, offset: int) -> tuple[int, Span | None]:
+    """Return the line of the instruction at `offset`, and its span; None if that is unknown."""
+    positions = islice(code.co_positions(), _instruction(code.co_code, offset) // 2, None)
+    first, last, began, ended = next(positions, (None, None, None, None))
     line = first or code.co_firstlineno
     if first is None or last is None or began is None or ended is None:
-        return CallSpot(line, operation, "")
-    segment = _segment(source_lines(code.co_filename), first, last, began, ended)
-    text, callee = describe(segment)
-    return CallSpot(line, operation, text, callee, (first, last, began, ended))
-
-
-def position_of(code: CodeType, offset: int) -> tuple[int | None, int | None, int | None, int | None]:
-    """Return first and last line, first and last column (bytes of UTF-8) of an instruction; None if unknown."""
-    return _position(code, _instruction(code.co_code, offset))
+        return line, None
+    return line, (first, last, began, ended)
 
 
 def _instruction(bytecode: bytes, offset: int) -> int:
@@ -81,13 +87,6 @@ def _instruction(bytecode: bytes, offset: int) -> int:
     while at > 0 and bytecode[at] == 0:  # the caches after an instruction belong to it
         at -= 2
     return at
-
-
-def _position(code: CodeType, offset: int) -> tuple[int | None, int | None, int | None, int | None]:
-    for index, position in enumerate(code.co_positions()):
-        if index == offset // 2:
-            return position
-    return None, None, None, None
 
 
 def _segment(lines: tuple[bytes, ...], first: int, last: int, began: int, ended: int) -> str:

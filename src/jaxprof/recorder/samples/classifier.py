@@ -14,7 +14,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from jaxprof.recorder.places import JAX, LIBRARY, STDLIB, USER, package_of
-from jaxprof.recorder.samples.call_text import CallSpot, compiled_by, is_a, is_foreign, look_up, spot_of
+from jaxprof.recorder.samples.call_text import CallSpot, Span, compiled_by, is_a, is_foreign, look_up, spot_of
 from jaxprof.recorder.samples.flow import feeds, statement_at
 from jaxprof.recorder.samples.loops import loops_at
 from jaxprof.recorder.samples.stack import SampledFrame, Stack
@@ -87,24 +87,11 @@ _EXPLICIT = frozenset({"block_until_ready", "device_get"})
 """Names of explicit waits and reads: a synchronisation that the program requested, not an implicit transfer."""
 _WAITS = ("block_until_ready", "try_to_block")
 _TRANSFER_NAMES = ("device_put", "shard_args", "make_array_from", "copy_to_host", "copy_to_device")
-_INPUT_OUTPUT = frozenset(
-    {
-        "write",
-        "read",
-        "readline",
-        "readlines",
-        "flush",
-        "recv",
-        "send",
-        "sendall",
-        "sleep",
-        "get",
-        "put",
-        "join",
-        "result",
-    }
-    | {"acquire", "wait", "append", "extend", "close", "commit", "execute", "next", "poll", "select", "communicate"}
-)
+_INPUT_OUTPUT = frozenset({
+    "write", "read", "readline", "readlines", "flush", "close", "append", "extend", "get", "put", "next", "poll",
+    "recv", "send", "sendall", "communicate", "select", "sleep", "wait", "join", "result", "acquire", "commit",
+    "execute",
+})  # fmt: skip
 """Method names that no compiled function has."""
 _EVENT_FUNCTIONS = frozenset({("selectors.py", "select"), ("socket.py", "accept"), ("socket.py", "readinto")})
 _EVENT_METHODS = frozenset({"accept", "recv", "recv_into", "recvfrom", "poll"})
@@ -218,6 +205,8 @@ class Classifier:
         return frame.spot.is_call and size >= FED_BYTES
 
     def _kind(self, stack: Stack, at: int, spot: CallSpot, names: list[str]) -> str:
+        """Return the kind of work at frame `at`, whose instruction is `spot`, below which JAX's functions `names` run,
+        innermost first."""
         if names and names[-1] in _WAITS and at != stack.user:
             return COMPILED  # a library waits for what it has called, as equinox does in order to raise its errors
         if _TOKEN in names:
@@ -298,7 +287,7 @@ class _WorkPlaces:
         """Return the instructions of a code object; empty if none are known."""
         return self._offsets[id(code)][1] if id(code) in self._offsets else set()
 
-    def spans(self, code: CodeType) -> list[tuple[int, int, int, int]]:
+    def spans(self, code: CodeType) -> list[Span]:
         """Return the source positions of these instructions, in the form of `CallSpot.span`."""
         return [span for offset in self.offsets(code) if (span := spot_of(code, offset).span) is not None]
 
@@ -423,6 +412,7 @@ def _user_line(stack: Stack, names: list[str]) -> UserLine | None:
 
 
 def _implicit(kind: str, spot: CallSpot, names: list[str]) -> str:
+    """Return the direction of a copy that the program did not request; empty if there is none."""
     if kind == FED:
         return "host_to_device"
     # device_put to another sharding may go through the host: that was requested as well

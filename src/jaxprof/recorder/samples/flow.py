@@ -12,15 +12,12 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
 from jaxprof.light_dataclass import frozen
-from jaxprof.recorder.samples.call_text import describe, parsed
+from jaxprof.recorder.samples.call_text import Span, describe, parsed
 
 _COMPOUND = (ast.For, ast.AsyncFor, ast.While, ast.If, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
 _FETCHES = frozenset({"float", "int", "bool", "item", "tolist", "array", "asarray", "device_get", "print", "format"})
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
-
-Span = tuple[int, int, int, int]
-"""First line, last line, first column and last column (bytes of UTF-8), as in the bytecode."""
 
 
 @frozen
