@@ -136,7 +136,7 @@ def test_a_lost_donation_costs_memory_and_no_kernel():
     kept, donated = _compiled(_fused), _compiled(_fused, donate_argnums=0)
     found = _difference(donated, kept)
     assert not found.kernels.differ
-    fact = found.fact("donated")
+    fact = found.fact("alias_bytes")
     assert (fact.before, fact.after, fact.differs) == (256 * 512 * 4, 0, True)
     assert found.differs is True
 

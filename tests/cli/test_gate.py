@@ -64,7 +64,7 @@ def test_what_is_more_or_worse_than_its_limit_allows():
         flops:0.5 %  cost        100            101             passed
         flops        cost        100            ?               undecided
         constant     holding     10             20              passed
-        donated      donating    4096           0               passed
+        alias_bytes  donating    4096           0               passed
         donated      donating    0              4096            within
         collectives  collective  -              {{0,1,2,3}}     passed
         collectives  collective  {{0,1,2,3}}    {{0,1},{2,3}}   passed

@@ -28,24 +28,33 @@ class Compared:
 
 FACTS: dict[str, Compared] = {
     "kernels": Compared("kernels", ""),
-    "launches": Compared("kernel launches", ""),
+    "kernel_launches": Compared("kernel launches", ""),
     "flops": Compared("FLOPs", "flop"),
-    "bytes": Compared("bytes accessed", "byte"),
+    "accessed_bytes": Compared("bytes accessed", "byte"),
     "transcendentals": Compared("transcendentals", ""),
     "product_bytes": Compared("operands of products", "byte"),
-    "peak": Compared("peak memory", "byte"),
-    "argument": Compared("arguments", "byte"),
-    "output": Compared("outputs", "byte"),
-    "temporary": Compared("temporaries", "byte"),
-    "constant": Compared("constants", "byte"),
-    "donated": Compared("donated memory", "byte", less_is_worse=True),
-    "code": Compared("generated code", "byte"),
+    "peak_bytes": Compared("peak memory", "byte"),
+    "argument_bytes": Compared("arguments", "byte"),
+    "output_bytes": Compared("outputs", "byte"),
+    "temporary_bytes": Compared("temporaries", "byte"),
+    "constant_bytes": Compared("constants", "byte"),
+    "alias_bytes": Compared("donated memory", "byte", less_is_worse=True),
+    "generated_code_bytes": Compared("generated code", "byte"),
     "collectives": Compared("collectives", ""),
     "collective_bytes": Compared("bytes exchanged", "byte"),
     "compiles": Compared("compiles", ""),
 }
-"""Exact facts of a compiled program, by code. `product_bytes` counts the operands of matrix products and convolutions
-in the dtypes that the program requests: the CPU compiler computes 16-bit floats in float32, which hides an upcast."""
+"""Exact facts of a compiled program, by the key that they have in every table. `product_bytes` counts the operands of
+matrix products and convolutions in the dtypes that the program requests: the CPU compiler computes 16-bit floats in
+float32, which hides an upcast."""
+FORMER_FACTS = {
+    "launches": "kernel_launches",
+    "bytes": "accessed_bytes",
+    "donated": "alias_bytes",
+    "code": "generated_code_bytes",
+    **{part: f"{part}_bytes" for part in ("peak", "argument", "output", "temporary", "constant")},
+}
+"""Facts by the names that limits had in 0.1.0, which are still read."""
 TIMES: dict[str, Compared] = {
     "run": Compared("time of a call", "second"),
     "first_run": Compared("first call", "second"),

@@ -329,9 +329,9 @@ def _module_facts(module: Module | None) -> _Facts:
     executions, moved = _exchanged(collectives(module))
     return {
         "kernels": len(listed),
-        "launches": sum(counts) if len(counts) == len(listed) else None,
+        "kernel_launches": sum(counts) if len(counts) == len(listed) else None,
         **_cost_facts(module_cost(module)),
-        "constant": _constant_bytes(module),
+        "constant_bytes": _constant_bytes(module),
         "collectives": executions,
         "collective_bytes": moved,
     }
@@ -370,8 +370,8 @@ def _constant_bytes(module: Module) -> int:
 def _run_facts(run: Run) -> _Facts:
     memory = run.memory
     return {
-        "donated": memory.alias_bytes if memory is not None else None,
-        "code": memory.generated_code_bytes if memory is not None else None,
+        "alias_bytes": memory.alias_bytes if memory is not None else None,
+        "generated_code_bytes": memory.generated_code_bytes if memory is not None else None,
         "compiles": _compiles(run),
     }
 
@@ -389,7 +389,7 @@ def _compiles(run: Run) -> int | None:
 
 
 def _cost_facts(cost: RunCost) -> _Facts:
-    return {"flops": cost.flops, "bytes": cost.bytes_accessed, "transcendentals": cost.transcendentals}
+    return {"flops": cost.flops, "accessed_bytes": cost.bytes_accessed, "transcendentals": cost.transcendentals}
 
 
 def _memory_facts(picture: MemoryPicture | None) -> _Facts:
@@ -398,7 +398,7 @@ def _memory_facts(picture: MemoryPicture | None) -> _Facts:
     if picture is None or picture.peak_bytes is None:
         return {}
     missing = 0 if picture.source in (ASSIGNMENT, SCHEDULE) else None
-    return {"peak": picture.peak_bytes, **{kind: picture.parts.get(kind, missing) for kind in KINDS}}
+    return {"peak_bytes": picture.peak_bytes, **{f"{kind}_bytes": picture.parts.get(kind, missing) for kind in KINDS}}
 
 
 def _collectives(before: Module, after: Module) -> tuple[CollectiveDifference, ...]:

@@ -126,7 +126,7 @@ PHASES: Facts[PhaseDifference] = (
     *within("times", pick(TIMES_COMPARED, "verdict", "reason")),
 )
 FIGURES: Facts[FigureDifference] = (
-    Fact("fact", TEXT, "Which figure: flops, bytes, peak, kernels, compiles", "code"),
+    Fact("fact", TEXT, "Which figure: flops, accessed_bytes, peak_bytes, kernels, compiles", "code"),
     Fact("before", NUMBER, "What the first side has"),
     Fact("after", NUMBER, "What the second side has"),
     Fact("unit", TEXT, "Its unit: second, byte, flop; null for a count"),
@@ -275,7 +275,7 @@ def answer(pair: RunDifference) -> str:
         parts += [f"findings: {', '.join(findings[:_FINDINGS_NAMED])}"] if findings else []
     if pair.kernels is not None:
         parts.append(f"kernels: {kernel_counts(pair.kernels)}")
-    facts = [fact for fact in pair.facts if fact.differs and fact.code not in ("kernels", "launches")]
+    facts = [fact for fact in pair.facts if fact.differs and fact.code not in ("kernels", "kernel_launches")]
     parts += [f"{FACTS[fact.code].title} {growth_text(fact)}" for fact in facts[:4]]
     if not facts and any(fact.differs is False and fact.code in _COST for fact in pair.facts):
         parts.append("cost and memory are the same, as far as both are known")
@@ -287,7 +287,7 @@ def kernel_counts(kernels: KernelDifferences) -> str:
     return _counts(row.status for row in kernels.rows) or "none"
 
 
-_COST = frozenset({"flops", "bytes", "peak"})
+_COST = frozenset({"flops", "accessed_bytes", "peak_bytes"})
 _WORDS = {"same": "the same", "outside": "outside the HLO"}
 
 

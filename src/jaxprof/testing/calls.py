@@ -66,7 +66,7 @@ class CallResult:
     @property
     def bytes(self) -> float | None:
         """Bytes that the kernels of one call read and write, counted like `flops`."""
-        return self.facts["bytes"]
+        return self.facts["accessed_bytes"]
 
     @property
     def memory(self) -> MemoryPicture:

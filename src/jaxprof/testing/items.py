@@ -25,7 +25,12 @@ from jaxprof.text import safe
 if TYPE_CHECKING:
     from jaxprof.events import Compiled
 
-FACT_LIMITS = {"max_kernels": "kernels", "max_flops": "flops", "max_bytes": "bytes", "max_peak_bytes": "peak"}
+FACT_LIMITS = {
+    "max_kernels": "kernels",
+    "max_flops": "flops",
+    "max_bytes": "accessed_bytes",
+    "max_peak_bytes": "peak_bytes",
+}
 """Limit on the program of a call → the code of the fact."""
 COMPILES = "max_compiles"
 LIMITS = (COMPILES, *FACT_LIMITS)

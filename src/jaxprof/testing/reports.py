@@ -65,7 +65,13 @@ def report(path: Path | None, programs: Mapping[str, Sequence[str]]) -> tuple[li
         return [*lines, safe(f"not saved: {error.what}. {error.hint}")], True
 
 
-_SHOWN = {"kernels": "kernels", "flops": "FLOPs", "bytes": "bytes", "peak": "peak", "compiles": "compiles"}
+_SHOWN = {
+    "kernels": "kernels",
+    "flops": "FLOPs",
+    "accessed_bytes": "bytes",
+    "peak_bytes": "peak",
+    "compiles": "compiles",
+}
 """Code of a fact → the title of its column."""
 _Row = tuple[str, dict[str, float | None]]
 

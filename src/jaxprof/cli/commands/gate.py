@@ -67,7 +67,7 @@ _HEAD = "HEAD"
     multiple=True,
     required=True,
     metavar="FACT[:N%]",
-    help="Fail if it grows (by more than N %): kernels, flops, bytes, peak, collectives... or a time: run:5%, "
+    help="Fail if it grows (by more than N %): kernels, flops, peak_bytes, collectives... or a time: run:5%, "
     "compile:20%. May be repeated.",
 )
 @click.option("--strict", is_flag=True, help="Exit with 4 where a limit is undecided.")
@@ -92,10 +92,11 @@ def command(
     TARGET is a function of yours (path/to/file.py:function), a workload, or a session (of `run`, or of `hlo --out`).
     BASE is one of these, or a git revision of the repository that holds TARGET.
 
-    For facts both are compiled, and nothing is run: kernels, launches, flops, bytes, transcendentals, product_bytes,
-    peak, argument, output, temporary, constant, donated (must not shrink), code, collectives, collective_bytes,
-    compiles. Times are measured in turns: run:5% (a call), first_run, trace, lower, compile. Exit codes: 0 within, 1 a
-    side failed, 3 a limit was exceeded, 4 undecided (--strict).
+    For facts both are compiled, and nothing is run: kernels, kernel_launches, flops, accessed_bytes, transcendentals,
+    product_bytes, peak_bytes, argument_bytes, output_bytes, temporary_bytes, constant_bytes, alias_bytes (must not
+    shrink), generated_code_bytes, collectives, collective_bytes, compiles. Times are measured in turns: run:5% (a
+    call), first_run, trace, lower, compile. Exit codes: 0 within, 1 a side failed, 3 a limit was exceeded, 4 undecided
+    (--strict).
     """
     parsed_limits = read_limits(limits)
     _refuse_ineffective(words["targets"], parsed_limits, timed=any(limit.is_time for limit in parsed_limits))
@@ -262,7 +263,7 @@ def _refuse_ineffective(targets: str, parsed_limits: Sequence[GateLimit], *, tim
         limit = next(limit for limit in parsed_limits if limit.is_time)
         raise UsageError(
             f"--fail-on {limit.text} is a time, and --for compiles for devices that are not here",
-            "With --for, limit exact facts: kernels, flops, bytes, peak.",
+            "With --for, limit exact facts: kernels, flops, accessed_bytes, peak_bytes.",
         )
     if not timed:
         refuse(TIMED, "applies to times, and no limit is one", "Limit a time: --fail-on run:5%.")
