@@ -13,9 +13,14 @@ import pytest
 from answer_schemas import schema_of
 from cli.calling import understood
 from golden import kept
+from jaxprof.analysis.difference import FACTS
 from jaxprof.analysis.finding_catalogue import SOURCES, entries
+from jaxprof.analysis.jobs.figures import CAUSES
+from jaxprof.cli.commands import gate
 from jaxprof.cli.kinds import KINDS
 from jaxprof.config import SETTINGS
+from jaxprof.events import REASONS
+from jaxprof.limits import LIMITS
 from jaxprof.tui.keys import GROUPS, keys_of, shown
 from tui.key_meanings import MEANINGS
 
@@ -173,6 +178,20 @@ def test_a_reference_is_as_the_registry_makes_it(page):
     written, marker, _ = path.read_text().partition(MADE)
     assert marker
     kept(path, written + marker + REFERENCES[page]())
+
+
+NAMED = {"gate.md": FACTS, "jobs.md": CAUSES, "programs.md": REASONS, "sessions.md": LIMITS}
+"""By page, names whose table people wrote."""
+
+
+@pytest.mark.parametrize("page", NAMED)
+def test_a_page_explains_every_name(page):
+    text = (ROOT / "docs" / page).read_text()
+    assert [name for name in NAMED[page] if f"`{name}`" not in text] == []
+
+
+def test_the_help_of_gate_names_every_exact_fact():
+    assert [code for code in FACTS if not re.search(rf"\b{code}\b", gate.command.help)] == []
 
 
 def test_what_people_wrote_in_the_documents_stays_short():

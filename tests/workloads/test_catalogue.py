@@ -43,6 +43,10 @@ TINY = {
 VARIANTS = [(name, variant.name) for name in names() for variant in built_in(name).variants]
 
 
+def test_every_workload_has_a_tiny_size():
+    assert TINY.keys() == set(names())
+
+
 @cache
 def prepared(name):
     workload = built_in(name)
