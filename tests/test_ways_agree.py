@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from cli.test_schema import files, made  # noqa: F401
+from folding import written
+from jaxprof import events as e
 from jaxprof.cli.kinds import KINDS
 from jaxprof.cli.options import VIEWS
 from jaxprof.events import SAMPLED_PHASES, STARTUP_PHASES
@@ -20,6 +22,7 @@ from jaxprof.report.kernels import KERNEL
 from jaxprof.report.views import OF_PROGRAMS
 from jaxprof.session import Session
 from jaxprof.session.log import load
+from report.sessions import HEADER
 
 OBJECTS = ("launch",)
 """Objects in the rows of views: each of their keys is a column."""
@@ -196,6 +199,30 @@ def test_kernels_of_hlo(call):
             {"label": program["label"], **row} for program in said[0].data["programs"] for row in program["kernels"]
         ]
         agree(name, list(map(figures, rows)), of_csv(said[1].out), ["label", *(fact.key for fact in KERNEL)])
+
+
+EXCHANGE = """HloModule m, is_scheduled=true, num_partitions=8
+
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT sum = f32[] add(a, b)
+}
+
+ENTRY e {
+  p = f32[1048576] parameter(0)
+  ROOT all = f32[1048576] all-reduce(p), replica_groups={{0,1,2,3,4,5,6,7}}, to_apply=add
+}
+"""
+
+
+def test_a_collective_over_links(call, tmp_path):
+    plan = e.RunPlanned(run="r1", spec=e.RunSpec(workload="f", variant="jit", how="compile", device="h100:8"))
+    path = written(tmp_path / "s.jaxprof", [plan, e.TextRecorded(run="r1", name="hlo", text=EXCHANGE)], HEADER)
+    (program,) = call("hlo", path, "--kernels", "--format", "json", "--full").data["programs"]
+    assert program["kernels"][0]["bound"] == "links"
+    columns = [fact.key for fact in KERNEL if fact.key != "share"]  # of another whole
+    agree("kernels", of_sql(path, "kernels"), list(map(figures, program["kernels"])), columns)
 
 
 SCALARS = ("string", "number", "integer", "boolean")

@@ -154,12 +154,21 @@ def _hlo_kernels(session: Session, run: Run) -> Iterable[Ranked]:
     if "hlo" not in run.texts:
         return ()
     from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
-    from jaxprof.analysis.measured import kernels_of
+    from jaxprof.analysis.opener import module_of
     from jaxprof.analysis.ranking import KernelCeilings
+    from jaxprof.hlo.analysis.kernels import kernels
 
-    kernels = kernels_of(session, run.id) or ()
-    ceilings = KernelCeilings(machine_of_run(run, ceilings_for(session, run)))
-    return (ceilings.row(number, kernel) for number, kernel in enumerate(kernels))
+    module = module_of(session, run)
+    if module is None:
+        return ()
+    machine = machine_of_run(run, ceilings_for(session, run))
+    links = None
+    if machine is not None and machine.levels:
+        from jaxprof.devices.targets.least_time import exchanges  # only for a machine of several devices
+
+        links = exchanges(module, machine)
+    ceilings = KernelCeilings(machine, links)
+    return (ceilings.row(number, kernel) for number, kernel in enumerate(kernels(module)))
 
 
 _OF_HLO: Facts[KernelRow] = (

@@ -65,7 +65,7 @@ MEMORY: Facts[MemoryPicture] = (
          "source"),
     Fact("peak_bytes", BYTES, "Peak memory: what XLA planned that the program holds; from a schedule an estimate, "
          "the least that it needs", title="peak memory"),
-    Fact("parts", NUMBER_BY_NAME, "Parts of the peak: argument, output, temporary, constant"),
+    Fact("peak_parts", NUMBER_BY_NAME, "Parts of the peak: argument, output, temporary, constant", "parts"),
     Fact("asked_bytes", BYTES, "What was requested when memory ran out"),
     Fact("buffers", ROWS, "Buffers of the executable, the largest first", inside=BUFFERS),
     Fact("live_bytes", NUMBERS, "Bytes that are live over the schedule: an estimate",

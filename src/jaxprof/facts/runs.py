@@ -260,7 +260,7 @@ RUNS = Relation(
             Fact("bytes_per_second", BYTE_RATE, "Accessed bytes over the median", "result.bytes_per_second", "traffic"),
         ),
         *in_tables(
-            *pick(within(_memory, MEMORY), "peak_bytes", "peak_source"),
+            *pick(within(_memory, MEMORY), "peak_bytes", "peak_source", "peak_parts"),
             Fact("transfer_in_bytes_per_second", BYTE_RATE, "Bytes of the inputs over the time of copying them",
                  _transfer_rate, "transfer in"),
             Fact("argument_bytes", BYTES, "Memory of the arguments", "run.memory.argument_bytes"),
