@@ -52,11 +52,6 @@ class PauseWatch:
         self._began: float | None = None
         self._slept = suspended()
 
-    @property
-    def is_paused(self) -> bool:
-        """Whether a signal had stopped the process at the latest look."""
-        return self._began is not None
-
     def look(self, now: float) -> list[ProgramStopped]:
         """Return the pauses that are over at `now`, by the monotonic clock."""
         last = self._looked
