@@ -90,6 +90,7 @@ class _Reaper:
         return True
 
     def _start(self) -> None:
+        """Start the reaper, and register again what was registered with an earlier one."""
         if not can_run():  # Windows: no shell, and no process groups
             return
         self._close_pipe()

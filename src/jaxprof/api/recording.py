@@ -236,6 +236,8 @@ def _start_recording(
     replace_existing: bool,
     cell: Cell | None = None,
 ) -> Recording:
+    """Begin to record this process into `path`, a new kept session if None; `how` as in `ProgramStarted`. Return a
+    recording without a log if another program of jaxprof records it already. Raises UsageError, StorageError."""
     refuse_to_run("recording a program")
     with _lock:
         if _current:

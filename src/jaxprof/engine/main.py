@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any
 
 from jaxprof.engine.measure.control import RunControl
 from jaxprof.engine.protocol.request import (
@@ -44,7 +44,6 @@ from jaxprof.events.chunks import in_pieces
 from jaxprof.files import write_all
 
 HEARTBEAT_SECONDS = 1.0
-Result = TypeVar("Result")
 END_GRACE_SECONDS = 0.5
 """How long a run may take to stop by itself after the client has gone."""
 
@@ -92,15 +91,14 @@ class MainThread:
         self._work: SimpleQueue[tuple[Callable[[], Any], SimpleQueue[tuple[Any, BaseException | None]]] | None]
         self._work = SimpleQueue()
 
-    def __call__(self, work: Callable[[], Result], /) -> Result:
+    def __call__(self, work: Callable[[], Any]) -> Any:
         """Return the result of `work`, or raise what it raised; for calls from another thread."""
         outcome: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
         self._work.put((work, outcome))
         result, error = outcome.get()
         if error is not None:
             raise error
-        value: Result = result
-        return value
+        return result
 
     def stop(self) -> None:
         """Make `serve` return."""

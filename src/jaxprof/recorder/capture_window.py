@@ -136,6 +136,7 @@ class CaptureWindows:
                 self._end()
 
     def _begin_if_possible(self) -> None:
+        """Begin the requested window if the backend is up and, for a window of steps, the program is in its loop."""
         jax = sys.modules.get("jax")
         if jax is None or not self._backend_is_up or self._requested is None:
             return
@@ -173,6 +174,7 @@ class CaptureWindows:
         return self._counts_steps or (settled and not self._compiling)
 
     def _end(self, note: str = "") -> None:
+        """End the window that is open, and emit where its capture is, or why there is none."""
         folder, self._folder = self._folder, ""
         for replaced in self._replaced:
             replaced.restore()

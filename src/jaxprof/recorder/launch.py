@@ -101,6 +101,7 @@ class Launched:
         recorder.start(import_seconds=seconds)
 
     def _send(self, event: Event) -> None:
+        """Send an event to the process that started the program; a long text in pieces."""
         from dataclasses import replace
         from time import monotonic
 

@@ -245,6 +245,7 @@ def _first_call_text(run: RunResult) -> str:
 
 
 def _run_certainty(session: Session, run: RunResult) -> str:
+    """Return how certain the figures of a run are, in words: intervals, verdict, check, warnings."""
     from jaxprof.facts.runs import interval_text
     from jaxprof.report.runs import check_text, versus_sentence
     from jaxprof.units import UNKNOWN
@@ -290,6 +291,7 @@ def comparison_cost(compared: Sequence[AbResult]) -> tuple[str, str]:
 
 
 def _profile_cost(session: Session) -> tuple[str, str]:
+    """Return the first two lines of a profile: which kernels took the time, and whether the capture can be believed."""
     from jaxprof.analysis.finding_catalogue import entries
     from jaxprof.analysis.measured import whole_profile
 

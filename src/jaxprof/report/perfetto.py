@@ -53,6 +53,7 @@ def pieces(timeline: Timeline, title: str) -> Iterator[str]:
 
 
 def _events(timeline: Timeline) -> Iterator[str]:
+    """Yield the events of the file as JSON: a process for each device, a thread for each track of a lane."""
     devices = dict.fromkeys(chain((lane.device for lane in timeline.lanes), (row.device for row in timeline.counters)))
     processes = {device: number for number, device in enumerate(devices, 1)}
     for device, process in processes.items():
@@ -81,6 +82,7 @@ def _placed(kind: str, process: int, thread: int, name: str) -> Iterator[str]:
 def _intervals(
     timeline: Timeline, lane: TimelineLane, process: int, thread: int, track_of: Sequence[int]
 ) -> Iterator[str]:
+    """Yield the intervals of a lane; `thread` is the number of its first track, `track_of` has the track of each."""
     names = [json_text(name) for name, _ in lane.labels]
     ops = [_op_arguments(timeline, op) for _, op in lane.labels]
     executions, correlations = lane.executions, lane.correlations

@@ -225,6 +225,7 @@ def _sizes(info: WorkloadInfo, choice: PlanOptions) -> list[dict[str, Scalar]]:
 def _one_size(
     info: WorkloadInfo, variants: Sequence[VariantInfo], parameters: dict[str, Scalar], choice: PlanOptions
 ) -> list[PlannedRun]:
+    """Plan the variants on their devices with these parameters; the first one is the baseline of the others."""
     baseline: PlannedRun | None = None
     plans: list[PlannedRun] = []
     for variant in variants:

@@ -74,6 +74,7 @@ def timed_request(run: str, plan: PlannedRun, device: str) -> RunRequest:
 
 
 def _compile_request(run: str, plan: PlannedRun, device: str) -> CompileRequest:
+    """Return the request for a compile, for the devices of `plan.elsewhere` if it names some."""
     spec = replace(plan.spec, device=device)
     if plan.elsewhere is None:
         return CompileRequest(run=run, spec=spec)

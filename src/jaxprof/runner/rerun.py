@@ -112,6 +112,7 @@ def _with_baseline(session: Session, run: Run, made: dict[str, PlannedRun]) -> N
 
 
 def _planned(session: Session, run: Run, baseline: PlannedRun | None) -> PlannedRun:
+    """Plan a run again as it was. Raises UsageError for one that cannot be repeated."""
     plan = run.plan
     if plan.side:
         again = compared_again(session)

@@ -102,6 +102,7 @@ def plan_sides(sides: Sequence[ComparedSide], options: SideOptions) -> list[Plan
 
 
 def _planned(side: ComparedSide, options: SideOptions, baseline: PlannedRun | None) -> PlannedRun:
+    """Plan the run of one side; `baseline` is that of side A, None for A itself."""
     workload, variant = side.workload, _variant(side, side.variant or options.variant)
     launches = options.launches or MOST_LAUNCHES
     precision = {"JAX_DEFAULT_MATMUL_PRECISION": side.precision} if side.precision else {}

@@ -115,6 +115,8 @@ def _workload(
     arguments: Sequence[str] = (),
     inputs_from: str = "",
 ) -> Workload:
+    """Return the workload of the function `wanted` in a module. Raises UsageError. `place`: how a target names the
+    module."""
     function = _attribute(module, place, wanted)
     short = Path(place).name if place.endswith(".py") else place
     workload = workload_of(

@@ -119,6 +119,8 @@ class _TargetCompile:
         """Mesh of `--mesh`, over this host's devices; None without one."""
 
     def compile(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        """Compile the function for the topology, on shapes as `arguments`. Raises JaxprofError if that yields no
+        HLO."""
         from jaxprof.engine.measure.portable import trace
         from jaxprof.engine.measure.sharding import leaves_of, with_specs
         from jaxprof.workloads.callables import arguments_by_name
@@ -151,6 +153,7 @@ class _TargetCompile:
             )
 
     def _topology(self) -> Any:
+        """Return JAX's description of the requested devices. Raises JaxprofError if it has another number of them."""
         from jax.experimental import topologies
 
         request = self.request
@@ -234,6 +237,8 @@ class _TargetCompile:
     def _compile_program(
         self, program: Program, traced: Traced, leaves: Sequence[ShardedLeaf], lower: Callable[[], Any] | None = None
     ) -> StagedProgram:
+        """Compile the program and report its texts with the names that the user gave; `lower`: lowers it for other
+        devices than those of this host."""
         from jaxprof.engine.measure.portable import with_own_names
         from jaxprof.engine.measure.stages import compile_traced
 

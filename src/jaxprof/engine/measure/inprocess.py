@@ -147,6 +147,7 @@ def _traced(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
 
 
 def _one_run(run: str, spec: RunSpec, work: Callable[[Emit], None], emit: Emit) -> None:
+    """Emit the events of one run around those that `work` emits: its plan before, its summary after."""
     began = time.monotonic()
     samples: list[float] = []
     calls = 1

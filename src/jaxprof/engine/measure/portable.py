@@ -77,6 +77,7 @@ def trace(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Traced:
 
 
 def _trace(function: Callable[..., Any], leaves: list[Any], tree: Any, dynamic: list[int]) -> Traced:
+    """Return the program, with the leaves numbered `dynamic` as its inputs and the others as they are."""
     compiled = function if hasattr(function, "lower") else as_jitted(function)
 
     def call(*given: Any) -> list[Any]:

@@ -66,6 +66,7 @@ def _complete(workload: Workload, given: Mapping[str, Scalar]) -> dict[str, Scal
 
 
 def _run(reporter: Reporter, workload: Workload, variant: Variant, request: RunRequest, execute: Execute) -> None:
+    """Start JAX (or NumPy alone), measure, and report the load of the machine before and after."""
     device: Any = None
     if variant.how == "numpy":
         start_numpy(reporter)
@@ -88,6 +89,7 @@ def _run(reporter: Reporter, workload: Workload, variant: Variant, request: RunR
 def _measured(
     reporter: Reporter, sampler: CallSampler, workload: Workload, variant: Variant, request: RunRequest, device: Any
 ) -> None:
+    """Report what is known without a call, make the inputs, time the variant, and check its result."""
     from jaxprof.engine.measure.check import make_inputs
     from jaxprof.engine.measure.preflight import refuse_what_cannot_fit
 

@@ -99,6 +99,7 @@ class CallCapture:
         self._function = self._jitted = None
 
     def _measure(self, kept: KeptArguments) -> None:
+        """Measure the function with these arguments, and emit the events of its run."""
         import jax
 
         from jaxprof.engine.measure.inprocess import device_of, measure_call

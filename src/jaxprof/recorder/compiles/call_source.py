@@ -149,6 +149,7 @@ def _written(site: _Site, names: Sequence[str], keywords: Sequence[str]) -> dict
 
 
 def _site(frame: FrameType | None) -> _Site | None:
+    """Return the call that the innermost of the user's frames is in; None without its source."""
     caller = next(_user_frames(frame), None)
     at = position_of(caller.f_code, caller.f_lasti)[1] if caller is not None else None
     if caller is None or at is None:

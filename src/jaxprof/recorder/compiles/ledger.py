@@ -356,6 +356,8 @@ class Ledger:
         self._ends.append(time.monotonic())
 
     def _explain(self, row: CompilationRow, clears: int, cleared_at: SourceLocation) -> None:
+        """Derive why the row was compiled, and write it. `clears`: how often JAX's caches had been cleared by then,
+        last at `cleared_at`."""
         if row.signature.aligned and "compile" in row.seconds and sys.modules["jax"].default_backend() == "cpu":
             # only now is the backend certain to be up
             row.signature.shared = row.signature.aligned

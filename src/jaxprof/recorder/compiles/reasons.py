@@ -191,6 +191,7 @@ def _closure_changes(now: Made, before: Made | None) -> Iterator[ClosureChange]:
 
 
 def _structure(now: Signature, before: Signature) -> Iterator[_Difference]:
+    """Yield differences in which arguments there are, and in how they are nested and passed."""
     if now.names == before.names:
         if now.structure != before.structure:
             parts = list(_static_parts(now, before))
@@ -249,6 +250,7 @@ def _leaves(now: Signature, before: Signature) -> Iterator[_Difference]:
 
 
 def _leaf(name: str, now: Leaf, before: Leaf) -> Iterator[_Difference]:
+    """Yield what differs in one leaf: of shape, dtype and weak type only the first, with both whole types."""
     if now.is_static or before.is_static:
         if now != before:
             same = "another " if now.static == before.static else ""

@@ -97,6 +97,7 @@ def static_text(value: Any, depth: int = 0) -> str:
 
 
 def _parts(value: Any, depth: int) -> str | None:
+    """Return a container, a named tuple or a dataclass as text, part by part; None for anything else."""
     kind = type(value)
     if kind in (tuple, list, set, frozenset):
         inner = [static_text(part, depth) for part in list(value)[:_PARTS_AT_MOST]]

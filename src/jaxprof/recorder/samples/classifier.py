@@ -173,6 +173,7 @@ class Classifier:
             self._seen.clear()
 
     def _interpret(self, stack: Stack) -> Seen:
+        """Derive what the thread does, from the frames and the source."""
         if not stack.frames:
             return Seen(HOST)
         if inside := _callback_frames(stack):

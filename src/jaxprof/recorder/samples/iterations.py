@@ -238,6 +238,7 @@ class SeriesLog:
         return [event for series in ready for event in self._events(series, now)]
 
     def _events(self, series: _Series, now: float) -> Iterable[StepsTaken]:
+        """Yield a series as events of at most `_ENTRIES_AT_MOST` entries."""
         began, first = series.began, series.first
         for start in range(0, len(series.seconds), _ENTRIES_AT_MOST):
             seconds = series.seconds[start : start + _ENTRIES_AT_MOST]
@@ -354,6 +355,8 @@ class MomentLog:
             start = stop
 
     def _check(self, ordinal: int, values: Values) -> None:
+        """Take the values of the candidates, or of the counter found, at the end of iteration `ordinal`: search on, or
+        notice that the counter has skipped numbers or begun again."""
         search = self.search
         if not search.over:
             index = search.saw(ordinal, values)

@@ -209,6 +209,7 @@ class StackSampler:
             self._over.release()
 
     def _sample_until_stopped(self) -> None:
+        """Sleep, sample, and now and then send the window and call the ticks, until `stop`."""
         self._own_began = time.thread_time()
         pause_test = PauseTest(_thread.get_native_id(), self._task)
         turns = self.turns()

@@ -128,6 +128,7 @@ class IterationWatch:
             self._watched.wanted.extend([None] * (PROOFS + 1))
 
     def _take(self) -> None:
+        """Take what the watched loop has recorded, and choose how it is watched from now on."""
         watched, log = self._watched, self._moments
         if watched is None or log is None:
             return
