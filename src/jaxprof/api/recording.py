@@ -301,7 +301,7 @@ class Recording:
 
     @property
     def active(self) -> bool:
-        """Whether this recording is active."""
+        """Whether this process is still being recorded."""
         return self._recorder is not None
 
     @property

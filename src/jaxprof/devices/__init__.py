@@ -60,7 +60,7 @@ class Device:
 
     @property
     def number(self) -> int:
-        """Number in its id."""
+        """The number at the end of its id: 1 of `gpu:1`."""
         return int(self.id.rpartition(":")[2])
 
 

@@ -181,7 +181,7 @@ class CaptureWindows:
         self.turns += 1
         try:
             sys.modules["jax"].profiler.stop_trace()
-        except Exception as error:  # noqa: BLE001 - as above; the program itself may have stopped the profiler
+        except Exception as error:  # noqa: BLE001 - whatever it raises; the program itself may have stopped it
             _remove(folder)
             self._failed(f"the profiler could not be stopped: {error}")
             return

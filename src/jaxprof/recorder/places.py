@@ -30,7 +30,7 @@ _GENERATED = re.compile(r"<(@|frozen |.*(generated|\bgen\b|internals|template))"
 
 @lru_cache(maxsize=20_000)
 def file_kind(file: str) -> str:
-    """Return whose file it is."""
+    """Return whose code is in the file: `USER`, `LIBRARY`, `STDLIB`, `JAX` or `OWN` (jaxprof's)."""
     if file.startswith("<"):
         return STDLIB if _GENERATED.match(file) else USER  # a prompt, a cell, `python -c`
     if file.startswith(_jax_folders()):

@@ -150,7 +150,7 @@ class Session:
         return self.texts.decode(recorded.digest) if recorded.digest else recorded.text
 
     def apply(self, event: e.Event) -> None:
-        """Fold one event."""
+        """Add what an event says."""
         if event.seq:
             self.last_seq = event.seq
         if event.monotonic_seconds:
@@ -167,7 +167,7 @@ class Session:
             getattr(self._run(event), held)[getattr(event, key)] = event
 
     def extend(self, events: Iterable[e.Event]) -> None:
-        """Fold several events."""
+        """Add what the events say, in the order of the log."""
         for event in events:
             self.apply(event)
 

@@ -56,7 +56,7 @@ _NAMED = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 @frozen(kw_only=True)
 class Spec:
-    """The spec of one argument."""
+    """One argument of a function, as its text describes it: `f32[n,n]`, `key`, `3`, `(f32[4], {"rate": 0.1})`."""
 
     text: str
     kind: Literal["array", "key", "value", "nested"]

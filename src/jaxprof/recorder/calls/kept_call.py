@@ -30,7 +30,7 @@ _LONGEST = 1 << 18
 
 @frozen(eq=False)
 class KeptArray:
-    """What is kept of an array."""
+    """What it takes to make an array again: shape, dtype, placement and, if requested, its values."""
 
     shape: tuple[int, ...]
     dtype: Any

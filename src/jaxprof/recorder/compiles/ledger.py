@@ -302,8 +302,8 @@ class Ledger:
             self._mark_numpy_leaves(row, call.written or call, frame)
 
     def _mark_numpy_leaves(self, row: CompilationRow, call: ObservedCall, frame: FrameType) -> None:
-        """Mark the NumPy leaves that only the first call gets, and those that are the same array in every call. Only
-        for the latter does the alignment in memory matter."""
+        """Mark the NumPy leaves that only the first call gets. Of those that are aligned in memory, keep those that are
+        the same array in every call: a device on the host uses them in place."""
         signature = row.signature
         names = [name for name, _, _ in arguments_of(call)][: len(call.args)]
         first, same = in_later_calls(names, tuple(call.kwargs), frame)

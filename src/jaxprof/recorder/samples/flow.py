@@ -192,7 +192,7 @@ def _changed(node: ast.AST, tree: ast.Module) -> Iterator[str]:
     """Return the names that a call of a method changes, if it is a statement of its own: `rows` in `rows.append(x)`.
 
     An attribute of the object may be changed, too: one that the method sets, if this file has a method of that name,
-    and otherwise any of them. Of `self` only the former is known.
+    and otherwise any of them. Of `self`, only those that such a method sets are known.
     """
     call = node.value if isinstance(node, ast.Expr) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):

@@ -261,7 +261,7 @@ class MonitoredLines:
         return _monitoring().DISABLE
 
     def end(self) -> None:
-        """End the spell."""
+        """End the spell, if there is one: lines are not timed any more."""
         with self._tool_lock:
             if self._code is not None and self._tool is not None:
                 for code in self._called:

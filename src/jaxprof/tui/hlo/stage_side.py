@@ -218,7 +218,7 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
 
     @property
     def view(self) -> CodeView:
-        """The text."""
+        """The widget with the text of the stage."""
         return self.query_one(CodeView)
 
     def show_program(self, opened: OpenedModule | None) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class HomeOptions:
-    """All options of Start."""
+    """What the user has chosen on the screen Start: for all runs, and for single workloads."""
 
     preset: str = "quick"
     budget_seconds: float = DEFAULT_BUDGET_SECONDS
@@ -40,7 +40,7 @@ class HomeOptions:
     """Options that the user changed for one workload: parameters as valid text, sweep, variants, arguments."""
 
     def of(self, workload: str) -> PlanOptions:
-        """Return the options of one workload."""
+        """Return the options of a workload's runs: its own, and those of all runs."""
         from jaxprof.runner.planning import PlanOptions  # not needed for the first frame
 
         return replace(

@@ -225,7 +225,7 @@ class HomeScreen(SessionScreen, keys="home"):
         in_thread(self, lambda: cost_of(entry), "cost", then=take, failed=lambda error: take(""))
 
     def _preview(self, row: StartRow | None, width: int) -> list[Content]:
-        """Return what a row is."""
+        """Return what the row under the cursor is, for the box beside the list."""
         if row is None or not (row.entry or row.workload):
             return explained(row, width) if row is not None else []
         from jaxprof.tui.home.preview import description, session_summary  # not needed for the first frame

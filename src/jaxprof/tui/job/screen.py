@@ -96,7 +96,7 @@ class JobScreen(ViewsScreen, keys="job"):
 
     @property
     def processes(self) -> ProcessList:
-        """The processes."""
+        """The widget with the processes."""
         return self.query_one(ProcessList)
 
     def focus_view(self) -> None:

@@ -253,7 +253,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
 
     @property
     def view(self) -> TimelineView:
-        """The lanes."""
+        """The widget with the lanes."""
         return self.query_one(TimelineView)
 
     def show(self, session: Session, source: Run | None, words: str) -> None:
