@@ -4,6 +4,7 @@ everywhere."""
 import csv
 import io
 import json
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from jaxprof.facts import SessionFile
 from jaxprof.facts.runs import RUNS
 from jaxprof.query.tables import TABLES
 from jaxprof.report.kernels import KERNEL
-from jaxprof.report.views import OF_PROGRAMS
+from jaxprof.report.views import OF_PROGRAMS, view_of
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from report.sessions import HEADER
@@ -123,6 +124,31 @@ def test_runs(call):
         table = of_sql(name, "runs")
         agree((name, "CSV"), table, of_csv(call("open", name, "--format", "csv").out))
         agree((name, "JSON"), rows, table, [fact.key for fact in RUNS.facts])
+
+
+def cells(text):
+    return {cell for line in text.splitlines() for cell in re.split(r"\s{2,}", line.strip())}
+
+
+def shown(facts, row):
+    """The figures of a row as people read them."""
+    titled = [fact for fact in facts if fact.title and fact.unit.right]
+    return {fact.shown(row[fact.key]) for fact in titled if row.get(fact.key) is not None}
+
+
+@pytest.mark.parametrize("name", ["runs.jaxprof", "captured.jaxprof", "modes.jaxprof"])
+@pytest.mark.usefixtures("files")
+def test_text_has_the_figures_of_json(call, name):
+    data = call("open", name, "--format", "json", "--full").data
+    text = call("open", name, "--format", "text").out
+    for run in data["runs"]:
+        missing = shown(RUNS.facts, run_columns(run, data)) - cells(text)
+        assert not missing, (run["run"], missing)
+    for view in ("kernels", "steps"):
+        text = call("open", name, f"--{view}", "--format", "text").out
+        for run in call("open", name, f"--{view}", "--format", "json", "--full").data["runs"]:
+            for row in run[view]:
+                assert not shown(view_of(view).facts, row) - cells(text), (view, row)
 
 
 @pytest.mark.usefixtures("files")
