@@ -61,7 +61,9 @@ def test_a_run_for_the_whole_and_one_for_each_program(tmp_path):
     (warning,) = second.warnings
     assert (warning.code, "jit_g have times only" in warning.message) == ("no_hlo", True)
     found = measured(session, first.id)
-    assert {kernel.name: round(kernel.share or 0, 4) for kernel in found.kernels} == {"fusion": 0.7857, "dot.1": 0.2143}
+    assert {kernel.name: round(kernel.share or 0, 4) for kernel in found.kernels} == {"fusion": 0.7333, "dot.1": 0.2}, (
+        "of all"
+    )
     assert sum(kernel.share or 0 for kernel in whole_profile(session)) == pytest.approx(1)
     assert found.kernels[0].launch.registers == 32
     assert whole.environment.devices[0] == {
