@@ -73,10 +73,11 @@ class Launched:
                 gc.enable()
 
     def _begin_recording(self, seconds: float) -> None:
+        """Begin to record; if that fails, say so in a warning, and let the program go on."""
         from jaxprof.recorder.guest import raised_by_program, unseen
 
         try:
-            unseen(self._record)(seconds)
+            unseen(self._start_recorder)(seconds)
         except Exception as error:  # the program comes first
             if raised_by_program(error):
                 raise
@@ -85,7 +86,7 @@ class Launched:
             warning = {"type": "warning_raised", "code": "not_recorded", "message": f"recording failed: {error!r}"}
             self._pipe.send(json.dumps(warning).encode())
 
-    def _record(self, seconds: float) -> None:
+    def _start_recorder(self, seconds: float) -> None:
         import json
 
         from jaxprof.engine.protocol.recording import RecordingOptions

@@ -241,6 +241,7 @@ class ProgramScheduler(RecordingScheduler):
         return DeviceWatch()
 
     def _finish(self, process: ProgramProcess) -> None:
+        """Emit how the program ended, and close its runs."""
         wall = time.monotonic() - process.began_seconds
         if self._end_event is not None and self.program.options.function:
             wall = self._end_event.wall_seconds  # the function was measured after the program's own end
@@ -248,7 +249,7 @@ class ProgramScheduler(RecordingScheduler):
         ended = self._end_event or ProgramEnded(exit_code=None, wall_seconds=wall)
         notes = [*ended.notes, *self._missing(process)]
         self._emit(replace(ended, exit_code=process.exit_code, wall_seconds=wall, notes=notes, monotonic_seconds=0.0))
-        finished = self._finished(process)
+        finished = self._outcome(process)
         self._session_recorder.close_runs([*self._made.values(), self._run], finished)
         process.close()
         self._session_recorder.flush()
@@ -319,7 +320,8 @@ class ProgramScheduler(RecordingScheduler):
         elif program is not None and program.jax is None:
             yield Note("no_jax", "the program did not import jax")
 
-    def _finished(self, process: ProgramProcess) -> RunFinished:
+    def _outcome(self, process: ProgramProcess) -> RunFinished:
+        """Return how the run of the program ended, by its exit code."""
         code = process.returncode
         if code == 0:
             return RunFinished(status="ok")

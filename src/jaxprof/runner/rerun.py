@@ -134,6 +134,7 @@ def _planned(session: Session, run: Run, baseline: PlannedRun | None) -> Planned
 
 
 def _target(run: Run) -> str:
+    """Return the target under which the function of a run is found now. Raises UsageError if there is none."""
     plan = run.plan
     if plan.workload in names():
         return plan.workload

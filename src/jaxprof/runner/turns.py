@@ -446,6 +446,7 @@ class Group:
             side.engine.process.freeze()
 
     def _progress(self, launch: int, sides: Sequence[Side], share: float, spent: float) -> None:
+        """Emit the progress of the sides: a `share` of this launch is over, for which they took `spent` seconds."""
         left = spent / share * (1 - share)
         if self._rule is None:
             cold = math.fsum(side.cold_seconds for side in sides)

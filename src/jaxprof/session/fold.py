@@ -222,6 +222,7 @@ def _phase_ended(session: Session, event: e.PhaseEnded) -> None:
 
 
 def _samples(session: Session, event: e.SamplesTaken) -> None:
+    """Add samples to their series and, of the steady run in turns, to the launch."""
     run = session.runs.get(event.run) or session._run(event)
     series = run.series.get(event.series)
     if series is None:

@@ -265,6 +265,8 @@ def _jax_device(reported: Mapping[str, Any]) -> Device:
 
 
 def _match(theirs: Device, rest: Sequence[Device], ordinal: int | None) -> Device | None:
+    """Return the device among `rest`, as the machine describes them, that is JAX's `theirs`; None unless that is
+    certain. `ordinal`: CUDA's number for it, if JAX reports that."""
     candidates = [device for device in rest if device.platform == theirs.platform]
     if theirs.platform == "cpu":
         return candidates[0] if candidates else None
@@ -304,6 +306,8 @@ def _joined(ours: Device | None, theirs: Device) -> Device:
 
 
 def _unused(rest: Sequence[Device], taken: set[str], errors: Mapping[str, Any]) -> list[Device]:
+    """Return the devices that JAX does not use, with the reason for each; their ids are added to `taken`. `errors`: why
+    JAX could not start a platform."""
     unused = []
     unjoined = any(name.startswith("cuda:") for name in taken)
     for device in rest:

@@ -75,6 +75,8 @@ def hides_all(environment: Mapping[str, str]) -> bool:
 
 
 def _find(entry: str, gpus: Sequence[Device]) -> Device | None:
+    """Return the device that an entry of `CUDA_VISIBLE_DEVICES` names: a number, or the beginning of a UUID. None if it
+    names none, or several."""
     if entry.isdigit():
         return gpus[int(entry)] if int(entry) < len(gpus) else None
     lower = entry.lower()

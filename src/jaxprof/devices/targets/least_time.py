@@ -156,6 +156,8 @@ def _elapsed(
 
 
 def _called(edges: list[CallEdge], elapsed: Mapping[str, float | None]) -> float | None:
+    """Return the seconds of the computations that an instruction calls, of its branches only the fastest; None if a
+    number of calls is unknown."""
     total = 0.0
     branches: list[float] = []
     for edge in edges:

@@ -79,6 +79,7 @@ KITS: dict[Vendor, Kit] = {
 
 
 def _facts(python: str, packages: tuple[str, ...]) -> dict[str, Any]:
+    """Return what an interpreter reports of JAX and of these packages. Raises UsageError."""
     try:
         done = subprocess.run(
             python_words(python, "-c", _PROBE, *packages),

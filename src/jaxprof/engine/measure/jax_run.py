@@ -108,6 +108,7 @@ def _one_array_loop(function: Callable[..., Any]) -> Loop:
 
 
 def _one_of_several_loop(function: Callable[..., Any], way: tuple[Any, ...]) -> Loop:
+    """Return a loop that awaits one array of each result: `way` has the keys that lead to it."""
     first, *rest = way
 
     def loop(sets: Iterable[tuple[Any, ...]]) -> None:

@@ -78,6 +78,7 @@ def nearest(now: Signature, earlier: Iterable[Signature]) -> Signature | None:
 
 
 def _distance(now: Signature, before: Signature) -> int:
+    """Return how much differs between two signatures: 0 if nothing does."""
     distance = (not now.same_function(before)) + (now.options != before.options)
     if now.config != before.config:
         distance += len(set(now.config) - set(before.config)) or 1

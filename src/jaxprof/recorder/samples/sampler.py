@@ -308,6 +308,8 @@ class StackSampler:
             self._steps.saw(seen, seconds)
 
     def _interpret(self, stack: Stack, stage: str, wait: Wait) -> Seen:
+        """Return what the thread does at this stack, after the classifier has been told of the calls that compiled
+        since the last one."""
         while self._compiled_calls:
             file, line, numpy_bytes, compiling = self._compiled_calls.pop()
             self._classifier.compiled_at(file, line, numpy_bytes)
@@ -334,6 +336,8 @@ class StackSampler:
         return self._inline is not False
 
     def _send_window(self, now: float, least: str = "host_busy", *, final: bool = False) -> None:
+        """Close the window, emit what it holds, and begin the next. `least`: state for time that no sample accounts
+        for."""
         own, delay = time.thread_time(), self._delay()
         self._window.delayed(delay - self._last_delay, now)
         self._last_delay = delay

@@ -350,6 +350,7 @@ def without(moments: Moments, pauses: Sequence[tuple[float, float]]) -> Moments:
 
 
 def _counted(loop: Loop, times: LineTimes, now: float) -> StepsCounted:
+    """Return the timed steps of a loop as an event, with the lines that took most time."""
     every = max(1, -(-len(times.intervals) // MOST_INTERVALS))
     timed = () if loop.code.co_flags & _SUSPENDED else times.seconds
     took = {line: times.own_seconds(line) for line in timed}

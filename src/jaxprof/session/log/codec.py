@@ -178,6 +178,7 @@ def newer_minor(header: Header) -> bool:
 
 
 def _refused(name: str, start: bytes) -> FileRefusedError:
+    """Return the error for a file that is no session, by its first bytes."""
     if start.startswith(b'{"format":"jaxprof"'):
         return FileRefusedError(f"the header of {name}, its first line, is damaged", "Copy the file again.")
     guess = _what_it_is(start)
