@@ -31,8 +31,8 @@ def completed_by(name: str) -> Callable[[click.Context, click.Parameter, str], A
     return complete
 
 
-FOR_TABLES = ("'duckdb>=2,<3' pyarrow", "duckdb", "pyarrow")
-"""The packages of the extra `query`, for `require_packages`."""
+QUERY_PACKAGES = ("'duckdb>=2,<3' pyarrow", "duckdb", "pyarrow")
+"""How pip names the packages of the extra `query`, then their modules: arguments of `require_packages`."""
 
 
 class ListingGroup(click.Group):

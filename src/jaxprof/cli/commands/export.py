@@ -55,7 +55,7 @@ def command(
     if form != "perfetto":
         refuse(("run_id",), f"does not apply to --format {form}", "It has all runs.")
     if form == "parquet":
-        require_packages("export --format parquet", *options.FOR_TABLES)
+        require_packages("export --format parquet", *options.QUERY_PACKAGES)
         if out is None:
             raise UsageError(f"{form} writes several files", "Name a folder for them: -o tables.")
     with recorded(file, ("timeline", "trust") if form == "perfetto" else ()) as found:

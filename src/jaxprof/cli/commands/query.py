@@ -53,7 +53,7 @@ def command(words: tuple[str, ...], every: bool, schema: bool, form: str) -> Non
 
     Nothing is written, and SQL reaches no file and no network.
     """
-    require_packages("query", *options.FOR_TABLES)
+    require_packages("query", *options.QUERY_PACKAGES)
     if schema:
         refuse(("every",), "has no effect with --schema", "It prints the tables.")
         _print_schema(words, form)

@@ -159,7 +159,7 @@ def rollup(folder: str, workers: int | None, every: bool, form: str) -> int:
     them a job of a thousand processes opens at once, and DuckDB, Spark, BigQuery and others can read it: docs/scale.md
     has the tables. Needs the extra `query`.
     """
-    require_packages("rollup", *options.FOR_TABLES)
+    require_packages("rollup", *options.QUERY_PACKAGES)
     from jaxprof.analysis.opener import Kind, kind_of
     from jaxprof.rollup.job import outdated
     from jaxprof.rollup.making import roll_ups
