@@ -13,7 +13,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-from jaxprof.facts.units import BYTES, LIST, OBJECT, SECONDS, TEXT, Unit, plain
+from jaxprof.facts.units import BYTES, LIST, MOMENT, OBJECT, SECONDS, TEXT, Unit, plain
 from jaxprof.light_dataclass import frozen
 from jaxprof.session_files import lasting_name
 
@@ -333,5 +333,11 @@ OF_FINDING: Facts[Any] = (
     Fact("others", LIST, "More lines with the same finding", lambda finding: [other.text for other in finding.others]),
 )  # fmt: skip
 """Facts of every finding beside its sentence and its place."""
+HEADER: Facts[Any] = (
+    Fact("id", TEXT, "Identity of the session, whatever its file is called", "header.session"),
+    Fact("created", MOMENT, "When it was begun, in UTC", "header.created"),
+    Fact("host", TEXT, "Name of the machine", "header.host"),
+)
+"""Facts of whatever has the header of a session."""
 RUN: Fact[Any] = Fact("run", TEXT, "Id of the run, unique within its session: r2", "run.id")
 """Fact of rows that belong to a run."""

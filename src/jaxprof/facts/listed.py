@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.facts import Fact, Facts
+from jaxprof.facts import HEADER, Fact, Facts, pick
 from jaxprof.facts.units import (
     BY_NAME,
     BYTES,
     COUNT,
     INDEX,
     LIST,
-    MOMENT,
     NUMBER,
     OBJECT,
     ROWS,
@@ -29,8 +28,7 @@ ENTRY: Facts[Entry] = (
     Fact("name", TEXT, "Its name, as commands take it", title="session", widest=34),
     Fact("path", TEXT, "Its file", lambda entry: str(entry.path)),
     Fact("size_bytes", BYTES, "Size on disk", title="size"),
-    Fact("id", TEXT, "Identity of the session", "header.session"),
-    Fact("created", MOMENT, "When it was begun, in UTC", "header.created"),
+    *pick(HEADER, "id", "created"),
     Fact("process_index", INDEX, "Which process of a job it was, from 0"),
     Fact("process_count", COUNT, "Processes of that job", lambda entry: entry.process_count or None),
     Fact("state", TEXT, "complete, being written, interrupted, or the signal that ended it"),

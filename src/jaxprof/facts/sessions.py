@@ -10,6 +10,7 @@ from typing import Any
 from jaxprof.events import PHASES as PHASES_OF_A_CALL
 from jaxprof.events import SAMPLED_PHASES, STARTUP_PHASES, DeviceReading
 from jaxprof.facts import (
+    HEADER,
     RUN,
     Fact,
     Facts,
@@ -21,9 +22,10 @@ from jaxprof.facts import (
     at,
     in_tables,
     optional,
+    pick,
     within,
 )
-from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, MOMENT, NUMBER, OBJECT, SECONDS, SHARE, TEXT, TRUTH
+from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, NUMBER, OBJECT, SECONDS, SHARE, TEXT, TRUTH
 from jaxprof.light_dataclass import frozen
 from jaxprof.session import Phase, Run, Session
 
@@ -36,10 +38,9 @@ SESSIONS = Relation(
     "sessions",
     "The sessions themselves, a row each",
     (
-        Fact("id", TEXT, "Identity of the session, whatever its file is called", "session.header.session"),
-        Fact("created", MOMENT, "When it was begun, in UTC", "session.header.created"),
+        *within("session", pick(HEADER, "id", "created")),
         *in_tables(Fact("path", TEXT, "Its file", lambda file: str(file.path))),
-        Fact("host", TEXT, "Name of the machine", "session.header.host"),
+        *within("session", pick(HEADER, "host")),
         Fact("command", LIST, "The command line, as a JSON list", "session.header.command"),
         Fact("state", TEXT, "complete, being written, interrupted, or the signal that ended it", "session.state"),
         Fact("complete", TRUTH, "Whether its writer closed it properly", "session.complete"),

@@ -23,7 +23,7 @@ from jaxprof.analysis.session_difference import (
     SessionDifference,
 )
 from jaxprof.analysis.speedup import AbVersus
-from jaxprof.facts import SENTENCE, Fact, Facts, column, optional, pick, recorder, within
+from jaxprof.facts import HEADER, SENTENCE, Fact, Facts, column, optional, pick, recorder, within
 from jaxprof.facts.kernels import places_text
 from jaxprof.facts.programs import REASONS
 from jaxprof.facts.runs import OF_RUN, PARAMETERS, RUNS, TIMES_COMPARED, RunRow
@@ -33,7 +33,6 @@ from jaxprof.facts.units import (
     COUNT,
     INDEX,
     LIST,
-    MOMENT,
     NUMBER,
     OBJECT,
     RATIO,
@@ -438,9 +437,7 @@ RUN_COMPARED: Facts[Run] = (
     Fact("status", TEXT, "How it ended", "shown.status"),
 )
 _SIDE: Facts[Session] = (
-    Fact("id", TEXT, "Identity of the session", "header.session"),
-    Fact("created", MOMENT, "When it was begun, in UTC", "header.created"),
-    Fact("host", TEXT, "Name of the machine", "header.host"),
+    *HEADER,
     Fact("state", TEXT, "complete, interrupted, or the signal that ended it"),
     Fact("notices", LIST, "What of the session could not be read"),
     Fact("comparisons", ROWS, "Measured comparisons that it holds", ab_results, inside=KEPT),
