@@ -1,5 +1,5 @@
-"""Facts of what is listed without reading a session: kept sessions and jobs, workloads with the figures that others
-published, and the summary tables (roll-ups) of a job."""
+"""Facts of what is listed without reading a session: kept sessions and jobs, workloads, and the summary tables
+(roll-ups) of a job."""
 
 from __future__ import annotations
 
@@ -63,17 +63,6 @@ ENTRY: Facts[Entry] = (
     )),
 )  # fmt: skip
 """The facts of a session, or of a job, in the list of those that are kept."""
-PUBLISHED: Facts[Any] = (
-    Fact("variant", TEXT, "numpy, jax, jit, or another name"),
-    Fact("phase", TEXT, "The phase that it corresponds to"),
-    Fact("seconds", SECONDS, "The time; null where text has the source's own words"),
-    Fact("hardware", TEXT, "The hardware that the source names"),
-    Fact("source", TEXT, "Where it was published"),
-    Fact("parameters", BY_NAME, "Parameters of the workload", lambda figure: dict(figure.parameters)),
-    Fact("statistic", TEXT, "What it is, in words"),
-    Fact("caveat", TEXT, "Why the comparison is not like for like"),
-    Fact("text", TEXT, "The source's own words"),
-)
 WORKLOAD: Facts[WorkloadInfo] = (
     Fact("name", TEXT, "Its name", title="name"),
     Fact("title", TEXT, "What it computes, in a line", title="computes", widest=44),
@@ -96,7 +85,6 @@ WORKLOAD: Facts[WorkloadInfo] = (
         Fact("source", TEXT, "Its code"),
     )),
     Fact("baseline", TEXT, "The variant that the others are compared with"),
-    Fact("published", ROWS, "Figures that others published", inside=PUBLISHED),
     Fact("has_dots", TRUTH, "Whether it has matrix products"),
     Fact("origin", TEXT, "built in, or the target"),
     Fact("inputs_from", TEXT, "Where the inputs come from"),

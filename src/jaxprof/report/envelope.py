@@ -100,7 +100,6 @@ _KEPT: Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[str, Any
         "workloads.parameters.*": ("name", "kind"),
         "workloads.presets": 0,
         "workloads.variants.*": ("name", "how"),
-        "workloads.published": 0,
     },
     "hlo": {
         "programs.kernels": 20,

@@ -20,7 +20,7 @@ from jaxprof.errors import UsageError, unknown_name
 from jaxprof.events import Scalar
 from jaxprof.light_dataclass import frozen
 from jaxprof.workloads.callables import arguments_by_name, layers
-from jaxprof.workloads.model import Estimate, Parameter, Published, Variant
+from jaxprof.workloads.model import Estimate, Parameter, Variant
 from jaxprof.workloads.specs import Spec, parse
 
 FULL_PRECISION = "compiled, with full float32 products (no TF32, no bfloat16 passes)"
@@ -61,7 +61,6 @@ class Declaration:
     against: str = ""
     noisy_answer: bool = False
     estimate: Callable[..., Estimate] | None = None
-    published: tuple[Published, ...] = ()
     matrix_products: bool = True
     shardings: tuple[str | None, ...] | Callable[..., Any] | None = None
 
@@ -93,7 +92,6 @@ def workload(
     against: str = "",
     noisy_answer: bool = False,
     estimate: Callable[..., Estimate] | None = None,
-    published: Sequence[Published] = (),
     matrix_products: bool = True,
     shardings: Sequence[str | None] | Callable[..., Any] | None = None,
 ) -> Callable[[Function], Function]: ...
@@ -118,7 +116,6 @@ def workload(function: Callable[..., Any] | None = None, /, **options: Any) -> A
     baseline: the variant that the others are compared with. Default: the first.
     factory: the function makes the function to be timed. It is called once.
     estimate: a function that returns an `Estimate` of what one call needs.
-    published: figures to show beside the measured ones.
     matrix_products: False if there are none: results are then held to float32's tolerance even where products are
         computed in TF32 or bfloat16.
     shardings: for `jaxprof hlo --for`, how the arguments are split over a mesh: a spec for each (`[None, "data"]`), or
@@ -150,7 +147,6 @@ def _declaration(options: Mapping[str, Any]) -> Declaration:
             "parameters": dict(given["parameters"] or {}),
             "presets": {preset: dict(values) for preset, values in (given["presets"] or {}).items()},
             "variants": _variants(given["variants"]),
-            "published": tuple(given["published"]),
             "shardings": shardings if shardings is None or callable(shardings) else tuple(shardings),
         }
     )

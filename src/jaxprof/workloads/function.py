@@ -1,6 +1,6 @@
 """Make a workload from a user's function: op by op and compiled, with the arguments that are declared for it.
 
-Without a declaration little is assumed: no published figures, no estimate beyond the size of the arguments, and the
+Without a declaration little is assumed: no estimate beyond the size of the arguments, and the
 compiled result is compared with the op-by-op result.
 
 Arguments are made from their specs: arrays of seeded random numbers, keys, numbers and words, in their containers.
@@ -171,7 +171,6 @@ def workload_of(
         noisy_answer=declared.noisy_answer,
         tolerance=_tolerance(declared.tolerance),
         estimate=_estimate(declared, origin),
-        published=declared.published,
         has_dots=declared.matrix_products,
         shardings=declared.shardings if declared.shardings is not None else shardings,
         origin=origin,

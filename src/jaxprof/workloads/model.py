@@ -1,4 +1,4 @@
-"""A workload: a declaration of what can be run, with its NumPy twin and its published figures.
+"""A workload: a declaration of what can be run, with its NumPy twin.
 
 Nothing here imports numpy or jax, because the process that draws the screen lists the workloads and must not load jax.
 The engine runs them.
@@ -11,7 +11,6 @@ from dataclasses import field, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from jaxprof import units
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.events import Scalar
 from jaxprof.light_dataclass import frozen
@@ -144,80 +143,6 @@ class Variant:
 
 
 @frozen(kw_only=True)
-class Published:
-    """A published figure, with everything needed to decide whether it can be compared."""
-
-    variant: str
-    phase: str
-    """The phase that it corresponds to most closely: `run`, `first_run`, `transfer_in`, ..."""
-    seconds: float | None
-    hardware: str
-    source: str
-    parameters: dict[str, Scalar] = field(default_factory=dict)
-    statistic: str = "not given"
-    """The statistic that `seconds` is, in words: `best of 3`, `one call`."""
-    caveat: str = ""
-    """Why the figure is not like for like, such as a variant that differs from the source's own program; empty if it is
-    like for like."""
-    text: str = ""
-    """The source's own words if it gives no seconds: `28 times faster than NumPy`."""
-
-    @property
-    def figure(self) -> str:
-        """The figure as text: `27.9 ms`, or the source's own words."""
-        return self.text if self.seconds is None else units.seconds(self.seconds)
-
-
-THINKING_IN_JAX = 'JAX documentation, "How to think in JAX"'
-"""Source: https://docs.jax.dev/en/latest/notebooks/thinking_in_jax.html, which is executed when it is built."""
-
-
-_DEEPHUB: dict[str, dict[str, Any]] = {
-    "run": {"statistic": "best of 5"},
-    "transfer_in": {
-        "statistic": "one call",
-        "caveat": "device_put of an array that was already there, and not waited for: no transfer was timed",
-    },
-    "first_run": {"statistic": "one call", "caveat": "the first call: tracing, compiling and one run are inside"},
-}
-"""Phase → statistic and caveat of the figures in deephub's "JAX"."""
-
-
-def deephub(
-    parameters: Mapping[str, Scalar], *figures: tuple[str, str, float, str], first: str = ""
-) -> tuple[Published, ...]:
-    """Return figures of deephub's "JAX" (F. Chiusano), each given as variant, phase, seconds and hardware. `first`: the
-    caveat of its first calls, if it differs from the usual one."""
-    of_phase = {**_DEEPHUB, "first_run": {**_DEEPHUB["first_run"], **({"caveat": first} if first else {})}}
-    return tuple(
-        Published(
-            variant=variant,
-            phase=phase,
-            seconds=seconds,
-            hardware=hardware,
-            source='deephub "JAX" (F. Chiusano)',
-            parameters=dict(parameters),
-            **of_phase[phase],
-        )
-        for variant, phase, seconds, hardware in figures
-    )
-
-
-def published_value(source: str, parameters: dict[str, Scalar], text: str) -> Published:
-    """Return the figure of a source that prints the result, the same on any hardware, and not how long it takes."""
-    return Published(
-        variant="jax",
-        phase="run",
-        seconds=None,
-        hardware="any",
-        source=source,
-        parameters=parameters,
-        statistic="a value, not a time",
-        text=text,
-    )
-
-
-@frozen(kw_only=True)
 class Estimate:
     """What one call needs, derived from the parameters alone, before anything runs. None if unknown."""
 
@@ -260,7 +185,6 @@ class DeclaredWorkload(Generic[V]):
     variants: tuple[V, ...]
     baseline: str = "numpy"
     """The variant that the others are compared with. Its result counts as right if there is no `expected`."""
-    published: tuple[Published, ...] = ()
     has_dots: bool = False
     """Whether it has matrix products or convolutions, so that the matrix precision matters."""
     origin: str = "built in"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @click.command("run")
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=options.completed_by("workload"))
-@click.option("--describe", is_flag=True, help="Describe NAME and its published figures; run nothing.")
+@click.option("--describe", is_flag=True, help="Describe NAME: parameters, variants, code; run nothing.")
 @click.option("--all", "everything", is_flag=True, help="Every built-in workload.")
 @click.option(
     "--from",
@@ -240,12 +240,6 @@ def _detail_lines(info: WorkloadInfo) -> Iterator[str]:
     )
     yield ""
     yield from text_lines(Table(variants, info.variants), indent="")
-    if info.published:
-        yield ""
-        yield "published"
-    for each in info.published:
-        words = f"{each.variant} {each.phase.replace('_', ' ')}: {each.figure}, {each.statistic}, on {each.hardware}"
-        yield from wrap(f"{words} ({each.source}). {each.caveat}".rstrip(), hang=4)
     for source, names in grouped((each.source, each.name) for each in info.variants if each.source).items():
         yield ""
         yield safe(f"{', '.join(names)}:")

@@ -7,7 +7,7 @@ from math import log2
 
 from jaxprof.workloads.catalogue import jax, jnp, np
 from jaxprof.workloads.decorator import workload
-from jaxprof.workloads.model import Estimate, Parameter, Variant, deephub
+from jaxprof.workloads.model import Estimate, Parameter, Variant
 
 
 def selu_numpy(x, alpha=1.67, lmbda=1.05):
@@ -32,18 +32,6 @@ _N = {"n": 1_000_000}
     matrix_products=False,
     estimate=lambda n: Estimate(memory_bytes=4 * n * 6, flops=5 * n, traffic_bytes=2 * 4 * n),
     shardings=("0",),
-    published=deephub(
-        _N,
-        ("numpy", "run", 7.6e-3, "Colab CPU"),
-        ("jax", "first_run", 0.124, "Colab CPU"),
-        ("jax", "run", 4.8e-3, "Colab CPU"),
-        ("jax", "transfer_in", 109e-6, "Colab GPU"),
-        ("jax", "first_run", 0.447, "Colab GPU"),
-        ("jax", "run", 1.21e-3, "Colab GPU"),
-        ("jit", "transfer_in", 104e-6, "Colab GPU"),
-        ("jit", "first_run", 0.122, "Colab GPU"),
-        ("jit", "run", 0.13e-3, "Colab GPU"),
-    ),
 )
 def selu(x, alpha=1.67, lmbda=1.05):
     return lmbda * jnp.where(x > 0, x, alpha * jnp.exp(x) - alpha)

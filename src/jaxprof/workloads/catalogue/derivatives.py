@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from jaxprof.workloads.catalogue import jax, jnp, np
 from jaxprof.workloads.decorator import workload
-from jaxprof.workloads.model import THINKING_IN_JAX, Estimate, Parameter, Variant, published_value
+from jaxprof.workloads.model import Estimate, Parameter, Variant
 
 
 def gradient_numpy(x):
@@ -50,7 +50,6 @@ def gradient_differences(x):
     matrix_products=False,
     estimate=lambda n: Estimate(memory_bytes=4 * n * 6, flops=6 * n, traffic_bytes=2 * 4 * n),
     shardings=("0",),
-    published=(published_value(THINKING_IN_JAX, {"n": 3}, "[0.25, 0.19661197, 0.10499357]"),),
 )
 def gradient():
     def sum_logistic(x):
@@ -91,7 +90,6 @@ def known_answer(x):
     tolerance={"float32": 1e-4},
     matrix_products=False,
     estimate=lambda: Estimate(memory_bytes=12, traffic_bytes=12),
-    published=(published_value(THINKING_IN_JAX, {"x": 1.0}, "-0.0353256"),),
 )
 def third_derivative():
     def sum_logistic(x):
