@@ -174,7 +174,7 @@ def one_round(case: Case, options: Sequence[str], hand_seconds: float) -> Round:
         if case.ab:
             command = ["-m", "jaxprof", "compare", *(f"{case.workload}:{variant}" for variant in variants), *settings]
             (versus,) = printed([*command, "--format", "json"], folder)["data"]["versus"]
-            said.append(SpeedUp("ab", versus["verdict"], versus["ratio_low"], versus["ratio_high"]))
+            said.append(SpeedUp("ab", versus["verdict"], versus["speedup_low"], versus["speedup_high"]))
         ours = {key: value for run in runs for key, value in figures_of(run).items()}
         return ours, (before, by_hand(folder)), tuple(said)
 

@@ -193,7 +193,7 @@ def ab(workload: str, variants: Sequence[str], folder: Path) -> list[Compared]:
     targets = [f"{file}:step" for file in files_of(workload, variants, folder)]
     said = output(["-m", "jaxprof", "compare", *targets, *options, "--format", "json"], folder)["data"]
     compared = [
-        Compared("ab", workload, variant, one["verdict"], one["reason"], one["ratio_low"], one["ratio_high"])
+        Compared("ab", workload, variant, one["verdict"], one["reason"], one["speedup_low"], one["speedup_high"])
         for variant, one in zip(variants, said["versus"], strict=True)
     ]
     return compared + gate_of(Path(said["path"]), workload, variants)

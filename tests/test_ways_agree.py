@@ -209,6 +209,19 @@ def test_a_program(call):
 
 
 @pytest.mark.usefixtures("files")
+def test_exact_facts_of_a_comparison(call):
+    names = {"before": "captured.jaxprof", "after": "again.jaxprof"}
+    (found,) = call("compare", *names.values(), "--format", "json", "--full").data["comparisons"]
+    for side, name in names.items():
+        table = {row["run"]: row for row in of_sql(name, "runs")}
+        for pair in found["runs"]:
+            row = table[pair[side]["run"]]
+            told = {fact["fact"]: fact[side] for fact in pair["facts"] if fact["fact"] in row}
+            assert told == {key: row[key] for key in told}
+            assert row["how"] != "jit" or {"flops", "peak_bytes", "argument_bytes"} <= set(told)
+
+
+@pytest.mark.usefixtures("files")
 def test_a_job(call):
     processes = call("open", "run.jaxprof.d", "--format", "json", "--full").data["processes"]
     agree("CSV", list(map(figures, processes)), of_csv(call("open", "run.jaxprof.d", "--format", "csv").out))

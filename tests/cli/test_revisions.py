@@ -176,7 +176,7 @@ def test_a_comparison_with_a_revision_is_kept_with_the_command_that_measures_it_
     assert (versus["results"]["alike"], versus["results"]["agree"]) == (True, False)
     assert versus["results"]["relative"] == pytest.approx(1, rel=1e-3)
     facts = {fact["fact"]: (fact["before"], fact["after"]) for fact in versus["facts"]}
-    assert facts.keys() >= {"kernels", "flops", "bytes"}
+    assert facts.keys() >= {"kernels", "flops", "accessed_bytes"}
     assert facts["kernels"][0] < facts["kernels"][1], "the revision's own package was compiled, which sorts nothing"
     row = next(row for row in versus["environment"] if row["name"] == "XLA_FLAGS")
     assert (row["after"], row["differs"]) == (flags, True)

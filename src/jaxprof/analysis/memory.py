@@ -59,6 +59,13 @@ class MemoryPicture:
     """Memory of the device that the program was compiled for; None if neither a reading nor the table of devices says
     so."""
 
+    def part(self, kind: str) -> int | None:
+        """Return the bytes of one of `KINDS` at the peak: 0 if it is empty; None if it is unknown, as the sums do not
+        have the constants."""
+        if self.peak_bytes is None:
+            return None
+        return self.parts.get(kind, None if self.source == TOTALS and kind == "constant" else 0)
+
     @property
     def is_estimate(self) -> bool:
         """Whether the peak was derived from the schedule."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from jaxprof.analysis.difference import FACTS, Difference, FigureDifference, environments, exact_facts, figures
 from jaxprof.analysis.measured import MeasuredKernel, measured, stage_times
-from jaxprof.analysis.memory import ASSIGNMENT, KINDS, SCHEDULE, MemoryPicture, memory_of_run
+from jaxprof.analysis.memory import KINDS, SCHEDULE, MemoryPicture, memory_of_run
 from jaxprof.analysis.opener import read_module
 from jaxprof.analysis.run_result import RunCost, module_cost, result, run_cost
 from jaxprof.analysis.speedup import AbVersus, compared, side_versus
@@ -393,12 +393,9 @@ def _cost_facts(cost: RunCost) -> _Facts:
 
 
 def _memory_facts(picture: MemoryPicture | None) -> _Facts:
-    """Return the memory facts. An assignment and a schedule list all parts, so a missing part is empty; sums may lack
-    one."""
     if picture is None or picture.peak_bytes is None:
         return {}
-    missing = 0 if picture.source in (ASSIGNMENT, SCHEDULE) else None
-    return {"peak_bytes": picture.peak_bytes, **{f"{kind}_bytes": picture.parts.get(kind, missing) for kind in KINDS}}
+    return {"peak_bytes": picture.peak_bytes, **{f"{kind}_bytes": picture.part(kind) for kind in KINDS}}
 
 
 def _collectives(before: Module, after: Module) -> tuple[CollectiveDifference, ...]:

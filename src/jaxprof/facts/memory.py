@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from operator import itemgetter
+from operator import itemgetter, methodcaller
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.facts import Fact, Facts, RunItems, column, within
-from jaxprof.facts.units import BYTES, COUNT, INDEX, NUMBER_BY_NAME, NUMBERS, OBJECT, ROWS, TEXT, TRUTH
+from jaxprof.facts.units import BYTES, COUNT, INDEX, NUMBERS, OBJECT, ROWS, TEXT, TRUTH
 from jaxprof.grouping import thinned
 
 if TYPE_CHECKING:
@@ -65,7 +65,11 @@ MEMORY: Facts[MemoryPicture] = (
          "source"),
     Fact("peak_bytes", BYTES, "Peak memory: what XLA planned that the program holds; from a schedule an estimate, "
          "the least that it needs", title="peak memory"),
-    Fact("peak_parts", NUMBER_BY_NAME, "Parts of the peak: argument, output, temporary, constant", "parts"),
+    Fact("argument_bytes", BYTES, "Memory of the arguments", methodcaller("part", "argument")),
+    Fact("output_bytes", BYTES, "Memory of the results; those in the place of donated arguments do not count",
+         methodcaller("part", "output")),
+    Fact("temporary_bytes", BYTES, "Memory of the temporaries", methodcaller("part", "temporary")),
+    Fact("constant_bytes", BYTES, "Memory of the constants", methodcaller("part", "constant")),
     Fact("asked_bytes", BYTES, "What was requested when memory ran out"),
     Fact("buffers", ROWS, "Buffers of the executable, the largest first", inside=BUFFERS),
     Fact("live_bytes", NUMBERS, "Bytes that are live over the schedule: an estimate",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from jaxprof.stats.comparison import TimeComparison
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunRow:
     """A run with its results."""
 
@@ -57,6 +58,11 @@ class RunRow:
     def run(self) -> Run:
         """Run of the session that the row is about."""
         return self.result.run
+
+    @cached_property
+    def memory(self) -> MemoryPicture | None:
+        """Memory of the run's program; None if nothing is known of it. Reads its HLO."""
+        return memory_of_run(self.result.session, self.run.id)
 
 
 def run_rows(session: Session) -> Iterator[RunRow]:
@@ -120,10 +126,6 @@ def _interval(name: str) -> Iterator[Fact[RunRow]]:
         yield Fact(f"{name}_ci95_{bound}_seconds", SECONDS, meaning, _bound(name, bound))
 
 
-def _memory(row: RunRow) -> MemoryPicture | None:
-    return memory_of_run(row.result.session, row.run.id)
-
-
 def _transfer_rate(row: RunRow) -> float | None:
     moved, took = row.run.phases.get("transfer_in"), row.result.phase_seconds.get("transfer_in")
     return moved.bytes / took if moved and moved.bytes and took and not moved.zero_copy else None
@@ -171,11 +173,16 @@ CHECK: Facts[CheckReported] = (
 )  # fmt: skip
 TIMES_COMPARED: Facts[TimeComparison] = (
     Fact("verdict", TEXT, "faster, slower, same or inconclusive"),
-    Fact("reason", TEXT, "Why it is inconclusive"),
+    Fact("reason", TEXT, "Why the verdict is inconclusive"),
     Fact("margin", SHARE, "Differences within it are called the same"),
-    Fact("ratio", RATIO, "How many times as fast as the baseline, or as A, it is"),
-    Fact("ratio_low", RATIO, "Lower bound of the 95 % interval of the ratio", "low"),
-    Fact("ratio_high", RATIO, "Upper bound of the 95 % interval of the ratio", "high"),
+    Fact(
+        "speedup",
+        RATIO,
+        "How many times as fast as its baseline, as A or as the first side; above 1 is faster",
+        "ratio",
+    ),
+    Fact("speedup_low", RATIO, "Lower bound of the 95 % interval of the speed-up", "low"),
+    Fact("speedup_high", RATIO, "Upper bound of the 95 % interval of the speed-up", "high"),
     Fact("half_width", SHARE, "Half of the width of the interval over the ratio"),
     Fact("launches", COUNT, "Launches that were measured"),
     Fact("launches_to_decide", COUNT, "How many more launches would give a verdict"),
@@ -260,24 +267,17 @@ RUNS = Relation(
             Fact("bytes_per_second", BYTE_RATE, "Accessed bytes over the median", "result.bytes_per_second", "traffic"),
         ),
         *in_tables(
-            *pick(within(_memory, MEMORY), "peak_bytes", "peak_source", "peak_parts"),
+            *pick(within("memory", MEMORY), "peak_bytes", "peak_source"),
             Fact("transfer_in_bytes_per_second", BYTE_RATE, "Bytes of the inputs over the time of copying them",
                  _transfer_rate, "transfer in"),
-            Fact("argument_bytes", BYTES, "Memory of the arguments", "run.memory.argument_bytes"),
-            Fact("output_bytes", BYTES, "Memory of the results", "run.memory.output_bytes"),
-            Fact("temporary_bytes", BYTES, "Memory of the temporaries", "run.memory.temporary_bytes"),
+            *pick(within("memory", MEMORY), "argument_bytes", "output_bytes", "temporary_bytes", "constant_bytes"),
             Fact("allocator_peak_bytes", BYTES, "Peak of the device's allocator, measured; null on a CPU",
                  "run.memory.allocator_peak_bytes"),
             Fact("check_passed", TRUTH, "Whether the result agrees with that of the baseline", "run.check.passed"),
-            *within("run.check", pick(CHECK, "max_relative_error", "wrong_elements")),
+            *within("run.check", pick(CHECK, "max_relative_error", "elements", "wrong_elements")),
             Fact("baseline_run", TEXT, "Id of the run that it is compared with", "run.plan.baseline"),
-            Fact("speedup", RATIO, "How many times as fast as that run; above 1 is faster",
-                 "result.versus.speedup.ratio"),
-            Fact("speedup_low", RATIO, "Lower bound of the 95 % interval of the speed-up",
-                 "result.versus.speedup.low"),
-            Fact("speedup_high", RATIO, "Upper bound of the 95 % interval of the speed-up",
-                 "result.versus.speedup.high"),
-            *within("result.versus.speedup", pick(TIMES_COMPARED, "verdict")),
+            *within("result.versus.speedup", pick(TIMES_COMPARED, "speedup", "speedup_low", "speedup_high", "verdict")),
+            *within("result.versus.speedup", pick(TIMES_COMPARED, "reason", "launches_to_decide")),
             Fact("break_even_calls", COUNT, "Calls after which the one-time cost is won back; null: never, or unknown",
                  "result.versus.break_even_calls"),
             Fact("warning_codes", LIST, "Codes of its warnings, of a program also of its findings", _warning_codes),

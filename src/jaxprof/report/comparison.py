@@ -35,7 +35,6 @@ from jaxprof.facts.units import (
     LIST,
     NUMBER,
     OBJECT,
-    RATIO,
     ROWS,
     SECONDS,
     TEXT,
@@ -118,9 +117,7 @@ PHASES: Facts[PhaseDifference] = (
     Fact("phase", TEXT, "Name of the phase", "code", "phase"),
     *_sides("seconds", SECONDS, "Time", ""),
     column("speed-up", "times.ratio_text", right=True),
-    Fact("ratio", RATIO, "How many times as fast the second side is", "times.ratio"),
-    Fact("ratio_low", RATIO, "Lower bound of the 95 % interval of the ratio", "times.low"),
-    Fact("ratio_high", RATIO, "Upper bound of the 95 % interval", "times.high"),
+    *within("times", pick(TIMES_COMPARED, "speedup", "speedup_low", "speedup_high")),
     column("verdict", _verdict, gives_way=True),
     *within("times", pick(TIMES_COMPARED, "verdict", "reason")),
 )

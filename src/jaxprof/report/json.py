@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any
 
 from jaxprof.analysis.ab import AbResult, ab_results
-from jaxprof.analysis.memory import MemoryPicture
 from jaxprof.analysis.programs.derive import RequestedFunction
 from jaxprof.analysis.run_result import RunResult
 from jaxprof.analysis.speedup import steady_samples
@@ -55,15 +54,9 @@ class _RunRow(RunRow):
 
     session: Session = field(kw_only=True)
 
-    @cached_property
-    def picture(self) -> MemoryPicture | None:
-        from jaxprof.analysis.memory import memory_of_run
-
-        return memory_of_run(self.session, self.run.id)
-
     @property
     def has_memory(self) -> bool:
-        return self.run.memory is not None or self.picture is not None
+        return self.run.memory is not None or self.memory is not None
 
     @property
     def asked(self) -> RequestedFunction | None:
@@ -200,7 +193,7 @@ def _phases(row: _RunRow) -> dict[str, _PhaseRow]:
 
 
 _MEMORY: Facts[_RunRow] = (
-    *pick(RUNS.facts, "argument_bytes", "output_bytes", "temporary_bytes", "allocator_peak_bytes"),
+    *pick(RUNS.facts, "allocator_peak_bytes"),
     *within("run.memory", (
         Fact("alias_bytes", BYTES, "Memory of outputs that take the place of donated arguments"),
         Fact("generated_code_bytes", BYTES, "The machine code"),
@@ -208,7 +201,7 @@ _MEMORY: Facts[_RunRow] = (
         Fact("xla_peak_bytes", BYTES, "XLA's own peak, without what loops and, on a CPU, intermediates need",
              "peak_bytes"),
     )),
-    *within("picture", MEMORY),
+    *within("memory", MEMORY),
 )  # fmt: skip
 
 
