@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.result import ProgramResult
@@ -28,9 +28,6 @@ from jaxprof.facts.units import (
 )
 from jaxprof.light_dataclass import frozen
 from jaxprof.session import Run, Session
-
-if TYPE_CHECKING:
-    pass
 
 COUNTS_KEPT = 200
 """Most counts of the live arrays in the JSON; of more, evenly spaced ones."""
