@@ -9,7 +9,7 @@ the while. The ways are
 
 - *run*: variants of a workload beside its baseline, as `jaxprof run` has them by default;
 - *ab*: two files, as `jaxprof compare` compares them by default;
-- *gate*: two files, `jaxprof gate --fail-on run:2%`; passed reads as slower, within as the same;
+- *gate*: two files, `jaxprof gate --fail-on run:2%`; exceeded reads as slower, within as the same;
 - *peers*: five processes for one file, then five for the other, each of one warm-up and three values of 0.1 s, and what
   three tools say of these times: an i.i.d. bootstrap of the calls' medians (*bootstrap*), Student's two-sample t test
   over the values at 95 % (*pyperf*'s `compare_to`), the ratio of the means ± its propagated standard deviation
@@ -71,7 +71,7 @@ MOST_SECONDS = 65.0
 """Of a session: a minute, and what it takes to start."""
 SHORT = ("--budget", "0.5", "--launches", "1")
 GATE = "run:2%"
-GATE_VERDICTS = {"passed": "slower", "within": "same", "undecided": "inconclusive"}
+GATE_VERDICTS = {"exceeded": "slower", "within": "same", "undecided": "inconclusive"}
 BURST_SECONDS = (0.05, 0.8)
 PEER_PROCESSES, PEER_SECONDS = 5, 0.1
 RESAMPLES = 1000

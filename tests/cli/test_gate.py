@@ -58,16 +58,16 @@ FACTS = {
 def test_what_is_more_or_worse_than_its_limit_allows():
     for limit, fact, before, after, state in rows("""
         flops        cost        100            100             within
-        flops        cost        100            101             passed
+        flops        cost        100            101             exceeded
         flops:1%     cost        100            101             within
-        flops:1%     cost        100            101.1           passed
-        flops:0.5 %  cost        100            101             passed
+        flops:1%     cost        100            101.1           exceeded
+        flops:0.5 %  cost        100            101             exceeded
         flops        cost        100            ?               undecided
-        constant     holding     10             20              passed
-        alias_bytes  donating    4096           0               passed
+        constant     holding     10             20              exceeded
+        alias_bytes  donating    4096           0               exceeded
         donated      donating    0              4096            within
-        collectives  collective  -              {{0,1,2,3}}     passed
-        collectives  collective  {{0,1,2,3}}    {{0,1},{2,3}}   passed
+        collectives  collective  -              {{0,1,2,3}}     exceeded
+        collectives  collective  {{0,1,2,3}}    {{0,1},{2,3}}   exceeded
         kernels      program     1              2               undecided
     """):
         assert _state(FACTS[fact](before), FACTS[fact](after), limit) == state, (limit, before, after)
@@ -152,7 +152,7 @@ def test_of_several_programs_the_new_ones_fail_nothing(call, known):
 
 
 @pytest.mark.parametrize(
-    ("count", "wall", "code", "state"), [(2, 1.0, 0, "within"), (3, 1.0, 3, "passed"), (2, None, 0, "undecided")]
+    ("count", "wall", "code", "state"), [(2, 1.0, 0, "within"), (3, 1.0, 3, "exceeded"), (2, None, 0, "undecided")]
 )
 def test_a_recorded_program_is_gated_on_its_compiles(call, tmp_path, count, wall, code, state):
     traced = program_events.compiled("only_traced", lower_seconds=None, compile_seconds=None)
@@ -163,7 +163,7 @@ def test_a_recorded_program_is_gated_on_its_compiles(call, tmp_path, count, wall
     said = call("gate", tmp_path / "now.jaxprof", *words)
     (row,) = said.data["limits"]
     assert (said.code, row["state"], row["before"]) == (code, state, 2)
-    assert row["growth"] == {"within": 0, "passed": 0.5, "undecided": None}[state]
+    assert row["growth"] == {"within": 0, "exceeded": 0.5, "undecided": None}[state]
 
 
 def test_the_last_session_is_gated_also_where_a_job_is_newer(call, state_home, tmp_path, monkeypatch):
@@ -206,7 +206,7 @@ def states(found, *limits):
 def test_a_call_and_a_compile_that_took_longer_pass_their_limits():
     limits = ("run:5%", "compile:20%", "kernels")
     for call, took, run, compiling in (
-        (0.01, 1.0, "within", "within"), (0.015, 1.0, "passed", "within"), (0.01, 1.5, "within", "passed"),
+        (0.01, 1.0, "within", "within"), (0.015, 1.0, "exceeded", "within"), (0.01, 1.5, "within", "exceeded"),
     ):  # fmt: skip
         assert states(measured(call, took), *limits) == {"run:5%": run, "compile:20%": compiling}
     assert states(measured(0.015, 1.5), "run:60%", "compile:60%") == {"run:60%": "within", "compile:60%": "within"}
@@ -215,7 +215,7 @@ def test_a_call_and_a_compile_that_took_longer_pass_their_limits():
 def test_with_one_launch_a_call_needs_more_and_a_compile_is_undecided():
     limits = ("run:5%", "compile:20%")
     assert states(measured(0.0115, 1.5, 1), *limits) == {"run:5%": "undecided", "compile:20%": "undecided"}
-    assert states(measured(0.015, 1.0, 1), "run:5%") == {"run:5%": "passed"}
+    assert states(measured(0.015, 1.0, 1), "run:5%") == {"run:5%": "exceeded"}
     warning = e.WarningRaised(run="r2", code=UNLIKE_RESULTS, message="the results are not alike: f32[2], f32[3]")
     assert states(measured(0.015, 1.0, 3, warning), "run:5%") == {"run:5%": "undecided"}
 
@@ -241,7 +241,7 @@ def test_the_exit_code_is_what_ended_the_measuring_else_the_worst_limit(measured
     outcome = None if measured_code is None else Outcome(session(), None, measured_code)
     figure = FigureDifference("flops", 1.0, 1.0)
     for state, strict, code in (
-        ("within", True, 0), ("passed", False, 3), ("undecided", False, 0), ("undecided", True, 4),
+        ("within", True, 0), ("exceeded", False, 3), ("undecided", False, 0), ("undecided", True, 4),
     ):  # fmt: skip
         judgement = GateResult(GateBase("old", "path", "old"), (GateRow("x", read_limit("flops"), state, figure),))
         assert _exit_code(judgement, outcome, strict=strict) == (measured_code or code)
@@ -263,6 +263,6 @@ def test_a_revision_and_what_is_there_now_are_measured_and_judged(call, tmp_path
     monkeypatch.setattr("jaxprof.cli.commands.gate.measure", measure)
     said = call("gate", "own.py:step", "--fail-on", "run:5%", "--launches", "2", "--format", "json")
     (row,) = said.data["limits"]
-    assert (said.code, row["state"]) == (3, "passed")
+    assert (said.code, row["state"]) == (3, "exceeded")
     (sides, _), how = given
     assert ([side.spec().revision for side in sides], how["launches"]) == (["HEAD", ""], 2)

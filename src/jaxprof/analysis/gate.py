@@ -117,9 +117,9 @@ class GateResult:
 
     @property
     def outcome(self) -> LimitState:
-        """`passed` if any limit was exceeded, else `undecided` if any is, else `within`."""
+        """`exceeded` if any limit was exceeded, else `undecided` if any is, else `within`."""
         states = {row.state for row in self.rows}
-        return "passed" if "passed" in states else "undecided" if "undecided" in states else "within"
+        return "exceeded" if "exceeded" in states else "undecided" if "undecided" in states else "within"
 
 
 def read_limits(texts: Iterable[str]) -> tuple[GateLimit, ...]:
@@ -278,11 +278,11 @@ def _judge_fact(label: str, difference: RunDifference, limit: GateLimit) -> Gate
     if limit.figure.less_is_worse:
         worse = -worse
     if worse > allowed:
-        return row("passed")
+        return row("exceeded")
     if limit.fact == "collectives" and (
         more := [_growth_text(collective) for collective in difference.collectives or () if _grew(collective)]
     ):
-        return row("passed", "; ".join(more))
+        return row("exceeded", "; ".join(more))
     return row("within")
 
 

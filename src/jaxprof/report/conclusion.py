@@ -330,7 +330,7 @@ def gate_conclusion(result: GateResult, details: str) -> Conclusion:
     `details`: the command that shows what differs."""
     from jaxprof.report.gate import row_text
 
-    by_severity = "passed", "undecided", "within"
+    by_severity = "exceeded", "undecided", "within"
     worst = min(result.rows, key=lambda row: (by_severity.index(row.state), -abs(row.growth or 0.0)), default=None)
     cost = row_text(worst) if worst is not None else "unknown: nothing was compared"
     if not any(row.limit.is_time for row in result.rows):
@@ -342,7 +342,7 @@ def gate_conclusion(result: GateResult, details: str) -> Conclusion:
     if result.outcome == "within":
         return Conclusion(cost, certainty, "nothing: no limit was exceeded")
     action = {
-        "passed": "find what grew",
+        "exceeded": "find what grew",
         "undecided": "find out what is unknown: the reason stands beside each limit",
     }[result.outcome]
     return Conclusion(cost, certainty, action, details)

@@ -19,15 +19,10 @@ def _answer(result: GateResult) -> str:
     """Return the outcome in words: how many limits were exceeded."""
     if result.outcome == "undecided":
         return "undecided"
-    if result.outcome == "passed":
-        count = sum(row.state == "passed" for row in result.rows)
+    if result.outcome == "exceeded":
+        count = sum(row.state == "exceeded" for row in result.rows)
         return "a limit was exceeded" if count == 1 else f"{count} limits were exceeded"
     return "within the limits"
-
-
-def _state(row: GateRow) -> str:
-    """Return the state of a limit in words: `exceeded` for `passed`."""
-    return "exceeded" if row.state == "passed" else row.state
 
 
 def _growth(row: GateRow) -> str:
@@ -50,11 +45,11 @@ def _reason(row: GateRow) -> str | None:
 
 
 LIMITS: Facts[GateRow] = (
-    column("", _state),
-    Fact("state", TEXT, "within, passed (the limit is exceeded) or undecided"),
+    Fact("state", TEXT, "within, exceeded or undecided", title=""),
     Fact("label", TEXT, "The program and its device", title="program"),
     Fact("limit", TEXT, "The limit, as it was given", "limit.text", "limit"),
-    Fact("fact", TEXT, "The figure that it is about", "limit.figure.title", "fact"),
+    Fact("fact", TEXT, "The figure that it is about, by its key", "limit.fact"),
+    column("fact", "limit.figure.title"),
     column("baseline", lambda row: figure(row.figure.before, row.figure.unit), right=True),
     column("now", lambda row: figure(row.figure.after, row.figure.unit), right=True),
     column("difference", _growth, right=True),
@@ -70,7 +65,7 @@ LIMITS: Facts[GateRow] = (
 def row_text(row: GateRow) -> str:
     """Return a limit and its outcome in one line: `kernels 3 → 5 (+67 %), limit kernels: exceeded`."""
     before, after = (figure(value, row.figure.unit) for value in (row.figure.before, row.figure.after))
-    return f"{row.limit.figure.title} {before} → {after} ({_growth(row)}), limit {row.limit.text}: {_state(row)}"
+    return f"{row.limit.figure.title} {before} → {after} ({_growth(row)}), limit {row.limit.text}: {row.state}"
 
 
 def gate_report(result: GateResult) -> Iterator[Piece]:
@@ -80,7 +75,7 @@ def gate_report(result: GateResult) -> Iterator[Piece]:
     yield Table(LIMITS, result.rows, is_wide=True)
     for row in result.rows:
         if reason := _reason(row):
-            yield Prose(f"{row.limit.text} {_state(row)}: {reason}", hang=2)
+            yield Prose(f"{row.limit.text} {row.state}: {reason}", hang=2)
 
 
 def notes(result: GateResult) -> Iterator[str]:
@@ -114,7 +109,7 @@ def base_sentence(base: GateBase) -> str:
 
 
 GATE: Facts[GateResult] = (
-    Fact("outcome", TEXT, "within, passed (a limit is exceeded) or undecided"),
+    Fact("outcome", TEXT, "within, exceeded (a limit is) or undecided"),
     Fact("base", OBJECT, "What it was compared with", inside=(
         Fact("name", TEXT, "The word after --base"),
         Fact("reading", TEXT, "How it was read: path, target, session, revision"),

@@ -35,7 +35,7 @@ MOST_LAUNCHES = 1000
 """Largest number of launches that is proposed."""
 
 Verdict = Literal["faster", "slower", "same", "inconclusive"]
-LimitState = Literal["within", "passed", "undecided"]
+LimitState = Literal["within", "exceeded", "undecided"]
 Unit = Literal["launch", "pair of blocks"]
 Measured = Literal["in turns", "launches in turns", "apart"]
 """How the sides were measured: blocks took turns; short launches took turns; neither, as in sessions of different
@@ -186,7 +186,7 @@ class TimeComparison:
             return "undecided", "the interval contains the limit"
         if self.unit != "launch" and low - math.log1p(ONE_LAUNCH) <= limit <= high + math.log1p(ONE_LAUNCH):
             return "undecided", f"one launch cannot show a difference under {100 * ONE_LAUNCH:.0f} %"
-        return ("passed" if grown > limit else "within"), ""
+        return ("exceeded" if grown > limit else "within"), ""
 
     @property
     def launches_to_decide(self) -> int | None:

@@ -66,13 +66,14 @@ def clocked(host, clock):
     return [usual, usual, changed(loop(2, host=host), e.ProgramSampled, device_wait_seconds=1 - clock), usual]
 
 
-def stepping(seconds, *stops):
-    """A loop of so many seconds, and stops: when, for how long, and what found it."""
+def stepping(seconds, *stops, steps=200):
+    """A loop of so many seconds and steps, and pauses: when, for how long, and what found it."""
     seen = [
         e.ProgramStopped(run=made.RUN, began_seconds=made.BEGAN + at, seconds=took, found_by=by)
         for at, took, by in stops
     ]
-    return [*loop(seconds, data=0.0), *seen]
+    counted = [made.passes(0, [seconds / steps] * steps)] if steps else []
+    return [*loop(seconds, data=0.0), *counted, *seen]
 
 
 def at_clock(gigahertz, *reasons, device="cuda:0", busy=0.9, count=20):
@@ -152,6 +153,14 @@ FOUND = {
     "the host was not seen for long enough": (captured(3, loop(), loop(2), loop(), late=1), "slow_device 1 device"),
     "one was stopped, and the others waited": ([stepping(20), stepping(18, STOP), stepping(20)], "process_paused 1"),
     "one was stopped, and nobody waited": ([stepping(20), stepping(20, STOP), stepping(20)], "process_paused 1"),
+    "one was stopped, and the others went on": (
+        [stepping(20, steps=221), stepping(18, STOP), stepping(20, steps=222)],
+        "process_paused 1",
+    ),
+    "one was stopped, and nobody counted the steps": (
+        [stepping(20, steps=0), stepping(18, STOP), stepping(20, steps=0)],
+        "process_paused 1",
+    ),
     "one was stopped twice": ([stepping(20), stepping(17, STOP, (9.0, 1.0, "state"))], "process_paused 1"),
     "all were stopped": ([stepping(18, (5.0, 2.0, "standstill"))] * 4, "process_paused 0"),
     "a device that is held back": (

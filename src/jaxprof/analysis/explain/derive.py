@@ -172,12 +172,12 @@ def program_abstentions(program: ProgramResult, *, has_capture: bool) -> Iterato
     """Yield what the recording of a program leaves unknown."""
     if not program.verdict.seconds and not program.compiles:
         note = next((note.message for note in program.notes if note.message), "")
-        yield Abstention("no-jax", note or "JAX was not seen at work", record_again(program))
+        yield Abstention("no_jax", note or "JAX was not seen at work", record_again(program))
         return
     if program.verdict.kind is None and program.verdict.reason:
         reason, again = undecided(program)
         what = "the loop" if program.hot.where is not None else "the program's work"
-        yield Abstention("no-verdict", f"what bounds {what}: {reason}", again)
+        yield Abstention("no_verdict", f"what bounds {what}: {reason}", again)
     if not has_capture:
         failed = next((note.message for note in reversed(program.notes) if note.code == "window"), "")
         reason = failed or "no capture: kernels, their times and their HLO are unknown"
@@ -185,7 +185,7 @@ def program_abstentions(program: ProgramResult, *, has_capture: bool) -> Iterato
         if "no steps were counted" in failed:
             reason = f"{failed}; a window by time does not wait for steps"
             again = record_again(program, "--capture-seconds", "2")
-        yield Abstention("no-capture", reason, again)
+        yield Abstention("no_capture", reason, again)
 
 
 _JOB_FAULTS = ("process_failed", "failed_after")
@@ -228,10 +228,10 @@ def _of_job(job: JobFigures, finding: Finding) -> Finding:
 def _job_abstentions(job: JobFigures) -> Iterator[Abstention]:
     """Yield what is missing of the job, and whether no capture shows who arrives last at the collectives."""
     for number, notice in enumerate(job.notices):
-        yield Abstention("job-incomplete" if number == 0 else f"job-incomplete-{number + 1}", notice)
+        yield Abstention("job_incomplete" if number == 0 else f"job_incomplete-{number + 1}", notice)
     if job.arrivals is None and job.count > 1:
         yield Abstention(
-            "no-arrivals",
+            "no_arrivals",
             "fewer than two processes have captured a collective: a slow device would not show; "
             "`jaxprof script --capture-steps 100` takes captures",
         )

@@ -113,7 +113,7 @@ class Abstention:
     """Something that remains unknown, with the reason."""
 
     code: str
-    """Code such as `no-capture` or `no-hlo`, or the code of the warning or trust check that causes the gap."""
+    """Code such as `no_capture` or `no_hlo`, or the code of the warning or trust check that causes the gap."""
     reason: str
     command: str = ""
     """Command that would fill the gap; empty if there is none."""

@@ -366,7 +366,7 @@ def _of_profiles(session: Session, program: ProgramResult | None, name: str) -> 
         recorded = session.header.wall_seconds if program is not None else None
         yield from module_findings(module, weights, run, verify=verify, recorded_seconds=recorded)
     if not with_hlo:
-        yield Abstention("no-hlo", "no HLO in the profile: its kernels have times, and no findings")
+        yield Abstention("no_hlo", "no HLO in the profile: its kernels have times, and no findings")
 
 
 def _of_runs(session: Session, runs: Sequence[Run], name: str) -> _Items:
@@ -392,5 +392,5 @@ def _of_runs(session: Session, runs: Sequence[Run], name: str) -> _Items:
         others = f" and {len(uncaptured) - 1} more" if len(uncaptured) > 1 else ""
         reason = f"{first.id} {first.label}{others}: no capture, so the times of kernels are unknown"
         again = measured_longer(session, name, first) if first.plan.capture else captured_too(session, first)
-        yield Abstention("no-capture", reason, again)
+        yield Abstention("no_capture", reason, again)
     yield from run_abstentions(session, runs, name)

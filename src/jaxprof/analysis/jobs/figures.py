@@ -243,6 +243,8 @@ class ProcessFigures:
     wall_seconds: float | None = None
     """Seconds of wall time; like all later fields, None if the session has no program."""
     steps_per_second: float | None = None
+    step_count: int | None = None
+    """Steps of the hot loop, each counted; None if they were not."""
     step_median_seconds: float | None = None
     compile_count: int | None = None
     compile_seconds: float | None = None
@@ -325,6 +327,7 @@ def process_figures(index: int, path: str, session: Session) -> ProcessFigures:
         exit_code=result.exit_code,
         wall_seconds=result.wall_seconds,
         steps_per_second=steps.per_second if steps is not None else None,
+        step_count=result.iterations.count if result.iterations is not None else None,
         step_median_seconds=steps.median_seconds if steps is not None else None,
         compile_count=result.compile_count,
         compile_seconds=result.compile_seconds,

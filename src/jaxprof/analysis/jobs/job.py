@@ -205,6 +205,8 @@ def _failure_key(process: ProcessFigures) -> tuple[float, int]:
 
 _WAITED = 0.5
 """Share of a pause by which the loops of the others must be longer, to conclude that they waited for the pause."""
+_UNCOUNTED, _UNCOUNTED_SHARE = 3, 0.02
+"""Steps, and share of the steps, by which the counts of two processes may differ that are at the same step."""
 _CAUSE_TEXTS = {
     SIGNAL: "was paused by a signal",
     UNKNOWN: "was paused (with its container, or by a signal that also paused its recorder)",
@@ -246,13 +248,25 @@ def _cause_text(process: ProcessFigures) -> str:
 
 def _waited(process: ProcessFigures, others: Sequence[ProcessFigures]) -> float | None:
     """Estimate how long the others waited for the paused process. The estimate is how much longer they are in the same
-    loop than that process without its pause. None if they were not seen to wait."""
-    loops = [other.loop.seconds for other in others if same_loop(process, other) and other.loop is not None]
+    loop than that process without its pause, for as many steps: those of a process that does not wait for it are more.
+    None if they were not seen to wait."""
+    loops = [
+        other.loop.seconds
+        for other in others
+        if same_loop(process, other) and other.loop is not None and _as_many_steps(process, other)
+    ]
     if process.loop is None or process.loop.where is None or not loops:
         return None
     took = _pause_seconds(process)
     more = median(loops) - process.loop.seconds
     return min(more, took) if more >= _WAITED * took else None
+
+
+def _as_many_steps(process: ProcessFigures, other: ProcessFigures) -> bool:
+    """Return whether both counted all their steps, and have the same number, except for the first ones and the last."""
+    if process.step_count is None or other.step_count is None:
+        return False
+    return abs(process.step_count - other.step_count) <= max(_UNCOUNTED, _UNCOUNTED_SHARE * process.step_count)
 
 
 def recompiles(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:

@@ -273,7 +273,7 @@ def _refuse_ineffective(targets: str, parsed_limits: Sequence[GateLimit], *, tim
 def _exit_code(result: GateResult, measured: Outcome | None, *, strict: bool) -> int:
     if measured is not None and measured.exit_code:
         return measured.exit_code
-    if result.outcome == "passed":
+    if result.outcome == "exceeded":
         return ExitCode.LIMIT_PASSED
     return ExitCode.UNDECIDED if strict and result.outcome == "undecided" else ExitCode.OK
 
