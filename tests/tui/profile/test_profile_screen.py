@@ -277,6 +277,8 @@ async def test_the_tree_of_passes_the_buffers_that_are_alive_at_the_cursor_and_w
 
         await walk.shows("4 buffers of 6.00 KiB alive at the highest point", "peak memory 11.4 MiB")
         await walk.until(lambda: buffers.has_focus)
+        walk.screen.set_focus(None)
+        await walk.until(lambda: buffers.has_focus, "Textual takes the focus of a hidden list some time later")
         for keys, names in (
             ("", "y big x small"), ("right", "y x loop"), ("m , m ,", "y big x"),
             ("escape", "y big x small"),

@@ -173,7 +173,16 @@ class MemoryView(Guarded, Container, keys="memory"):
         if picture is not self._picture:
             self._picture, self._at = picture, peak_of(picture)
         self._show_cursor()
-        if self.display and self.screen.focused is None:  # it is lost while the list is hidden
+        self._take_focus()
+
+    def on_descendant_blur(self) -> None:
+        """Textual takes the focus of a list that it has hidden some time later, when the list may be shown again."""
+        if self.app.app_focus:
+            self._take_focus()
+
+    def _take_focus(self) -> None:
+        """Focus the list if nothing has the focus, which is lost while the list is hidden."""
+        if self.display and self.screen.focused is None and self.query_one("#buffer-box").display:
             self.query_one(BufferList).focus()
 
     def on_resize(self) -> None:
