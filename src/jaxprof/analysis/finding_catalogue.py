@@ -58,7 +58,7 @@ _OF_PROGRAMS = (
         "the program was paused",
         "A signal (SIGSTOP, ctrl+z, a read from the terminal in the background) paused the process until SIGCONT, or "
         "its container was frozen, or the machine slept. That time is no line's work, and is left out of every share.",
-        "Look for what paused it. In a job the others wait for it all that time.",
+        "Look for what paused it. Processes of a job that exchange data with it wait all that time.",
     ),
     _program(
         "debug_settings",
@@ -261,8 +261,8 @@ _OF_JOBS = (
     _job(
         "process_paused",
         "a process was paused",
-        "A signal paused it (SIGSTOP, SIGTSTP), or its container was frozen, or its machine slept. The others wait "
-        "for it in the next collective.",
+        "A signal paused it (SIGSTOP, SIGTSTP), or its container was frozen, or its machine slept. Processes "
+        "that exchange data with it wait in the next collective.",
         "Look for what pauses it: a batch system that suspends, ctrl+z, a machine that sleeps. No line of the "
         "program takes this time.",
     ),

@@ -124,7 +124,9 @@ class RecordedProgram:
         """Fold one event of the program; other events are ignored."""
         kind = type(event)
         if isinstance(event, e.ProgramSampled) and "stopped" in event.states:  # until version 1.10 of the schema
-            event = replace(event, states={_PAUSED.get(state, state): took for state, took in event.states.items()})
+            states = dict(event.states)
+            states["paused"] = states.pop("stopped")
+            event = replace(event, states=states)
         if kind in _PROGRAM_KEPT:
             setattr(self, _PROGRAM_KEPT[kind], event)
         elif kind in _PROGRAM_LISTED:
@@ -139,7 +141,6 @@ class RecordedProgram:
             self.running.clear()
 
 
-_PAUSED = {"stopped": "paused"}
 _PROGRAM_KEPT: dict[type[e.Event], str] = {
     e.ProgramStarted: "started",
     e.JaxImported: "jax",

@@ -203,8 +203,8 @@ def _failure_key(process: ProcessFigures) -> tuple[float, int]:
     return at - (_NOTICED_SECONDS if process.was_killed else 0.0), process.index
 
 
-_WAITED = 0.5
-"""Share of a pause by which the loops of the others must be longer, to conclude that they waited for the pause."""
+_LONGER = 0.5
+"""Share of a pause by which the loops of the others must be longer for this to be said."""
 _UNCOUNTED, _UNCOUNTED_SHARE = 3, 0.02
 """Steps, and share of the steps, by which the counts of two processes may differ that are at the same step."""
 _CAUSE_TEXTS = {
@@ -228,11 +228,11 @@ def paused(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
         return
     for process in affected:
         took = _pause_seconds(process)
-        waited = _waited(process, [other for other in processes if not other.pauses])
+        longer = _longer(process, [other for other in processes if not other.pauses])
         message = (
             f"process {process.index} on {process.host} {_cause_text(process)} for {seconds(took)}, "
             + pause_times(process.pauses)
-            + (f"; the others wait {seconds(waited)} for it" if waited is not None else "")
+            + (f"; the others took {seconds(longer)} longer for as many steps" if longer is not None else "")
         )
         yield Finding("process_paused", message, seconds=took, index=process.index)
 
@@ -246,10 +246,10 @@ def _cause_text(process: ProcessFigures) -> str:
     return _CAUSE_TEXTS.get(cause, _CAUSE_TEXTS[UNKNOWN])
 
 
-def _waited(process: ProcessFigures, others: Sequence[ProcessFigures]) -> float | None:
-    """Estimate how long the others waited for the paused process. The estimate is how much longer they are in the same
-    loop than that process without its pause, for as many steps: those of a process that does not wait for it are more.
-    None if they were not seen to wait."""
+def _longer(process: ProcessFigures, others: Sequence[ProcessFigures]) -> float | None:
+    """Return how much longer the others were in the same loop, for as many steps, than the paused process without its
+    pause. Processes that wait for each other take the pause longer; those that do not, and go on for a given time, have
+    more steps. None if this is far less than the pause, or if the steps were not counted."""
     loops = [
         other.loop.seconds
         for other in others
@@ -259,7 +259,7 @@ def _waited(process: ProcessFigures, others: Sequence[ProcessFigures]) -> float 
         return None
     took = _pause_seconds(process)
     more = median(loops) - process.loop.seconds
-    return min(more, took) if more >= _WAITED * took else None
+    return more if more >= _LONGER * took else None
 
 
 def _as_many_steps(process: ProcessFigures, other: ProcessFigures) -> bool:

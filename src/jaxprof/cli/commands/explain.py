@@ -45,7 +45,7 @@ def command(file: str | None, code: str | None, full: bool, form: str) -> None:
     from jaxprof.report import explain
 
     most = sys.maxsize if full else MOST_FINDINGS
-    explained = _explain(file or "last", most)
+    explained = _explain("last" if file is None else file, most)
 
     if form == "json":
         print_json("explanation", explain.explanation_json(explained), _next(explained))
