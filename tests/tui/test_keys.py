@@ -4,7 +4,6 @@ import ast
 import importlib
 import inspect
 import pkgutil
-import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -30,7 +29,6 @@ from tui.fakes import SMALL, WIDE, Stage, walking
 from tui.key_meanings import MEANINGS
 
 SOURCE = Path(jaxprof.tui.__file__).parent
-CHANGELOG = Path(__file__).parents[2] / "CHANGELOG.md"
 DESTRUCTIVE = {"cancel", "delete"}
 TEXTUALS = {"app.focus_next", "app.focus_previous", "dismiss", "command_palette", "suspend_process"}
 
@@ -202,15 +200,6 @@ PLACES_SHOW = [
     (recorded.finished, "home program program hlo profile profile"),
     (session_tapes.finished, "home results profile hlo profile profile"),
 ]
-
-
-def test_what_the_changelog_names_for_former_keys_is_there():
-    table = CHANGELOG.read_text().partition("| keys of 0.1.0 | now |\n|---|---|\n")[2].partition("\n\n")[0]
-    named = {
-        key.removeprefix("5 ") for row in table.splitlines() for key in re.findall("`([^`]+)`", row.split(" | ")[1])
-    }
-    assert len(named) > 30
-    assert named <= {shown(key) for group in GROUPS.values() for action in group.keys for key in keys_of(action)}
 
 
 def test_keys_are_written_as_people_write_them_and_a_text_names_the_key_that_the_user_has():

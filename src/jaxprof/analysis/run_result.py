@@ -198,7 +198,7 @@ def what_is_wrong(check: CheckReported) -> str:
     """Describe how many numbers of a result are wrong, and the one that is furthest off."""
     if check.note and not check.worst_got:
         return check.note
-    if check.wrong_elements is None or check.elements is None:  # sessions of jaxprof 0.1.0
+    if check.wrong_elements is None or check.elements is None:
         return f"relative error {_digits(check.max_relative_error)} against a tolerance of {_digits(check.tolerance)}"
     how = f"off by more than the tolerance of {check.tolerance:g}" if check.tolerance else "not the same"
     if check.elements == 1:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from jaxprof.light_dataclass import field, frozen
 
 SCHEMA_MAJOR = 1
-SCHEMA_MINOR = 11
+SCHEMA_MINOR = 0
 
 REDACTED = "[redacted]"
 """Replaces what looks like a secret in a command line or a text."""

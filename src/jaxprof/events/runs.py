@@ -224,8 +224,7 @@ class CheckReported(Event):
     """Effective precision of matrix products, if there are any: `float32`, `tf32`, `bfloat16 passes`."""
     note: str = ""
     elements: int | None = None
-    """Count of numbers in the expected result; None in sessions of jaxprof 0.1.0, which did not compare them one by
-    one."""
+    """Count of numbers in the expected result; None if they were not compared one by one."""
     wrong_elements: int | None = None
     worst_at: str = ""
     """Position of the number with the largest error, `['w'][3, 5]`; empty for a result of one number, and if all are

@@ -358,7 +358,6 @@ def _counted(loop: Loop, times: LineTimes, now: float) -> StepsCounted:
     return StepsCounted(
         monotonic_seconds=now,
         where=loop.place,
-        found_by="monitoring",
         count=len(times.intervals),
         seconds=sum(times.intervals),
         intervals_seconds=times.intervals[::every],

@@ -196,7 +196,7 @@ def why_no_capture(run: Run) -> str:
         return "Nothing of this program was captured."
     if run.plan.side:
         return OF_A_SIDE
-    return "No capture was recorded (--no-capture, or a session of an older version)."
+    return "No capture was recorded (--no-capture)."
 
 
 class TrustLine(Lines):

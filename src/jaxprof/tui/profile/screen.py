@@ -104,7 +104,7 @@ def why_no_passes(run: Run) -> str:
         return f"The compile was not captured: {untaken[0]}."
     if run.plan.side:
         return OF_A_SIDE
-    return "The compile was not captured (--no-capture, or a session of an older version)."
+    return "The compile was not captured (--no-capture)."
 
 
 VIEWS = {

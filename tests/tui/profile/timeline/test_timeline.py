@@ -137,7 +137,7 @@ def test_a_device_is_busy_while_anything_runs_in_one_of_its_lanes(first, second,
 
 def test_when_a_device_was_busy_is_unknown_without_its_lanes_or_without_some_of_their_intervals():
     assert [lane.kind for lane in made([(0, 9)], ("host", "python", "host")).lanes] == ["host"]
-    rows = [profiles.lane("gpu:0", "Stream #1", "stream", [("k", None, 0, 9), ("k", None, 30, 9)])]
+    rows = [profiles.lane("gpu:0", "Stream #1", "stream", [("k", None, 0, 9), ("k", None, 30, 9)], left_out=3)]
     lane = lanes_of(read_timeline(profiles.text(rows, [], left_out=3))).lanes[0]
     assert (lane.kind, lane.left_out) == (BUSY, None)
     assert (
