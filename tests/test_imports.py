@@ -1,6 +1,7 @@
 """What each command may import, seen from outside: in a process of its own, after it has done its work. In a folder of
 files named as modules that we import, none of them is imported."""
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -176,9 +177,14 @@ def test_no_command_imports_from_the_current_folder(baits, words):
     assert imported(baits) == ""
 
 
+@pytest.mark.skipif(importlib.util.find_spec("pip") is None, reason="this environment has no pip")
+def test_nor_does_pip(baits):
+    assert wheels._installer(sys.executable)[:2] == [sys.executable, "-P"]
+    assert imported(baits) == ""
+
+
 def test_nor_do_children_of_a_command(baits):
     assert wheels._facts(sys.executable, ["jax"])["jax"]  # what `hlo --for` and `target install` ask first
-    assert wheels._installer(sys.executable)[:2] == [sys.executable, "-P"]
     assert python_words(sys.executable, "x") == [sys.executable, "-P", "x"]  # with which the tools of `mcp` run theirs
     assert [report.session for report in roll_ups([Path("a"), Path("b")], workers=2)] == ["a", "b"]
     assert imported(baits) == ""

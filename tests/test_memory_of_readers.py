@@ -56,6 +56,7 @@ for kind in ("session", *mutated.READERS):
     Path("sound").write_bytes(mutated.originals(kind)[-1])
     readers = {**mutated.READERS, "session": session}
     readers[kind](Path("sound"))
+sys.stdout.flush()  # or each fork prints it once more
 for line in sys.stdin:
     if os.fork() == 0:
         kind, path = line.rstrip("\\n").split(" ", 1)

@@ -37,7 +37,7 @@ _SIDEWAYS = 16
 _DTYPES = rf"(?:{'|'.join(DTYPE_BITS)}|i\d+|u?int\d+|b?float\d+|complex\d+|bool|key<\w+>|Ref(?:<\w+>)?)"
 _STYLES = (
     ("$code-comment italic", r"//.*|/\*.*?(?:\*/|$)|#\s.*"),
-    ("$code-string", r"\"(?:[^\"\\]|\\.)*+\"?|'(?:[^'\\]|\\.)*+'"),
+    ("$code-string", r"\"[^\"\\]*+(?:\\.[^\"\\]*+)*\"?|'[^'\\]*+(?:\\.[^'\\]*+)*'"),
     ("bold $code-keyword", r"\b(?:HloModule|ENTRY|ROOT|module|func\.func|public|private|return|attributes|dense|let|in|"
      r"lambda|None|[Tt]rue|[Ff]alse|nan|inf)\b|^(?:FileNames|FunctionNames|FileLocations|StackFrames)\b"),
     ("$phase-lower", rf"\b{_DTYPES}\[[^\[\]]*\]|\b(?:tensor|memref|vector|tuple|complex)<[^<>]*(?:<[^<>]*>[^<>]*)*>"),
