@@ -1,7 +1,6 @@
 """`jaxprof explain` as it is typed: which file it takes, what it prints, what it refuses; and whether a
 source is still the recorded one."""
 
-import hashlib
 import json
 import os
 import re
@@ -16,9 +15,6 @@ from cli.compiled import compiled
 from folding import written
 from jaxprof import events as e
 from jaxprof.cli.output import ExitCode
-from jaxprof.files import is_as_recorded
-from jaxprof.session import Session
-from jaxprof.session.log.reader import load
 from jaxprof.session_files import FETCHED, FETCHED_FROM, fetched_folder
 
 
@@ -120,18 +116,3 @@ def test_nothing_that_was_fetched_is_started(call, tmp_path):
         assert said.code == ExitCode.USAGE
         assert "files fetched from a URL are never run" in said.err
         assert not (folder / "started").exists()
-
-
-def test_a_checkout_changes_no_file_and_an_edit_with_an_old_time_does(tmp_path):
-    """By the contents that a session keeps; the time of the last change says both wrong."""
-    session = load(measured(tmp_path, "x = 1\n"), Session)
-    (run,) = session.runs.values()
-    file = tmp_path / "train.py"
-    run.sources[str(file)] = hashlib.sha256(file.read_bytes()).hexdigest()
-    os.utime(file)  # as a checkout leaves it
-    assert is_as_recorded(str(file), run.sources, session.header.wall_seconds)
-    file.write_text("x = 2\n")
-    os.utime(file, (1, 1))
-    assert not is_as_recorded(str(file), run.sources, session.header.wall_seconds)
-    run.sources.clear()
-    assert is_as_recorded(str(file), run.sources, session.header.wall_seconds), "an older session has only its time"

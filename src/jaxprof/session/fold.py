@@ -114,6 +114,11 @@ class Session:
         return host if host != socket.gethostname() else ""
 
     @property
+    def sources(self) -> dict[str, str]:
+        """Digests of the source files of all runs, by path."""
+        return {file: digest for run in self.runs.values() for file, digest in run.sources.items()}
+
+    @property
     def notices(self) -> list[str]:
         """Notices of what could not be read or used, and what was not kept, a line each."""
         unread = [text if count == 1 else f"{text} ({count} times)" for text, count in self._problems.items()]

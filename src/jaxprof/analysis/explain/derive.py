@@ -132,7 +132,7 @@ def program_findings(session: Session, program: ProgramResult, name: str) -> Ite
             verify=(record_again(program) or verify) if finding.code == "program_failed" else verify,
             run=program.run.id,
             directory=program.directory,
-            code_line=code_line(finding.where, session.header.wall_seconds, program.run.sources),
+            code_line=code_line(finding.where, session),
             compilations=sum(row.count for row in rows),
             fault=finding.code in _PROGRAM_FAULTS,
         )
