@@ -80,7 +80,7 @@ class ProgramLog(LogWriter):
 
     def __init__(self, header: Header, path: Path, *, replace_existing: bool) -> None:
         """Create the file. Raises StorageError if it already exists (unless `replace_existing`) or is not writable."""
-        super().__init__(header, path, replace_existing=replace_existing)
+        super().__init__(header, path, replace_existing=replace_existing, own=True)
         if self.failure is not None:
             raise StorageError(self.failure.what, "Give another path.")
         self._lock = threading.RLock()  # a signal handler of the program may interrupt a write, and compile

@@ -100,12 +100,12 @@ async def test_times_lines_sources_and_advice_and_no_list_is_drawn_again_in_vain
         assert "100" in walk.row("wall time  ").split()
         await walk.through("""
             m L down enter | train.py:91: its text was not recorded
-            escape 2 m a | @ExplanationDialog | 1. | verify (from the file): jaxprof
+            escape 2 m a | @ExplanationDialog | 1. | verify: jaxprof
             y
         """)
         assert walk.app.clipboard.startswith("jaxprof script --plain train.py")
         await walk.through("""
-            escape r | @FormDialog | recorded on box, not on this | before you run it | --epochs 3
+            escape r | @FormDialog | comes from the session file | before you run it | --epochs 3
             escape
         """)
         assert walk.stage.programs == []

@@ -116,6 +116,8 @@ class Abstention:
     reason: str
     command: str = ""
     """Command that would fill the gap; empty if there is none."""
+    from_file: bool = False
+    """Whether the command has words of a file that this machine did not record."""
 
 
 def _is_measured(run: Run) -> bool:
@@ -140,6 +142,12 @@ class Explanation:
     session: Session | None = field(default=None, repr=False)
     job: JobFigures | None = field(default=None, repr=False)
     """The job that was explained, for a job."""
+
+    @property
+    def from_file(self) -> bool:
+        """Whether its words, commands among them, come from a file that this machine did not record. Those of a job
+        always do: its sessions lie in a folder, and its commands name nothing but their paths."""
+        return self.session is None or self.session.from_file
 
     @property
     def is_unmeasured(self) -> bool:
