@@ -78,8 +78,8 @@ def test_a_folder_alone_is_never_run(tmp_path, baits, kind, monkeypatch):
 LOOKED_AT = (
     ".", "open . --format text", "open . --format json", "explain .", "hlo . --kernels", "hlo . --diff last:r1",
     "hlo last:r1 --kernels", "hlo last:jit", "hlo a.jaxprof:r1 --kernels", "compare last:r1 last:r2", "compare . last",
-    "gate last:r1 --base last:r2", "export . --format html --out ../page.html", "query . FROM%runs", "sessions", "sessions rollup .",
-    "run", "run --from .", "run --from process-00000.jaxprof", "config", "agent --help",
+    "gate last:r1 --base last:r2", "export . --format html --out ../page.html", "query . FROM%runs", "sessions",
+    "sessions rollup .", "run", "run --from .", "run --from process-00000.jaxprof", "config", "agent --help",
 )  # fmt: skip
 
 
@@ -180,7 +180,9 @@ def test_what_a_file_says_is_marked_in_every_form(call, tmp_path, state_home, wh
     of_file = re.findall(r"(.{0,40})jaxprof script", text)
     assert of_file
     assert all("(from the file)" in before for before in of_file)
-    assert all(before.endswith("from the file: <code>") for before in re.findall(r"(.{0,40})jaxprof script --plain", page))
+    assert all(
+        before.endswith("from the file: <code>") for before in re.findall(r"(.{0,40})jaxprof script --plain", page)
+    )
     assert "a file that this machine did not record" in page
 
 
