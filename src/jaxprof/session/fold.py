@@ -74,8 +74,8 @@ class Session:
         self.closed: e.SessionClosed | None = None
         self.deserted = True
         """Whether nobody writes it any more, as far as is known: then no run of it is waiting or running."""
-        self.content: hashlib._Hash | None = None
-        """SHA-256 of the file as far as it was read; None for a session that this process makes."""
+        self.content: str | None = None
+        """SHA-256 of the file as far as it was read, in hex; None for a session that this process makes."""
         self.last_seq = 0
         self.last_seconds = self.header.monotonic_seconds
         self._problems: Counter[str] = Counter()
@@ -115,7 +115,7 @@ class Session:
             return self.is_profile
         from jaxprof.session.log.own import is_own  # not above: the log reads sessions
 
-        return not is_own(self.content.hexdigest())
+        return not is_own(self.content)
 
     @property
     def sources(self) -> dict[str, str]:

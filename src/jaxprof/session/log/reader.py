@@ -65,7 +65,7 @@ class Follower(Generic[S]):
             self._file.close()
             raise
         self.session = kind(header)
-        self.session.content = self._digest
+        self.session.content = self._digest.hexdigest()
         if newer_minor(header):
             self.session.notice(
                 f"written by jaxprof {header.jaxprof} with a newer schema: what this version does not know is left out"
@@ -90,6 +90,7 @@ class Follower(Generic[S]):
                     yield event
             for _ in range(self._lines.take_left_out()):
                 self.session.notice(f"lines of {LINE.words} were left out. {LINE.hint}")
+            self.session.content = self._digest.hexdigest()
 
     def rest(self) -> None:
         """Close the file until the next call that reads, which goes on from here."""
