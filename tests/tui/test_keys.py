@@ -229,7 +229,7 @@ DIALOGS = {
     "choice": lambda: Choose("Which?", LINES),
     "script": script_dialog,
     "compilation": lambda: CompilationDialog(compilation()),
-    "source": lambda: SourceLines(program_events.at(3)),
+    "source": lambda: SourceLines(program_events.at(3), {}),
 }
 
 

@@ -23,7 +23,7 @@ from jaxprof.analysis.session_difference import (
     SessionDifference,
 )
 from jaxprof.analysis.speedup import AbVersus
-from jaxprof.facts import HEADER, SENTENCE, Fact, Facts, column, optional, pick, recorder, within
+from jaxprof.facts import FROM_FILE, HEADER, SENTENCE, Fact, Facts, column, optional, pick, recorder, within
 from jaxprof.facts.kernels import places_text
 from jaxprof.facts.programs import REASONS
 from jaxprof.facts.runs import OF_RUN, PARAMETERS, RUNS, TIMES_COMPARED, RunRow
@@ -435,6 +435,7 @@ RUN_COMPARED: Facts[Run] = (
 )
 _SIDE: Facts[Session] = (
     *HEADER,
+    replace(FROM_FILE, read="from_file"),
     Fact("state", TEXT, "complete, interrupted, or the signal that ended it"),
     Fact("notices", LIST, "What of the session could not be read"),
     Fact("comparisons", ROWS, "Measured comparisons that it holds", ab_results, inside=KEPT),

@@ -1,12 +1,14 @@
 """The HLO screen: what it opens, kernels with their source, the way to the text and other stages, what can go wrong."""
 
 import threading
+import time
 
 import pytest
 from textual.widgets import Input
 
 from hlo_sources import BOTH_STAGES, SOURCES, WRONG
 from jaxprof import events as e
+from jaxprof.files import digests_of_sources
 from jaxprof.finding import Finding
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.analysis.origin import origin_columns
@@ -79,7 +81,11 @@ async def test_stages_barriers_sources_and_the_order_of_the_kernels(tmp_path):
     path = tmp_path / "model.py"
     path.write_text("\n" * 9 + "    y = x @ w\n    return jnp.tanh(y / 2)\n")
     async with walking() as walk:
-        screen = await opened(walk, program_session(file=str(path)))
+        await opened(walk, program_session(file=str(path)))
+        await walk.shows("model.py:10", "its text was not recorded", gone="y = x @ w")
+        session = program_session(file=str(path))
+        session.apply(e.SourcesRead.of(digests_of_sources([str(path)], time.time()), run="r1"))
+        screen = await opened(walk, session)
         await walk.shows("▸10 y = x @ w", " 11 return jnp.tanh(y / 2)")
         table = walk.find(KernelTable)
         await walk.through("""

@@ -3,7 +3,7 @@
 import re
 import threading
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,6 +12,7 @@ import pytest
 import program_events as made
 from jaxprof import events as e
 from jaxprof.analysis.programs.derive import program_result
+from jaxprof.files import digests_of_sources
 from jaxprof.report.conclusion import program_cost
 from jaxprof.runner.program import ProgramCommand
 from jaxprof.session import Session
@@ -98,13 +99,13 @@ async def test_times_lines_sources_and_advice_and_no_list_is_drawn_again_in_vain
         await walk.press("5 end", "wall time ")
         assert "100" in walk.row("wall time  ").split()
         await walk.through("""
-            m L down enter | train.py:91 cannot be read here
-            escape 2 m a | @ExplanationDialog | 1. | verify (from the file): jaxprof
+            m L down enter | train.py:91: its text was not recorded
+            escape 2 m a | @ExplanationDialog | 1. | verify: jaxprof
             y
         """)
         assert walk.app.clipboard.startswith("jaxprof script --plain train.py")
         await walk.through("""
-            escape r | @FormDialog | recorded on box, not on this | before you run it | --epochs 3
+            escape r | @FormDialog | comes from the session file | before you run it | --epochs 3
             escape
         """)
         assert walk.stage.programs == []
@@ -141,7 +142,10 @@ async def test_times_lines_sources_and_advice_and_no_list_is_drawn_again_in_vain
 
         (tmp_path / "train.py").write_text("".join(f"line_{number} = {number}\n" for number in range(1, 200)))
         monkeypatch.setattr(made, "FOLDER", str(tmp_path))
-        await walk.show(recorded.finished(), "program")
+        tape = recorded.finished()
+        digests = digests_of_sources([str(tmp_path / "train.py")], time())
+        tape.events.append(e.SourcesRead.of(digests, run=made.RUN))
+        await walk.show(tape, "program")
         await walk.through("""
             5 m L | line_91 = 91
             down enter | @SourceLines | ▸ 91 line_91 = 91
@@ -155,7 +159,7 @@ async def test_nothing_is_obeyed_that_comes_from_outside():
         assert walk.text.count("[b]jit[/x]␛[31m␊") > 2
         await walk.through("""
             m b enter down down enter | static argument [b]jit[/x]␛[31m␊
-            escape 5 m L down enter | cannot be read here
+            escape 5 m L down enter | its text was not recorded
         """)
         assert not {"\x1b", "\u202e"} & set(walk.text)
         await walk.press("escape 3")

@@ -159,8 +159,8 @@ class KernelSide(Guarded, Container):
             title = "Finding"
             if opened is not None and finding is not None:
                 about, facts = finding, partial(finding_facts, opened, finding)
-        elif group is not None:
-            title, about, facts = "Group", group.path, partial(group_facts, group)
+        elif opened is not None and group is not None:
+            title, about, facts = "Group", group.path, partial(group_facts, group, sources=opened.program.sources)
         elif opened is not None and ranked is not None:
             around = 0 if self.screen.has_class("-short") else 1
             about, facts = ranked.key, partial(kernel_facts, opened, ranked, around=around)

@@ -9,6 +9,7 @@ from a name to its definition.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -364,18 +365,18 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
             facts.clear()
             return
         origin, around = document.origin(line), 1 if self.size.height >= 30 else 0
-        facts.show(lambda width: _origin_facts(origin, width, opened.program.recorded_seconds, around))
+        facts.show(lambda width: _origin_facts(origin, width, opened.program.sources, around))
 
     def on_resize(self) -> None:
         self._show_origin()
 
 
-def _origin_facts(origin: LineOrigin | None, width: int, recorded_seconds: float | None, around: int) -> list[Content]:
+def _origin_facts(origin: LineOrigin | None, width: int, sources: Mapping[str, str], around: int) -> list[Content]:
     if origin is None:
         return [Content.styled("This line has no source location.", "$quiet")]
     facts: list[Content] = []
     if origin.place is not None:
-        facts += source_facts(origin.place, width, recorded_seconds, around=around)
+        facts += source_facts(origin.place, width, sources, around=around)
     if origin.op_name:
         names = Content.styled(safe(origin.op_name), "$text-muted")
         if facts and facts[0].cell_length + names.cell_length + 3 <= width:

@@ -340,7 +340,7 @@ class ProfileScreen(ViewsScreen, keys="profile"):
         """Show the line of a row, and the lines around it."""
         row = cast("TimeTree", message.rows).current_row
         if row is not None and row.where is not None:
-            self.app.push_screen(SourceLines(row.where))
+            self.app.push_screen(SourceLines(row.where, self.profiler.session.sources))
 
     @on(RowList.Chosen, "#memory")
     def _to_instruction(self) -> None:

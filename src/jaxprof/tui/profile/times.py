@@ -210,7 +210,7 @@ def by_line(program: ProgramResult) -> Mapping[str, TimeNode]:
         where = _where(frame)
         if frame.above is not root or where is None:
             return frame.at.name, ""
-        text = lines_around(where, 0) if id(frame) in shown else ()
+        text = lines_around(where, program.run.sources, 0) if id(frame) in shown else ()
         source = (text[0][1].strip() if text else "") or calls.get((where.file, where.line), "")
         longest = frame.inside[0]
         share = f" {percent(longest.total / frame.total)}" if len(frame.inside) > 1 else ""

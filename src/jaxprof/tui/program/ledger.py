@@ -42,7 +42,7 @@ class CompilationDialog(TextDialog, keys="compilation"):
     def action_source(self) -> None:
 
         if place := self._row.item.called_from or self._row.item.defined_at:
-            self.app.push_screen(SourceLines(place))
+            self.app.push_screen(SourceLines(place, self._row.program.run.sources))
 
 
 def compilation_lines(row: ProgramRow, width: int) -> list[Content]:

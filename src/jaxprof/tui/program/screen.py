@@ -218,7 +218,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
         """Show the line that a finding is about, and the lines around it."""
         claim = self.query_one(AdviceList).current_row
         if claim is not None and claim.about is not None:
-            self.app.push_screen(SourceLines(claim.about))
+            self.app.push_screen(SourceLines(claim.about, self.profiler.session.sources))
 
     # -- commands to the program ------------------------------------------------------------------------------
 
