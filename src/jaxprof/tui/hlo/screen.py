@@ -43,6 +43,7 @@ from jaxprof.tui.kit.dialogs import Choose, Option, ReportDialog, derived_dialog
 from jaxprof.tui.kit.fact_list import FactTarget
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import HIDDEN, in_thread, on
+from jaxprof.tui.kit.host import Destination
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import ViewsScreen
@@ -91,6 +92,8 @@ class HloScreen(ViewsScreen, keys="hlo"):
         self._opened: OpenedModule | None = None
         self._device: DevicePeaks | None = None
         """The device that the user chose; None for the program's own device."""
+        self._kernel = ""
+        """Kernel to go to once the kernels are known."""
 
     def compose_body(self) -> ComposeResult:
         yield StageTabs(id="hlo-tabs")
@@ -113,32 +116,32 @@ class HloScreen(ViewsScreen, keys="hlo"):
         if replaced:
             self._device = None
         if replaced or before is None:
-            self._choose(first_of(self._of_session, self.profiler.run_in_view))
+            self._choose(first_of(self._of_session, self.profiler.destination.run))
         elif before.key in runs:
             now = self._of_session.get(before.key)
             if now is not None and set(now.stages) != set(before.stages):
                 self._choose(now)
         self._show_empty()
 
-    def come_into_view(self) -> None:
-        """Show the run that another screen had in view, if it has HLO; a file stays, here and on Memory, until then."""
-        super().come_into_view()
-        program = self._of_session.get(self.profiler.run_in_view)
-        if program is not None and self.profiler.module_in_view is None:
+    def arrive(self, destination: Destination) -> None:
+        """Read a file; else show the run in view, if it has HLO, and a kernel. A file stays, here and on Memory, until
+        another screen shows a run."""
+        super().arrive(destination)
+        program = self._of_session.get(destination.run)
+        self._kernel = destination.kernel or self._kernel
+        if destination.unread is not None:
+            self.open_file(destination.unread)
+        elif program is not None and destination.module is None:
             if program.key != self._run:
                 self._choose(program)
         elif self._opened is not None and self._run not in self._of_session:
             self._share(self._opened.program)
-        path, self.profiler.hlo_wanted = self.profiler.hlo_wanted, None
-        if path is not None:
-            self.open_file(path)
-        self._take_kernel()
+        self._show_kernel()
 
-    def _take_kernel(self) -> None:
-        """Go to the kernel that another screen requested, once the kernels are known."""
-        name = self.profiler.kernel_wanted
-        if name and len(self.lists.table.ranking):
-            self.profiler.kernel_wanted = ""
+    def _show_kernel(self) -> None:
+        """Go to the kernel that another screen leads to, once the kernels are known."""
+        if self._kernel and len(self.lists.table.ranking):
+            name, self._kernel = self._kernel, ""
             self.to_kernel(name)
 
     def _choose(self, program: ModuleStages | None) -> None:
@@ -162,9 +165,9 @@ class HloScreen(ViewsScreen, keys="hlo"):
     def _share(self, program: ModuleStages) -> None:
         """Let the other screens show the same program."""
         if program.key in self._of_session:
-            self.profiler.run_in_view = program.key
+            self.profiler.select(program.key)
         else:
-            self.profiler.module_in_view = program
+            self.profiler.select(module=program)
 
     def _in_session(self, opened: OpenedModule) -> HloProgram:
         """Return the open program with its device, and with its session if it is of a run."""
@@ -218,7 +221,7 @@ class HloScreen(ViewsScreen, keys="hlo"):
         if opened.origins is not None:
             ranking.know_origins(opened.origins)
         self.lists.show_ranking(opened, ranking)
-        self._take_kernel()
+        self._show_kernel()
         self._follow()
 
     def _show_empty(self) -> None:
@@ -457,7 +460,7 @@ class HloScreen(ViewsScreen, keys="hlo"):
             self._of_files.pop(program.key, None)
             self._of_files[program.key] = program
         self._choose(programs[0])
-        self.profiler.hlo_file = path
+        self.profiler.select(module=programs[0], file=path)
         self.profiler.show_state()
         for screen in self.profiler.screens_in_view():
             if screen is not self:  # the user has gone on: what is said there depends on what is open
@@ -470,6 +473,6 @@ class HloScreen(ViewsScreen, keys="hlo"):
         if ranked is None:
             return
         if run is not None and run.measured:
-            self.profiler.show_in("profile", run.id, "timeline", kernel=ranked.kernel.name)
+            self.profiler.show(Destination("profile", "timeline", run.id, ranked.kernel.name))
         else:
             self.say("No profile of this run was recorded.")

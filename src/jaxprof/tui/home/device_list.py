@@ -10,10 +10,10 @@ from collections.abc import Hashable
 from textual.content import Content
 
 from jaxprof import units
-from jaxprof.tui.device_monitor import DeviceMonitor, DeviceRow
 from jaxprof.tui.kit.drawing import bar, cell, heat, mark, spark
 from jaxprof.tui.kit.row_list import Heading, RowList
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
+from jaxprof.tui.shell.device_monitor import DeviceMonitor, DeviceRow
 
 BAR_WIDTH = 8
 HEAD = 12

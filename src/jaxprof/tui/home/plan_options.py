@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.planning import PlannedRun, PlanOptions
-    from jaxprof.tui.profiler import PlanSides
+    from jaxprof.tui.shell.profiler import PlanSides
     from jaxprof.workloads.model import VariantInfo, WorkloadInfo
 
 

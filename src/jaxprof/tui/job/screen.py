@@ -21,6 +21,7 @@ from jaxprof.tui.kit.claims import Claim, ClaimList, claim_of
 from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import in_thread, on
+from jaxprof.tui.kit.host import Destination
 from jaxprof.tui.kit.picture import Lines, show_titles
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import ViewsScreen
@@ -109,11 +110,8 @@ class JobScreen(ViewsScreen, keys="job"):
         """The figures of the job in view; None before it is read."""
         return self._job.figures if self._job is not None else None
 
-    def come_into_view(self) -> None:
-        """Read the folder that the app wants shown, and follow it from then on."""
-        super().come_into_view()
-        if not self.whole:
-            return
+    def arrive(self, destination: Destination) -> None:
+        """Read the folder of the job, and follow it from then on."""
         folder = self.profiler.job_folder
         if folder is not None and (self._reading is None or self._reading.folder != folder):
             self._reading, self._job, self._error = JobReading(folder), None, None

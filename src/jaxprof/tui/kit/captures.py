@@ -22,7 +22,7 @@ from jaxprof.tui.kit.picture import Lines
 if TYPE_CHECKING:
     from jaxprof.facts.captures import CaptureCheck
     from jaxprof.session import Run, Session
-    from jaxprof.tui.profiler import Profiler
+    from jaxprof.tui.kit.host import Host
 
 
 def source_of(session: Session, run: Run) -> Run:
@@ -89,12 +89,12 @@ def uncaptured_program(session: Session) -> Run | None:
     return program if program is not None and last_window(session) == ("", "") else None
 
 
-def is_ours(app: Profiler) -> bool:
+def is_ours(app: Host) -> bool:
     """Return whether this app started the program in view."""
     return app.session is app.live.session and app.live.program is not None
 
 
-def how_to_capture(app: Profiler, run: Run) -> str:
+def how_to_capture(app: Host, run: Run) -> str:
     """Return, in two sentences, why there is nothing to show and how to get it."""
     name, key = safe(run.plan.workload), key_of("program.capture")
     windows = run.program.windows if run.program is not None else []
@@ -112,12 +112,13 @@ def how_to_capture(app: Profiler, run: Run) -> str:
     )
 
 
-def nothing_was_run(app: Profiler) -> str:
+def nothing_was_run(app: Host) -> str:
     """Return the text of a view whose session has no run, in two sentences: what is open instead, or that nothing was
     run, and the keys that lead on."""
-    kernels, summary, start = (key_of(f"app.mode.{place}") for place in ("kernels", "summary", "start"))
-    if app.hlo_file is not None:
-        name, memory = safe(app.hlo_file.name), key_of("app.mode.memory")
+    kernels, summary, start = (key_of(f"app.mode.{section}") for section in ("kernels", "summary", "start"))
+    to = app.destination
+    if to.file is not None and to.module is not None:
+        name, memory = safe(to.file.name), key_of("app.mode.memory")
         return (
             f"{name} is HLO that was not run here: it has no measured times and no timeline. "
             f"Press {kernels} for its kernels, {memory} for its memory."
@@ -130,12 +131,12 @@ def nothing_was_run(app: Profiler) -> str:
     return f"Nothing was run yet. Press {start} to profile your code, run a workload, or open a session or a profile."
 
 
-def can_capture(app: Profiler, run: Run | None) -> bool:
+def can_capture(app: Host, run: Run | None) -> bool:
     """Return whether `capture` can do something for this program now."""
     return run is not None and (run.shown.over or is_ours(app))
 
 
-def capture(app: Profiler, run: Run | None) -> None:
+def capture(app: Host, run: Run | None) -> None:
     """Start the profiler in a running program, if there is one; for a program that has ended, ask for a rerun with a
     capture."""
     if run is None:
@@ -242,6 +243,6 @@ def trust_lines(run: Run, width: int) -> list[Content]:
     return lines or [Content.styled(safe(why_no_capture(run)), "$text-muted")]
 
 
-def ask_about(app: Profiler, run: Run) -> None:
+def ask_about(app: Host, run: Run) -> None:
     """List all checks of a run's captures in a dialog."""
     app.push_screen(TextDialog("Can this capture be trusted?", partial(trust_lines, source_of(app.session, run))))

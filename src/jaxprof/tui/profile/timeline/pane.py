@@ -24,6 +24,7 @@ from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.kit.drawing import styled_runs
 from jaxprof.tui.kit.filter import FilterLine, compiled, following
 from jaxprof.tui.kit.guard import HIDDEN, Guarded, Hidden, in_thread, on
+from jaxprof.tui.kit.host import Destination, Host
 from jaxprof.tui.kit.picture import Lines, Picture, show_titles
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.profile.timeline.browse import Browse, Place
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 
     from jaxprof.events import StepsMeasured
     from jaxprof.session import Run, Session
-    from jaxprof.tui.profiler import Profiler
 
 
 WHEEL_ZOOM = 1.25
@@ -383,12 +383,12 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
 
     def action_hlo(self) -> None:
         """Go to the HLO of the run that the kernel belongs to."""
-        op, app = self._op, cast("Profiler", self.app)
+        op, app = self._op, cast("Host", self.app)
         run = run_of_op(app.session, self._of[1], op) if op is not None else None
         if op is not None and run is None:
             self.say(f"The HLO of {safe(op.module)} was not recorded.", "No HLO")
         elif op is not None and run is not None:
-            app.show_in("hlo", run, kernel=op.name)
+            app.show(Destination("hlo", run=run, kernel=op.name))
 
     def action_search(self) -> None:
         self.query_one(FilterLine).open()

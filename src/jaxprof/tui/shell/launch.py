@@ -25,8 +25,8 @@ from jaxprof.text import safe
 if TYPE_CHECKING:
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.program import ProgramCommand
-    from jaxprof.tui.live import Listener, Live, Made
-    from jaxprof.tui.profiler import Profiler
+    from jaxprof.tui.shell.live import Listener, Live, Made
+    from jaxprof.tui.shell.profiler import Profiler
 
 ENDING_SIGNALS = signals("SIGTERM", "SIGHUP", "SIGQUIT", "SIGINT")
 PATIENCE_SECONDS = 3.0
@@ -73,8 +73,8 @@ def _make_app(out: Path | None, **options: Any) -> Profiler:
     """Create the app in the user's theme, otherwise in one that suits the terminal's background. The first session goes
     to `out`, or into the user's folder; a rerun of the program has its session there."""
     from jaxprof.config import read_config
-    from jaxprof.tui.live import make_scheduler
-    from jaxprof.tui.profiler import Profiler
+    from jaxprof.tui.shell.live import make_scheduler
+    from jaxprof.tui.shell.profiler import Profiler
 
     places = [out]
 
