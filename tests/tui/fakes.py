@@ -408,6 +408,7 @@ class Walk:
     async def show(self, session, mode, *words, gone="", view="", run=""):
         """Goes to a screen with this session; its text has the words. `view`: of the profile of `run` or the last."""
         self.app.set_session(session if isinstance(session, Session) else session.session(), None)
+        await self.pilot.pause()  # until a screen in view shows it: the words may have been there before
         if view:
             self.app.show(Destination("profile", view, run or next(reversed(self.app.session.runs))))
         else:

@@ -123,7 +123,6 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
             self._arrange(fresh=True)
 
     def set_filter(self, text: str) -> None:
-        """Show only rows with these words."""
         if text != self._filter:
             self._filter = text
             self._arrange()

@@ -259,10 +259,7 @@ def read_program(opened: OpenedModule) -> Iterator[str]:
                 opened.stages[name] = _document(opened.program, name)
             except JaxprofError as error:
                 opened.errors[name] = error
-            if name == "hlo" and name in opened.stages:
-                yield from _kernels(opened)
-            else:
-                yield name
+            yield from _kernels(opened) if name == "hlo" and name in opened.stages else (name,)
     if opened.module is not None:
         yield from _conclusions(opened, opened.module)
     opened.over = True

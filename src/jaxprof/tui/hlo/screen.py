@@ -247,10 +247,15 @@ class HloScreen(ViewsScreen, keys="hlo"):
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         """Offer a capture while the screen is empty for want of one, and dim the filter while it is empty."""
-        if action == "filter" and self._opened is None:
+        if action in ("filter", "compare") and self._opened is None:
             return self._why_empty()
-        if action == "compare":
-            return self._why_alone()
+        if action == "compare" and self._opened is not None:
+            if "hlo" not in self._opened.program.stages:
+                return f"{self._opened.program.title} has no optimised HLO to compare"
+            if len(self._compiled) < 2:
+                opens = in_words("hlo.open")
+                return f"this is the only compiled program here: {opens} opens another one to compare with"
+            return None
         if action == "tab" and parameters[0] in TITLES and parameters[0] not in self._stages:
             return f"{TITLES[str(parameters[0])]} was not recorded for this program."
         uncaptured = uncaptured_program(self.profiler.session) if self._opened is None else None
@@ -265,22 +270,18 @@ class HloScreen(ViewsScreen, keys="hlo"):
 
     @property
     def lists(self) -> KernelSide:
-        """The lists: kernels, findings, roofline."""
         return self.query_one(KernelSide)
 
     @property
     def texts(self) -> StageSide:
-        """The stages of the program."""
         return self.query_one(StageSide)
 
     @property
     def in_text(self) -> bool:
-        """Whether the tab in view is a text."""
         return self._view in TITLES
 
     @property
     def _stages(self) -> Mapping[str, object]:
-        """The stages that were recorded of the program, by name."""
         return self._opened.program.stages if self._opened is not None else {}
 
     def tabs(self) -> Iterator[Tab]:
@@ -312,13 +313,6 @@ class HloScreen(ViewsScreen, keys="hlo"):
         (self.texts.view if self.in_text else listed).focus()
 
     # -- from one side to the other -----------------------------------------------------------------------------
-
-    def to_lists(self) -> None:
-        """Go back to the lists, to the kernel at the cursor of the text."""
-        at = self.texts.kernel_at_cursor()
-        if at is not None:
-            self.lists.select(*at)
-        self.action_tab(self.lists.tab)
 
     def to_text_of(self, target: FactTarget) -> None:
         """Go to the line of an instruction in the optimised HLO."""
@@ -358,8 +352,10 @@ class HloScreen(ViewsScreen, keys="hlo"):
         if self.in_text and search.display:
             search.clear()
             self.texts.view.focus()
-        elif self.in_text:
-            self.to_lists()
+        elif self.in_text:  # back to the lists, to the kernel at the cursor of the text
+            if (kernel := self.texts.kernel_at_cursor()) is not None:
+                self.lists.select(*kernel)
+            self.action_tab(self.lists.tab)
         elif line.value or self.focused is not self.lists.current_list:
             line.clear()
             self.lists.current_list.focus()
@@ -381,7 +377,6 @@ class HloScreen(ViewsScreen, keys="hlo"):
 
     @property
     def _programs(self) -> list[ModuleStages]:
-        """All programs, those of the session first."""
         return [*self._of_session.values(), *self._of_files.values()]
 
     @property
@@ -420,16 +415,6 @@ class HloScreen(ViewsScreen, keys="hlo"):
         """Show what differs from another module; the first in the list is the baseline."""
         first, second = (program for program in self._compiled if program.key in (self._run, other.key))
         self.app.push_screen(difference_of(first, second))
-
-    def _why_alone(self) -> str | None:
-        """Return why the program in view cannot be compared with another one; None if it can be."""
-        if self._opened is None:
-            return self._why_empty()
-        if "hlo" not in self._opened.program.stages:
-            return f"{self._opened.program.title} has no optimised HLO to compare"
-        if len(self._compiled) < 2:
-            return f"this is the only compiled program here: {in_words('hlo.open')} opens another one to compare with"
-        return None
 
     def action_choose_device(self) -> None:
         if self._opened is None:

@@ -41,7 +41,6 @@ class DeviceList(RowList[DeviceRow], keys="devices"):
         self._chosen = chosen
 
     def show_devices(self) -> None:
-        """Show the devices as they are now."""
         if self._devices.asked:
             self.show_empty("The devices cannot be read.")
         rows: dict[Hashable, DeviceRow | Heading] = {}

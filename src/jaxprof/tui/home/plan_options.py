@@ -52,11 +52,9 @@ class HomeOptions:
         )
 
     def change(self, workload: str, **changes: Any) -> None:
-        """Change options of one workload."""
         self.by_workload[workload] = replace(self.of(workload), **changes)
 
     def is_changed(self, workload: str) -> bool:
-        """Return whether the user changed an option of the workload."""
         chosen = self.by_workload.get(workload)
         return chosen is not None and bool(chosen.settings or chosen.sweep or chosen.variants)
 

@@ -291,7 +291,6 @@ class HomeScreen(SessionScreen, keys="home"):
             await self.run_action(row.action)
 
     def action_kept(self, what: str) -> None:
-        """Rename or delete the session under the cursor."""
         from jaxprof.tui.home import dialogs
 
         if (entry := self._rows.entry) is not None:

@@ -213,7 +213,6 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
 
     @property
     def columns(self) -> int:
-        """Columns available for steps."""
         places = self._placed(max(1, self.scrollable_content_region.width))
         return max(8, places[-1].width)
 
@@ -278,20 +277,19 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
         )
 
     def _steps(self, row: ProcessFigures) -> Cell:
-        return lambda width: styled_runs(self._marks(row, width))
+        def marks(width: int) -> Iterator[tuple[str, str]]:
+            grid = self.grid
+            if grid is None or row.index not in grid.processes:
+                return
+            at = grid.processes.index(row.index)
+            ratios, levels = grid.ratio[at].tolist(), grid.levels[at].tolist()
+            column = self.column if row is self.current_row else None
+            for at, (level, ratio) in enumerate(zip(levels, ratios, strict=True)):
+                room = left_of(at + 1, len(levels), width) - left_of(at, len(levels), width)
+                style = STYLES[max(0, level)]
+                yield mark_of(level, ratio) * room, f"reverse {style}" if at == column else style
 
-    def _marks(self, row: ProcessFigures, width: int) -> Iterator[tuple[str, str]]:
-        """Yield the characters of a row with their styles."""
-        grid = self.grid
-        if grid is None or row.index not in grid.processes:
-            return
-        at = grid.processes.index(row.index)
-        ratios, levels = grid.ratio[at].tolist(), grid.levels[at].tolist()
-        column = self.column if row is self.current_row else None
-        for at, (level, ratio) in enumerate(zip(levels, ratios, strict=True)):
-            room = left_of(at + 1, len(levels), width) - left_of(at, len(levels), width)
-            style = STYLES[max(0, level)]
-            yield mark_of(level, ratio) * room, f"reverse {style}" if at == column else style
+        return lambda width: styled_runs(marks(width))
 
     # -- keys and mouse ---------------------------------------------------------------------------------------
 
@@ -321,7 +319,6 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
         self._changed()
 
     def on_click(self, event: events.Click) -> None:
-        """Go to the column under the mouse."""
         offset, place = event.get_content_offset(self), self._placed(self.scrollable_content_region.width)[-1]
         count = len(self.grid.steps) if self.grid is not None else 0
         if offset is not None and count and self.view == "map" and 0 <= offset.x - place.left < place.width:

@@ -97,7 +97,6 @@ class JobScreen(ViewsScreen, keys="job"):
 
     @property
     def processes(self) -> ProcessList:
-        """The widget with the processes."""
         return self.query_one(ProcessList)
 
     def focus_view(self) -> None:

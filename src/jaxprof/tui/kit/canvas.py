@@ -110,9 +110,14 @@ class Scale:
         5 times them."""
         if most < 1:
             return []
-        return self._log_ticks(most) if self.log else self._linear_ticks(most)
-
-    def _linear_ticks(self, most: int) -> list[float]:
+        if self.log:
+            first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+            for factors in ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
+                candidates = [f * 10.0**power for power in range(first, last + 1) for f in factors]
+                in_range = [value for value in candidates if self.low * 0.999 <= value <= self.high * 1.001]
+                if len(in_range) <= most:
+                    return in_range
+            return in_range[:: math.ceil(len(in_range) / most)]
         rough = (self.high - self.low) / max(1, most - 1)
         power = 10.0 ** math.floor(math.log10(rough))
         for nice in (*_NICE, 20.0, 50.0):
@@ -121,16 +126,6 @@ class Scale:
             if last - first + 1 <= most:
                 return [index * step for index in range(first, last + 1)]
         return []
-
-    def _log_ticks(self, most: int) -> list[float]:
-        first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
-        for factors in ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
-            candidates = [f * 10.0**power for power in range(first, last + 1) for f in factors]
-            in_range = [value for value in candidates if self.low * 0.999 <= value <= self.high * 1.001]
-            if len(in_range) <= most:
-                return in_range
-        every = math.ceil(len(in_range) / most)
-        return in_range[::every]
 
 
 def spanning(values: Iterable[float], *, log: bool = False, margin: float = 0.05, zero: bool = False) -> Scale:

@@ -204,7 +204,6 @@ class TrustLine(Lines):
     """One line under the tabs: the worst check of a run's captures."""
 
     def show_run(self, run: Run | None) -> None:
-        """Show the worst check of a run's captures."""
         self.show(lambda width: [] if run is None else [_line(run, width).truncate(max(1, width - 1), ellipsis=True)])
 
 
@@ -244,5 +243,4 @@ def trust_lines(run: Run, width: int) -> list[Content]:
 
 
 def ask_about(app: Host, run: Run) -> None:
-    """List all checks of a run's captures in a dialog."""
     app.push_screen(TextDialog("Can this capture be trusted?", partial(trust_lines, source_of(app.session, run))))

@@ -53,7 +53,6 @@ class ClaimList(RowList[Claim]):
     UNFOLDS = True
 
     def show(self, claims: Iterable[Claim]) -> None:
-        """Show other claims."""
         self.show_rows({(claim.mark, claim.text): claim for claim in claims})
 
     def haystack(self, row: Claim) -> str:

@@ -113,7 +113,6 @@ def nothing(text: str, width: int, height: int) -> Content:
 
 
 def _head(lines: Sequence[PlotLine], x_axis: Axis, y_axis: Axis, width: int) -> Content:
-    """Return the title with the scales, and the legend."""
     scales = {(True, True): ", log-log", (False, True): ", log", (True, False): " (log)"}
     title = f"{y_axis.title} over {x_axis.title}{scales.get((x_axis.log, y_axis.log), '')}"
     parts: list[tuple[str, str]] = [(shorten(title, width), "$text-muted")]

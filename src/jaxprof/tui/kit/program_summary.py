@@ -43,7 +43,6 @@ def state_title(state: str) -> str:
 
 
 def state_style(state: str) -> str:
-    """Return the colour of a state."""
     return STATES[state][1] if state in STATES else "$bar-track"
 
 
@@ -91,23 +90,18 @@ def doing(program: RecordedProgram, directory: str, now_seconds: float, width: i
     elif window is not None and window.state == "began" and window.monotonic_seconds:
         before, after, began = "capturing a profile, ", "", window.monotonic_seconds
     else:
-        return Content.assemble(("now ", "$text-muted"), cell(_sampled(program), max(1, width - 4)))
+        words = "starting" if program.jax is None else "JAX is imported"  # without a sample yet
+        if program.sampled:
+            last = program.sampled[-1].states
+            length, longest = sum(last.values()), sorted(in_order(last), key=lambda pair: -pair[1])[:3]
+            words = ", ".join(f"{state_title(state)} {percent(value / length)}" for state, value in longest)
+            words += " (JAX is not imported yet)" * (program.jax is None)
+        return Content.assemble(("now ", "$text-muted"), cell(words, max(1, width - 4)))
     time = clock(now_seconds - began)
     head = Content.assemble(
         ("now ", "$text-muted"), (shorten(before, max(1, width - 4 - CLOCK)), "bold $phase-compile"), (time, "bold")
     )
     return head + cell(after, max(0, width - head.cell_length), "$text-muted")
-
-
-def _sampled(program: RecordedProgram) -> str:
-    """Return the states of the last samples in words, or that there are none yet."""
-    if not program.sampled:
-        return "starting" if program.jax is None else "JAX is imported"
-    last = program.sampled[-1]
-    length = sum(last.states.values())
-    parts = sorted(in_order(last.states), key=lambda pair: -pair[1])[:3]
-    words = ", ".join(f"{state_title(state)} {percent(value / length)}" for state, value in parts) if length else ""
-    return words if program.jax is not None else f"{words} (JAX is not imported yet)"
 
 
 def _stage(program: RecordedProgram) -> StageRunning | None:

@@ -176,7 +176,6 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
 
     @property
     def count(self) -> int:
-        """The number of rows."""
         return len(self._keys)
 
     def key_at(self, index: int) -> Hashable:
@@ -202,7 +201,6 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
             self.move_to(0)
 
     def rearrange(self) -> None:
-        """Filter and sort the rows again."""
         lines = self.arranged()
         same, self._rows = list(lines) == self._keys, lines
         if not same:
@@ -237,7 +235,6 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
             self._post_highlighted()
 
     def refresh_row(self, index: int) -> None:
-        """Redraw one row."""
         first = self._line_of_row(index) + self._top - round(self.scroll_y)
         begin = max(self._top, first)
         end = min(self.size.height, first + 1 + len(self._below.get(index, ())))
@@ -391,7 +388,6 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
         return f"by {self._order.title} {'▴' if self.backwards else '▾'}"
 
     def sorted_rows(self, rows: dict[Hashable, Row | Heading]) -> dict[Hashable, Row | Heading]:
-        """Return the rows in the chosen order."""
         if self._order is None or self._order.sort is None:
             return dict(reversed([*rows.items()])) if self.backwards else rows
         sort: Callable[[Any], object] = self._order.sort
@@ -531,7 +527,6 @@ class TreeView(RowList[Row], keys="tree"):
                 yield from self._seen(below)
 
     def can_open(self, key: Hashable | None) -> bool:
-        """Return whether that row has rows inside."""
         row = self.row(key)
         return row is not None and bool(self.inside(key, row))
 

@@ -205,7 +205,6 @@ class ViewsScreen(SessionScreen):
         self.query_one(StageTabs).show_tabs(self.tabs(), shown)
 
     def tabs(self) -> Iterator[Tab]:
-        """Yield the tabs."""
         for name, title in self.VIEWS.items():
             yield Tab(name, title)
 

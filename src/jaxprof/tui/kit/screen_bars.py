@@ -32,7 +32,6 @@ class ModeBar(Picture):
         self.show_state()
 
     def show_state(self) -> None:
-        """Show what is open and goes on now."""
         self.show(self._line)
 
     def _line(self, width: int, height: int) -> Content:

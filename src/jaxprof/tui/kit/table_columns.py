@@ -88,8 +88,19 @@ def placed(all_columns: Sequence[TableColumn[Row]], width: int, rows: Iterable[R
         room -= needed
     shown = [column for column in all_columns if id(column) in shown_ids]
     widths = [least[id(column)] for column in shown]
-    _grow(shown, widths, room)
-    _shrink(shown, widths, -room)
+    while room > 0:  # spare width by weight; what one column cannot use goes to the others
+        open_ = [at for at, column in enumerate(shown) if column.weight and widths[at] < column.most]
+        if not open_:
+            break
+        weights, before = sum(shown[at].weight for at in open_), room
+        for at in open_:
+            more = min(shown[at].most - widths[at], max(1, before * shown[at].weight // weights), room)
+            widths[at] += more
+            room -= more
+    soft = [at for at, column in enumerate(shown) if column.weight or column.fits]
+    while room < 0 and soft and max(widths[at] for at in soft) > _LEAST:  # missing width from the widest column
+        widths[max(soft, key=lambda at: widths[at])] -= 1
+        room += 1
     places, left = [], 1
     for column, size in zip(shown, widths, strict=True):
         places.append(Placed(column, left, size))
@@ -106,27 +117,6 @@ def _least(all_columns: Sequence[TableColumn[Row]], rows: Iterable[Row]) -> dict
             text = shown(column.most).plain.strip() if callable(shown) else text_of(shown)
             longest[id(column)] = max(longest[id(column)], columns(text))
     return {id(column_): max(column_.width, min(column_.most, longest.get(id(column_), 0))) for column_ in all_columns}
-
-
-def _grow(shown: Sequence[TableColumn[Row]], widths: list[int], room: int) -> None:
-    """Share `room` out by weight; room that one column cannot use goes to the others."""
-    while room > 0:
-        open_ = [at for at, column in enumerate(shown) if column.weight and widths[at] < column.most]
-        if not open_:
-            return
-        weights, before = sum(shown[at].weight for at in open_), room
-        for at in open_:
-            more = min(shown[at].most - widths[at], max(1, before * shown[at].weight // weights), room)
-            widths[at] += more
-            room -= more
-
-
-def _shrink(shown: Sequence[TableColumn[Row]], widths: list[int], missing: int) -> None:
-    """Shrink the columns that can give way by `missing` in total, always the widest one."""
-    soft = [at for at, column in enumerate(shown) if column.weight or column.fits]
-    while missing > 0 and soft and max(widths[at] for at in soft) > _LEAST:
-        widths[max(soft, key=lambda at: widths[at])] -= 1
-        missing -= 1
 
 
 def text_of(value: Cell) -> str:
@@ -168,7 +158,6 @@ def row_line(row: Row, layout: Sequence[Placed[Row]], width: int) -> Content:
 
 
 def _joined(contents: Sequence[Content], layout: Sequence[Placed[Row]]) -> Content:
-    """Join cells into one line."""
     parts, reached = [], 0
     for content, place in zip(contents, layout, strict=False):
         parts += [Content(" " * (place.left - reached)), content]
@@ -205,25 +194,18 @@ def table_lines(table: Table[Any], width: int) -> Iterator[Content]:
         yield Content.styled(line, style).truncate(max(1, width), ellipsis=True)
 
 
-def _cut_texts(table: Table[Any], lines: Iterable[Content], width: int) -> Iterator[Content]:
-    """Yield the texts of the last column, which has reasons, that the lines of the table do not show whole."""
-    from jaxprof.report.renderers import texts
-
-    shown = "\n".join(line.plain for line in lines)
-    for text in dict.fromkeys(row[-1] for row in texts(table.cut())):
-        if safe(text) not in shown:
-            yield from hang(Content("  … "), text, width, "$text-muted")
-
-
 def report_contents(pieces: Iterable[Piece], width: int) -> Iterator[Content]:
     """Yield the lines of a report, as a command prints it, in the colours of the app; longer ones are wrapped."""
-    from jaxprof.report.renderers import Headline, Table, report_lines
+    from jaxprof.report.renderers import Headline, Table, report_lines, texts
 
     for piece in pieces:
         if isinstance(piece, Table):
             yield from [Content(safe(piece.title))] * bool(piece.title)
-            lines = list(table_lines(piece, width))
-            yield from (*lines, *_cut_texts(piece, lines, width))
+            yield from (lines := list(table_lines(piece, width)))
+            shown = "\n".join(line.plain for line in lines)
+            for text in dict.fromkeys(row[-1] for row in texts(piece.cut())):
+                if safe(text) not in shown:  # the last column has reasons, which a narrow table cuts
+                    yield from hang(Content("  … "), text, width, "$text-muted")
         else:
             style = "bold" if isinstance(piece, Headline) else ""
             for line in report_lines([piece], width):

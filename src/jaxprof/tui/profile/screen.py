@@ -161,7 +161,6 @@ class ProfileScreen(ViewsScreen, keys="profile"):
         return run if run is not None and run.is_program else next(reversed(programs), None)
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
-        """Show the run in view if it has changed."""
         session, program = self.profiler.session, self._program
         if replaced or self._run not in session.runs:
             self._trees.clear()
@@ -215,15 +214,12 @@ class ProfileScreen(ViewsScreen, keys="profile"):
             words = self._words(run) or (why_no_passes(run) if run is not None else "")
             self._show_tree(found, lambda: passes(found) if found is not None else {}, words)
         elif self._view in OF_PROGRAM and program is not None:
-            self._show_program(program_result(self.profiler.session, program.id))
-
-    def _show_program(self, result: ProgramResult) -> None:
-        """Show where the time of a program went, in the view that is open."""
-        grows = not result.ended and self.profiler.session_grows
-        if self._view == "time":
-            self.query_one(TimePane).show(result, self._words(self.run))
-        else:
+            result = program_result(self.profiler.session, program.id)
+            if self._view == "time":
+                self.query_one(TimePane).show(result, self._words(run))
+                return
             make = partial(nested if self._view == "flame" else by_line, result)
+            grows = not result.ended and self.profiler.session_grows
             empty = "No lines sampled yet." if grows else "No line was sampled."
             self._show_tree(result, make, empty, counted(result.samples, "sample"))
 

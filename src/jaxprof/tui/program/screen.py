@@ -127,14 +127,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
             self.query_one("#program-head", Lines).clear()
             self.set_clock(False)
             return
-        self._show_result(program_result(self.profiler.session, run.id))
-        self.tick()
-        self.share_room()
-        self.set_clock(self._ticks)
-
-    def _show_result(self, result: ProgramResult) -> None:
-        """Show the current figures of the program in all views."""
-        self._result = result
+        result = self._result = program_result(self.profiler.session, run.id)
         runs = not result.ended and self.profiler.session_grows
         for name, words in NOTHING.items():
             self.query_one(f"#{name}", RowList).show_empty(words[not runs])
@@ -144,6 +137,9 @@ class ProgramScreen(ViewsScreen, keys="program"):
         self.query_one("#costs", Lines).show(lambda width: [*cost_lines(costs, width), Content("")])
         self.query_one("#output", LogPane).show(result.run.id, result.run.log)
         self._show_sums()
+        self.tick()
+        self.share_room()
+        self.set_clock(self._ticks)
 
     @on(LedgerList.Sorted)
     def _show_sums(self) -> None:
@@ -206,7 +202,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
 
     @on(RowList.Chosen, "#ledger")
     def _compilation(self) -> None:
-        """Show all of one compilation."""
         row = self.query_one(LedgerList).current_row
         if isinstance(row, Compiled) and self._result is not None:
             self.app.push_screen(CompilationDialog(ProgramRow(self._result, row)))

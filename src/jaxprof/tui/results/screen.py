@@ -87,7 +87,6 @@ class ResultsScreen(SessionScreen, keys="results"):
 
     @property
     def _ticks(self) -> bool:
-        """Whether a clock has to tick."""
         return self.profiler.session_grows and any(
             run.status == "running" for run in self.profiler.session.runs.values()
         )
@@ -138,7 +137,6 @@ class ResultsScreen(SessionScreen, keys="results"):
 
     @property
     def chosen(self) -> Run | None:
-        """The run under the cursor."""
         result = self._rows.current_row
         return result.run if result is not None else None
 

@@ -263,7 +263,6 @@ class Profiler(Navigator, keys="app"):
             self.switch_mode("results")
 
     def start_program(self, program: ProgramCommand) -> None:
-        """Start a user's program and go to its screen."""
         self._show_live = True
         self.live.start_program(program)
         self._show_first_view("program")
@@ -362,7 +361,6 @@ class Profiler(Navigator, keys="app"):
         ask_text(self, "The session is not being saved", field, move, "saves", question=error.what)
 
     def library(self) -> Library:
-        """Return the library of saved sessions."""
         from jaxprof.session.log import Library
 
         return Library()

@@ -29,7 +29,6 @@ class AxisWindow:
 
     @property
     def span(self) -> int:
-        """Length of the window."""
         return self.end - self.start
 
     def time_at(self, column: float, width: int) -> int:
@@ -91,7 +90,6 @@ class Browse:
         return lane, lane.summary if place[1] < 0 else lane.rows[place[1]]
 
     def resize(self, width: int, room: int) -> None:
-        """Take over a new number of columns and lines."""
         self.width, self.room = width, room
         self._arrange()
 
@@ -136,7 +134,6 @@ class Browse:
         self.cursor = min(max(self.cursor, self.window.start), self.window.end - 1)
 
     def show_whole(self) -> None:
-        """Show everything."""
         self.window = self.whole
 
     def pan(self, step: int) -> None:
@@ -171,7 +168,6 @@ class Browse:
             self.window = self.whole.part(self.cursor - self.window.span // 2, self.window.span)
 
     def edge(self, step: int) -> None:
-        """Go to the start or the end."""
         self.look_at(self.whole.start if step < 0 else self.whole.end - 1)
 
     def step(self, step: int) -> None:

@@ -84,7 +84,6 @@ class TimelineView(RowList[Place], keys="timeline"):
         self.changed()
 
     def show_matches(self, matches: Matches | None) -> None:
-        """Mark the matches of a search; None marks nothing."""
         self.matches, self._drawn_key = matches, None
         self.refresh()
 
@@ -154,7 +153,6 @@ class TimelineView(RowList[Place], keys="timeline"):
         return Content.assemble((name, style), ("│", "$rule"), styled_runs(zip(glyphs, styles, strict=True)))
 
     def _columns_of(self, browse: Browse, place: Place) -> tuple[list[str], list[str]]:
-        """Return the characters and styles of a row."""
         key = (browse.window, self._width)
         if self._drawn_key != key:
             self._drawn_key = key
@@ -253,7 +251,6 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
 
     @property
     def view(self) -> TimelineView:
-        """The widget with the lanes."""
         return self.query_one(TimelineView)
 
     def show(self, session: Session, source: Run | None, words: str) -> None:
@@ -326,33 +323,22 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         known += [] if any(lane.kind == BUSY for lane in lanes.lanes) else ["device busy: unknown, no device lane"]
         title = Content.assemble("Timeline  ", legend(lanes, self.size.width - 18))
         show_titles(box, title, Content(self._search_state or " · ".join(known)))
-        self._fit(browse)
-        self._show_totals(browse)
-        if browse.range is None:
+        # The upper box is as high as its lanes; the lower box takes the rest, and more of it for a range.
+        span, frame, below = browse.range, 2 + self.query_one(FilterLine).display, FACTS_LINES
+        below = max(below + self.screen.has_class("-tall"), self.size.height * 2 // 5 if span is not None else 0)
+        box.styles.height = frame + self.view.fit(max(4, self.size.height - below - frame))
+        # The totals of a range stand in place of what is under the cursor.
+        self.set_class(span is not None, "-range")
+        show_titles(self.query_one("#timeline-facts"), Content("Range" if span else "Under the cursor"))
+        lane = browse.places[browse.line][0]
+        self.query_one("#totals", Picture).show(
+            lambda width, height: range_facts(lanes, span, lane, width, height) if span else Content("")
+        )
+        if span is None:
             device, time = under[0].device, browse.cursor * NS
             cursor.show(lambda width: cursor_lines(browse, width))
             step.show(lambda width: step_lines(self._steps, time, device, width))
         self.refresh_bindings()
-
-    def _fit(self, browse: Browse) -> None:
-        """Make the upper box as high as its lanes; the lower box takes the rest, and more of it for a range."""
-        below = FACTS_LINES + self.screen.has_class("-tall")
-        if browse.range is not None:
-            below = max(below, self.size.height * 2 // 5)
-        frame = 2 + self.query_one(FilterLine).display
-        height = frame + self.view.fit(max(4, self.size.height - below - frame))
-        self.query_one("#lane-box").styles.height = height
-
-    def _show_totals(self, browse: Browse) -> None:
-        """Show the totals of the range, in place of what is under the cursor."""
-        span, lanes, lane = browse.range, browse.lanes, browse.places[browse.line][0]
-        self.set_class(span is not None, "-range")
-        show_titles(self.query_one("#timeline-facts"), Content("Range" if span else "Under the cursor"))
-
-        def draw(width: int, height: int) -> Content:
-            return range_facts(lanes, span, lane, width, height) if span else Content("")
-
-        self.query_one("#totals", Picture).show(draw)
 
     # -- keys -------------------------------------------------------------------------------------------------
 
