@@ -23,7 +23,7 @@ from jaxprof.tui.kit.dialogs import Choose, Confirm, Option, Options
 from jaxprof.tui.kit.host import SECTIONS
 from jaxprof.tui.kit.python_source import SourceLines
 from jaxprof.tui.kit.script_dialog import script_dialog
-from jaxprof.tui.kit.table_columns import placed
+from jaxprof.tui.kit.table_columns import lay_out
 from jaxprof.tui.program.ledger import CompilationDialog
 from tui import recorded, session_tapes
 from tui.fakes import SMALL, WIDE, Stage, walking
@@ -193,7 +193,7 @@ async def test_no_line_of_a_menu_is_cut_at_80_columns():
         for names in MENUS:
             keys = [key for name in names.split() for key in GROUPS[name].keys if letter_of(key)]
             rows = [Option(key.label, key.help, letter_of(key)) for key in keys]
-            note = placed(shown_list._columns, width, rows)[-1]
+            note = lay_out(shown_list._columns, width, rows)[-1]
             cut += [(names, row.note, note.width) for row in rows if len(row.note) > note.width]
         assert cut == []
 

@@ -177,9 +177,9 @@ async def test_the_timeline_under_keys_and_the_mouse_and_of_another_session():
         gutter, begin, window = view.size.width - browse.width, browse.cursor, browse.window
         await pilot.click(view, offset=(gutter + 20, 0))
         assert browse.range == tuple(sorted((begin, window.time_at(20, browse.width)))), "to the mouse"
-        lines = len(browse.places)
+        lines = len(browse.lines)
         await pilot.click(view, offset=(2, 1))
-        assert len(browse.places) != lines, "a click on a name opens or closes"
+        assert len(browse.lines) != lines, "a click on a name opens or closes"
 
         await opened(walk, profiles.captured("another_kernel"))  # of a run of the same name
         await walk.press("/ 'another enter", "match 1 of 10")

@@ -211,19 +211,16 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
         return Content.assemble(bar(share, _BAR), cell(text, 5, "" if share is not None else "$quiet", right=True))
 
     def _cell(self, name: str, key: Hashable) -> Cell:
-        if key in self._groups:
-            return self._group_cell(name, self._groups[key])
+        if (group := self._groups.get(key)) is not None:
+            if name != "name":
+                return counted(group.count, "kernel") if name == "kind" else total_text(name, group), "$text-muted"
+            label = group.path[-1].rpartition("/")[2] if self.arrangement.grouping == "source" else group.path[-1]
+            return f"{'  ' * (len(group.path) - 1)}{self.mark_of(group.path)} {label}"
         text = COLUMNS[name].text(self.ranking[cast(int, key)])
         if name == "name":
             around = self._groups.get(self._around.get(key))
             return "  " * (len(around.path) if around is not None else 0) + text
         return (text, "$quiet") if text == UNKNOWN else (text, _BOUNDS[text]) if text in _BOUNDS else text
-
-    def _group_cell(self, name: str, group: KernelGroup) -> Cell:
-        if name == "name":
-            label = group.path[-1].rpartition("/")[2] if self.arrangement.grouping == "source" else group.path[-1]
-            return f"{'  ' * (len(group.path) - 1)}{self.mark_of(group.path)} {label}"
-        return counted(group.count, "kernel") if name == "kind" else total_text(name, group), "$text-muted"
 
     # -- keys -------------------------------------------------------------------------------------------------
 

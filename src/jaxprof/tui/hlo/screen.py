@@ -438,20 +438,21 @@ class HloScreen(ViewsScreen, keys="hlo"):
 
     def open_file(self, path: Path) -> None:
         """Open an HLO file, or a folder that XLA dumped into, in a thread."""
-        in_thread(self, lambda: modules_at(path), "file", then=partial(self._file_read, path))
 
-    def _file_read(self, path: Path, programs: list[ModuleStages]) -> None:
-        for program in programs:  # a file that is opened again replaces its earlier programs
-            self._of_files.pop(program.key, None)
-            self._of_files[program.key] = program
-        self._choose(programs[0])
-        self.profiler.select(module=programs[0], file=path)
-        self.profiler.show_state()
-        for screen in self.profiler.screens_in_view():
-            if screen is not self:  # the user has gone on: what is said there depends on what is open
-                screen.come_into_view()
-        if len(programs) > 1:
-            self.action_choose_program()
+        def show(programs: list[ModuleStages]) -> None:
+            for program in programs:  # a file that is opened again replaces its earlier programs
+                self._of_files.pop(program.key, None)
+                self._of_files[program.key] = program
+            self._choose(programs[0])
+            self.profiler.select(module=programs[0], file=path)
+            self.profiler.show_state()
+            for screen in self.profiler.screens_in_view():
+                if screen is not self:  # the user has gone on: what is said there depends on what is open
+                    screen.come_into_view()
+            if len(programs) > 1:
+                self.action_choose_program()
+
+        in_thread(self, lambda: modules_at(path), "file", then=show)
 
     def action_profile(self) -> None:
         ranked, run = self.lists.table.ranked, self.run

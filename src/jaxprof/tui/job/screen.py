@@ -208,10 +208,11 @@ class JobScreen(ViewsScreen, keys="job"):
         job, view = self._job, self.processes
         if job is None or not view.size.width or view.view != "map":
             return
-        requested = (id(job), view.columns, view.values_of)
+        columns, values_of = view.columns, view.values_of
+        requested = (id(job), columns, values_of)
         if requested == self._requested:
             return
-        self._requested, columns, values_of = requested, view.columns, view.values_of
+        self._requested = requested
 
         def show(grid: StepGrid) -> None:
             if requested == self._requested:  # no other grid was requested since

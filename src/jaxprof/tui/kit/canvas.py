@@ -97,8 +97,8 @@ class Scale:
     high: float
     log: bool = False
 
-    def place(self, value: float) -> float:
-        """Return the place of `value`: 0 at `low`, 1 at `high`, not clipped outside."""
+    def fraction(self, value: float) -> float:
+        """Return where `value` lies: 0 at `low`, 1 at `high`, not clipped outside."""
         if self.log:
             if value <= 0:
                 return -math.inf
@@ -156,7 +156,7 @@ def axis_lines(scale: Scale, text: Callable[[float], str], gutter: int, inner: i
     line, numbers = ["─"] * inner, [" "] * inner
     free_from, room = 0, inner - (columns(title) + 1 if title else 0)
     for tick in scale.ticks(max(2, inner // 9)):
-        column = round(scale.place(tick) * (inner - 1))
+        column = round(scale.fraction(tick) * (inner - 1))
         if not 0 <= column < inner:
             continue
         line[column] = "┬"
@@ -179,7 +179,7 @@ def ruler(scale: Scale, width: int, text: Callable[[float, float], str]) -> str:
     ticks = scale.ticks(max(2, width // 14))
     step = ticks[1] - ticks[0] if len(ticks) > 1 else scale.high - scale.low
     for tick in ticks:
-        column, label = int(scale.place(tick) * width), "╷" + text(tick, step)
+        column, label = int(scale.fraction(tick) * width), "╷" + text(tick, step)
         if free <= column and column + columns(label) <= width:
             line[column : column + len(label)] = label
             free = column + len(label) + 1

@@ -16,7 +16,7 @@ from jaxprof.text import columns, safe, safe_lines
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import TextDialog
 from jaxprof.tui.kit.drawing import cell
-from jaxprof.tui.kit.format import place_in_full
+from jaxprof.tui.kit.format import location_in_full
 
 if TYPE_CHECKING:
     from jaxprof.events import SourceLocation
@@ -45,21 +45,21 @@ class Excerpt:
     """Modification time of the file as Unix time; None if there is no such file here."""
 
 
-def excerpt(place: HloSourceLocation, around: int) -> Excerpt:
+def excerpt(where: HloSourceLocation, around: int) -> Excerpt:
     """Return the line with `around` lines on each side. Opens only regular files: reading a device or a pipe might
     never end."""
     try:
-        status = Path(place.file).stat()
+        status = Path(where.file).stat()
     except (OSError, ValueError):
         return Excerpt((), None)
-    return _read(place, around, status.st_mtime) if status.st_size <= LARGEST_BYTES else Excerpt((), None)
+    return _read(where, around, status.st_mtime) if status.st_size <= LARGEST_BYTES else Excerpt((), None)
 
 
 @lru_cache(maxsize=512)
-def _read(place: HloSourceLocation, around: int, modified_seconds: float) -> Excerpt:
+def _read(where: HloSourceLocation, around: int, modified_seconds: float) -> Excerpt:
     from jaxprof.hlo.analysis.origin import source_lines  # late, because it would delay the first frame
 
-    return Excerpt(source_lines(place, around), modified_seconds)
+    return Excerpt(source_lines(where, around), modified_seconds)
 
 
 def numbered(lines: Sequence[tuple[int, str]], here: int | None, width: int, *, dim: bool = False) -> list[Content]:
@@ -77,16 +77,16 @@ def numbered(lines: Sequence[tuple[int, str]], here: int | None, width: int, *, 
 
 
 def source_facts(
-    place: HloSourceLocation, width: int, recorded_seconds: float | None, function: str = "", around: int = 1
+    where: HloSourceLocation, width: int, recorded_seconds: float | None, function: str = "", around: int = 1
 ) -> list[Content]:
     """Return a source place such as `…/model.py:88 in attention`, with its lines when the file can be read here."""
-    file, tail = safe(place.file), safe(f":{place.line}" + (f" in {function}" if function else ""))
+    file, tail = safe(where.file), safe(f":{where.line}" + (f" in {function}" if function else ""))
     room = min(columns(file), max(8, width - columns(tail)))
     facts = [cell(file, room, "$code-name", cut="start") + Content.styled(tail, "bold $code-name")]
-    source = excerpt(place, around)
+    source = excerpt(where, around)
     indent = min((len(line) - len(line.lstrip()) for _, line in source.lines if line.strip()), default=0)
-    lines = [(number, line[indent:][:400]) for number, line in source.lines if line.strip() or number == place.line]
-    facts += numbered(lines, place.line, width, dim=True)
+    lines = [(number, line[indent:][:400]) for number, line in source.lines if line.strip() or number == where.line]
+    facts += numbered(lines, where.line, width, dim=True)
     if source.modified_seconds is None:
         facts.append(Content.styled("  the file is not on this machine", "$quiet"))
     elif not source.lines:
@@ -112,21 +112,21 @@ class SourceLines(TextDialog, keys="source"):
 
     CLASSES = "dialog help source-lines"
 
-    def __init__(self, place: SourceLocation) -> None:
-        super().__init__(place_in_full(place), keys=f"{key_of('source.copy')} copies the place")
-        self._place = place
-        self._lines = lines_around(replace(place, line=place.line or 1), AROUND)
+    def __init__(self, where: SourceLocation) -> None:
+        super().__init__(location_in_full(where), keys=f"{key_of('source.copy')} copies the place")
+        self._where = where
+        self._lines = lines_around(replace(where, line=where.line or 1), AROUND)
 
     def on_mount(self) -> None:
         box = self.query_one(VerticalScroll)
-        index = next((at for at, (number, _) in enumerate(self._lines) if number == self._place.line), 0)
+        index = next((at for at, (number, _) in enumerate(self._lines) if number == self._where.line), 0)
         self.call_after_refresh(lambda: box.scroll_to(y=max(0, index - box.size.height // 2), animate=False))
 
     def lines(self, width: int) -> list[Content]:
         if not self._lines:
-            words = f"{self._place.text} cannot be read here: the file may be on another machine, or have moved."
+            words = f"{self._where.text} cannot be read here: the file may be on another machine, or have moved."
             return [Content.styled(safe(words), "$text-muted")]
-        return numbered(self._lines, self._place.line, width)
+        return numbered(self._lines, self._where.line, width)
 
     def action_copy(self) -> None:
-        self.copy(self._place.text)
+        self.copy(self._where.text)

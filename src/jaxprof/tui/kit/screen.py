@@ -6,7 +6,7 @@ therefore only has to show the current session.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.screen import Screen
 from textual.widget import Widget
@@ -66,7 +66,14 @@ class SessionScreen(Guarded, Screen[None]):
         return self._innermost is not None and self._innermost.is_attached
 
     def compose(self) -> ComposeResult:
-        set_size_classes(self)
+        # The size classes for the app's size. Textual sets them when a screen learns its size, after a first layout,
+        # which is visible over a slow line.
+        app, classes = self.app, dict[str, bool]()
+        breakpoints = ((app.HORIZONTAL_BREAKPOINTS, app.size.width), (app.VERTICAL_BREAKPOINTS, app.size.height))
+        for steps, extent in breakpoints:
+            fitting = [name for start, name in steps or () if extent >= start]
+            classes |= {name: name in fitting[-1:] for _, name in steps or ()}
+        self.update_classes(classes)
         yield ModeBar()
         yield from self.compose_body()
         yield KeyBar()
@@ -250,19 +257,3 @@ class ViewsScreen(SessionScreen):
     def action_unfilter(self) -> None:
         self.query_one(FilterLine).clear()
         self.on_filter_line_left()
-
-
-def set_size_classes(screen: Screen[Any]) -> None:
-    """Give `screen` the size classes that Textual will give it for the app's size; called while it composes.
-
-    Textual sets them when a screen learns its size, after a first layout, which is visible over a slow line.
-    """
-    size = screen.app.size
-    classes: dict[str, bool] = {}
-    for steps, extent in (
-        (screen.app.HORIZONTAL_BREAKPOINTS, size.width),
-        (screen.app.VERTICAL_BREAKPOINTS, size.height),
-    ):
-        fitting = [name for start, name in steps or () if extent >= start]
-        classes |= {name: name in fitting[-1:] for _, name in steps or ()}
-    screen.update_classes(classes)

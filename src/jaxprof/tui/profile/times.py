@@ -25,7 +25,7 @@ from jaxprof.report.renderers import Table
 from jaxprof.text import columns
 from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.kit.drawing import cell, hang, spark, stacked
-from jaxprof.tui.kit.format import place_text
+from jaxprof.tui.kit.format import location_text
 from jaxprof.tui.kit.guard import HIDDEN
 from jaxprof.tui.kit.picture import Lines, ScrollPane
 from jaxprof.tui.kit.plots import seconds_tick
@@ -185,7 +185,7 @@ class TimeTree(TreeView[TimeNode], keys="time_tree"):
 def nested(program: ProgramResult) -> Mapping[str, TimeNode]:
     """Return the lines of a program under the loops and lines that led to them; empty if no time was recorded."""
     return _tree(
-        program_flame(program).root, lambda frame: (frame.at.name, place_text(_where(frame), program.directory))
+        program_flame(program).root, lambda frame: (frame.at.name, location_text(_where(frame), program.directory))
     )
 
 
@@ -218,7 +218,7 @@ def by_line(program: ProgramResult) -> Mapping[str, TimeNode]:
         source = (text[0][1].strip() if text else "") or calls.get((where.file, where.line), "")
         longest = frame.inside[0]
         share = f" {percent(longest.total / frame.total)}" if len(frame.inside) > 1 else ""
-        return f"{place_text(where, program.directory)}  {source}".rstrip(), state_title(_state(longest)) + share
+        return f"{location_text(where, program.directory)}  {source}".rstrip(), state_title(_state(longest)) + share
 
     trees = _tree(root, words)
     lines = sorted((line for tree in trees.values() for line in tree.inside), key=lambda line: line.where is None)

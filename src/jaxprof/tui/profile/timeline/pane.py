@@ -27,7 +27,7 @@ from jaxprof.tui.kit.guard import HIDDEN, Guarded, Hidden, in_thread, on
 from jaxprof.tui.kit.host import Destination, Host
 from jaxprof.tui.kit.picture import Lines, Picture, show_titles
 from jaxprof.tui.kit.row_list import RowList
-from jaxprof.tui.profile.timeline.browse import Browse, Place
+from jaxprof.tui.profile.timeline.browse import Browse, LaneLine
 from jaxprof.tui.profile.timeline.drawing import (
     NS,
     cells,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 WHEEL_ZOOM = 1.25
 
 
-class TimelineView(RowList[Place], keys="timeline"):
+class TimelineView(RowList[LaneLine], keys="timeline"):
     """Lanes over time, whose rows are the lines of `browse`, the state of the view. The keys call its methods."""
 
     class Moved(Message):
@@ -62,7 +62,7 @@ class TimelineView(RowList[Place], keys="timeline"):
         """The state; it has no lines while there is nothing to show."""
         self.matches: Matches | None = None
         """The matches of the search, which are marked; None without any."""
-        self._drawn: dict[Place, tuple[list[str], list[str]]] = {}
+        self._drawn: dict[LaneLine, tuple[list[str], list[str]]] = {}
         """The columns of each row for the present lanes and matches, in the window of `_drawn_key`: most keys move only
         the cursor."""
         self._drawn_key: object = None
@@ -111,7 +111,7 @@ class TimelineView(RowList[Place], keys="timeline"):
         self.post_message(self.Moved())
 
     def _show_lines(self) -> None:
-        self.set_keys(self.browse.places)
+        self.set_keys(self.browse.lines)
         super().move_to(self.browse.line)
 
     def move_to(self, index: int) -> None:
@@ -142,26 +142,26 @@ class TimelineView(RowList[Place], keys="timeline"):
 
     def draw_row(self, index: int, width: int) -> Content:
         browse = self.browse
-        place, here = browse.places[index], index == browse.line
-        lane, row = browse.row(place)
-        glyphs, styles = self._columns_of(browse, place)
+        line, here = browse.lines[index], index == browse.line
+        lane, row = browse.row(line)
+        glyphs, styles = self._columns_of(browse, line)
         if here or browse.range is not None:
             styles = self._with_cursor(browse, glyphs, styles, here=here)
         cursor = "block-cursor" if self.has_focus else "block-cursor-blurred"
         style = f"bold ${cursor}-foreground on ${cursor}-background" if here else "$text-muted"
-        name = title(lane, place[1], row, self._gutter)
+        name = title(lane, line[1], row, self._gutter)
         return Content.assemble((name, style), ("│", "$rule"), styled_runs(zip(glyphs, styles, strict=True)))
 
-    def _columns_of(self, browse: Browse, place: Place) -> tuple[list[str], list[str]]:
+    def _columns_of(self, browse: Browse, line: LaneLine) -> tuple[list[str], list[str]]:
         key = (browse.window, self._width)
         if self._drawn_key != key:
             self._drawn_key = key
             self._drawn.clear()
-        if place not in self._drawn:
-            lane, row = browse.row(place)
-            hits = self.matches.busy.get(place if lane.opens else (place[0], -1)) if self.matches else None
-            self._drawn[place] = cells(lane, row, browse.window, self._width, hits)
-        return self._drawn[place]
+        if line not in self._drawn:
+            lane, row = browse.row(line)
+            hits = self.matches.busy.get(line if lane.opens else (line[0], -1)) if self.matches else None
+            self._drawn[line] = cells(lane, row, browse.window, self._width, hits)
+        return self._drawn[line]
 
     def _with_cursor(self, browse: Browse, glyphs: list[str], styles: list[str], *, here: bool = True) -> list[str]:
         """Return the styles with the selected range on another background, except for names, which keep that of their
@@ -330,7 +330,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         # The totals of a range stand in place of what is under the cursor.
         self.set_class(span is not None, "-range")
         show_titles(self.query_one("#timeline-facts"), Content("Range" if span else "Under the cursor"))
-        lane = browse.places[browse.line][0]
+        lane = browse.lines[browse.line][0]
         self.query_one("#totals", Picture).show(
             lambda width, height: range_facts(lanes, span, lane, width, height) if span else Content("")
         )
