@@ -35,12 +35,12 @@ async def test_a_destination_is_shown_once():
         walk.app.show(Destination("profile", "memory", "r2"))
         await walk.shows("[Memory]")
         await walk.through("""
-            m t | [Timeline]
-            1   | #home
+            m t    | [Timeline]
+            ?      | @HelpScreen
+            escape | @ProfileScreen
         """)
-        walk.app.switch_mode("profile")
-        await walk.on("ProfileScreen")
-        await walk.shows("[Timeline]")
+        await walk.pause()
+        await walk.shows("[Timeline]", gone="[Memory]")
         assert walk.app.destination == Destination("profile", run="r2")
 
 
@@ -64,8 +64,8 @@ async def test_a_file_of_hlo_is_in_view_until_a_run_is_chosen(tmp_path):
         app.open_session(path)
         await walk.until(lambda: app.destination.module is not None, "the file")
         assert (app.destination.run, app.destination.file) == ("r2", path)
-        await walk.press("6")
-        await walk.mode("profile")
+        app.show(Destination("profile", "memory"))
+        await walk.shows("[Memory]")
         assert app.destination.module is not None, "Memory shows the file, too"
         app.select("r2")
-        assert app.destination == Destination("profile", run="r2", section="memory")
+        assert app.destination == Destination("profile", run="r2")

@@ -80,8 +80,8 @@ class Navigator(Guarded, App[None]):
 
     def action_section(self, name: str) -> None:
         """Go to a section; the key of the section in view leads to its next mode."""
-        modes = self._modes_of(name)
-        here = self.destination.mode
+        modes, here = self._modes_of(name), self.destination.mode
+        # In view, or where a key leads that was pressed just before: two presses at once go on by two modes.
         in_view = here != self.current_mode or any(screen.section == name for screen in self.screens_in_view())
         mode = self._summary if name == "summary" and self._summary in modes else modes[0]
         run, view = self.destination.run, ""
