@@ -139,7 +139,14 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
         if fresh:
             self.opened = set(self._groups) if len(self.filtered) <= OPEN_UP_TO else set()
             self.opened_at_first = frozenset(self.opened)
-        self._make_columns()
+        unknown = {"least", "bound"} if self.ranking.device is None else set()
+        unknown |= {"measured"} if self.ranking.basis != "measured" else set()
+        # A column with a `sort` can be clicked; the rows themselves are sorted above.
+        named = {"share": TableColumn("share", self._share, _BAR + 5, sort=hash)}
+        named |= {name: self._column(name) for name in _LAYOUT if name not in unknown}
+        self._columns, self._order = tuple(named.values()), named.get(self.wanted.sort)
+        self.backwards = COLUMNS[self.wanted.sort].is_right == self.wanted.turned
+        self._names = {id(column): name for name, column in named.items()}
         self.rearrange()
         self.post_message(self.Sorted())
 
@@ -182,16 +189,6 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
         return self.current == number
 
     # -- drawing ----------------------------------------------------------------------------------------------
-
-    def _make_columns(self) -> None:
-        unknown = {"least", "bound"} if self.ranking.device is None else set()
-        unknown |= {"measured"} if self.ranking.basis != "measured" else set()
-        # A column with a `sort` can be clicked; the rows themselves are sorted in `_arrange`.
-        named = {"share": TableColumn("share", self._share, _BAR + 5, sort=hash)}
-        named |= {name: self._column(name) for name in _LAYOUT if name not in unknown}
-        self._columns, self._order = tuple(named.values()), named.get(self.wanted.sort)
-        self.backwards = COLUMNS[self.wanted.sort].is_right == self.wanted.turned
-        self._names = {id(column): name for name, column in named.items()}
 
     def _column(self, name: str) -> TableColumn[Hashable]:
         shown, layout = COLUMNS[name], _LAYOUT[name]

@@ -68,22 +68,17 @@ class Canvas:
     def framed(self, labels: Mapping[int, str], gutter: int) -> list[Content]:
         """Return the canvas line by line, each exactly `width` columns wide, to the right of an axis with ticks and
         labels at some rows; these take `gutter` columns."""
-        return [
-            Content.assemble(
-                (labels.get(row, "").rjust(gutter), "$text-muted"),
-                ("┤" if row in labels else "│", "$rule"),
-                self._row(row),
-            )
-            for row in range(self.height)
-        ]
+        lines = []
+        for row in range(self.height):
+            label = (labels.get(row, "").rjust(gutter), "$text-muted")
+            cells = zip(self._bits[row], self._covers[row], self._styles[row], strict=True)
+            drawn = ((cover or (chr(_FIRST + bits) if bits else " "), style) for bits, cover, style in cells)
+            lines.append(Content.assemble(label, ("┤" if row in labels else "│", "$rule"), styled_runs(drawn)))
+        return lines
 
     def row_of(self, up: float) -> int:
         """Return the row of cells at a share of the height, 0 at the bottom and 1 at the top, clipped to the canvas."""
         return min(self.height - 1, max(0, round((1 - up) * (self._dots_down - 1)) // 4))
-
-    def _row(self, row: int) -> Content:
-        cells = zip(self._bits[row], self._covers[row], self._styles[row], strict=True)
-        return styled_runs((cover or (chr(_FIRST + bits) if bits else " "), style) for bits, cover, style in cells)
 
 
 _NICE = (1.0, 2.0, 5.0, 10.0)

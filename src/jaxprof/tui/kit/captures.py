@@ -3,7 +3,6 @@ whether a capture can be trusted: the worst check in one line, all checks in a d
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.content import Content
@@ -229,18 +228,19 @@ def _line(run: Run, width: int) -> Content:
     return Content.assemble((f" {mark} ", style), *words, (key, "$footer-key-foreground")).stylize(click)
 
 
-def trust_lines(run: Run, width: int) -> list[Content]:
-    """Return all checks of a run's captures, by capture."""
-    lines: list[Content] = []
-    for kind, rows in grouped((row.kind, row.check) for row in trust_of(run)).items():
-        lines += [Content("")] if lines else []
-        lines.append(Content.styled(CAPTURES.get(kind, safe(kind)), "bold $primary"))
-        for check in rows:
-            mark, style = MARKS.get(check.verdict, MARKS["unknown"])
-            lines += hang(Content.assemble((f"{mark} ", style)), check.message, width)
-            lines += hang(Content("  "), check.advice, width, "$text-muted") if check.advice else []
-    return lines or [Content.styled(safe(why_no_capture(run)), "$text-muted")]
+def show_checks(app: Host, run: Run) -> None:
+    """List all checks of a run's captures in a dialog, by capture."""
+    source = source_of(app.session, run)
 
+    def draw(width: int) -> list[Content]:
+        lines: list[Content] = []
+        for kind, rows in grouped((row.kind, row.check) for row in trust_of(source)).items():
+            lines += [Content("")] if lines else []
+            lines.append(Content.styled(CAPTURES.get(kind, safe(kind)), "bold $primary"))
+            for check in rows:
+                mark, style = MARKS.get(check.verdict, MARKS["unknown"])
+                lines += hang(Content.assemble((f"{mark} ", style)), check.message, width)
+                lines += hang(Content("  "), check.advice, width, "$text-muted") if check.advice else []
+        return lines or [Content.styled(safe(why_no_capture(source)), "$text-muted")]
 
-def ask_about(app: Host, run: Run) -> None:
-    app.push_screen(TextDialog("Can this capture be trusted?", partial(trust_lines, source_of(app.session, run))))
+    app.push_screen(TextDialog("Can this capture be trusted?", draw))

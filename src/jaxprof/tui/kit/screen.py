@@ -234,10 +234,10 @@ class ViewsScreen(SessionScreen):
         self.action_tab(names[(at + step) % len(names)])
 
     def action_trust(self) -> None:
-        from jaxprof.tui.kit.captures import ask_about
+        from jaxprof.tui.kit.captures import show_checks
 
         if self.run is not None:
-            ask_about(self.profiler, self.run)
+            show_checks(self.profiler, self.run)
 
     def action_filter(self) -> None:
         self.query_one(FilterLine).open()

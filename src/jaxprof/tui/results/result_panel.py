@@ -87,7 +87,15 @@ class ResultPanel(ScrollPane):
             table.show(partial(table_lines, sweep_table(sweep)))
             plot.show(partial(sweep_plot, sweep))
         self._show_run(session, result, group)
-        self._show_samples(result)
+        # The samples, as soon as the run takes some.
+        run, summary, modes = result.run, result.summary, result.modes
+        samples = () if run.is_program else steady_samples(run)
+        comes = run.shown.status == "running" and not run.is_program and run.plan.how != "compile"
+        self.query_one("#samples").display = bool(samples) or comes
+        for name, picture in (("distribution", distribution), ("trend", trend)):
+            self.query_one(f"#{name}", Picture).show(
+                lambda w, h, draw=picture: draw(samples, summary, w, h, modes)  # type: ignore[misc]
+            )
 
     def _show_run(self, session: Session, result: RunResult, group: RunGroup) -> None:
         """Show what is known of a run in words and tables."""
@@ -115,16 +123,6 @@ class ResultPanel(ScrollPane):
 
         for part, draw in {"head": head, "left": left, "right": right, "each-phase": phases}.items():
             self.query_one(f"#{part}", Lines).show(draw)
-
-    def _show_samples(self, result: RunResult) -> None:
-        """Show the samples of a run, as soon as it takes some."""
-        run, summary, modes = result.run, result.summary, result.modes
-        samples = () if run.is_program else steady_samples(run)
-        comes = run.shown.status == "running" and not run.is_program and run.plan.how != "compile"
-        self.query_one("#samples").display = bool(samples) or comes
-        for name, draw in (("distribution", distribution), ("trend", trend)):
-            plot = self.query_one(f"#{name}", Picture)
-            plot.show(lambda w, h, draw=draw: draw(samples, summary, w, h, modes))  # type: ignore[misc]
 
 
 def _state(run: Run) -> str:
