@@ -85,8 +85,8 @@ def test_light_commands_import_no_jax_and_no_numpy(lines, most, files):
     ("modules", "without"),
     [
         ("jaxprof", WATCHED),
-        ("jaxprof.tui.profiler", ("jax", "scipy", "numpy")),  # no frame waits for them
-        ("jaxprof.tui.profiler jaxprof.runner", ("jax", "jaxlib", "scipy")),
+        ("jaxprof.tui.shell.profiler", ("jax", "scipy", "numpy")),  # no frame waits for them
+        ("jaxprof.tui.shell.profiler jaxprof.runner", ("jax", "jaxlib", "scipy")),
         ("jaxprof.engine.main jaxprof.engine.measure", ("msgspec", "textual", "scipy", "psutil", "pynvml")),
         ("jaxprof.runner jaxprof.api jaxprof.analysis.measured", ("jax", "jaxlib", "scipy", "textual")),
     ],

@@ -10,7 +10,7 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src"
 UNTIL_THE_FRAME = """
 import asyncio, json, sys
-from jaxprof.tui.profiler import Profiler
+from jaxprof.tui.shell.profiler import Profiler
 from jaxprof.config import read_config
 
 found = []
@@ -33,8 +33,8 @@ WAITS = (
     "jax", "jaxlib", "numpy", "scipy", "psutil", "pynvml", "msgspec", "duckdb",
     "jaxprof.hlo", "jaxprof.trace", "jaxprof.report", "jaxprof.engine", "jaxprof.recorder", "jaxprof.query",
     "jaxprof.analysis.measured", "jaxprof.analysis.profile", "jaxprof.analysis.explain", "jaxprof.analysis.timeline",
-    "jaxprof.tui.kit.dialogs", "jaxprof.tui.kit.explanation", "jaxprof.tui.kit.script_dialog", "jaxprof.tui.actions",
-    "jaxprof.tui.results", "jaxprof.tui.program", "jaxprof.tui.profile.screen",
+    "jaxprof.tui.kit.dialogs", "jaxprof.tui.kit.explanation", "jaxprof.tui.kit.script_dialog", "jaxprof.tui.results",
+    "jaxprof.tui.shell.actions", "jaxprof.tui.program", "jaxprof.tui.profile.screen",
 )  # fmt: skip
 """What the first frame shows nothing of. Libraries come in threads afterwards, screens and dialogs when they are gone
 to."""

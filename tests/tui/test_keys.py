@@ -19,10 +19,10 @@ from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.home.start_list import WAYS, own_rows
 from jaxprof.tui.keys import ACTIONS, GROUPS, IN_MENU, bindings, in_words, key_of, keys_of, letter_of, remap, shown
 from jaxprof.tui.kit.dialogs import Choose, Confirm, Option, Options
+from jaxprof.tui.kit.host import SECTIONS
 from jaxprof.tui.kit.python_source import SourceLines
 from jaxprof.tui.kit.script_dialog import script_dialog
-from jaxprof.tui.kit.table_columns import placed
-from jaxprof.tui.profiler import PLACES
+from jaxprof.tui.kit.table_columns import lay_out
 from jaxprof.tui.program.ledger import CompilationDialog
 from tui import recorded, session_tapes
 from tui.fakes import SMALL, WIDE, Stage, walking
@@ -130,11 +130,11 @@ async def test_the_menu_does_by_its_letter_and_each_of_the_six_screens_shows_wha
         """)
         await walk.until(lambda: not isinstance(walk.screen, Choose | HomeScreen), "Enter does what the line says")
         await walk.press("escape escape")
-        for session, modes in PLACES_SHOW:
+        for session, modes in SECTIONS_SHOW:
             app.set_session(session().session(), None)
-            for place, mode in [*zip(PLACES, modes.split(), strict=True)][::-1]:
-                await walk.press(key_of(f"app.mode.{place}"))
-                await walk.until(lambda place=place: getattr(walk.screen, "place", "") == place, place)
+            for section, mode in [*zip(SECTIONS, modes.split(), strict=True)][::-1]:
+                await walk.press(key_of(f"app.mode.{section}"))
+                await walk.until(lambda section=section: getattr(walk.screen, "section", "") == section, section)
                 assert app.current_mode == mode
         await walk.show(recorded.finished(), "program", "step")
         await walk.through(  # what is dimmed says why
@@ -191,12 +191,12 @@ async def test_no_line_of_a_menu_is_cut_at_80_columns():
         for names in MENUS:
             keys = [key for name in names.split() for key in GROUPS[name].keys if letter_of(key)]
             rows = [Option(key.label, key.help, letter_of(key)) for key in keys]
-            note = placed(shown_list._columns, width, rows)[-1]
+            note = lay_out(shown_list._columns, width, rows)[-1]
             cut += [(names, row.note, note.width) for row in rows if len(row.note) > note.width]
         assert cut == []
 
 
-PLACES_SHOW = [
+SECTIONS_SHOW = [
     (recorded.finished, "home program program hlo profile profile"),
     (session_tapes.finished, "home results profile hlo profile profile"),
 ]

@@ -10,7 +10,7 @@ from pytest_textual_snapshot import SVGImageExtension
 import job_folders
 from jaxprof.tui.home.start_list import StartList
 from jaxprof.tui.job.processes import ProcessList
-from jaxprof.tui.profiler import Profiler
+from jaxprof.tui.shell.profiler import Profiler
 from tui import hlo_texts, profiles, recorded, session_tapes
 from tui.fakes import SMALL, WIDE, Stage, StillDevices, keep_session, still, walking
 
@@ -26,8 +26,8 @@ def stage(shelf, tmp_path, monkeypatch):
     keep_session(shelf, "first", ("selu", "jit", "ok", 0.71e-3), ("hessian", "jit", "ok", 9.2e-6), age_seconds=200_000)
     monkeypatch.setenv("HOME", str(shelf))
     monkeypatch.setattr("jaxprof.tui.home.preview.safe", lambda text: str(text).replace(str(shelf), "~"))
-    monkeypatch.setattr("jaxprof.tui.device_monitor.PERIOD_SECONDS", 60.0)
-    monkeypatch.setattr("jaxprof.tui.device_monitor.HISTORY", 2)
+    monkeypatch.setattr("jaxprof.tui.shell.device_monitor.PERIOD_SECONDS", 60.0)
+    monkeypatch.setattr("jaxprof.tui.shell.device_monitor.HISTORY", 2)
     return Stage()
 
 
@@ -144,7 +144,7 @@ async def test_home(differs, stage, tmp_path):
 
 
 async def test_job(differs, monkeypatch):
-    monkeypatch.setattr("jaxprof.tui.device_monitor.PERIOD_SECONDS", 60.0)
+    monkeypatch.setattr("jaxprof.tui.shell.device_monitor.PERIOD_SECONDS", 60.0)
     async with walking(stage=Stage(light=True)) as walk:
         await job(walk)
         assert not await differs(walk, "steps")

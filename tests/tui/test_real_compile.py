@@ -9,7 +9,7 @@ import pytest
 from jaxprof.events import RunSpec
 from jaxprof.runner.interpreter import find_interpreter
 from jaxprof.runner.planning import PlannedRun
-from jaxprof.tui.profiler import Profiler
+from jaxprof.tui.shell.profiler import Profiler
 from tui.fakes import StillDevices, screen_text, until
 
 PROGRAM = """

@@ -73,7 +73,7 @@ async def test_a_small_terminal_leads_from_the_heaviest_kernel_to_its_text_and_b
         session = tape.session()
         await walk.show(session, "hlo", "No compiled program")
         session.apply(e.TextRecorded(run="r1", name="hlo", text=HLO, bytes=len(HLO)))
-        walk.screen.take_change(frozenset({"r1"}), replaced=False)
+        walk.screen.receive_change(frozenset({"r1"}), replaced=False)
         await walk.shows("tanh_fusion")
 
 
@@ -251,7 +251,7 @@ async def test_a_program_is_read_in_a_thread_and_given_up_for_another_whose_rows
     monkeypatch.setattr("jaxprof.hlo.analysis.origin.origin_columns", held_origins)
     async with walking() as walk:
         walk.app.set_session(program_session(hlo=HLO.replace("jit_loss", "slow").replace("dot.1", "dot.2")), None)
-        walk.app.action_go("hlo")
+        walk.app.switch_mode("hlo")
         await walk.on("HloScreen")
         await walk.press("]", "[Findings")  # the screen answers meanwhile
         walk.app.set_session(program_session(), None)
@@ -325,7 +325,7 @@ async def test_hlo_and_memory_show_the_same_module_whatever_was_looked_at_in_bet
         await walk.press("6", "[Memory] m · a.hlo")
         await walk.press("4", "a.hlo")
         await walk.press("m R home enter", "grad_fusion", gone="a.hlo")
-        walk.screen.take_change(frozenset({"r1"}), replaced=False)
+        walk.screen.receive_change(frozenset({"r1"}), replaced=False)
         await walk.press("6", "peak memory 2.50 MiB")
 
         tape = Tape()

@@ -47,7 +47,7 @@ def kept_keys(walk):
 
 async def listed(walk, count=3):
     """Start, with the cursor on the newest session."""
-    walk.app.action_go("home")
+    walk.app.switch_mode("home")
     await walk.home()
     await walk.until(lambda: len(kept_keys(walk)) == count, f"{count} sessions")
     rows = walk.find(StartList)

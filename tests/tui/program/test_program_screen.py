@@ -18,12 +18,12 @@ from jaxprof.runner.program import ProgramCommand
 from jaxprof.session import Session
 from jaxprof.tui.kit.program_summary import figures, first_line, share_bar
 from jaxprof.tui.kit.row_list import RowList
-from jaxprof.tui.live import Live, LiveChanged
 from jaxprof.tui.profile.screen import arrays_of
 from jaxprof.tui.profile.times import TimeTree
-from jaxprof.tui.profiler import Profiler
 from jaxprof.tui.program.ledger import LedgerList
 from jaxprof.tui.program.screen import ProgramScreen
+from jaxprof.tui.shell.live import Live, LiveChanged
+from jaxprof.tui.shell.profiler import Profiler
 from tui import recorded
 from tui.fakes import MIDDLE, PYTHON, SMALL, WIDE, FakeProgramScheduler, walking
 
@@ -64,7 +64,7 @@ async def test_the_summary_begins_with_the_largest_costs_compiles_with_the_ledge
         rows = walk.find(LedgerList)
         for key, place, focused in (("3", "compiles", True), ("2", "summary", False), ("3", "compiles", True)):
             await walk.press(key)
-            await walk.until(lambda place=place: screen.place == place, place)
+            await walk.until(lambda place=place: screen.section == place, place)
             assert (walk.app.focused is rows) is focused
 
         await walk.through("""
@@ -180,7 +180,7 @@ async def test_what_an_ended_program_did_not_do_is_not_called_to_come_and_captur
         for letter, mode, run in (("h", "hlo", "r5"), ("t", "profile", "r4")):
             await walk.show(tape, "program", "exit code 0")
             await walk.through(f"m {letter} | #{mode}")
-            assert walk.app.run_in_view == run
+            assert walk.app.destination.run == run
 
         await walk.show(made.session(), "program", "No findings.")
         await walk.press("3", "No compilation was recorded.")
@@ -191,7 +191,7 @@ async def test_what_an_ended_program_did_not_do_is_not_called_to_come_and_captur
 
         for path in (Path("fetched.jaxprof"), Path("kept.jaxprof")):
             walk.app.set_session(recorded.finished().session(), path)
-            walk.app.action_go("program")
+            walk.app.switch_mode("program")
             screen = await walk.on("ProgramScreen")
             for key in "rw":
                 await walk.press(key)

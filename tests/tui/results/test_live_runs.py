@@ -7,9 +7,9 @@ import pytest
 
 from jaxprof import events as e
 from jaxprof.runner.planning import PlanOptions, plan_runs
-from jaxprof.tui.profiler import Profiler
 from jaxprof.tui.results.run_table import RunTable
 from jaxprof.tui.results.screen import ResultsScreen
+from jaxprof.tui.shell.profiler import Profiler
 from tui import session_tapes as sessions
 from tui.fakes import MIDDLE, SMALL, info, walking
 from tui.session_tapes import Tape

@@ -136,7 +136,6 @@ def _cost(ranked: Ranked, width: int) -> list[FactLine]:
 
 
 def _figures(figures: Mapping[str, str], width: int) -> list[FactLine]:
-    """Return figures with their labels."""
     heads = {label: Content.styled(f"{label:<{_LABEL}}", "$text-muted") for label in figures}
     return [line for label, text in figures.items() for line in hang(heads[label], text, width)]
 

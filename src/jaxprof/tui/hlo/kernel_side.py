@@ -61,7 +61,6 @@ class KernelSide(Guarded, Container):
 
     @property
     def table(self) -> KernelTable:
-        """The table of kernels."""
         return self.query_one(KernelTable)
 
     @property
@@ -102,7 +101,6 @@ class KernelSide(Guarded, Container):
         self._show()
 
     def show_tab(self, tab: str) -> None:
-        """Show another list."""
         self.tab = tab
         self._findings.display = tab == "findings"
         self.table.display = tab != "findings"
@@ -147,7 +145,6 @@ class KernelSide(Guarded, Container):
         show_titles(box, titles, whole_parts(below, box.size.width - 4))
 
     def on_resize(self) -> None:
-        """Fit the titles."""
         self._show_titles()
 
     def _show_facts(self) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jaxprof.runner.planning import PlannedRun
     from jaxprof.session.log import Entry, Library
     from jaxprof.tui.home.plan_options import HomeOptions
-    from jaxprof.tui.profiler import Profiler
+    from jaxprof.tui.shell.profiler import Profiler
 
 
 _BUDGET = Parameter(

@@ -121,12 +121,12 @@ def _local(unix_seconds: float, form: str) -> str:
         return UNKNOWN
 
 
-def place_text(where: SourceLocation | None, directory: str = "") -> str:
+def location_text(where: SourceLocation | None, directory: str = "") -> str:
     """Return `train.py:88`, relative to the program's `directory`; empty if unknown."""
     return safe(where.short(directory)) if where else ""
 
 
-def place_in_full(where: SourceLocation | None) -> str:
+def location_in_full(where: SourceLocation | None) -> str:
     """Return a location with its whole path and the enclosing function; empty if unknown."""
     if not where:
         return ""

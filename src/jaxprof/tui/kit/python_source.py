@@ -14,7 +14,7 @@ from jaxprof.text import columns, safe, safe_lines
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import TextDialog
 from jaxprof.tui.kit.drawing import cell
-from jaxprof.tui.kit.format import place_in_full
+from jaxprof.tui.kit.format import location_in_full
 
 if TYPE_CHECKING:
     from jaxprof.events import SourceLocation
@@ -44,21 +44,21 @@ def numbered(lines: Sequence[tuple[int, str]], here: int | None, width: int, *, 
 
 
 def source_facts(
-    place: HloSourceLocation, width: int, sources: Mapping[str, str], function: str = "", around: int = 1
+    where: HloSourceLocation, width: int, sources: Mapping[str, str], function: str = "", around: int = 1
 ) -> list[Content]:
-    """Return a source place such as `…/model.py:88 in attention`, with its lines if the file is here as it was
+    """Return a source location such as `…/model.py:88 in attention`, with its lines if the file is here as it was
     recorded: `sources` has the digests by path."""
     from jaxprof.hlo.analysis.origin import source_lines  # late, because it would delay the first frame
 
-    file, tail = safe(place.file), safe(f":{place.line}" + (f" in {function}" if function else ""))
+    file, tail = safe(where.file), safe(f":{where.line}" + (f" in {function}" if function else ""))
     room = min(columns(file), max(8, width - columns(tail)))
     facts = [cell(file, room, "$code-name", cut="start") + Content.styled(tail, "bold $code-name")]
-    source = source_lines(place, sources, around)
+    source = source_lines(where, sources, around)
     indent = min((len(line) - len(line.lstrip()) for _, line in source if line.strip()), default=0)
-    lines = [(number, line[indent:][:400]) for number, line in source if line.strip() or number == place.line]
-    facts += numbered(lines, place.line, width, dim=True)
+    lines = [(number, line[indent:][:400]) for number, line in source if line.strip() or number == where.line]
+    facts += numbered(lines, where.line, width, dim=True)
     if not source:
-        facts.append(Content.styled(f"  {_why_unread(place.file, sources)}", "$quiet"))
+        facts.append(Content.styled(f"  {_why_unread(where.file, sources)}", "$quiet"))
     return facts
 
 
@@ -74,8 +74,8 @@ def lines_around(where: SourceLocation, sources: Mapping[str, str], around: int)
     recorded."""
     from jaxprof.hlo.analysis.origin import HloSourceLocation, source_lines  # late: it would delay the first frame
 
-    place = HloSourceLocation(where.file, where.line) if where.line is not None else None
-    return source_lines(place, sources, around) if place is not None else ()
+    located = HloSourceLocation(where.file, where.line) if where.line is not None else None
+    return source_lines(located, sources, around) if located is not None else ()
 
 
 AROUND = 200
@@ -87,23 +87,23 @@ class SourceLines(TextDialog, keys="source"):
 
     CLASSES = "dialog help source-lines"
 
-    def __init__(self, place: SourceLocation, sources: Mapping[str, str]) -> None:
+    def __init__(self, where: SourceLocation, sources: Mapping[str, str]) -> None:
         """`sources`: the digests that the session has of source files, by path."""
-        super().__init__(place_in_full(place), keys=f"{key_of('source.copy')} copies the place")
-        self._place = place
-        self._unread = _why_unread(place.file, sources)
-        self._lines = lines_around(replace(place, line=place.line or 1), sources, AROUND)
+        super().__init__(location_in_full(where), keys=f"{key_of('source.copy')} copies the place")
+        self._where = where
+        self._unread = _why_unread(where.file, sources)
+        self._lines = lines_around(replace(where, line=where.line or 1), sources, AROUND)
 
     def on_mount(self) -> None:
         box = self.query_one(VerticalScroll)
-        index = next((at for at, (number, _) in enumerate(self._lines) if number == self._place.line), 0)
+        index = next((at for at, (number, _) in enumerate(self._lines) if number == self._where.line), 0)
         self.call_after_refresh(lambda: box.scroll_to(y=max(0, index - box.size.height // 2), animate=False))
 
     def lines(self, width: int) -> list[Content]:
         if not self._lines:
-            words = f"{self._place.text}: {self._unread}"
+            words = f"{self._where.text}: {self._unread}"
             return [Content.styled(safe(words), "$text-muted")]
-        return numbered(self._lines, self._place.line, width)
+        return numbered(self._lines, self._where.line, width)
 
     def action_copy(self) -> None:
-        self.copy(self._place.text)
+        self.copy(self._where.text)

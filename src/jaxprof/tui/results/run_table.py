@@ -39,7 +39,7 @@ from jaxprof.units import WIDEST_HALF, bytes_, percent, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.session import Run, Session
-    from jaxprof.tui.profiler import Profiler
+    from jaxprof.tui.kit.host import Host
 
 
 def _extra(title: str, width: int, priority: int, text: Callable[[RunResult], str]) -> TableColumn[RunResult]:
@@ -90,8 +90,8 @@ class RunTable(RowList[RunResult]):
         """Id of the queued run that begins next."""
 
     @property
-    def _profiler(self) -> Profiler:
-        return cast("Profiler", self.app)
+    def _profiler(self) -> Host:
+        return cast("Host", self.app)
 
     @property
     def empty_text(self) -> str:

@@ -115,7 +115,7 @@ def test_from_a_launch_to_its_kernel_and_back_and_the_cursor_follows():
     browse.event(1)
     for device, moment in (("host", 0), ("gpu:0", 100)):
         browse.follow()
-        assert (browse.lanes.lanes[browse.places[browse.line][0]].device, browse.cursor) == (device, moment)
+        assert (browse.lanes.lanes[browse.lines[browse.line][0]].device, browse.cursor) == (device, moment)
 
 
 @given(spans, spans, spans)
@@ -163,14 +163,14 @@ def test_whatever_is_pressed_the_cursor_is_in_view_and_every_line_is_shown_once(
         elif name == "resize":
             browse.resize(WIDTH, int(value or 1))
         elif name == "line":
-            browse.line = min(int(value or 0), len(browse.places) - 1)
+            browse.line = min(int(value or 0), len(browse.lines) - 1)
         else:
             getattr(browse, name)(*([] if value is None else [value]))
         assert browse.whole.start <= browse.window.start < browse.window.end <= browse.whole.end
         assert browse.window.span >= min(LEAST_NS, browse.whole.span)
         assert browse.whole.start <= browse.cursor < browse.whole.end
-        assert 0 <= browse.line < len(browse.places) == len(set(browse.places))
-        assert len({lane for lane, _ in browse.places}) == len(LANES.lanes)
+        assert 0 <= browse.line < len(browse.lines) == len(set(browse.lines))
+        assert len({lane for lane, _ in browse.lines}) == len(LANES.lanes)
 
 
 def test_jumps_go_to_the_longest_idle_times():
@@ -188,7 +188,7 @@ def test_jumps_go_to_the_longest_idle_times():
 def said_at(lanes, *times):
     """What is said of the first lane at these times."""
     browse, lines = Browse(lanes, 100, 10), []
-    browse.line = len(browse.places) - 1
+    browse.line = len(browse.lines) - 1
     for browse.cursor in times:
         lines += cursor_lines(browse, 100)
     return lines

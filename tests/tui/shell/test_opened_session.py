@@ -16,8 +16,8 @@ from jaxprof.events import ProgressMade
 from jaxprof.session import Session
 from jaxprof.session.log import Follower, LogWriter
 from jaxprof.session.log.codec import encode_line
-from jaxprof.tui import opened_session
-from jaxprof.tui.opened_session import OpenedSession, ProfileReading
+from jaxprof.tui.shell import opened_session
+from jaxprof.tui.shell.opened_session import OpenedSession, ProfileReading
 from tui import recorded
 from tui import session_tapes as sessions
 from tui.fakes import SMALL, Stage, walking
@@ -124,7 +124,7 @@ def test_since_when_there_is_silence_is_told_by_the_clock_that_goes_on_while_the
 
 
 async def test_a_session_is_followed_where_no_writer_can_be_seen(tmp_path, monkeypatch):
-    monkeypatch.setattr("jaxprof.tui.profiler.FOLLOW_SECONDS", 0.02)
+    monkeypatch.setattr("jaxprof.tui.shell.profiler.FOLLOW_SECONDS", 0.02)
     writer = Writer(tmp_path, 49_000.0, locked=False)
     async with walking(SMALL, Stage(writer.path, follow=True)) as walk:
         await walk.shows("▶ running")
@@ -198,7 +198,7 @@ async def test_the_place_chosen_while_a_session_is_read_is_the_one_that_is_shown
         go.wait(30)
         return opened_session.read(path, **options)
 
-    monkeypatch.setattr("jaxprof.tui.profiler.read", slow)
+    monkeypatch.setattr("jaxprof.tui.shell.profiler.read", slow)
     async with walking((100, 30)) as walk:
         for keys, place in (("3", "compiles"), ("5", "timeline"), ("", "summary"), ("2", "summary")):
             begun.clear()
@@ -210,7 +210,7 @@ async def test_the_place_chosen_while_a_session_is_read_is_the_one_that_is_shown
                 await walk.press(keys)
             go.set()
             await walk.until(lambda before=before: walk.app.session is not before)
-            await walk.until(lambda place=place: walk.screen.place == place)
+            await walk.until(lambda place=place: walk.screen.section == place)
 
 
 async def test_of_two_files_opened_at_once_the_last_is_shown(tmp_path, monkeypatch):
@@ -225,7 +225,7 @@ async def test_of_two_files_opened_at_once_the_last_is_shown(tmp_path, monkeypat
             ended.append(path)
         return found
 
-    monkeypatch.setattr("jaxprof.tui.profiler.read", slow)
+    monkeypatch.setattr("jaxprof.tui.shell.profiler.read", slow)
     async with walking((100, 30)) as walk:
         walk.app.open_session(first)
         await walk.until(begun.is_set)
@@ -241,7 +241,9 @@ def test_the_app_learns_of_which_profile_its_session_is_made(profile, monkeypatc
     given = []
     monkeypatch.setattr("jaxprof.cli.target.import_to", lambda *words: Session())
     monkeypatch.setattr(open_, "terminal_problem", lambda: "")
-    monkeypatch.setattr("jaxprof.tui.launch.launch", lambda path, **options: given.append(options["profile"]) or 0)
+    monkeypatch.setattr(
+        "jaxprof.tui.shell.launch.launch", lambda path, **options: given.append(options["profile"]) or 0
+    )
     assert open_._open(str(profile), None, follow=False) == 0
     assert given == [profile]
 
