@@ -13,7 +13,6 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from threading import Event as Signal
-from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakKeyDictionary
 
@@ -24,6 +23,7 @@ from textual.widgets import Input
 
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.text import safe
+from jaxprof.tui import clock
 from jaxprof.tui.device_monitor import DeviceMonitor, MachineSource
 from jaxprof.tui.keys import IN_MENU, shown
 from jaxprof.tui.kit.guard import HIDDEN, Guarded, in_daemon, in_thread
@@ -596,7 +596,7 @@ class Profiler(Guarded, App[None], keys="app"):
     # -- the ways out -----------------------------------------------------------------------------------------
 
     def action_interrupt(self) -> None:
-        now = monotonic()
+        now = clock.monotonic()
         if now - self._interrupted_seconds < TWICE_SECONDS:
             self._quit()
             return
