@@ -21,7 +21,7 @@ from jaxprof.tui import clock, opened_session
 from jaxprof.tui.opened_session import OpenedSession, ProfileReading
 from tui import recorded
 from tui import session_tapes as sessions
-from tui.fakes import SMALL, Stage, walking
+from tui.fakes import PATIENCE_SECONDS, SMALL, Stage, walking
 
 WALL = 1_795_000_000.0
 
@@ -275,17 +275,20 @@ async def test_escape_and_the_end_of_the_app_stop_it_and_leave_what_is_shown(pro
 
 
 @pytest.mark.process
-def test_the_engine_says_how_far_it_is_and_can_be_stopped(tmp_path):
-    """A real one, of which the engine has begun to read: nothing is left of it that could be shown."""
+def test_the_engine_says_how_far_it_is_and_can_be_stopped(tmp_path, monkeypatch):
+    """A real one, held where it unpacks the profile: nothing is left of it that could be shown."""
     said = Event()
-    path = write_kernels(tmp_path / "box.xplane.pb.gz", 100_000)
+    path = write_kernels(tmp_path / "box.xplane.pb.gz")
+    held = "import threading, zlib\nzlib.decompressobj = lambda bits: threading.Event().wait()\n"
+    (tmp_path / "sitecustomize.py").write_text(held)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     reading = ProfileReading(path, lambda reading: said.set())
     ended = []
 
     thread = Thread(target=lambda: ended.append(opened_session.read(path, reading=reading)))
     thread.start()
-    assert said.wait(60)
+    assert said.wait(PATIENCE_SECONDS)
     assert reading.progress.note.startswith("reading box.xplane.pb.gz: ")
     reading.stop()
-    thread.join(60)
+    thread.join(PATIENCE_SECONDS)
     assert ended == [None]
