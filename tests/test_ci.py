@@ -67,7 +67,7 @@ def test_the_pythons_are_the_oldest_patch_and_of_each_later_version_the_newest(u
     ):  # fmt: skip
         path.write_text(f"#!/bin/sh\n{does}\n")
         path.chmod(0o755)
-    env = {**os.environ, "PATH": f"{tmp_path}:/usr/bin:/bin", "PYENV_ROOT": str(tmp_path)}
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYENV_ROOT": str(tmp_path)}
     words = ["bash", str(CI / "run"), "--pythons"]
     done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

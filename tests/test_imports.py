@@ -49,7 +49,7 @@ print(json.dumps({"code": int(code), "modules": packages, "own": own}), file=out
 def after(script, *words):
     """What was imported by command lines or by modules, in a process of its own."""
     given = [sys.executable, "-c", script, *words]
-    variables = {"PYTHONPATH": str(SOURCE), "PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
+    variables = {"PYTHONPATH": str(SOURCE), "PATH": os.environ["PATH"], "HOME": "/nonexistent"}
     done = subprocess.run(given, env=variables, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)

@@ -88,6 +88,18 @@ def test_no_files_import_each_other_in_a_circle_not_even_for_types():
     assert circle(import_graph({module_name(path): tree(path) for path in FILES})) == []
 
 
+def test_the_app_reads_the_clocks_of_one_module():
+    """What a test sets there is set for every screen, on a machine of any age."""
+    clocks = SOURCE / "tui" / "clock.py"
+    names = {
+        f"{module_name(path)} imports {name}"
+        for path in set(clocks.parent.rglob("*.py")) - {clocks}
+        for name in imported_names(tree(path))
+        if name.partition(".")[0] in ("time", "datetime") or name.startswith(f"{module_name(clocks)}.")
+    }
+    assert names == set()
+
+
 def test_the_import_contracts_have_no_holes():
     config = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     assert not config.get("exclude_type_checking_imports")

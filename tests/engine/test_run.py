@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.child import is_phase, of_type, phases, wanted
+from held_compile import HELD_COMPILE
 from jaxprof.engine.protocol.request import CancelRequest
 from pythons import FURTHER
 
@@ -100,16 +101,6 @@ def test_the_passes_under_the_profiler_come_last_and_tell_kernels(engine):
     assert all(row["count"] == taken["run"]["calls"] for row in measured["rows"])
 
 
-SLOW_COMPILE = """
-import jax.numpy as jnp
-
-def slow(x):
-    for step in range(200):  # XLA takes tens of milliseconds for each sort
-        x = jnp.sort(jnp.sin(x) + step)
-    return x
-"""
-
-
 def ask(child, target, variant="jit", **options):
     return child.run(wanted(target, variant, **options))
 
@@ -192,9 +183,9 @@ def test_a_run_can_be_cancelled_while_it_is_sampled_and_another_follows(engine):
 
 
 def test_a_process_whose_client_goes_ends_in_the_middle_of_a_compile(start, tmp_path):
-    path = written(tmp_path, SLOW_COMPILE)
+    path = written(tmp_path, HELD_COMPILE)
     child = start()
-    child.send(wanted(f"{path}:slow", arguments=["f32[1000]"]))
+    child.send(wanted(f"{path}:held", arguments=["f32[1000]"]))
     child.until(is_phase("compile"))
     child.until(lambda line: line["type"] == "heartbeat")
     child.hang_up()

@@ -1,6 +1,7 @@
 """What is imported before the first frame with its rows is there: a start that becomes slower is seen here first."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -48,7 +49,12 @@ def test_the_first_frame_waits_for_nothing_that_it_does_not_show(tmp_path):
         [sys.executable, "-c", UNTIL_THE_FRAME],
         capture_output=True,
         text=True,
-        env={"PYTHONPATH": str(SOURCE), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "JAXPROF_HOME": str(tmp_path)},
+        env={
+            "PYTHONPATH": str(SOURCE),
+            "PATH": os.environ["PATH"],
+            "HOME": str(tmp_path),
+            "JAXPROF_HOME": str(tmp_path),
+        },
         timeout=120,
     )
     assert done.returncode == 0, done.stderr

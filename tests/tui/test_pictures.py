@@ -116,9 +116,8 @@ def differs(snapshot):
 
 
 @pytest.mark.parametrize("size", SCREENS, ids=["small", "wide", "large"])
-async def test_screens(differs, monkeypatch, stage, size):
-    now, found = session_tapes.sampling().now, []
-    monkeypatch.setattr("jaxprof.tui.results.run_table.monotonic", lambda: now)
+async def test_screens(differs, monkeypatch, app_clock, stage, size):
+    app_clock.seconds, found = session_tapes.sampling().now, []
     async with walking(size, stage) as walk:
         for name, go in SCREENS[size].items():
             monkeypatch.setattr(Profiler, "session_grows", property(lambda app, name=name: name == "run"))

@@ -169,8 +169,8 @@ async def test_a_path_is_opened_and_a_folder_without_a_profile_is_refused(tmp_pa
         (-5, "just now"),
     ],
 )
-def test_ago(passed, words):
-    assert ago(NOW - passed, NOW) == words
+def test_ago(passed, words):  # by the clock of `one_moment`
+    assert ago(NOW - passed) == words
 
 
 async def test_a_job_is_one_row_which_is_opened_renamed_and_deleted_whole(kept, kept_job):

@@ -207,16 +207,15 @@ async def test_what_an_ended_program_did_not_do_is_not_called_to_come_and_captur
 # -- while it goes on ---------------------------------------------------------------------------------------------
 
 
-async def test_a_long_compile_ticks_while_nothing_is_said(monkeypatch):
+async def test_a_long_compile_ticks_while_nothing_is_said(app_clock, monkeypatch):
     tape = recorded.compiling()
-    now = [tape.now]
-    monkeypatch.setattr("jaxprof.tui.kit.program_summary.monotonic", lambda: now[0])
+    app_clock.seconds = tape.now
     monkeypatch.setattr(Profiler, "session_grows", property(lambda app: True))
     monkeypatch.setattr(ProgramScreen, "TICK_SECONDS", 0.05)
     async with walking(SMALL) as walk:
         screen = await walk.show(tape, "program", "compiling `step`, backend, 0.5 s  called from train.py:88")
         await walk.shows("▶ running      1.5 s")
-        now[0] += 42.04
+        app_clock.seconds += 42.04
         await walk.shows("compiling `step`, backend, 42.5 s", "▶ running     43.5 s")
         await walk.press("1")
         await walk.until(lambda: screen._clock is None)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from textual.content import Content
 
 from jaxprof.analysis.programs.result import CALLS, NOT_SEEN, ProgramResult
 from jaxprof.text import columns, safe, shorten
+from jaxprof.tui import clock
 from jaxprof.tui.kit.drawing import cell, whole_parts
-from jaxprof.tui.kit.format import clock, location_text, status_mark
+from jaxprof.tui.kit.format import elapsed_text, location_text, status_mark
 from jaxprof.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def doing(program: RecordedProgram, directory: str, now_seconds: float, width: i
             words = ", ".join(f"{state_title(state)} {percent(value / length)}" for state, value in longest)
             words += " (JAX is not imported yet)" * (program.jax is None)
         return Content.assemble(("now ", "$text-muted"), cell(words, max(1, width - 4)))
-    time = clock(now_seconds - began)
+    time = elapsed_text(now_seconds - began)
     head = Content.assemble(
         ("now ", "$text-muted"), (shorten(before, max(1, width - 4 - CLOCK)), "bold $phase-compile"), (time, "bold")
     )
@@ -128,14 +128,14 @@ def head_lines(
 
     `silent`: since when its writer is silent; `shift_seconds`: how far the writer's clock is ahead of ours.
     """
-    run, now_seconds = result.run, monotonic() + shift_seconds
+    run, now_seconds = result.run, clock.monotonic() + shift_seconds
     runs = not result.ended and not session.deserted
     ended_well = not run.over and result.ended and result.exit_code in (0, None)
     status = "running" if runs else "ok" if ended_well else run.end(deserted=True).status
     state = "running" if runs else state_in_words(run, result, silent)
     time = "" if runs or not result.wall_seconds else seconds(result.wall_seconds)
     if runs and result.began_seconds:
-        time = clock(now_seconds - result.began_seconds)
+        time = elapsed_text(now_seconds - result.began_seconds)
     lines = [
         first_line(shlex.join(result.argv), status, state, time, width),
         whole_parts((Content.styled(safe(text), style) for text, style in figures(session, result)), width),

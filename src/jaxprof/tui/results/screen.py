@@ -8,7 +8,6 @@ the widgets draw.
 
 from __future__ import annotations
 
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from textual.containers import Vertical
@@ -19,6 +18,7 @@ from jaxprof.report.runs import break_even_text, parameters_text
 from jaxprof.runner.expected_time import left_in_words
 from jaxprof.session.run import IMPORTED
 from jaxprof.text import safe
+from jaxprof.tui import clock
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.explanation import ExplanationHead
 from jaxprof.tui.kit.format import baseline_name, half_width, interval
@@ -106,7 +106,7 @@ class ResultsScreen(SessionScreen, keys="results"):
             waiting = sum(run.shown.status == "queued" for run in runs)
             parts = [f"{sum(run.shown.over for run in runs)} of {len(runs)} done"]
             parts += [f"{waiting} queued"] if waiting else []
-            parts += [left_in_words(runs, monotonic() + self.profiler.opened.clock_shift_seconds)]
+            parts += [left_in_words(runs, clock.monotonic() + self.profiler.opened.clock_shift_seconds)]
         parts += [f"{len(rows.marked)} marked"] if rows.marked else []
         parts += [rows.order_in_words] if runs else []
         show_titles(self.query_one("#results-box"), subtitle=Content(" · ".join(filter(None, parts))))

@@ -11,7 +11,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from jaxprof.operating_system import signals
 from jaxprof.text import safe
+from jaxprof.tui import clock
 
 if TYPE_CHECKING:
     from jaxprof.runner.interpreter import Interpreter
@@ -80,9 +80,9 @@ def launch(
 
 def _exit_code(live: Live) -> int:
     """Return the program's exit code, after waiting for a program that is just ending; 1 if it never started."""
-    until = time.monotonic() + PATIENCE_SECONDS
-    while live.program is not None and live.exit_code is None and time.monotonic() < until:
-        time.sleep(0.01)
+    until = clock.monotonic() + PATIENCE_SECONDS
+    while live.program is not None and live.exit_code is None and clock.monotonic() < until:
+        clock.sleep(0.01)
     code = live.exit_code
     return code if code is not None else 1
 

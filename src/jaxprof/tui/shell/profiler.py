@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Event as Signal
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from textual.app import App
@@ -368,7 +367,7 @@ class Profiler(Navigator, keys="app"):
     # -- the ways out -----------------------------------------------------------------------------------------
 
     def action_interrupt(self) -> None:
-        now = monotonic()
+        now = clock.monotonic()
         if now - self._interrupted_seconds < TWICE_SECONDS:
             self._quit()
             return
