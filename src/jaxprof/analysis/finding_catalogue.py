@@ -350,6 +350,13 @@ _OF_CAPTURES = (
 )
 
 
+PAGE_FAULT_FIXES = {
+    "NumPy": "write into arrays that are kept (out=), or start Python with MALLOC_MMAP_MAX_=0 and "
+    "MALLOC_TRIM_THRESHOLD_=4294967296 (glibc; one of them alone makes it worse).",
+    "jit": "donate an argument of the result's shape that nothing needs afterwards (donate_argnums).",
+    "Op by op": "compile it with jax.jit, which makes fewer arrays.",
+}
+"""What avoids page faults, by what allocates: `bench/README.md` has what each saved."""
 _OF_RUNS = (
     _run(
         "run_failed",
@@ -392,9 +399,7 @@ _OF_RUNS = (
     _run("page_faults", "the system takes a call's memory back, and gives it again",
          "The kernel maps and zeroes pages at each call, for at least 10 % of its CPU time. glibc does that with each "
          "block above 32 MB, however long a program has been running; JAX on a CPU does it with large results.",
-         "NumPy: write into arrays that are kept (out=), or start Python with MALLOC_MMAP_MAX_=0 and "
-         "MALLOC_TRIM_THRESHOLD_=4294967296 (glibc; one of them alone makes it worse). JAX: donate an argument "
-         "(donate_argnums), whose memory the result takes over; jit makes fewer arrays than op by op."),
+         " ".join(f"{side}: {fix}" for side, fix in PAGE_FAULT_FIXES.items())),
     _run("throttled", "the device throttled its clocks", "Heat or its power limit made it slower during the run.",
          "Check the temperature and the power limit; a throttled device gives the times of a slower one."),
     _run("folded_constants", "XLA computed the result while compiling",

@@ -292,7 +292,11 @@ def _page_fault_warning(run: Run) -> Iterator[WarningRaised]:
             f"about {counted(round(faults), 'page fault')} a call, and {percent(share)} of its CPU time in the kernel"
         )
         why = "memory that a call frees goes back to the system, and comes back page by page, zeroed"
-        yield _warning(run, "page_faults", f"{counts}: {why}")
+        from jaxprof.analysis.finding_catalogue import PAGE_FAULT_FIXES
+
+        side = {"numpy": "NumPy", "eager": "Op by op"}.get(run.plan.how, "jit")
+        fix = PAGE_FAULT_FIXES[side]
+        yield _warning(run, "page_faults", f"{counts}: {why}", fix[0].upper() + fix[1:])
 
 
 def _busy_warning(run: Run) -> Iterator[WarningRaised]:

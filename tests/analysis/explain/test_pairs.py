@@ -154,6 +154,19 @@ def test_time_in_the_kernel_without_page_faults_has_another_reason(near):
     assert "page_faults" not in of_samples(STEADY, faulting(*near))()
 
 
+@pytest.mark.parametrize(("how", "fix"), [("numpy", "out="), ("jit", "donate_argnums"), ("eager", "jax.jit")])
+def test_what_avoids_page_faults_depends_on_what_allocates(how, fix):
+    made = session(run("r1", faulting(576.0, 0.42), samples=STEADY, how=how))
+    (warning,) = (one for one in result(made, "r1").warnings if one.code == "page_faults")
+    assert warning.message.startswith("about 576 page faults a call, and 42 % of its CPU time in the kernel: ")
+    assert fix in warning.advice
+
+
+def test_page_faults_of_the_host_are_nothing_about_a_call_on_a_gpu():
+    made = session(run("r1", faulting(576.0, 0.42), samples=STEADY, device="cuda:0"))
+    assert "page_faults" not in [one.code for one in result(made, "r1").warnings]
+
+
 def test_a_call_that_copies_its_result_to_the_host_is_not_bound_by_dispatch():
     assert "dispatch_bound_call" not in said(lambda: on_gpu(630e-6, 620e-6, 1e-4, out=False))()
 
