@@ -30,9 +30,9 @@ def settle_allocator() -> None:
     glibc maps a block on its own, and gives free memory back to the system, from thresholds that it takes from the
     largest mapped block freed so far. In a young process a call's temporaries go back at its end, and come back page by
     page, zeroed: which of two figures is measured would depend on what the inputs were made of. NumPy's `selu` of 10⁶
-    float32 takes 9.3 ms with 2 165 page faults a call before an array of 8 MB was freed, and 4.8 ms without a fault
-    after it; `fft` 5.2 and 1.6 ms, `layernorm` 5.2 and 2.1 ms, `attention` 2.9 and 1.5 ms (two virtual cores).
-    Thresholds that the user sets (MALLOC_..._) stay as they are: glibc then learns nothing.
+    float32 takes 9.3 ms with 2 165 page faults a call in a young process, and 4.8 ms without a fault after this;
+    `fft` 5.2 and 1.6 ms, `layernorm` 5.2 and 2.1 ms, `attention` 2.9 and 1.5 ms (two virtual cores). Thresholds that
+    the user sets (MALLOC_..._) stay as they are: glibc then learns nothing.
     """
     try:
         libc = ctypes.CDLL("libc.so.6")  # glibc's own functions, also where LD_PRELOAD puts jemalloc before them
