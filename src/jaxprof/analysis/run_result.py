@@ -44,7 +44,7 @@ from jaxprof.stats.launches import summarise_launches, summarise_run
 from jaxprof.stats.modes import Modes, two_modes
 from jaxprof.stats.summary import MedianTime, Summary, median_interval, outliers, summarise
 from jaxprof.stats.turns import Block, LaunchBlocks, change_within, middle
-from jaxprof.units import and_more, counted, integer, percent, seconds, spread
+from jaxprof.units import and_more, between, counted, integer, percent, seconds, spread
 
 if TYPE_CHECKING:
     from jaxprof.events import TextRecorded
@@ -167,6 +167,11 @@ FEW_SAMPLES = 5
 DRIFT = 0.10
 """Difference between the medians of the two halves, over the median of all samples; above this a series drifts."""
 MANY_OUTLIERS = 0.10
+KERNEL_SHARE = 0.10
+"""Share of the calls' CPU time in the kernel from which their page faults are reported."""
+LEAST_PAGE_FAULTS = 16
+"""Page faults of a call below which its time in the kernel has another reason: glibc maps blocks above 32 MiB anew at
+each call, and that is 16 faults even with pages of 2 MiB."""
 _warnings_of: Memo[tuple[WarningRaised, ...]] = Memo()
 _FULL_PRECISION = ("", "float32", "float64")
 """Effective precisions of products that have no better precision to compare with."""
@@ -177,6 +182,7 @@ def derived_warnings(run: Run, summary: Summary | None, readings: Sequence[Devic
     if summary is not None and run.over:
         samples = steady_samples(run)  # the warnings from samples cost two bootstraps, so they are kept
         yield from _warnings_of.of((samples,), (run.id, len(samples)), lambda: tuple(_sample_warnings(run, summary)))
+    yield from _page_fault_warning(run)
     yield from _busy_warning(run)
     yield from _throttling_warning(run, readings)
     if run.check is not None and run.check.passed is False:
@@ -229,10 +235,9 @@ def _interval_warnings(run: Run, summary: Summary) -> Iterator[WarningRaised]:
     """Warn if the median has no interval or a wide one."""
     halfwidth = summary.relative_halfwidth
     if halfwidth is None:
-        blocks = sum(len(launch.turns) for launch in run.launches)
-        those = counted(summary.count, "sample") + (f" in {counted(blocks, 'block')}" if blocks else "")
-        why = "too few, or too similar to their neighbours, for an interval of the median"
-        yield _warning(run, "no_interval", f"{those} of one launch: {why}")
+        those = f"{counted(summary.count, 'sample')} of one launch, {between(summary.minimum, summary.maximum)}"
+        why = "fewer than five of its blocks are independent, because there are few or each is like the one before it"
+        yield _warning(run, "no_interval", f"{those}: no interval of the median, since {why}")
     if halfwidth is not None and halfwidth > NOISY_HALFWIDTH:
         wide = spread(halfwidth, summary.low, summary.high)
         yield _warning(run, "noise", f"noisy: the 95 % interval of the median is {wide}")
@@ -275,6 +280,23 @@ def _distribution_warnings(run: Run, summary: Summary, samples: Sequence[float])
 def modes_text(modes: Modes) -> str:
     """Return the median of each mode and its share of the samples, as `1.20 ms (60 %), 3.40 ms (40 %)`."""
     return f"{seconds(modes.low)} ({percent(modes.low_share)}), {seconds(modes.high)} ({percent(1 - modes.low_share)})"
+
+
+def _page_fault_warning(run: Run) -> Iterator[WarningRaised]:
+    """Warn if the kernel takes a part of the calls for mapping memory. Only on CPUs: a call on an accelerator is not
+    what the host's processors do meanwhile."""
+    faults, share = _of_calls(run, "page_faults"), _of_calls(run, "kernel_share")
+    on_cpu = run.plan.device.startswith("cpu")
+    if on_cpu and faults is not None and faults >= LEAST_PAGE_FAULTS and share is not None and share >= KERNEL_SHARE:
+        counts = (
+            f"about {counted(round(faults), 'page fault')} a call, and {percent(share)} of its CPU time in the kernel"
+        )
+        why = "memory that a call frees goes back to the system, and comes back page by page, zeroed"
+        from jaxprof.analysis.finding_catalogue import PAGE_FAULT_FIXES
+
+        side = {"numpy": "NumPy", "eager": "Op by op"}.get(run.plan.how, "jit")
+        fix = PAGE_FAULT_FIXES[side]
+        yield _warning(run, "page_faults", f"{counts}: {why}", fix[0].upper() + fix[1:])
 
 
 def _busy_warning(run: Run) -> Iterator[WarningRaised]:
@@ -370,6 +392,16 @@ class RunResult:
         return count / seconds if count and seconds else None
 
     @property
+    def page_faults(self) -> float | None:
+        """Minor page faults of one call: the median over launches."""
+        return _of_calls(self.run, "page_faults")
+
+    @property
+    def kernel_share(self) -> float | None:
+        """Share of the calls' CPU time that was spent in the operating system's kernel."""
+        return _of_calls(self.run, "kernel_share")
+
+    @property
     def one_time_phases(self) -> dict[str, float]:
         """Parts of the one-time cost in seconds by phase: what is paid before the first call, and that call. The
         break-even includes all of them. Empty if a part is unknown."""
@@ -377,6 +409,13 @@ class RunResult:
             return {}
         spent = ((name, self.phase_seconds.get(name)) for name in (*ONCE_PHASES, "transfer_in", "first_run"))
         return {name: seconds for name, seconds in spent if seconds is not None}
+
+
+def _of_calls(run: Run, figure: str) -> float | None:
+    """Return the median over launches of a figure of the steady run's calls; None if it is unknown."""
+    launches = [launch.phases for launch in run.launches] or [run.phases]
+    known = [value for phases in launches if "run" in phases and (value := getattr(phases["run"], figure)) is not None]
+    return middle(known) if known else None
 
 
 def result(session: Session, run_id: str, cost_of: Callable[[Session, Run], RunCost] = run_cost) -> RunResult:

@@ -123,6 +123,11 @@ class PhaseEnded(Event):
     """Bytes moved by one call of a transfer phase."""
     zero_copy: bool | None = None
     """True if no byte was moved because host and device share the buffer; None if the phase moves no data."""
+    page_faults: float | None = None
+    """Minor page faults of one call of the steady run, in all threads; None for other phases, and if the system does
+    not count them."""
+    kernel_share: float | None = None
+    """Share of the CPU time of these calls that was spent in the operating system's kernel."""
     note: str = ""
 
 

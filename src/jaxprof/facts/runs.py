@@ -252,6 +252,10 @@ RUNS = Relation(
                  "result.pipelined_median_seconds", "pipelined"),
             Fact("first_after_pause_seconds", SECONDS, "Median of the first calls after the turn of another run",
                  "result.first_after_pause_seconds", "after pause"),
+            Fact("page_faults", NUMBER, "Minor page faults of one call of the steady run",
+                 "result.page_faults", "page faults"),
+            Fact("kernel_share", SHARE, "Share of these calls' CPU time in the operating system's kernel",
+                 "result.kernel_share", "in kernel"),
         ),
         Fact("launches", COUNT, "Fresh processes that measured it", lambda row: len(row.run.launches) or None),
         *only_if(

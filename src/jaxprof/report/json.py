@@ -173,7 +173,7 @@ _PHASE: Facts[_PhaseRow] = (
     ),
     *only_if(
         "is_run",
-        *pick(RUNS.facts, "first_after_pause_seconds"),
+        *pick(RUNS.facts, "first_after_pause_seconds", "page_faults", "kernel_share"),
     ),
     *only_if("is_sampled", Fact("total_seconds", SECONDS, TOTAL_MEANING, "recorded.seconds"), Fact(
         "zero_copy", TRUTH, "Whether nothing was moved: there is then no bandwidth and no speed-up",

@@ -226,6 +226,7 @@ def _phase_ended(session: Session, event: e.PhaseEnded) -> None:
         phase = phases[event.phase] = Phase(event.phase)
     phase.ended_seconds = event.monotonic_seconds
     phase.seconds, phase.bytes, phase.zero_copy, phase.note = event.seconds, event.bytes, event.zero_copy, event.note
+    phase.page_faults, phase.kernel_share = event.page_faults, event.kernel_share
     if run.current_phase == event.phase:
         run.current_phase = ""
 

@@ -32,6 +32,8 @@ class Phase:
     seconds: float | None = None
     bytes: int | None = None
     zero_copy: bool | None = None
+    page_faults: float | None = None
+    kernel_share: float | None = None
     note: str = ""
 
 

@@ -80,6 +80,10 @@ def machine(busy):
     return e.EnvironmentRead(run="r1", python="3", numpy="2", settings={"other_busy_cores": busy, "cores": 2})
 
 
+def faulting(faults, share):
+    return e.PhaseEnded(run="r1", phase="run", seconds=2.0, page_faults=faults, kernel_share=share)
+
+
 def checked(passed):
     return e.CheckReported(run="r1", passed=passed, tolerance=1e-5)
 
@@ -116,6 +120,7 @@ PAIRS = {
     "two_modes": (of_samples([6.0 + n % 7 / 50 if n % 3 == 0 else 2.0 + n % 5 / 50 for n in range(100)]), GOOD),
     "outliers": (of_samples(STEADY + [9.0] * 6), GOOD),
     "busy_machine": (of_samples(STEADY, machine(0.8)), of_samples(STEADY, machine(0.1))),
+    "page_faults": (of_samples(STEADY, faulting(576.0, 0.42)), of_samples(STEADY, faulting(8790.0, 0.05))),
     "disturbed": (in_turns([1.6, 1.62, 1.58, 1.6]), in_turns([1.01, 1.0, 1.02, 1.01])),
     "unsettled": (in_turns([1.1, 1.1, 0.9, 0.9]), in_turns([1.0, 1.01, 1.0, 1.01])),
     "throttled": (of_samples(STEADY, throttled("power cap")), of_samples(STEADY, throttled())),
@@ -142,6 +147,24 @@ def test_every_code_has_a_pair():
         assert [code for code in codes_there.split() if f'"{code}' not in texts] == []
     elsewhere = set(" ".join(ELSEWHERE.values()).split())
     assert PAIRS.keys() | elsewhere == {entry.code for entry in entries().values() if entry.source in HERE}
+
+
+@pytest.mark.parametrize("near", [(2.0, 0.42), (None, 0.42), (576.0, None)])
+def test_time_in_the_kernel_without_page_faults_has_another_reason(near):
+    assert "page_faults" not in of_samples(STEADY, faulting(*near))()
+
+
+@pytest.mark.parametrize(("how", "fix"), [("numpy", "out="), ("jit", "donate_argnums"), ("eager", "jax.jit")])
+def test_what_avoids_page_faults_depends_on_what_allocates(how, fix):
+    made = session(run("r1", faulting(576.0, 0.42), samples=STEADY, how=how))
+    (warning,) = (one for one in result(made, "r1").warnings if one.code == "page_faults")
+    assert warning.message.startswith("about 576 page faults a call, and 42 % of its CPU time in the kernel: ")
+    assert fix in warning.advice
+
+
+def test_page_faults_of_the_host_are_nothing_about_a_call_on_a_gpu():
+    made = session(run("r1", faulting(576.0, 0.42), samples=STEADY, device="cuda:0"))
+    assert "page_faults" not in [one.code for one in result(made, "r1").warnings]
 
 
 def test_a_call_that_copies_its_result_to_the_host_is_not_bound_by_dispatch():

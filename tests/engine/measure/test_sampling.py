@@ -6,11 +6,13 @@ import math
 import threading
 from dataclasses import replace
 from statistics import median
+from types import SimpleNamespace
 
 import pytest
 
 from engine.measure.heard import of, only
-from jaxprof.engine.measure.control import Cancelled, CapReached, Reporter, RunControl
+from jaxprof.engine.measure import sampling
+from jaxprof.engine.measure.control import Cancelled, CapReached, PhaseReport, Reporter, RunControl
 from jaxprof.engine.measure.sampling import (
     MOST_SAMPLES,
     CallSampler,
@@ -328,6 +330,36 @@ def test_the_turns_last_from_the_begin_of_the_first_to_the_end_of_the_last():
     assert world.sampler.turns_seconds is None
     world.in_turns(1e-3, turn(1), turn(2), None)
     assert world.sampler.turns_seconds == pytest.approx(5.0 + 2 * 0.010, rel=0.01), "with what others did between them"
+
+
+def test_page_faults_are_those_of_a_usual_call_and_the_time_in_the_kernel_is_that_of_the_series(monkeypatch):
+    """In the third of five turns, the heap grows."""
+    world = World(1e-3)
+    world.sample(1e-3)  # the warm-up, and another series
+    used = SimpleNamespace(ru_minflt=0, ru_utime=0.0, ru_stime=0.0)
+    growth = iter([0, 0, 5000, 0, 0])
+
+    def make(calls):
+        world.make(calls)
+        used.ru_minflt += 20 * calls + (next(growth, 0) if used.ru_minflt % 200 == 0 else 0)
+        used.ru_utime += 0.003 * calls
+        used.ru_stime += 0.001 * calls
+
+    fake = SimpleNamespace(RUSAGE_SELF=0, getrusage=lambda who: SimpleNamespace(**vars(used)))
+    monkeypatch.setattr(sampling, "resource", fake)
+    world.trial = Trial(prepare=lambda calls: calls, make=make)
+    phase = PhaseReport()
+    world.in_turns(1e-3, *map(turn, range(1, 6)), None)
+    world.sampler.describe(phase)
+    assert (phase.page_faults, phase.kernel_share) == (20, 0.25)
+
+
+def test_without_a_count_of_the_system_page_faults_are_unknown(monkeypatch):
+    monkeypatch.setattr(sampling, "resource", None)
+    world, phase = World(1e-3), PhaseReport()
+    world.sample(1e-3)
+    world.sampler.describe(phase)
+    assert (phase.page_faults, phase.kernel_share) == (None, None)
 
 
 def test_between_calls_that_consume_their_arguments_no_further_one_is_made():

@@ -139,6 +139,16 @@ def test_all_that_is_said_of_a_run():
     held_cases("facts_of_runs.txt", held)
 
 
+def test_settings_are_named_as_one_would_set_them():
+    tape = Tape()
+    tape.plan("r1", "jit")
+    settings = {"jax_enable_x64": False, "TF_CPP_MIN_LOG_LEVEL": "1", "cores": 2}
+    tape.add(e.EnvironmentRead, "r1", python="3.13.0", numpy="2.3.4", settings=settings)
+    (only,) = results(tape.session())
+    shown = "python 3.13.0 · numpy 2.3.4 · jax_enable_x64=False · TF_CPP_MIN_LOG_LEVEL=1 · cores 2"
+    assert facts.environment_lines(only, 200)[0].plain.endswith(shown)
+
+
 @pytest.mark.parametrize("width", [55, 110])
 def test_no_line_is_wider_than_its_room_and_none_is_obeyed(width):
     for tape in TAPES.values():

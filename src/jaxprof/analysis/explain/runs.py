@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _FAULTS = ("wrong_result", "unlike_results", "results_differ", "folded_constants", "dead_code")
 """Warnings that make the times meaningless."""
-_TO_CHANGE = ("compiled_again", "dtype_narrowed")
+_TO_CHANGE = ("compiled_again", "dtype_narrowed", "page_faults")
 """Warnings about the program that leave its times right."""
 _DOUBTS = (
     "throttled", "busy_machine", "disturbed", "unsettled", "drift", "two_modes", "noise", "outliers",

@@ -95,6 +95,8 @@ class PhaseReport:
     """False if the measured time means nothing: the event's seconds are then None."""
     bytes: int | None = None
     zero_copy: bool | None = None
+    page_faults: float | None = None
+    kernel_share: float | None = None
     note: str = ""
 
 
@@ -129,7 +131,15 @@ class Reporter:
         """Report the end of a phase whose time was measured elsewhere."""
         report = phase or PhaseReport()
         self.emit(
-            PhaseEnded(phase=name, seconds=seconds, bytes=report.bytes, zero_copy=report.zero_copy, note=report.note)
+            PhaseEnded(
+                phase=name,
+                seconds=seconds,
+                bytes=report.bytes,
+                zero_copy=report.zero_copy,
+                page_faults=report.page_faults,
+                kernel_share=report.kernel_share,
+                note=report.note,
+            )
         )
 
     def warn(self, code: str, message: str, fix: str = "") -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from jaxprof.engine.measure.control import Emit, Reporter, RunControl
 from jaxprof.engine.measure.failure import conclude
 from jaxprof.engine.measure.sampling import MOST_SAMPLES, CallSampler, Execute, Plan, Trial, here
-from jaxprof.engine.measure.startup import start_jax, start_numpy
+from jaxprof.engine.measure.startup import settle_allocator, start_jax, start_numpy
 from jaxprof.errors import unknown_name
 from jaxprof.events import ESTIMATED_BY, CostReported, SourcesRead, TextRecorded
 from jaxprof.files import read_source
@@ -38,6 +38,7 @@ def measure_request(request: RunRequest, emit: Emit, control: RunControl, execut
     def work() -> None:
         from jaxprof.workloads.find import find
 
+        settle_allocator()
         spec = request.spec
         workload = execute(partial(find, spec.target, spec.arguments, spec.argv, spec.inputs_from))
         variant = workload.variant(request.spec.variant)
@@ -198,7 +199,7 @@ def run_numpy(
             in_turns=request.in_turns,
         )
         sampler.sample(Trial(prepare=lambda calls: repeat(inputs, calls), make=_loop(function)), plan, first)
-        phase.seconds = sampler.turns_seconds
+        sampler.describe(phase)
     return kept[0]
 
 

@@ -269,7 +269,7 @@ def environment_lines(result: RunResult, width: int) -> list[Content]:
     if result.run.environment is None:
         return []
     known = environment_facts(result.run)
-    settings = " · ".join(f"{name.replace('_', ' ')} {value}" for name, value in known.items())
+    settings = " · ".join(f"{name}={value}" if "_" in name else f"{name} {value}" for name, value in known.items())
     # The interpreter of an opened profile only read it.
     interpreter = UNKNOWN if result.run.plan.how == IMPORTED else result.run.python or UNKNOWN
     return [*fact("settings", settings, width), *fact("interpreter", interpreter, width)]
