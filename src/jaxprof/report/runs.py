@@ -117,14 +117,15 @@ def verdicts_text(rows: Sequence[RunRow]) -> str:
 
 
 def break_even_text(result: RunResult) -> str:
-    """Return after how many calls a run has won back its one-time cost: `12 calls`, `never`; a dash for a baseline, and
-    if it is unknown."""
+    """Return after how many calls a run has won back its one-time cost: `12 calls`, `never`; `until call 12` where it
+    has the lesser one-time cost and the longer calls; a dash for a baseline, and if it is unknown."""
     if result.versus is None:
         return UNKNOWN
-    calls = result.versus.break_even_calls
-    if calls is not None:
-        number = integer(calls) if calls < 10_000 else scaled(calls, significant=2)
-        return f"{number} call{'s' if calls != 1 else ''}"
+    calls, last_ahead = result.versus.break_even_calls, result.versus.ahead_until_calls
+    if calls is not None or last_ahead is not None:
+        counted_calls = calls or last_ahead or 0
+        number = integer(counted_calls) if counted_calls < 10_000 else scaled(counted_calls, significant=2)
+        return f"until call {number}" if calls is None else f"{number} call{'s' if calls != 1 else ''}"
     return "never" if result.once_seconds is not None and (result.versus.speedup.ratio or 0.0) <= 1 else UNKNOWN
 
 
