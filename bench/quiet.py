@@ -1,6 +1,6 @@
 """Whether `jaxprof run` says anything false of a machine that does nothing else, and whether a row agrees with itself.
 
-    python bench/quiet.py [--only matmul,selu] [--rounds 3] [--json FILE] [--smoke]
+    python bench/quiet.py [--only matmul,selu] [--rounds 3] [--smoke]
 
 `jaxprof run WORKLOAD` by default, again and again. Two things are counted:
 
@@ -15,29 +15,28 @@ in which others were busy indeed do not count. `--smoke`: one short run of one w
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
 import psutil  # noqa: E402
 
+from jaxprof.analysis.run_result import RunResult, results  # noqa: E402
 from jaxprof.analysis.speedup import BUSY_SHARE  # noqa: E402
+from jaxprof.session import Session  # noqa: E402
+from jaxprof.session.log.reader import load  # noqa: E402
 from jaxprof.units import seconds as shown  # noqa: E402
 
 WORKLOADS = "matmul,selu,reduce,sort,fft,layernorm,attention,mlp-train-step"
-SAID = {"busy_machine", "disturbed", "speedup_differs"}
-"""Warnings that say of a row what the machine did, or why its speed-up is not the ratio of its medians."""
 
 
-def measured(workload: str, options: list[str]) -> tuple[list[dict[str, Any]], float]:
+def measured(workload: str, options: list[str]) -> tuple[list[RunResult], float]:
     """The runs of `jaxprof run WORKLOAD`, and how many cores others used meanwhile."""
 
     def used() -> tuple[float, float]:
@@ -47,14 +46,16 @@ def measured(workload: str, options: list[str]) -> tuple[list[dict[str, Any]], f
 
     began, before = time.monotonic(), used()
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(
-            [sys.executable, "-m", "jaxprof", "run", workload, *options, "--format", "json"],
+        path = Path(folder, "session.jaxprof")
+        subprocess.run(
+            [sys.executable, "-m", "jaxprof", "run", workload, *options, "--out", path],
             env={**os.environ, "JAXPROF_HOME": folder, "PYTHONPATH": str(ROOT / "src")},
-            stdout=subprocess.PIPE,
+            capture_output=True,
             check=True,
         )
-    machine, own = (now - then for now, then in zip(used(), before, strict=True))
-    return json.loads(done.stdout)["data"]["runs"], max(0.0, machine - own) / (time.monotonic() - began)
+        machine, own = (now - then for now, then in zip(used(), before, strict=True))
+        others = max(0.0, machine - own) / (time.monotonic() - began)
+        return results(load(path, Session)), others
 
 
 def main() -> int:
@@ -62,7 +63,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=WORKLOADS, help="names of workloads")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", type=Path, help="every run as data")
     parser.add_argument("--smoke", action="store_true")
     args = parser.parse_args()
     options = ["--no-capture"]
@@ -70,38 +70,34 @@ def main() -> int:
         args.only, args.rounds, options = "selu", 1, [*options, "--budget", "0.3", "--launches", "1"]
     enough = BUSY_SHARE * (os.cpu_count() or 1)
     runs = warned = false = compared = outside = silent = 0
-    kept = []
-    print(f"{'workload':15}{'variant':10}{'others, said':>13}{'counted':>9}   median, speed-up")
+    print(f"{'workload':15}{'variant':10}{'others: said':>13}{'counted':>9}{'median':>10}   speed-up")
     for workload in args.only.split(",") * args.rounds:
         found, others = measured(workload, options)
-        kept += found
-        medians = {run["run"]: run["phases"]["run"]["seconds"] for run in found}
-        for run in found:
-            codes = {warning["code"] for warning in run["warnings"]}
+        medians = {each.run.id: each.summary.median for each in found if each.summary is not None}
+        for each in found:
+            codes = {warning.code for warning in each.warnings}
             words = []
             runs += 1
             if "busy_machine" in codes:
                 warned += 1
                 false += others < enough / 2
                 words.append("busy" if others >= enough / 2 else "called busy, and was not")
-            versus = run.get("versus")
-            speedup = ""
-            if versus and versus["speedup_low"] is not None:
-                ratio = medians[versus["baseline_run"]] / medians[run["run"]]
-                speedup = f"{versus['speedup']:.2f} ({versus['speedup_low']:.2f}-{versus['speedup_high']:.2f})"
+            speedup = each.versus.speedup if each.versus is not None else None
+            if speedup is not None and speedup.low is not None and speedup.high is not None:
                 compared += 1
-                if not versus["speedup_low"] <= ratio <= versus["speedup_high"]:
+                ratio = medians[each.run.plan.baseline] / medians[each.run.id]
+                if not speedup.low <= ratio <= speedup.high:
                     outside += 1
-                    silent += not codes & SAID
-                    words.append(f"medians say {ratio:.2f}{'' if codes & SAID else ', and the row does not say why'}")
-            said = run["environment"]["settings"].get("other_busy_cores")
+                    silent += "not_of_medians" not in codes
+                    why = "" if "not_of_medians" in codes else ", and the row does not say why"
+                    words.append(f"medians say {ratio:.2f}{why}")
+            settings = each.run.environment.settings if each.run.environment is not None else {}
             print(
-                f"{workload:15}{run['variant']:10}{'-' if said is None else f'{said:.2f}':>13}{others:>9.2f}   "
-                f"{shown(medians[run['run']])}  {speedup}  {'; '.join(words)}",
+                f"{workload:15}{each.run.plan.variant:10}{settings.get('other_busy_cores', '-'):>13}{others:>9.2f}"
+                f"{shown(medians.get(each.run.id)):>10}   {speedup.ratio_text if speedup is not None else ''}  "
+                f"{'; '.join(words)}",
                 flush=True,
             )
-        if args.json:
-            args.json.write_text(json.dumps(kept))
     print(f"{runs} runs, {warned} called busy, of which {false} falsely")
     print(f"{compared} speed-ups, {outside} beside the ratio of their medians, of which {silent} without a word")
     return int(not args.smoke and bool(false or silent))

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 from jaxprof.analysis.speedup import (
     BUSY_SHARE,
     Memo,
-    alone_launches,
     compared,
     disturbed,
     others_cores,
     readings_during,
     steady_samples,
+    summary_alone,
     turn_launches,
 )
 from jaxprof.errors import JaxprofError
@@ -44,7 +44,7 @@ from jaxprof.stats.launches import summarise_launches, summarise_run
 from jaxprof.stats.modes import Modes, two_modes
 from jaxprof.stats.summary import MedianTime, Summary, median_interval, outliers, summarise
 from jaxprof.stats.turns import Block, LaunchBlocks, change_within, middle
-from jaxprof.units import and_more, counted, integer, percent, seconds, spread
+from jaxprof.units import and_more, counted, integer, percent, ratio, seconds, spread
 
 if TYPE_CHECKING:
     from jaxprof.events import TextRecorded
@@ -244,7 +244,7 @@ def _order_warnings(run: Run, summary: Summary, samples: Sequence[float]) -> Ite
     if beside is not None:
         in_turns, alone = map(seconds, beside)
         times = f"a call takes {alone} alone and {in_turns} in turns with the others"
-        yield _warning(run, "disturbed", f"{times}: its figures and its speed-up are those of the runs alone")
+        yield _warning(run, "disturbed", f"{times}: its figures are those of the run alone")
     turns = [turn.seconds for launch in run.launches for turn in launch.turns] if beside is None else []
     change = change_within(turns)
     if change is not None:
@@ -306,6 +306,8 @@ class Versus:
     """Id of the baseline run."""
     speedup: TimeComparison
     """How many times as fast the run is, and the verdict; its `ratio` is known."""
+    not_of_medians: str
+    """Why the speed-up is not the ratio of the two medians, if that shows; otherwise empty."""
     break_even_calls: int | None
     """Number of calls from which on the run, with all that it does once, has taken no longer than the baseline with
     the same; None if never or unknown."""
@@ -397,6 +399,11 @@ def result(session: Session, run_id: str, cost_of: Callable[[Session, Run], RunC
     work_seconds = None if moved_nothing else median
     turns = [turn for launch in run.launches for turn in launch.turns]
     firsts = [turn.first_seconds for turn in turns if turn.first_seconds is not None]
+    versus = _versus(session, run, phase_seconds, work_seconds)
+    warnings = [*run.warnings, *derived_warnings(run, summary, readings_during(session, run))]
+    if versus is not None and versus.not_of_medians and not run.plan.side:  # of sides `compare` says it
+        said = f"its speed-up is {ratio(versus.speedup.ratio)}, and not what the medians come to"
+        warnings.append(_warning(run, "not_of_medians", f"{said}: {versus.not_of_medians}"))
     return RunResult(
         session=session,
         run=run,
@@ -410,8 +417,8 @@ def result(session: Session, run_id: str, cost_of: Callable[[Session, Run], RunC
         over_launches=over_launches,
         phase_seconds=phase_seconds,
         once_seconds=_once_seconds(phase_seconds),
-        versus=_versus(session, run, phase_seconds, work_seconds),
-        warnings=(*run.warnings, *derived_warnings(run, summary, readings_during(session, run))),
+        versus=versus,
+        warnings=tuple(warnings),
         _cost=partial(cost_of, session, run),
     )
 
@@ -437,7 +444,9 @@ def _versus(session: Session, run: Run, phases: dict[str, float | None], median:
         overtaken = break_even_calls(starts[1], median, starts[0], call)
         if break_even is None and overtaken is not None and overtaken > 1:
             ahead_until = overtaken - 1
-    return Versus(baseline.id, speedup, break_even, ahead_until)
+    summary = _summary(baseline, "run")
+    why = speedup.why_not_of_medians(summary.median / median) if summary is not None else ""
+    return Versus(baseline.id, speedup, why, break_even, ahead_until)
 
 
 def _start_seconds(phases: dict[str, float | None], call_seconds: float) -> float | None:
@@ -500,7 +509,7 @@ def _summary(run: Run, series: str) -> Summary | None:
 def steady_summary(run: Run) -> Summary | None:
     """Summarise the steady run. The interval is computed over launches, or over blocks if there is a single launch."""
     if disturbed(run):
-        return summarise_run(run.samples("alone"), alone_launches(run), run.series["alone"].calls_per_sample)
+        return summary_alone(run)
     calls = run.series["run"].calls_per_sample if "run" in run.series else 1
     return summarise_run(run.samples("run"), turn_launches(run.launches), calls)
 

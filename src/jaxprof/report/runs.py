@@ -183,8 +183,9 @@ TABLED = frozenset({"zero_copy"})
 """Warnings that are not listed, because the table of phases shows them (`0-copy`) and every run on a CPU has them."""
 _ABOUT_RESULTS = frozenset(
     {UNLIKE_RESULTS, "results_differ", "wrong_result", "dead_code", "folded_constants", "dtype_narrowed"}
+    | {"not_of_medians"}
 )
-"""Warnings that the figures may be those of another program. They are always shown."""
+"""Warnings that figures may be those of another program, or that a row contradicts itself. They are always shown."""
 _WARNINGS_SHOWN = 2
 _Notes = dict[str, dict[str, list[str]]]
 """Labels of the runs, by the hint and the message about them."""
