@@ -4,12 +4,14 @@
 
 `jaxprof run WORKLOAD` by default, again and again. Two things are counted:
 
-- runs that have the warning `busy_machine`. The peer is a count from outside: what all processes of the machine used
-  meanwhile, without jaxprof and its children. A warning is false where others used less than half of what it takes;
+- runs that have the warning `busy_machine`. The peer is a count from outside: what all processes used of the usable
+  processors meanwhile, without jaxprof and its children. A warning is false where that is less than half of what it
+  takes;
 - speed-ups whose interval does not hold the ratio of the two medians in the same table, and whose row does not say why.
 
 Prints a row for each run; exits 1 where one warning is false, or one row contradicts itself. On a busy machine the rows
-in which others were busy indeed do not count. `--smoke`: one short run of one workload, which has no limits.
+in which others were busy indeed do not count; `taskset -c 1 chrt -f 10 python bench/quiet.py`, as root, has a processor
+for itself. `--smoke`: one short run of one workload, which has no limits.
 """
 
 from __future__ import annotations
@@ -40,8 +42,9 @@ def measured(workload: str, options: list[str]) -> tuple[list[RunResult], float]
     """The runs of `jaxprof run WORKLOAD`, and how many cores others used meanwhile."""
 
     def used() -> tuple[float, float]:
-        machine, own = psutil.cpu_times(), os.times()
-        busy = machine.user + machine.nice + machine.system + machine.irq + machine.softirq + machine.steal
+        every, own = psutil.cpu_times(percpu=True), os.times()
+        usable = [every[processor] for processor in os.sched_getaffinity(0)]
+        busy = sum(each.user + each.nice + each.system + each.irq + each.softirq + each.steal for each in usable)
         return busy, own.user + own.system + own.children_user + own.children_system
 
     began, before = time.monotonic(), used()
@@ -68,7 +71,7 @@ def main() -> int:
     options = ["--no-capture"]
     if args.smoke:
         args.only, args.rounds, options = "selu", 1, [*options, "--budget", "0.3", "--launches", "1"]
-    enough = BUSY_SHARE * (os.cpu_count() or 1)
+    enough = BUSY_SHARE * len(os.sched_getaffinity(0))
     runs = warned = false = compared = outside = silent = 0
     print(f"{'workload':15}{'variant':10}{'others: said':>13}{'counted':>9}{'median':>10}   speed-up")
     for workload in args.only.split(",") * args.rounds:
