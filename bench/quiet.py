@@ -10,8 +10,7 @@
 - speed-ups whose interval does not hold the ratio of the two medians in the same table, and whose row does not say why.
 
 Prints a row for each run; exits 1 where one warning is false, or one row contradicts itself. On a busy machine the rows
-in which others were busy indeed do not count; `taskset -c 1 chrt -f 10 python bench/quiet.py`, as root, has a processor
-for itself. `--smoke`: one short run of one workload, which has no limits.
+in which others were busy indeed do not count. `--smoke`: one short run of one workload, which has no limits.
 """
 
 from __future__ import annotations
