@@ -392,8 +392,12 @@ _OF_RUNS = (
     _run("busy_machine", "other processes used the cores", "They used more than 15 % of the cores during the run.",
          "Run it again on an idle machine: until then the times are an upper bound."),
     _run("disturbed", "a call takes a different time in turns with other runs",
-         "The other runs affect it; figures and speed-up are those of the runs alone.",
+         "The other runs affect it: its figures are those of the run alone, and so is its speed-up, unless both sides "
+         "are affected alike.",
          "Find out what the others leave behind (memory, caches, clocks) that changes its time."),
+    _run("not_of_medians", "the speed-up is not the ratio of the medians",
+         "The ratio of the medians lies outside the interval of the speed-up.",
+         "Decide by the speed-up: its sides were measured next to each other. More --launches bring both together."),
     _run("unsettled", "calls do not settle within a turn", "Later calls of a turn differ from earlier ones.",
          "The time of a call depends on what ran before it. Look at the samples in their order."),
     _run("page_faults", "the system takes a call's memory back, and gives it again",

@@ -282,8 +282,10 @@ RUNS = Relation(
             Fact("baseline_run", TEXT, "Id of the run that it is compared with", "run.plan.baseline"),
             *within("result.versus.speedup", pick(TIMES_COMPARED, "speedup", "speedup_low", "speedup_high", "verdict")),
             *within("result.versus.speedup", pick(TIMES_COMPARED, "reason", "launches_to_decide")),
-            Fact("break_even_calls", COUNT, "Calls after which the one-time cost is won back; null: never, or unknown",
-                 "result.versus.break_even_calls"),
+            Fact("break_even_calls", COUNT, "Calls from which on it has taken no longer than its baseline, "
+                 "the one-time costs of both included; null: never, or unknown", "result.versus.break_even_calls"),
+            Fact("ahead_until_calls", COUNT, "Calls up to which it is ahead, if its one-time cost is less and a call "
+                 "takes longer; null: otherwise", "result.versus.ahead_until_calls"),
             Fact("warning_codes", LIST, "Codes of its warnings, of a program also of its findings", _warning_codes),
         ),
         Fact("wall_seconds", SECONDS, "From the start of the run to its end; null of a profile", _wall_seconds),

@@ -94,8 +94,11 @@ def growth_text(fact: FigureDifference) -> str:
 def _verdict(row: PhaseDifference) -> str:
     if row.times.ratio is None:
         return UNKNOWN  # a side does not have the phase
-    reason = row.times.reason
-    return f"{row.times.verdict}: {reason}" if reason else row.times.verdict
+    reasons = [row.times.reason]
+    if row.times.together and row.before and row.after:
+        reasons.append(row.times.why_not_of_medians(row.before / row.after))
+    words = "; ".join(filter(None, reasons))
+    return f"{row.times.verdict}: {words}" if words else row.times.verdict
 
 
 def _sides(key: str, unit: Unit, meaning: str, of: str | None = None, title: str = "") -> Iterator[Fact[Any]]:

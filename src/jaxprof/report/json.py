@@ -206,7 +206,8 @@ _MEMORY: Facts[_RunRow] = (
 
 
 _VERSUS: Facts[_RunRow] = (
-    *pick(RUNS.facts, "baseline_run", "speedup", "speedup_low", "speedup_high", "break_even_calls", "verdict"),
+    *pick(RUNS.facts, "baseline_run", "speedup", "speedup_low", "speedup_high", "break_even_calls", "ahead_until_calls",
+          "verdict"),
     *within("result.versus.speedup", (
         Fact("basis", TEXT, "What the interval rests on, in words"),
         *pick(TIMES_COMPARED, "reason", "launches", "launches_to_decide", "between_share"),

@@ -38,7 +38,7 @@ _FAULTS = ("wrong_result", "unlike_results", "results_differ", "folded_constants
 _TO_CHANGE = ("compiled_again", "dtype_narrowed", "page_faults")
 """Warnings about the program that leave its times right."""
 _DOUBTS = (
-    "throttled", "busy_machine", "disturbed", "unsettled", "drift", "two_modes", "noise", "outliers",
+    "throttled", "busy_machine", "disturbed", "not_of_medians", "unsettled", "drift", "two_modes", "noise", "outliers",
     "no_interval", "few_samples",
     "over_budget", "max_seconds_reached", "not_captured",
 )  # fmt: skip

@@ -200,22 +200,25 @@ class CallSampler:
     def _take_turns(self, trial: Trial, plan: Plan, calls: int, call_seconds: float) -> list[float]:
         """Return the samples of all turns that this run gets. Between turns it only waits, and costs nothing."""
         sample_seconds = calls * call_seconds
-        self._reporter.emit(TurnAwaited(call_seconds=sample_seconds))
+        announce = partial(self._reporter.emit, TurnAwaited(call_seconds=sample_seconds))
         samples: list[float] = []
-        began: float | None = None
-        while (turn := self._reporter.control.next_turn()) is not None:
-            began = self._clock() if began is None else began
+        first_began: float | None = None
+        worked: float | None = None
+        while (turn := self._reporter.control.next_turn(announce, worked)) is not None:
+            began = self._clock()
+            first_began = began if first_began is None else first_began
             gap = 0
             if plan.calls_per_sample is None and call_seconds > 0:
                 gap = max(0, round((turn.seconds / turn.most_samples - sample_seconds) / call_seconds))
             block = self._burst(
                 trial, calls, most=turn.most_samples, seconds=turn.seconds, gap=gap, warm_in=turn.warm_in_seconds
             )
+            ended = self._clock()
+            worked, self.turns_seconds = ended - began, ended - first_began
             first = block.pop(0) if turn.warm_in_seconds else None
             if turn.series == plan.series:
                 samples.extend(block)
-            self._send(replace(plan, series=turn.series), block, calls, turn.block, first)
-            self.turns_seconds = self._clock() - began
+            announce = partial(self._send, replace(plan, series=turn.series), block, calls, turn.block, first)
         return samples
 
     def _calibrate(self, trial: Trial, plan: Plan) -> int:

@@ -139,7 +139,7 @@ class HomeOptions:
 
 
 def plan_line(chosen: Sequence[WorkloadInfo], choices: HomeOptions, width: int) -> Content:
-    """Return what Enter would run and how long it will take at least, or the error in the options."""
+    """Return what Enter would run and how long it will take, or the error in the options."""
     from jaxprof.runner.expected_time import expected_time
 
     try:

@@ -1,4 +1,4 @@
-"""Plots, as pure functions: lines over two linear or logarithmic axes (break-even curves, time or speed-up over size),
+"""Plots, as pure functions: lines over two linear or logarithmic axes (time or speed-up over size),
 and the samples of a run as a histogram, which counts outliers at its right, and in their order in time.
 
 Written by hand: Textual has only a `Sparkline`, without axes.

@@ -19,6 +19,7 @@ from textual.screen import ModalScreen
 
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.text import safe
+from jaxprof.tui import clock
 from jaxprof.tui.kit.guard import HIDDEN, in_daemon, in_thread
 from jaxprof.tui.kit.host import Destination, LiveChanged
 from jaxprof.tui.shell.device_monitor import DeviceMonitor, MachineSource
