@@ -14,9 +14,9 @@ import pytest
 
 from cli.test_schema import files, made  # noqa: F401
 from golden import commands, held
-from jaxprof.analysis.finding_catalogue import entries
 from jaxprof.base.limits import LIMITS
 from jaxprof.cli.main import cli
+from jaxprof.findings.catalogue import entries
 from jaxprof.session import Session
 from jaxprof.session.log import load
 

@@ -4,7 +4,7 @@ The harness of the small programs: reading a header, and judging what was said o
 import pytest
 
 from case_files import Found, Outcome, cases, judge, read_case
-from jaxprof.analysis.programs.findings import CODES
+from jaxprof.findings.programs import CODES
 
 ALL = cases()
 BY_NAME = {case.name: case for case in ALL}

@@ -52,7 +52,7 @@ from jaxprof.session import Run, Session
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.functions import FunctionCompiles
-    from jaxprof.finding import Finding
+    from jaxprof.events.finding import Finding
     from jaxprof.hlo.kernels.liveness import LiveValue
 
 _LAYOUT = re.compile(r"(?<=\])\{[^{}]*\}")

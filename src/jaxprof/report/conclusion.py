@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
     from jaxprof.analysis.compare.gate import GateResult
     from jaxprof.analysis.compare.session_difference import SessionDifference
-    from jaxprof.analysis.explain.model import Explanation
     from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.analysis.runs.ab import AbResult
     from jaxprof.analysis.runs.run_result import RunResult
-    from jaxprof.finding import Finding
+    from jaxprof.events.finding import Finding
+    from jaxprof.findings.explanation import Explanation
     from jaxprof.session import Session
 
 _LARGEST = 3
@@ -75,7 +75,7 @@ def conclusion_lines(result: Conclusion, width: int = WIDTH) -> Iterator[str]:
 
 def closing_lines(session: Session, place: Path | None, width: int = WIDTH) -> Iterator[str]:
     """Yield the conclusion of a session that was just recorded. `place`: where it is; None if it could not be kept."""
-    from jaxprof.analysis.explain.derive import explanation
+    from jaxprof.findings.explain import explanation
     from jaxprof.session.files import lasting_name
 
     found = conclusion(explanation(session, "last" if place is None else lasting_name(place)))
@@ -84,7 +84,7 @@ def closing_lines(session: Session, place: Path | None, width: int = WIDTH) -> I
 
 def conclusion(explanation: Explanation) -> Conclusion:
     """Return the conclusion of an explanation."""
-    from jaxprof.analysis.explain.model import command, compared_again
+    from jaxprof.findings.explanation import command, compared_again
 
     cost, certainty = cost_and_certainty(explanation)
     unknown = next((abstention for abstention in explanation.abstentions if abstention.command), None)
@@ -295,8 +295,8 @@ def comparison_cost(compared: Sequence[AbResult]) -> tuple[str, str]:
 
 def _profile_cost(session: Session) -> tuple[str, str]:
     """Return the first two lines of a profile: which kernels took the time, and whether the capture can be believed."""
-    from jaxprof.analysis.finding_catalogue import entries
     from jaxprof.analysis.kernels.measured import whole_profile
+    from jaxprof.findings.catalogue import entries
 
     kernels = whole_profile(session)
     whole = sum(kernel.self_seconds for kernel in kernels)
@@ -354,7 +354,7 @@ def gate_conclusion(result: GateResult, details: str) -> Conclusion:
 def difference_conclusion(difference: SessionDifference, name: str) -> Conclusion:
     """Return the conclusion of two recorded sessions: what differs, that they were not measured together, what to look
     at. `name`: what commands call the second session."""
-    from jaxprof.analysis.explain.model import command
+    from jaxprof.findings.explanation import command
     from jaxprof.report.comparison import answer
 
     if not difference.runs:

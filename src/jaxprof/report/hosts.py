@@ -11,10 +11,10 @@ from jaxprof.analysis.jobs.job import Goodput, JobFigures
 from jaxprof.analysis.jobs.late import shared
 from jaxprof.base.text import safe
 from jaxprof.base.units import counted, percent, scaled, seconds
+from jaxprof.events.finding import Finding
 from jaxprof.facts import SENTENCE, Fact, Facts
 from jaxprof.facts.processes import FIGURES, PART_SECONDS
 from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, SHARE, TEXT
-from jaxprof.finding import Finding
 from jaxprof.report.renderers import Headline, Piece, Prose, Table, report_lines
 
 FINDINGS: Facts[Finding] = (

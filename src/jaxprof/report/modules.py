@@ -15,7 +15,7 @@ from jaxprof.base.values import frozen
 from jaxprof.facts import SENTENCE, Fact, Facts, column, optional, pick, within
 from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, TEXT, TRUTH
-from jaxprof.hlo.findings import findings
+from jaxprof.findings.hlo import findings
 from jaxprof.hlo.kernels.barriers import Barrier, barriers
 from jaxprof.hlo.kernels.collectives import Collective, collectives
 from jaxprof.hlo.kernels.kernels import kernels, totals
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.kernels.hlo_program import HloProgram
     from jaxprof.analysis.kernels.ranking import Ranked
     from jaxprof.devices.absent.least_time import Exchange
-    from jaxprof.finding import Finding
+    from jaxprof.events.finding import Finding
 
 
 _EXECUTION_ORDER = KernelOptions()

@@ -17,9 +17,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from jaxprof.analysis.explain.model import compared_again
 from jaxprof.base.errors import UsageError, unknown_name
 from jaxprof.base.text import REDACTED
+from jaxprof.findings.explanation import compared_again
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.session import Run, Session
 from jaxprof.session.files import is_fetched

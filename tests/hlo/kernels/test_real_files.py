@@ -8,11 +8,12 @@ import sys
 import pytest
 
 import mutated
+from findings.test_hlo_findings import _apart
 from hlo.agreement import COMPILED_BY_H100, NOT_READ, figures, real_files
 from hlo.kernels.programs import fused, written
 from jaxprof.base.errors import HloError
+from jaxprof.findings.hlo import findings
 from jaxprof.hlo.compare.fingerprint import Fingerprints, diff
-from jaxprof.hlo.findings import findings
 from jaxprof.hlo.kernels.barriers import barriers
 from jaxprof.hlo.kernels.collectives import collectives
 from jaxprof.hlo.kernels.cost.peaks import DEVICES, roofline
@@ -21,7 +22,6 @@ from jaxprof.hlo.kernels.notices import problems
 from jaxprof.hlo.text import files
 from jaxprof.hlo.text.parse import modules
 
-from .test_findings import _apart
 from .test_origin import assert_columns
 from .test_totals import CHAIN, LOOP
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.compare.kernel_difference import KernelDifferences
     from jaxprof.analysis.programs.functions import FunctionCompiles
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.finding import Finding
+    from jaxprof.events.finding import Finding
     from jaxprof.hlo.kernels.collectives import Collective
     from jaxprof.hlo.kernels.liveness import LiveValue
     from jaxprof.hlo.text.model import Module
@@ -268,7 +268,7 @@ def _of_modules(
 ) -> ModuleDifference:
     """Compare the kernels of two modules, with their times if both were captured, the collectives and the findings."""
     from jaxprof.analysis.compare.kernel_difference import kernel_differences
-    from jaxprof.hlo.findings import findings
+    from jaxprof.findings.hlo import findings
 
     kernels = kernel_differences(before, after, before_measured, after_measured)
     if before is None or after is None:

@@ -19,7 +19,6 @@ from statistics import median
 import numpy as np
 
 from jaxprof.analysis.arrivals import Arrivals, CollectiveEvents, arrivals
-from jaxprof.analysis.finding_catalogue import with_fix
 from jaxprof.analysis.jobs.figures import (
     AFTER,
     AGAIN,
@@ -52,7 +51,8 @@ from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, pause_t
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import bytes_, counted, percent, scaled, seconds
 from jaxprof.base.values import frozen
-from jaxprof.finding import Finding
+from jaxprof.events.finding import Finding
+from jaxprof.findings.catalogue import with_fix
 from jaxprof.session.files import with_urls
 from jaxprof.stats.location import t_quantile
 

@@ -40,7 +40,7 @@ from jaxprof.analysis.jobs.figures import (
 from jaxprof.analysis.programs.loop_time import COPY, DATA, DISPATCH, HOST, PARTS
 from jaxprof.base.units import and_more, percent_or_less, seconds
 from jaxprof.base.values import frozen
-from jaxprof.finding import Finding
+from jaxprof.events.finding import Finding
 from jaxprof.stats.location import t_quantile
 
 OWN_WORK = "own"

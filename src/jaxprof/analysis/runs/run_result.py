@@ -194,7 +194,7 @@ def derived_warnings(run: Run, summary: Summary | None, readings: Sequence[Devic
 
 def _warning(run: Run, code: str, message: str, own_fix: str | None = None) -> WarningRaised:
     """Return a warning about a run, with the fix in the catalogue unless this case has one of its own."""
-    from jaxprof.analysis.finding_catalogue import find_entry
+    from jaxprof.findings.catalogue import find_entry
 
     fix = find_entry(code).fix if own_fix is None else own_fix
     return WarningRaised(run=run.id, code=code, message=message, advice=fix)
@@ -292,7 +292,7 @@ def _page_fault_warning(run: Run) -> Iterator[WarningRaised]:
             f"about {counted(round(faults), 'page fault')} a call, and {percent(share)} of its CPU time in the kernel"
         )
         why = "memory that a call frees goes back to the system, and comes back page by page, zeroed"
-        from jaxprof.analysis.finding_catalogue import PAGE_FAULT_FIXES
+        from jaxprof.findings.catalogue import PAGE_FAULT_FIXES
 
         side = {"numpy": "NumPy", "eager": "Op by op"}.get(run.plan.how, "jit")
         fix = PAGE_FAULT_FIXES[side]

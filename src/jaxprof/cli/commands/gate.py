@@ -22,7 +22,6 @@ from jaxprof.analysis.compare.gate import (
     label_of,
     read_limits,
 )
-from jaxprof.analysis.explain.model import command as shell_line
 from jaxprof.analysis.kernels.hlo_program import CompileOptions
 from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.base.errors import JaxprofError, UsageError
@@ -36,6 +35,7 @@ from jaxprof.cli.hlo_target import compiled_programs, placed
 from jaxprof.cli.options import refuse, refuse_without, words_given
 from jaxprof.cli.output import ExitCode, format_option, print_lines, print_report
 from jaxprof.cli.target import existing, is_compiled_now, is_ready, session_at
+from jaxprof.findings.explanation import command as shell_line
 from jaxprof.report import gate as report
 from jaxprof.report.conclusion import conclusion_lines, gate_conclusion
 from jaxprof.report.renderers import WIDE, report_lines

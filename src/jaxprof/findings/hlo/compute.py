@@ -11,12 +11,12 @@ from collections.abc import Hashable, Iterator, Sequence
 
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import bytes_, counted, integer, percent, scaled
-from jaxprof.finding import Finding
-from jaxprof.hlo.findings.finding import LARGE_BYTES, Scene, found, gather
+from jaxprof.events.finding import Finding
+from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, found, gather
 from jaxprof.hlo.kernels.attention import is_any_product, scores_before
 from jaxprof.hlo.kernels.dataflow import Value, made_through, same_elements, sources, upstream
 from jaxprof.hlo.kernels.execution import Execution
-from jaxprof.hlo.kernels.kernels import MATRIX_KINDS, Kernel
+from jaxprof.hlo.kernels.kernels import MATRIX_KINDS, Kernel, recomputed
 from jaxprof.hlo.kernels.kinds import held_in, values_of
 from jaxprof.hlo.text.model import Instruction
 
@@ -103,7 +103,7 @@ def _gemm_sizes(instruction: Instruction) -> set[int]:
 
 def rematerialised(scene: Scene) -> Iterator[Finding]:
     """Find kernels that compute a second time what the forward pass computed."""
-    kernels = recomputed(scene)
+    kernels = recomputed(scene.module)
     flops = _flops(kernels)
     share = f" ({percent(flops / whole)} of all FLOPs)" if (whole := _flops(scene.kernels)) else ""
     rest = f"values that the forward pass did not keep: {scaled(flops, 'FLOP')}{share}, {{bytes}} a run"
@@ -112,28 +112,6 @@ def rematerialised(scene: Scene) -> Iterator[Finding]:
 
 def _flops(kernels: Sequence[Kernel]) -> float:
     return sum((kernel.flops or 0) * (kernel.count or 1) for kernel in kernels)
-
-
-def recomputed(scene: Scene) -> list[Kernel]:
-    """Return the kernels that compute a second time what the forward pass computed.
-
-    JAX marks the second computation in `op_name`. If the first one is no longer in the program (the value of the loss
-    is not used), or XLA has merged the two again, nothing is computed twice, and nothing is reported.
-    """
-    module = scene.module
-    if not any(module.source.text.find(mark, *module.span) >= 0 for mark in (".remat", "rematted_computation")):
-        return []
-    first = {
-        (origin.path.primitive, origin.source)
-        for kernel in scene.kernels
-        for origin in kernel.origins
-        if not origin.path.recomputed and origin.path.direction != "backward"
-    }
-
-    def is_second(kernel: Kernel) -> bool:
-        return kernel.path.recomputed and (kernel.path.primitive, kernel.origins[0].source) in first
-
-    return [kernel for kernel in scene.kernels if ".remat" in kernel.name or is_second(kernel)]
 
 
 def loops(scene: Scene) -> Iterator[Finding]:

@@ -14,22 +14,22 @@ from explained_sessions import MENDED, codes, compared, explained, on_gpu, run_o
 
 from analysis.made_runs import planned, run, session
 from jaxprof import events as e
-from jaxprof.analysis.finding_catalogue import SOURCES, entries, find_entry
-from jaxprof.analysis.programs.findings import CODES, REMARKS
 from jaxprof.analysis.runs.run_result import result
 from jaxprof.base.errors import UsageError
 from jaxprof.base.units import seconds
-from jaxprof.hlo.findings.codes import HLO_FINDINGS
+from jaxprof.findings.catalogue import SOURCES, entries, find_entry
+from jaxprof.findings.hlo.codes import HLO_FINDINGS
+from jaxprof.findings.programs import CODES, REMARKS
 from report import sessions
 
-TESTS = Path(__file__).parents[2]
+TESTS = Path(__file__).parents[1]
 OF_SOURCES = {
-    "program": "analysis/programs/test_findings.py",
+    "program": "findings/test_program_findings.py",
     "job": "analysis/jobs/test_job_findings.py",
-    "hlo": "hlo/kernels/test_findings.py",
-    "capture": "analysis/explain/test_pairs.py",
-    "run": "analysis/explain/test_pairs.py",
-    "comparison": "analysis/explain/test_pairs.py",
+    "hlo": "findings/test_hlo_findings.py",
+    "capture": "findings/test_pairs.py",
+    "run": "findings/test_pairs.py",
+    "comparison": "findings/test_pairs.py",
     "trust": "trace/test_trace_trust.py",
 }
 """The tests that take the codes of a source from the catalogue, and have a pair for each."""
@@ -197,7 +197,7 @@ def test_it_is_said_of_the_case_and_not_of_the_mended_one(code):
     assert code not in mended()
 
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_every_finding_is_an_entry_of_one_source():

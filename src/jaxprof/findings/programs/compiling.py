@@ -26,13 +26,13 @@ from jaxprof.analysis.programs.result import (
 from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe, shorten
 from jaxprof.base.units import bytes_, counted, integer, percent, seconds
-from jaxprof.finding import Finding
+from jaxprof.events.finding import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jaxprof.analysis.programs.findings.claims import Claims
     from jaxprof.events import Compiled, SourceLocation
+    from jaxprof.findings.programs.claims import Claims
 
 AGAIN_CLEARED = 2
 """Number of programs compiled again after the caches were cleared from which they are reported."""

@@ -32,11 +32,11 @@ from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe, shorten
 from jaxprof.base.units import bytes_, counted, integer, percent, seconds
 from jaxprof.events import SourceLocation
-from jaxprof.finding import Finding
+from jaxprof.events.finding import Finding
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.programs.findings.claims import Claims
     from jaxprof.events import Compiled
+    from jaxprof.findings.programs.claims import Claims
 
 LARGE_BYTES = 1 << 20
 """Bytes of an array from which fetching it counts as a copy, not as a wait for a value."""

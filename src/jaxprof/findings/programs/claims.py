@@ -14,7 +14,7 @@ from jaxprof.base.values import dataclass, field
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.events import Compiled
-    from jaxprof.finding import Finding
+    from jaxprof.events.finding import Finding
 
 WORTH = 0.05
 """Share of the hot loop that a fix must save if the figure rests on samples."""

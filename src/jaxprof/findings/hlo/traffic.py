@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Set
 from contextlib import suppress
 
-from jaxprof.finding import Finding
-from jaxprof.hlo.findings.finding import LARGE_BYTES, Scene, gather, gather_sizes, total
+from jaxprof.events.finding import Finding
+from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, gather, gather_sizes, total
 from jaxprof.hlo.kernels.collectives import Collective, collectives
 from jaxprof.hlo.kernels.dataflow import Value, made_through, resolved, same_elements, sources, upstream
 from jaxprof.hlo.kernels.flow import Flow

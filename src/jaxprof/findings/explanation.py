@@ -18,7 +18,7 @@ from jaxprof.session.files import with_urls
 if TYPE_CHECKING:
     from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.finding import Finding
+    from jaxprof.events.finding import Finding
     from jaxprof.session import Run, Session
 
 _FLAGS = ("--force", "--full", "--capture")

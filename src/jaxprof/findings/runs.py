@@ -7,15 +7,6 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from jaxprof.analysis.explain.model import (
-    MOST_MODULES,
-    Abstention,
-    Subject,
-    command,
-    compared_again,
-    program_verified,
-    run_verified,
-)
 from jaxprof.analysis.kernels.measured import measured, passes_in, stage_times, whole_profile
 from jaxprof.analysis.kernels.memory import memory_of_run
 from jaxprof.analysis.opener import module_of
@@ -24,7 +15,16 @@ from jaxprof.analysis.runs.run_result import result
 from jaxprof.analysis.timeline.profile import causes_text, device_steps
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import bytes_, counted, integer, percent, seconds
-from jaxprof.finding import Finding, Scope
+from jaxprof.events.finding import Finding, Scope
+from jaxprof.findings.explanation import (
+    MOST_MODULES,
+    Abstention,
+    Subject,
+    command,
+    compared_again,
+    program_verified,
+    run_verified,
+)
 from jaxprof.session.run import IMPORTED
 
 if TYPE_CHECKING:
@@ -355,7 +355,7 @@ def _of_profiles(session: Session, program: ProgramResult | None, name: str) -> 
         of_run = measured(session, run.id)
         if module is None or of_run is None:
             continue
-        from jaxprof.analysis.explain.modules import KernelWeights, module_findings
+        from jaxprof.findings.modules import KernelWeights, module_findings
 
         with_hlo += 1
         shares = {kernel.name: kernel.self_seconds / whole for kernel in reversed(of_run.kernels) if whole > 0}
@@ -377,7 +377,7 @@ def _of_runs(session: Session, runs: Sequence[Run], name: str) -> _Items:
         module = module_of(session, run) if read < MOST_MODULES else None
         if module is None:
             continue
-        from jaxprof.analysis.explain.modules import module_findings, weights_of_call
+        from jaxprof.findings.modules import module_findings, weights_of_call
 
         read += 1
         weights = weights_of_call(session, run, module)

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.finding_catalogue import with_fix
-from jaxprof.analysis.programs.findings import arrays, compiling, loops
-from jaxprof.analysis.programs.findings.claims import Claims
 from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, ProgramResult, pause_times
 from jaxprof.base.text import safe, whole_number
 from jaxprof.base.units import bytes_, seconds
-from jaxprof.finding import Finding
+from jaxprof.events.finding import Finding
+from jaxprof.findings.catalogue import with_fix
+from jaxprof.findings.programs import arrays, compiling, loops
+from jaxprof.findings.programs.claims import Claims
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.explain.model import (
+from jaxprof.events.finding import Finding
+from jaxprof.findings.catalogue import with_fix
+from jaxprof.findings.explanation import (
     MOST_ABSTENTIONS,
     MOST_FINDINGS,
     Abstention,
@@ -21,8 +23,6 @@ from jaxprof.analysis.explain.model import (
     program_verified,
     record_again,
 )
-from jaxprof.analysis.finding_catalogue import with_fix
-from jaxprof.finding import Finding
 from jaxprof.session.run import IMPORTED
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
         items += program_abstentions(program, has_capture=has_capture)
     subject: Subject = "nothing"
     if len(session.runs) > len(recorded):
-        from jaxprof.analysis.explain.runs import explained_runs
+        from jaxprof.findings.runs import explained_runs
 
         subject, others = explained_runs(session, recorded[0] if recorded else None, name)
         items += others

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from jaxprof.base.text import safe
 from jaxprof.base.units import and_more, bytes_, integer, percent, seconds
-from jaxprof.finding import Finding
+from jaxprof.events.finding import Finding
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.programs.findings.claims import Claims
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.events import Compiled
+    from jaxprof.findings.programs.claims import Claims
 
 COUNTS = 6
 """Number of counts after the start that growth needs."""

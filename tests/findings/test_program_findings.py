@@ -8,11 +8,11 @@ import program_events as made
 from folding import changed, fold
 from golden import finding_text, held_cases
 from jaxprof import events as e
-from jaxprof.analysis.finding_catalogue import entries
 from jaxprof.analysis.programs.derive import program_result
-from jaxprof.analysis.programs.findings import CODES, REMARKS
-from jaxprof.analysis.programs.findings.claims import Claims
-from jaxprof.finding import Finding
+from jaxprof.events.finding import Finding
+from jaxprof.findings.catalogue import entries
+from jaxprof.findings.programs import CODES, REMARKS
+from jaxprof.findings.programs.claims import Claims
 from program_events import inline, loop
 
 WORKS = {"compile": 0.5, "device_busy": 0.5}

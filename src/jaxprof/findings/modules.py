@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.explain.model import code_line
 from jaxprof.analysis.kernels.measured import measured
 from jaxprof.analysis.kernels.ranking import ranking_on
 from jaxprof.analysis.runs.ceilings import ceilings_for, machine_of_run
 from jaxprof.analysis.runs.run_result import result
 from jaxprof.base.values import frozen
 from jaxprof.events import SourceLocation
-from jaxprof.finding import Finding, Scope
-from jaxprof.hlo.findings import findings
-from jaxprof.hlo.findings.codes import HLO_FINDINGS
+from jaxprof.events.finding import Finding, Scope
+from jaxprof.findings.explanation import code_line
+from jaxprof.findings.hlo import findings
+from jaxprof.findings.hlo.codes import HLO_FINDINGS
 from jaxprof.hlo.kernels.kernels import Kernel, kernels
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 
 from jaxprof.base.units import bytes_, counted
-from jaxprof.finding import Finding
-from jaxprof.hlo.findings.codes import HLO_FINDINGS
+from jaxprof.events.finding import Finding
+from jaxprof.findings.hlo.codes import HLO_FINDINGS
 from jaxprof.hlo.kernels.flow import Flow
 from jaxprof.hlo.kernels.kernels import Kernel, kernels
 from jaxprof.hlo.kernels.kinds import held_in

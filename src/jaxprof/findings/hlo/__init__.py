@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from jaxprof.finding import Finding
-from jaxprof.hlo.findings import compute, traffic
-from jaxprof.hlo.findings.finding import Scene
+from jaxprof.events.finding import Finding
+from jaxprof.findings.hlo import compute, traffic
+from jaxprof.findings.hlo.scene import Scene
 from jaxprof.hlo.kernels.kinds import platform_of
 from jaxprof.hlo.text.model import Module, once_per_module
 

@@ -10,9 +10,11 @@ import program_events as made
 from analysis.made_runs import planned, session
 from golden import figures_text, held_cases
 from jaxprof import events as e
-from jaxprof.analysis.explain import derive, model, runs
-from jaxprof.analysis.finding_catalogue import with_fix
-from jaxprof.finding import Finding
+from jaxprof.events.finding import Finding
+from jaxprof.findings import explain as derive
+from jaxprof.findings import explanation as model
+from jaxprof.findings import runs
+from jaxprof.findings.catalogue import with_fix
 from jaxprof.session import Run, Session
 
 GIVEN = {"target": "f.py:step", "arguments": ("f32[8]", "3")}

@@ -7,9 +7,9 @@ import pytest
 from jax import lax
 
 from hlo.kernels.programs import compiled, fused, looped, parameters, shapes, written
-from jaxprof.analysis.finding_catalogue import entries
-from jaxprof.hlo.findings import findings_on
-from jaxprof.hlo.findings.codes import HLO_FINDINGS
+from jaxprof.findings.catalogue import entries
+from jaxprof.findings.hlo import findings_on
+from jaxprof.findings.hlo.codes import HLO_FINDINGS
 from jaxprof.hlo.kernels.kinds import platform_of
 from jaxprof.hlo.text.parse import module
 
