@@ -7,39 +7,31 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
+import test_hlo_findings
+import test_program_findings
 from explained_sessions import MENDED, codes, compared, explained, on_gpu, run_of, steps, unknown
 
+from analysis.jobs.test_job_findings import FOUND, NOTHING, figures
 from analysis.made_runs import planned, run, session
 from jaxprof import events as e
 from jaxprof.analysis.runs.run_result import result
 from jaxprof.base.errors import UsageError
 from jaxprof.base.units import seconds
 from jaxprof.findings.catalogue import SOURCES, entries, find_entry
-from jaxprof.findings.hlo.codes import HLO_FINDINGS
-from jaxprof.findings.programs import CODES, REMARKS
 from report import sessions
 
 TESTS = Path(__file__).parents[1]
-OF_SOURCES = {
-    "program": "findings/test_program_findings.py",
-    "job": "analysis/jobs/test_job_findings.py",
-    "hlo": "findings/test_hlo_findings.py",
-    "capture": "findings/test_pairs.py",
-    "run": "findings/test_pairs.py",
-    "comparison": "findings/test_pairs.py",
-    "trust": "trace/test_trace_trust.py",
-}
-"""The tests that take the codes of a source from the catalogue, and have a pair for each."""
-HERE = ("capture", "run", "comparison")
 ELSEWHERE = {
     "engine": "folded_constants dead_code dtype_narrowed compiled_again zero_copy not_captured compile_cached "
     "over_budget max_seconds_reached",
     "runner": "unlike_results results_differ worker_silent",
 }
-"""Warnings that an engine or the scheduler raises: the tests of these have their cases."""
+"""Warnings that an engine or the scheduler raises: the tests of these have their cases. `tests/trace` has those of
+trust, which the engine finds."""
 STEADY = [1.0, 1.01, 0.99, 1.0, 1.02, 1.0] * 4
 
 
@@ -119,7 +111,23 @@ def ended(status, error=""):
     return said(lambda: session(planned(), e.RunFinished(run="r1", status=status, error=error)))
 
 
+def of_job(processes):
+    return lambda: [one.code for one in figures(processes).findings]
+
+
 GOOD = of_samples(STEADY)
+OF_JOBS = {
+    # code: a job of the cases in which it is found, and one of those in which nothing is
+    "process_failed": ("a session that has no end", "a clean job"),
+    "failed_after": ("the exception that came first", "a clean job"),
+    "process_paused": ("one was stopped, and nobody waited", "a tenth of a second"),
+    "recompiles_alone": ("one compiles again alone", "what all share"),
+    "recompiles": ("all compile again", "all compile twice again"),
+    "straggler": ("one of four works on its host", "a small difference"),
+    "throttled_device": ("a device that is held back", "a lower clock without a reason"),
+    "exposed_exchange": ("an exchange that takes much of the time", "a short exchange"),
+    "slow_device": ("a device, as the host explains nothing", "captures of few steps"),
+}
 PAIRS = {
     "device_idle": (captured(idle=2e-4), captured(idle=5e-5)),
     "launch_gaps": (captured(launch_gaps=2e-4), captured(launch_gaps=5e-5)),
@@ -154,18 +162,21 @@ PAIRS = {
     "slow_ptx": (compile_with("PTX", 3.0), compile_with("PTX", 0.5)),
     "slower": (said(lambda: compared(1.5)), said(lambda: compared(1.0))),
     "inconclusive": (said(lambda: compared(1.5, together=False)), said(lambda: compared(1.5))),
-}
+    **test_hlo_findings.PAIRS,
+    **{code: tuple(partial(test_program_findings.every_code, *events) for events in pair)
+       for code, pair in test_program_findings.PAIRS.items()},
+    **{code: (of_job(FOUND[case][0]), of_job(NOTHING[near])) for code, (case, near) in OF_JOBS.items()},
+}  # fmt: skip
 """What says a code, and the same mended, which does not."""
 
 
 def test_every_code_has_a_pair():
-    assert set(OF_SOURCES) == set(SOURCES)
-    assert [file for file in OF_SOURCES.values() if "entries()" not in (TESTS / file).read_text()] == []
     for folder, codes_there in ELSEWHERE.items():
         texts = "".join(path.read_text() for path in (TESTS / folder).rglob("test_*.py"))
         assert [code for code in codes_there.split() if f'"{code}' not in texts] == []
     elsewhere = set(" ".join(ELSEWHERE.values()).split())
-    assert PAIRS.keys() | elsewhere == {entry.code for entry in entries().values() if entry.source in HERE}
+    assert PAIRS.keys() | elsewhere == {entry.code for entry in entries().values() if entry.source != "trust"}
+    assert not PAIRS.keys() & elsewhere
 
 
 @pytest.mark.parametrize("near", [(2.0, 0.42), (None, 0.42), (576.0, None)])
@@ -201,16 +212,13 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_every_finding_is_an_entry_of_one_source():
-    by_source = {source: {entry.code for entry in entries().values() if entry.source == source} for source in SOURCES}
-    assert by_source["program"] == {*CODES, *REMARKS}
-    assert by_source["hlo"] == set(HLO_FINDINGS)
-    assert all(by_source.values())
+    assert {entry.source for entry in entries().values()} == set(SOURCES)
     assert len({code.replace("_", "-") for code in entries()}) == len(entries())
 
 
 def test_an_entry_is_whole():
     for entry in entries().values():
-        assert all((entry.title, entry.means, entry.fix)), entry.code
+        assert all((entry.title, entry.means, entry.fix.endswith("."))), entry.code
         page, _, anchor = entry.page.partition("#")
         headings = re.findall(r"^#+ (.+)$", (DOCS / page).read_text(), re.MULTILINE)
         anchors = {re.sub(r"[^\w\- ]", "", each).lower().replace(" ", "-") for each in headings}

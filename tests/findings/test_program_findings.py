@@ -10,8 +10,6 @@ from golden import finding_text, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.events.finding import Finding
-from jaxprof.findings.catalogue import entries
-from jaxprof.findings.programs import CODES, REMARKS
 from jaxprof.findings.programs.claims import Claims
 from program_events import inline, loop
 
@@ -27,6 +25,11 @@ def found(*inside):
 
 def codes(*inside):
     return [one.code for one in found(*inside)]
+
+
+def every_code(*inside):
+    """The codes of the findings and of the remarks."""
+    return [*codes(*inside), *(one.code for one in made.result(*inside).remarks)]
 
 
 def only(code, *inside):
@@ -462,23 +465,17 @@ SAID = {
 }
 
 
-def test_every_finding_has_its_pair():
-    assert set(PAIRS) == {*CODES, *REMARKS}
-    assert {entry.code for entry in entries().values() if entry.source == "program"} == set(PAIRS)
-
-
 @pytest.mark.parametrize(
     ("code", "events", "near"),
     [
-        *((code, *pair) for code, pair in PAIRS.items()),
         *((code, PAIRS[code][0], near) for code, near in NEAR.values()),
         *EDGES.values(),
     ],
-    ids=[*PAIRS, *NEAR, *EDGES],
+    ids=[*NEAR, *EDGES],
 )
 def test_it_is_found_and_near_it_is_not(code, events, near):
     assert only(code, *events)
-    assert code not in [*codes(*near), *(one.code for one in made.result(*near).remarks)]
+    assert code not in every_code(*near)
 
 
 def test_what_is_said_of_each():

@@ -14,7 +14,6 @@ from jaxprof.events.finding import Finding
 from jaxprof.findings import explain as derive
 from jaxprof.findings import explanation as model
 from jaxprof.findings import runs
-from jaxprof.findings.catalogue import with_fix
 from jaxprof.session import Run, Session
 
 GIVEN = {"target": "f.py:step", "arguments": ("f32[8]", "3")}
@@ -185,9 +184,7 @@ SAID = {
 
 def test_what_is_said_of_each():
     """How much a change would save is unknown."""
-    told = {
-        case: figures_text(*findings, *(with_fix(each).fix for each in findings)) for case, findings in SAID.items()
-    }
+    told = {case: figures_text(*findings, *(each.fix for each in findings)) for case, findings in SAID.items()}
     held_cases("findings_of_captures.txt", told)
 
 

@@ -1,4 +1,5 @@
-"""A finding: one thing that is worth changing, with its cost, its places, and the command that verifies a fix.
+"""A finding: one thing that is worth changing, with its cost, its places, and the command that verifies a fix; and the
+entry of the catalogue, which holds for all findings of its code.
 
 A check reports what it has seen; `explain` adds what only the whole session shows: the share, the interval, the code
 line, and how to measure again.
@@ -6,7 +7,7 @@ line, and how to measure again.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from typing import Literal, TypeAlias
 
 from jaxprof.base.values import frozen
@@ -32,7 +33,7 @@ class Finding:
     """Lines that the finding is about, the one to change first; unknown ones are None, or `NOWHERE`."""
     _: KW_ONLY
     own_fix: str | None = None
-    """What to change in this case; None until `catalogue.with_fix` has added what holds for every case."""
+    """What to change in this case; None until `CatalogueEntry.complete` has added what holds for every case."""
     scope: Scope = "program"
     """What the cost is a part of."""
     seconds: float | None = None
@@ -107,3 +108,22 @@ class Finding:
     def others(self) -> tuple[SourceLocation, ...]:
         """Lines other than `where` that the finding is about."""
         return tuple(dict.fromkeys(filter(None, self.places)))[1:]
+
+
+@frozen
+class CatalogueEntry:
+    """The description of a finding that holds for all of its cases; the figures of a case are in its own finding."""
+
+    code: str
+    """Code of the finding, as its source writes it."""
+    title: str
+    means: str
+    fix: str
+    source: str
+    """One of `findings.catalogue.SOURCES`."""
+    page: str
+    """Page of the documentation with its heading, such as `programs.md#findings`."""
+
+    def complete(self, finding: Finding) -> Finding:
+        """Return a finding with this fix, unless it has one of its own."""
+        return replace(finding, own_fix=self.fix) if finding.own_fix is None else finding

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jaxprof.events.finding import Finding
-from jaxprof.findings.catalogue import with_fix
 from jaxprof.findings.explanation import (
     MOST_ABSTENTIONS,
     MOST_FINDINGS,
@@ -66,11 +65,7 @@ def explained(
 ) -> Explanation:
     """Return the explanation that these findings and gaps come to, in order and without repetitions."""
     from_file = session.from_file
-    findings = [
-        replace(with_fix(item), from_file=from_file and bool(item.verify))
-        for item in items
-        if isinstance(item, Finding)
-    ]
+    findings = [replace(item, from_file=from_file and bool(item.verify)) for item in items if isinstance(item, Finding)]
     ranked = sorted(_merged(_without_duplicates(findings)), key=_rank)
     unknown: dict[str, Abstention] = {}
     for item in items:

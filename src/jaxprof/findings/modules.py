@@ -14,8 +14,7 @@ from jaxprof.base.values import frozen
 from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding, Scope
 from jaxprof.findings.explanation import code_line
-from jaxprof.findings.hlo import findings
-from jaxprof.findings.hlo.codes import HLO_FINDINGS
+from jaxprof.findings.hlo import CHECKS, findings
 from jaxprof.hlo.kernels.kernels import Kernel, kernels
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 _WORTH = 0.02
 """Share of the kernels' time below which a finding is left out, if that time is known."""
 _KERNELS_NAMED = 5
+_SAVES = {check.code: check.saves for check in CHECKS}
 
 
 @frozen(kw_only=True)
@@ -92,7 +92,7 @@ def _priced(finding: Finding, weights: KernelWeights, by_name: Mapping[str, Kern
     """Return the finding with its cost; None if the kernels take next to no time."""
     timed_names = dict.fromkeys(name for kernel in finding.kernels for name in _timed_as(kernel, by_name))
     share = sum(weights.shares.get(name, 0.0) for name in timed_names)
-    saves = HLO_FINDINGS[finding.code].saves
+    saves = _SAVES[finding.code]
     if weights.seconds is None or share <= 0 or not saves:
         return finding
     if share < _WORTH:

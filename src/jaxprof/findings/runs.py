@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from jaxprof.analysis.kernels.measured import measured, passes_in, stage_times, whole_profile
@@ -12,10 +13,11 @@ from jaxprof.analysis.kernels.memory import memory_of_run
 from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.analysis.runs.run_result import result
-from jaxprof.analysis.timeline.profile import causes_text, device_steps
+from jaxprof.analysis.timeline.profile import device_steps
 from jaxprof.base.grouping import grouped
-from jaxprof.base.units import bytes_, counted, integer, percent, seconds
-from jaxprof.events.finding import Finding, Scope
+from jaxprof.base.units import bytes_, integer, seconds
+from jaxprof.events.finding import CatalogueEntry, Finding, Scope
+from jaxprof.findings.captures import capture_abstentions, step_findings
 from jaxprof.findings.explanation import (
     MOST_MODULES,
     Abstention,
@@ -30,7 +32,7 @@ from jaxprof.session.run import IMPORTED
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.analysis.runs.speedup import AbVersus
-    from jaxprof.events import TrustCheck, WarningRaised
+    from jaxprof.events import WarningRaised
     from jaxprof.session import Run, Session
 
 _FAULTS = ("wrong_result", "unlike_results", "results_differ", "folded_constants", "dead_code")
@@ -45,14 +47,62 @@ _DOUBTS = (
 """Warnings about the measurement, each about figures that it cannot provide."""
 _DISPATCH_SHARE = 0.5
 """Share of a call on an accelerator from which the call is bound by its dispatch."""
+_run = partial(CatalogueEntry, source="run", page="measuring.md#what-warnings-the-engine-raises")
 _FOLDING = "constant_folding"
 _SLOW_PARTS = {
-    "autotuning": ("slow_autotuning", 0.3, 1.0),
-    "PTX": ("slow_ptx", 0.3, 1.0),
-    "LLVM": ("slow_llvm", 0.5, 5.0),  # LLVM is most of every compilation for a CPU, so only long ones are reported
-    f"the pass {_FOLDING}": ("slow_constant_folding", 0.3, 1.0),
+    "autotuning": (
+        _run(
+            "slow_autotuning",
+            "XLA tries out kernels while compiling",
+            "The autotuner runs candidates of GEMMs, convolutions and fusions on the device, which can be most of a "
+            "compile.",
+            "Keep its results: the persistent compilation cache does. XLA_FLAGS=--xla_gpu_autotune_level=0 switches it "
+            "off, and slower kernels may be chosen.",
+            page="traces.md#compiles",
+        ),
+        0.3,
+        1.0,
+    ),
+    "LLVM": (
+        _run(
+            "slow_llvm",
+            "LLVM takes most of a compile",
+            "LLVM generates the machine code of each kernel, which takes long for large fusions and many kernels, "
+            "especially on a CPU.",
+            "For a program that compiles longer than it runs XLA_FLAGS=--xla_backend_optimization_level=0 lets LLVM do "
+            "less: the compile is shorter, and the program may run slower. The persistent compilation cache keeps the "
+            "result; a scan in place of a Python loop makes fewer kernels.",
+            page="traces.md#compiles",
+        ),
+        0.5,
+        5.0,  # LLVM is most of every compilation for a CPU, so only long ones are reported
+    ),
+    f"the pass {_FOLDING}": (
+        _run(
+            "slow_constant_folding",
+            "XLA computes constants while compiling",
+            "What follows from constants alone is computed by the compiler, slowly: large closed-over arrays, or large "
+            "iotas and tables.",
+            "Pass the arrays as arguments. XLA_FLAGS=--xla_disable_hlo_passes=constant_folding switches the pass off: "
+            "then each call computes them.",
+            page="traces.md#compiles",
+        ),
+        0.3,
+        1.0,
+    ),
+    "PTX": (
+        _run(
+            "slow_ptx",
+            "assembling the kernels takes long",
+            "ptxas turns each kernel's PTX into machine code; large kernels, and many of them, take long.",
+            "The persistent compilation cache keeps the result; unrolled loops and huge fusions make PTX large.",
+            page="traces.md#compiles",
+        ),
+        0.3,
+        1.0,
+    ),
 }
-"""What of XLA can be shortened: finding code, and the smallest share of a compilation and seconds reported."""
+"""What of XLA can be shortened: the finding, and the smallest share of a compilation and seconds reported."""
 _MORE_LAUNCHES = 10
 _KERNELS_NAMED = 3
 _Items: TypeAlias = "Iterator[Finding | Abstention]"
@@ -90,6 +140,23 @@ def warned(warning: WarningRaised) -> Finding:
     return Finding(warning.code, warning.message, own_fix=warning.advice, scope="call")
 
 
+_DISPATCH_BOUND = _run(
+    "dispatch_bound_call",
+    "a call takes as long to start as to run",
+    "On an accelerator the call returns before its work is done. Where returning takes most of a call, the host "
+    "is what limits it.",
+    "Give one call more to do (lax.scan, vmap), pass fewer arrays, or call it ahead without waiting.",
+    page="measuring.md#the-phases",
+)
+_COPIES = _run(
+    "copies_outweigh_work",
+    "copies take longer than the call",
+    "Copying the arguments to the device and the result back takes longer than the call itself.",
+    "Keep arrays on the device between calls, and let it do more with each copy.",
+    page="measuring.md#the-phases",
+)
+
+
 def call_findings(session: Session, run: Run, name: str) -> Iterator[Finding]:
     """Yield what the phases of a run show: calls that only dispatch, copies that outweigh the work, slow compilation
     parts.
@@ -103,7 +170,7 @@ def call_findings(session: Session, run: Run, name: str) -> Iterator[Finding]:
         returns_array = "transfer_out" in run.phases  # a call that copies its result to the host waits for the device
         if dispatch is not None and dispatch >= _DISPATCH_SHARE * summary.median and returns_array:
             yield _call_finding(
-                "dispatch_bound_call", run, verify, dispatch, summary.median,
+                _DISPATCH_BOUND, run, verify, dispatch, summary.median,
                 f"a call takes {seconds(summary.median)}, and {seconds(dispatch)} of it until it returns: the host "
                 "takes longer to start the work than the device to do it",
             )  # fmt: skip
@@ -111,7 +178,7 @@ def call_findings(session: Session, run: Run, name: str) -> Iterator[Finding]:
         copying = sum(figures.transfers[name].median for name in moved)
         if copying > summary.median:
             yield _call_finding(
-                "copies_outweigh_work", run, verify, copying, summary.median + copying,
+                _COPIES, run, verify, copying, summary.median + copying,
                 f"copying the arguments in and the result out takes {seconds(copying)}, the call "
                 f"{seconds(summary.median)}",
             )  # fmt: skip
@@ -120,20 +187,36 @@ def call_findings(session: Session, run: Run, name: str) -> Iterator[Finding]:
         folding = sum(node.self_seconds for node in passes_in(tree) if node.name.replace("-", "_") == _FOLDING)
         spent = [*((stage.stage, stage.seconds) for stage in stage_times(tree)), (f"the pass {_FOLDING}", folding)]
         for part, took in spent:
-            code, share, least = _SLOW_PARTS.get(part, ("", 0.0, 0.0))
-            if code and tree.seconds > 0 and took >= max(share * tree.seconds, least):
+            entry, share, least = _SLOW_PARTS.get(part, (None, 0.0, 0.0))
+            if entry is not None and tree.seconds > 0 and took >= max(share * tree.seconds, least):
                 threads = ", on all threads together," if took > tree.seconds else ""
                 yield _call_finding(
-                    code, run, verify, min(took, tree.seconds), tree.seconds,
+                    entry, run, verify, min(took, tree.seconds), tree.seconds,
                     f"{part} took {seconds(took)}{threads} of a compile of {seconds(tree.seconds)}", "compile",
                 )  # fmt: skip
 
 
 def _call_finding(
-    code: str, run: Run, verify: str, took: float, whole: float, message: str, scope: Scope = "call"
+    entry: CatalogueEntry, run: Run, verify: str, took: float, whole: float, message: str, scope: Scope = "call"
 ) -> Finding:
-    share = took / whole
-    return Finding(code, message, scope=scope, seconds=took, share=share, at_most=True, verify=verify, run=run.id)
+    found = Finding(
+        entry.code, message, scope=scope, seconds=took, share=took / whole, at_most=True, verify=verify, run=run.id
+    )
+    return entry.complete(found)
+
+
+_FAILED = _run(
+    "run_failed",
+    "a run failed",
+    "It ended with an error, crashed or ran past its limit: there are no times, or not all of them.",
+    "Fix what its error names, and run it again.",
+)
+_NO_MEMORY = _run(
+    "out_of_memory",
+    "the device's memory was not enough",
+    "An allocation was refused. The largest buffers of the program say what the memory is made of.",
+    "Use a smaller size, donate what is replaced, checkpoint, or shard the largest arrays.",
+)
 
 
 def _failure_finding(session: Session, run: Run, verify: str) -> Finding:
@@ -143,10 +226,11 @@ def _failure_finding(session: Session, run: Run, verify: str) -> Finding:
     named = "; largest buffers: " + ", ".join(f"{each.instruction} {bytes_(each.bytes)}" for each in largest)
     end = run.shown
     error = end.error.partition("\n")[0] or end.status
+    entry = _FAILED if requested is None else _NO_MEMORY
     return Finding(
-        "run_failed" if requested is None else "out_of_memory",
+        entry.code,
         f"{run.label} {end.status}: {error}" + (named if requested is not None and largest else ""),
-        own_fix=end.hint or None,
+        own_fix=end.hint or entry.fix,
         scope="call",
         bytes=requested,
         held=True,
@@ -197,6 +281,21 @@ def captured_too(session: Session, run: Run) -> str:
     )
 
 
+_comparison = partial(CatalogueEntry, source="comparison", page="comparing.md")
+_SLOWER = _comparison(
+    "slower",
+    "a side is slower",
+    "Measured in turns with A, and slower.",
+    "Keep A, or fix these kernels: jaxprof compare shows what changed in each.",
+)
+_INCONCLUSIVE = _comparison(
+    "inconclusive",
+    "the comparison is undecided",
+    "The interval of the ratio holds both faster and slower.",
+    "More launches.",
+)
+
+
 def side_items(compared: AbResult, name: str) -> Iterator[Finding | Abstention]:
     """Yield the sides of a comparison that are slower than A, with the kernels that grew; and for a side without a
     verdict how many launches would decide it."""
@@ -208,7 +307,7 @@ def side_items(compared: AbResult, name: str) -> Iterator[Finding | Abstention]:
             question = "is as fast as A" if versus.times.is_near else "is faster than A"
             launches = versus.times.launches + (versus.times.launches_to_decide or _MORE_LAUNCHES)
             yield Abstention(
-                "inconclusive",
+                _INCONCLUSIVE.code,
                 f"whether {versus.label} {question}: {versus.times.reason or 'the interval holds both'}",
                 measured_longer(compared.session, name, versus.run, min(100, launches)),
             )
@@ -228,9 +327,10 @@ def _slower_finding(compared: AbResult, versus: AbVersus, median: float) -> Find
     low, high = times.low, times.high
     cost = None if median_seconds is None else max(0.0, median_seconds - median)
     return Finding(
-        "slower",
+        _SLOWER.code,
         f"{versus.label} is slower than A: {times.ratio_text} as fast; "
         + (f"kernels that grew: {more}" if more else others),
+        own_fix=_SLOWER.fix,
         scope="call",
         seconds=cost,
         low=None if high is None or high <= 0 else max(0.0, median / high - median),
@@ -241,95 +341,6 @@ def _slower_finding(compared: AbResult, versus: AbVersus, median: float) -> Find
         run=versus.run.id,
         kernels=tuple(row.name for row in grown) or tuple(changed[:_KERNELS_NAMED]),
     )
-
-
-_WORTH = 0.1
-"""Share of the steps from which a part of them is reported."""
-_DOUBTED_CHECKS = (
-    "no_kernels", "lost_kernels", "clock", "file", "profiler_error", "dropped", "unmatched", "modules", "slowdown",
-    "sum", "unrecorded", "compile", "uneven_steps", "attribution",
-)  # fmt: skip
-"""Trust checks about figures that are unavailable; the others qualify figures that are shown next to them."""
-
-
-_IDLE_FIXES = {
-    "compile": "Compile before the steps: the same shapes, dtypes and function objects from the first step on "
-    "(jaxprof script FILE.py names what compiled again, and why).",
-    "copy": "Place what stays the same on the device once, copy the next batch while the device works (jax.device_put "
-    "ahead of the step), and fetch results less often.",
-    "launch": "Give each call more to do: several steps in lax.scan, fewer and larger arrays as arguments.",
-    "wait": "Do not block in every step: keep results as arrays, and fetch them every N steps or after the loop.",
-    "host": "Do it while the device works: prepare the next batch in a thread, worker processes or a queue, and log, "
-    "plot or save less often.",
-}
-"""Fix for the longest cause."""
-_IDLE = "device_idle"
-"""Part that only a capture of a whole program can show: calls that are measured one by one wait on purpose. What the
-host did meanwhile is its cause."""
-_PARTS = (
-    (_IDLE, "the device waited", "idle"),
-    ("launch_gaps", "gaps between kernels", "launch_gaps"),
-    ("exposed_collectives", "waiting for collectives", "collectives_exposed"),
-    ("copies_in_steps", "only copying to or from the host", "transfers"),
-)
-"""Code, words, and field of `StepParts`."""
-
-
-def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -> Iterator[Finding]:
-    """Yield what the steps of an accelerator's capture spent besides kernels. CPUs are left out, because time between
-    two recorded ops may be an op that the runtime does not record."""
-    steps = run.steps
-    if steps is None or all(capture.platform in ("", "cpu") for capture in run.captures.values()):
-        return
-    if any(_may_fake_idle_time(row) for event in run.trust.values() for row in event.rows):
-        return
-    by_device = grouped((step.device, step) for step in steps.steps if step.complete)
-    found_by = {device.device: device.found_by or steps.found_by for device in steps.devices}
-    for code, words, part in _PARTS:
-        if code == _IDLE and not whole_program:
-            continue
-        shares = {
-            device: (sum(getattr(step.parts, part) for step in own), sum(step.seconds for step in own), len(own))
-            for device, own in by_device.items()
-            if found_by.get(device, steps.found_by) != "whole"
-        }
-        known = {device: took / whole for device, (took, whole, _) in shares.items() if whole > 0}
-        device = max(known, key=lambda name: known[name], default="")
-        if not device or known[device] < _WORTH:
-            continue
-        took, _, count = shares[device]
-        step_seconds = took / count
-        others = sum(share >= _WORTH for share in known.values()) - 1
-        beside = f" and {counted(others, 'more device')}" if others else ""
-        causes = next((each.idle_causes for each in steps.devices if each.device == device and code == _IDLE), ())
-        meanwhile = f"; meanwhile the host: {causes_text(causes)}" if causes else ""
-        yield Finding(
-            code,
-            f"{words}: {seconds(step_seconds)} of each step on {device}{beside}, {percent(known[device])} of "
-            f"{counted(count, 'step')}{meanwhile}",
-            own_fix=_IDLE_FIXES.get(causes[0].cause) if causes else None,
-            scope="call" if scope == "call" else "steps",
-            seconds=step_seconds if scope == "call" else took,
-            share=known[device],
-            verify=verify,
-            run=run.id,
-        )
-
-
-def _may_fake_idle_time(row: TrustCheck) -> bool:
-    """Return whether pauses of the device may be missing kernels, or kernels at a wrong time."""
-    return (row.code == "lost_kernels" and row.verdict != "good") or (row.code == "clock" and row.verdict == "bad")
-
-
-def capture_abstentions(run: Run, name: str) -> Iterator[Abstention]:
-    """Yield the worst reason to doubt a capture, and how many more the view of its trust has."""
-    doubts = [row for event in run.trust.values() for row in event.rows if row.verdict in ("bad", "doubt")]
-    rows = [row for row in doubts if row.code in _DOUBTED_CHECKS and (row.code, row.verdict) != ("clock", "doubt")]
-    if rows:
-        row = min(rows, key=lambda row: (row.verdict != "bad", _DOUBTED_CHECKS.index(row.code)))
-        more = f" ({counted(len(doubts) - 1, 'more doubt')})" if len(doubts) > 1 else ""
-        reason = f"whether the capture of {run.id} can be trusted: {row.message}{more}"
-        yield Abstention(row.code, reason, command("open", name, "--run", run.id, "--trust"))
 
 
 def _of_profiles(session: Session, program: ProgramResult | None, name: str) -> _Items:
@@ -393,3 +404,9 @@ def _of_runs(session: Session, runs: Sequence[Run], name: str) -> _Items:
         again = measured_longer(session, name, first) if first.plan.capture else captured_too(session, first)
         yield Abstention("no_capture", reason, again)
     yield from run_abstentions(session, runs, name)
+
+
+ENTRIES = (
+    _FAILED, _NO_MEMORY, _DISPATCH_BOUND, _COPIES, *(entry for entry, _, _ in _SLOW_PARTS.values()), _SLOWER,
+    _INCONCLUSIVE,
+)  # fmt: skip

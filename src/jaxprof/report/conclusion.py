@@ -296,7 +296,7 @@ def comparison_cost(compared: Sequence[AbResult]) -> tuple[str, str]:
 def _profile_cost(session: Session) -> tuple[str, str]:
     """Return the first two lines of a profile: which kernels took the time, and whether the capture can be believed."""
     from jaxprof.analysis.kernels.measured import whole_profile
-    from jaxprof.findings.catalogue import entries
+    from jaxprof.trace.checks import TRUST
 
     kernels = whole_profile(session)
     whole = sum(kernel.self_seconds for kernel in kernels)
@@ -311,7 +311,7 @@ def _profile_cost(session: Session) -> tuple[str, str]:
         {row.code for run in session.runs.values() for trust in run.trust.values() for row in trust.rows
          if row.verdict != "good"}
     )  # fmt: skip
-    titles = [entries()[code].title if code in entries() else code for code in doubted]
+    titles = [TRUST[code][0] if code in TRUST else code for code in doubted]
     certain = f"doubtful: {'; '.join(titles)}" if doubted else "captured by the profiler, which also takes time"
     return largest(times, whole, words=str), certain
 

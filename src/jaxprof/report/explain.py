@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jaxprof.analysis.kernels.measured import longest_kernel, whole_profile
 from jaxprof.base.text import columns, json_text, safe, shorten
 from jaxprof.base.units import bytes_, counted, percent, seconds
-from jaxprof.events.finding import Finding
+from jaxprof.events.finding import CatalogueEntry, Finding
 from jaxprof.facts import OF_FINDING, SENTENCE, Fact, Facts, optional, pick, recorder
 from jaxprof.facts.units import (
     BYTES,
@@ -28,7 +28,7 @@ from jaxprof.facts.units import (
     TEXT,
     TRUTH,
 )
-from jaxprof.findings.catalogue import SOURCES, CatalogueEntry, entries
+from jaxprof.findings.catalogue import SOURCES, entries
 from jaxprof.findings.explanation import Explanation, command
 from jaxprof.report.renderers import WIDTH, wrap
 

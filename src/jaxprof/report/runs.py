@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from jaxprof.analysis.runs.run_result import RunResult, modes_text, results
+from jaxprof.analysis.runs.run_result import RunResult, results
 from jaxprof.analysis.runs.sweeps import SweepGroup, SweepLine, sweep_groups
 from jaxprof.base.units import UNKNOWN, and_more, between, counted, integer, percent, ratio, scaled, seconds, value_text
 from jaxprof.base.values import frozen
@@ -19,6 +19,7 @@ from jaxprof.facts.runs import RUNS, RunRow, interval_text
 from jaxprof.report.renderers import Headline, Piece, Prose, Table
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS
+from jaxprof.stats.modes import modes_text
 
 
 @frozen

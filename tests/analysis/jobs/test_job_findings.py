@@ -16,7 +16,6 @@ from jaxprof.analysis.jobs.figures import CAUSES, UNSEEN, USEFUL
 from jaxprof.analysis.jobs.job import Goodput, recompiles
 from jaxprof.events.finding import Finding
 from jaxprof.facts import recorder
-from jaxprof.findings.catalogue import entries
 from jaxprof.findings.explain import explanation_of_job
 from jaxprof.report.explain import explanation_lines
 from jaxprof.report.hosts import COLLECTIVES, nothing_found
@@ -225,11 +224,6 @@ def jobs():
     """The figures of each case."""
     every = {case: processes for case, (processes, _) in FOUND.items()} | NOTHING
     return {case: figures(processes) for case, processes in every.items()}
-
-
-def test_every_code_of_a_job_has_a_case():
-    codes = {each.split()[0] for _, expected in FOUND.values() for each in expected.split(", ")}
-    assert codes == {entry.code for entry in entries().values() if entry.source == "job"}
 
 
 @pytest.mark.parametrize("case", [*FOUND, *NOTHING])

@@ -8,9 +8,8 @@ import sys
 import pytest
 
 import mutated
-from findings.test_hlo_findings import _apart
 from hlo.agreement import COMPILED_BY_H100, NOT_READ, figures, real_files
-from hlo.kernels.programs import fused, written
+from hlo.kernels.programs import attention_text, fused, written
 from jaxprof.base.errors import HloError
 from jaxprof.findings.hlo import findings
 from jaxprof.hlo.compare.fingerprint import Fingerprints, diff
@@ -84,7 +83,7 @@ _TEXTS = (
     written(_LIBRARY_CALL).source.text,
     written(_WITHOUT_SENSE).source.text,
     written(fused(_UPDATE, "f32[8,16]{1,0}", "f32[1,16]{1,0}", "s32[]")).source.text,
-    written(_apart(turns=3)).source.text,
+    written(attention_text(turns=3)).source.text,
     CHAIN,
     LOOP,
 )

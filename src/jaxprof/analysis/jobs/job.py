@@ -52,7 +52,7 @@ from jaxprof.base.grouping import grouped
 from jaxprof.base.units import bytes_, counted, percent, scaled, seconds
 from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding
-from jaxprof.findings.catalogue import with_fix
+from jaxprof.findings.jobs import with_fix
 from jaxprof.session.files import with_urls
 from jaxprof.stats.location import t_quantile
 

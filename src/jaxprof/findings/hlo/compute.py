@@ -1,7 +1,7 @@
 """Findings about the work itself: its dtype, precision and sizes, work that is done twice, work that is too small, and
 attention whose scores go through memory.
 
-Each function yields one finding at most, `loops` one for each loop; `HLO_FINDINGS` says what its code means.
+Each function yields one finding at most, `loops` one for each loop.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import bytes_, counted, integer, percent, scaled
 from jaxprof.events.finding import Finding
-from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, found, gather
+from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, found, gather
 from jaxprof.hlo.kernels.attention import is_any_product, scores_before
 from jaxprof.hlo.kernels.dataflow import Value, made_through, same_elements, sources, upstream
 from jaxprof.hlo.kernels.execution import Execution
@@ -33,7 +33,13 @@ LARGE_GEMM_FLOPS = 1e7
 """FLOPs below which a product is launch-bound, so that its sizes and its precision do not matter."""
 
 
-def float64(scene: Scene) -> Iterator[Finding]:
+@check(
+    "float64 where it is slow",
+    "TPUs emulate float64, and most GPUs compute it at 1/32 or 1/64 of their float32 rate.",
+    "Use float32 unless the result needs more; look for a NumPy constant or jax_enable_x64.",
+    saves="part",
+)
+def float64_on_accelerator(scene: Scene) -> Iterator[Finding]:
     """Find kernels that compute in float64 on an accelerator."""
     if not scene.on_accelerator:
         return
@@ -43,7 +49,14 @@ def float64(scene: Scene) -> Iterator[Finding]:
     )
 
 
-def tiny(scene: Scene) -> Iterator[Finding]:
+@check(
+    "most launches do next to nothing",
+    "A launch takes 2 to 5 µs on a GPU; kernels that move less than 32 KiB take less than that.",
+    "Stack the small arrays and process them together (vmap, one concatenated array), or let one scan iteration "
+    "do several steps (unroll).",
+    saves="part",
+)
+def tiny_kernels(scene: Scene) -> Iterator[Finding]:
     """Find runs of mostly tiny kernels, on a GPU only: elsewhere the host does not launch kernels one by one."""
     if scene.platform != "gpu":
         return
@@ -68,6 +81,12 @@ def tiny(scene: Scene) -> Iterator[Finding]:
     )  # fmt: skip
 
 
+@check(
+    "sizes that do not fill the matrix unit's tiles",
+    "Matrix units work on tiles; a size that is no multiple leaves a part of each last tile empty, or rules out "
+    "the fastest kernels.",
+    "Make the sizes multiples of the matrix unit's tile: a vocabulary of 50304 costs less than one of 50257.",
+)
 def odd_sizes(scene: Scene) -> Iterator[Finding]:
     """Find GEMM sizes that leave a part of each matrix tile empty; only on devices with matrix units."""
     if not scene.on_accelerator:
@@ -101,7 +120,15 @@ def _gemm_sizes(instruction: Instruction) -> set[int]:
     return {size for shape in shapes for size in shape.dimensions[-2:] if size > 1}
 
 
-def rematerialised(scene: Scene) -> Iterator[Finding]:
+@check(
+    "work that is done twice to save memory",
+    "Checkpointing (jax.checkpoint, jax.remat) computes in the backward pass what the forward pass did not keep.",
+    "Recomputation trades time for memory. If memory allows, checkpoint less (a policy such as dots_saveable) or "
+    "not at all.",
+    saves="all",
+    unfused=True,
+)
+def rematerialisation(scene: Scene) -> Iterator[Finding]:
     """Find kernels that compute a second time what the forward pass computed."""
     kernels = recomputed(scene.module)
     flops = _flops(kernels)
@@ -114,7 +141,14 @@ def _flops(kernels: Sequence[Kernel]) -> float:
     return sum((kernel.flops or 0) * (kernel.count or 1) for kernel in kernels)
 
 
-def loops(scene: Scene) -> Iterator[Finding]:
+@check(
+    "a loop whose iterations are smaller than their overhead",
+    "Each iteration launches only tiny kernels, so the loop's own cost is most of its time.",
+    "Do more in each iteration: unroll the scan, batch over another axis, or write the recurrence as an "
+    "associative scan.",
+    saves="part",
+)
+def small_loop_body(scene: Scene) -> Iterator[Finding]:
     """Find loops in which every iteration runs only tiny kernels."""
     if scene.platform not in _TINY_IN_LOOP:
         return
@@ -154,7 +188,15 @@ units.
 """
 
 
-def upcast_products(scene: Scene) -> Iterator[Finding]:
+@check(
+    "products wider than their operands",
+    "Both operands were 16-bit floats just before: converting them first gains no precision, reads twice the "
+    "bytes and runs at half the rate of the matrix units or less.",
+    "Give the product the 16-bit arrays themselves: jnp.matmul(a, b, preferred_element_type=jnp.float32) still "
+    "accumulates in float32, at twice the rate or more.",
+    saves="part",
+)
+def upcast_product(scene: Scene) -> Iterator[Finding]:
     """Find products of float32 arrays that were bfloat16 or float16 just before, where the wider product gains
     nothing."""
     if not scene.on_accelerator:
@@ -170,7 +212,15 @@ def upcast_products(scene: Scene) -> Iterator[Finding]:
     )  # fmt: skip
 
 
-def precise_products(scene: Scene) -> Iterator[Finding]:
+@check(
+    "float32 products that take several passes",
+    "Matrix units compute with bfloat16 or TF32. At `high` or `highest` precision a product is made of several, "
+    "or leaves the matrix units.",
+    "Use the default precision if the result stays accurate enough: jax_default_matmul_precision, or "
+    "precision=None on the product. On a TPU `highest` takes six passes; on a GPU it rules out TF32.",
+    saves="part",
+)
+def precise_product(scene: Scene) -> Iterator[Finding]:
     """Find products of float32 arrays at a precision that takes several passes."""
     if not scene.on_accelerator:
         return
@@ -203,6 +253,15 @@ def _held_narrow(value: Value) -> bool:
 # -- attention ---------------------------------------------------------------------------------------------------------
 
 
+@check(
+    "attention stores its scores",
+    "The array of scores grows with the square of the sequence, is written and read between kernels, and is the "
+    "largest part of the traffic and memory of attention.",
+    "Let one kernel compute all of it: jax.nn.dot_product_attention(implementation='cudnn') on GPUs, a "
+    "flash-attention kernel (Pallas) on TPUs; or process a block of queries at a time, so that the scores stay "
+    "small.",
+    saves="part",
+)
 def attention_scores(scene: Scene) -> Iterator[Finding]:
     """Find attention in several kernels, with arrays of the size of the scores between them."""
     attentions = list(_attentions(scene))

@@ -1,12 +1,13 @@
-"""What the checks examine, and what they find."""
+"""What a check of HLO is, what it examines, and what it finds."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Literal, TypeAlias
 
 from jaxprof.base.units import bytes_, counted
-from jaxprof.events.finding import Finding
-from jaxprof.findings.hlo.codes import HLO_FINDINGS
+from jaxprof.base.values import frozen
+from jaxprof.events.finding import CatalogueEntry, Finding
 from jaxprof.hlo.kernels.flow import Flow
 from jaxprof.hlo.kernels.kernels import Kernel, kernels
 from jaxprof.hlo.kernels.kinds import held_in
@@ -17,8 +18,7 @@ from jaxprof.hlo.text.model import Module
 def found(code: str, message: str, kernels: tuple[str, ...], moved: int | None = None) -> Finding:
     """Return a finding about a module. `kernels`: names of kernels or instructions, those with the most weight first;
     `moved`: traffic of one run that it accounts for, None if traffic is not its measure."""
-    kind = HLO_FINDINGS[code]
-    return Finding(code, message, own_fix=kind.fix, scope="module", bytes=moved, held=kind.holds, kernels=kernels)
+    return Finding(code, message, scope="module", bytes=moved, kernels=kernels)
 
 
 LARGE_BYTES = 1 << 20
@@ -76,3 +76,30 @@ def gather_sizes(code: str, sizes: Sequence[tuple[int, str]], one: str, many: st
     whole = sum(size for size, _ in ordered)
     message = f"{counted(len(ordered), one, many)} {rest.format(bytes=bytes_(whole))}"
     yield found(code, message, tuple(dict.fromkeys(name for _, name in ordered)), whole)
+
+
+Saves: TypeAlias = Literal["", "all", "part"]
+
+
+@frozen
+class HloCheck(CatalogueEntry):
+    """A finding about HLO: its entry, how it is found, and what its kernels' time says about its cost."""
+
+    find: Callable[[Scene], Iterator[Finding]]
+    """Yields the findings of a module, without what all cases share."""
+    saves: Saves
+    """What the fix saves of its kernels' time: all of it, as they do nothing else; a part, as they also do necessary
+    work; empty if their time says nothing."""
+    holds: bool
+    """Whether the bytes are memory that is held, not traffic."""
+    unfused: bool
+    """Whether it applies to a module in which nothing is fused yet."""
+
+
+def check(
+    title: str, means: str, fix: str, *, saves: Saves = "", holds: bool = False, unfused: bool = False
+) -> Callable[[Callable[[Scene], Iterator[Finding]]], HloCheck]:
+    """Make a check of the function that finds; its code is the function's name."""
+    return lambda find: HloCheck(
+        find.__name__, title, means, fix, "hlo", "hlo.md#findings", find, saves, holds, unfused
+    )

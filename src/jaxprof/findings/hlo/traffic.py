@@ -1,7 +1,7 @@
 """Findings about arrays that are moved or held needlessly: copies, casts, broadcasts, padding, constants, arguments
 that are updated without being donated, transfers to the host, and between two shardings.
 
-Each function yields one finding at most; `HLO_FINDINGS` says what its code means.
+Each function yields one finding at most.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Set
 from contextlib import suppress
 
 from jaxprof.events.finding import Finding
-from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, gather, gather_sizes, total
+from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, gather, gather_sizes, total
 from jaxprof.hlo.kernels.collectives import Collective, collectives
 from jaxprof.hlo.kernels.dataflow import Value, made_through, resolved, same_elements, sources, upstream
 from jaxprof.hlo.kernels.flow import Flow
@@ -32,7 +32,14 @@ def _only(scene: Scene, doing: Set[str], beside: Set[str]) -> list[Kernel]:
     ]
 
 
-def layout_copies(scene: Scene) -> Iterator[Finding]:
+@check(
+    "kernels that only rewrite arrays in another order",
+    "Producer and consumer want the dimensions in different orders, so the array is read and written once more.",
+    "Let producer and consumer agree on the order of dimensions: transpose once, outside the hot path, or write "
+    "the contraction so that it takes the array in its present order (einsum).",
+    saves="all",
+)
+def layout_copy(scene: Scene) -> Iterator[Finding]:
     """Find kernels that only change the order of an array in memory."""
     kernels = [kernel for kernel in _only(scene, {"copy", "transpose"}, _AROUND) if reorders(kernel.instruction)]
     yield from gather(
@@ -40,7 +47,14 @@ def layout_copies(scene: Scene) -> Iterator[Finding]:
     )
 
 
-def converts(scene: Scene) -> Iterator[Finding]:
+@check(
+    "kernels that only change a dtype",
+    "The array is read in one dtype and written in another, with nothing computed on the way.",
+    "Keep the array in one dtype along the path, or cast where it is smallest; parameters that are cast at each "
+    "step can be kept in the narrow dtype as well.",
+    saves="all",
+)
+def dtype_convert(scene: Scene) -> Iterator[Finding]:
     """Find kernels that only change the dtype of an array."""
     kernels = _only(scene, {"convert"}, _AROUND)
     yield from gather(
@@ -48,7 +62,14 @@ def converts(scene: Scene) -> Iterator[Finding]:
     )
 
 
-def broadcasts(scene: Scene) -> Iterator[Finding]:
+@check(
+    "a broadcast array is written out",
+    "A small array is repeated in memory instead of inside the kernel that uses it.",
+    "Pass the small array and let XLA broadcast it inside the kernel that uses it; library calls and sorts need "
+    "whole arrays.",
+    saves="all",
+)
+def broadcast_materialised(scene: Scene) -> Iterator[Finding]:
     """Find kernels that write a broadcast array to memory, at least sixteen times what they read."""
     kernels = [
         kernel
@@ -79,6 +100,12 @@ def _read_whole(flow: Flow, kernels: list[Kernel]) -> list[Kernel]:
     return [kernel for kernel in kernels if id(kernel) in read]
 
 
+@check(
+    "kernels that only pad",
+    "An array is copied to a larger one, to fill a tile or for a convolution.",
+    "Choose sizes that need no padding, or pad once, outside the hot path.",
+    saves="all",
+)
 def padding(scene: Scene) -> Iterator[Finding]:
     """Find kernels that only pad."""
     kernels = _only(scene, {"pad"}, {"copy", "transpose", "reshape", "slice"})
@@ -88,7 +115,14 @@ def padding(scene: Scene) -> Iterator[Finding]:
 _CONSTANT = re.compile(r"(?<![^\s%])([^\s%=]++)\s*+=\s*+(\w+\[[\d,]*+\](?:\{[^{}]*+\})?)\s*+constant\(")
 
 
-def constants(scene: Scene) -> Iterator[Finding]:
+@check(
+    "an array is part of the program",
+    "A closed-over array became a constant: every compilation copies it, and folding it can take minutes.",
+    "Pass the array as an argument.",
+    holds=True,
+    unfused=True,
+)
+def large_constant(scene: Scene) -> Iterator[Finding]:
     """Find large constants in the text of the module."""
     module = scene.module
     sizes: list[tuple[int, str]] = []
@@ -100,7 +134,12 @@ def constants(scene: Scene) -> Iterator[Finding]:
     yield from gather_sizes("large_constant", sizes, "constant is", "constants are", "baked into the program: {bytes}")
 
 
-def unused(scene: Scene) -> Iterator[Finding]:
+@check(
+    "results that nothing reads",
+    "A kernel writes arrays that neither another kernel nor the caller reads.",
+    "Compute only what is used: a sort without its keys, a decomposition without its vectors.",
+)
+def unused_output(scene: Scene) -> Iterator[Finding]:
     """Find kernels with several results, some of which no instruction reads."""
     sizes: list[tuple[int, str]] = []
     for kernel in scene.kernels:
@@ -121,7 +160,16 @@ def unused(scene: Scene) -> Iterator[Finding]:
     )
 
 
-def host(scene: Scene) -> Iterator[Finding]:
+@check(
+    "kernels that exchange data with the host",
+    "A callback or infeed inside the program stops the device until the host has answered; arrays in the host's "
+    "memory are copied in each run.",
+    "Keep the loop on the device: call back less often, or after the step; move arrays from the host's memory "
+    "(pinned_host) to the device if they fit.",
+    saves="all",
+    unfused=True,
+)
+def host_transfer(scene: Scene) -> Iterator[Finding]:
     """Find kernels that exchange data with the host."""
     kernels = [kernel for kernel in scene.kernels if kernel.kind in HOST_KINDS]
     yield from gather(
@@ -135,6 +183,14 @@ _UPDATED = 2
 """Number of updated arguments that identify a step, which replaces its state, rather than a function of an array."""
 
 
+@check(
+    "a step holds its old state beside the new one",
+    "Results that update arguments element by element could take their memory; without donation both are held, "
+    "which can be half of the device's memory.",
+    "Donate the arguments that are replaced: jax.jit(step, donate_argnums=...) lets a result reuse the memory of "
+    "the argument that it updates. Only if the caller does not use the old array again.",
+    holds=True,
+)
 def lost_donation(scene: Scene) -> Iterator[Finding]:
     """Find results that update arguments element by element but do not take their memory, so that the old and the new
     state are held at once."""
@@ -187,7 +243,16 @@ keeps its sharding.
 _MOST = 16
 
 
-def resharded(scene: Scene) -> Iterator[Finding]:
+@check(
+    "arrays move between shardings",
+    "One operation leaves an array split in one way, and the next takes it split in another, or whole: XLA's "
+    "partitioner inserts an all-to-all, a permute or an all-gather between them.",
+    "Let the operations on both sides split the array along the same dimension: give parameters, inputs and "
+    "jax.lax.with_sharding_constraint the same axes, or split a dimension that the operation does not work over. "
+    "If resharding is needed, do it where the array is smallest or has the narrowest dtype.",
+    saves="part",
+)
+def resharding(scene: Scene) -> Iterator[Finding]:
     """Find arrays that XLA moves from the sharding in which one operation leaves them to that in which the next takes
     them.
 

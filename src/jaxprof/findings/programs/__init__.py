@@ -14,12 +14,11 @@ from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, Program
 from jaxprof.base.text import safe, whole_number
 from jaxprof.base.units import bytes_, seconds
 from jaxprof.events.finding import Finding
-from jaxprof.findings.catalogue import with_fix
 from jaxprof.findings.programs import arrays, compiling, loops
-from jaxprof.findings.programs.claims import Claims
+from jaxprof.findings.programs.claims import Claims, check
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from jaxprof.events import DeviceReading, ProgramSampled, SourceLocation
 
@@ -34,6 +33,12 @@ _LESS_MEMORY = (
 _WAITED = " XLA's allocator waits 10 s for memory before it fails, which looks like work of the device."
 
 
+@check(
+    "the program failed",
+    "An exception, a signal or an exit code other than 0 ended it. Its figures are those of the time until then. "
+    "The line is the innermost one of the user's own code; after a signal, that of the last samples.",
+    "Fix what the error names. Out of memory: smaller sizes, donated arguments, jax.checkpoint.",
+)
 def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     """Yield the exception, signal or exit code that ended the program. An interrupted program has not failed."""
     run = result.run
@@ -111,6 +116,12 @@ _PAUSES = {
 """Message and fix by the cause of a pause."""
 
 
+@check(
+    "the program was paused",
+    "A signal (SIGSTOP, ctrl+z, a read from the terminal in the background) paused the process until SIGCONT, or "
+    "its container was frozen, or the machine slept. That time is no line's work, and is left out of every share.",
+    "Look for what paused it. Processes of a job that exchange data with it wait all that time.",
+)
 def paused(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     """Yield the pauses of each cause together. Only a pause by a signal was observed; others are inferred from
     clocks."""
@@ -130,7 +141,7 @@ def paused(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         )
 
 
-_CHECKS: tuple[Callable[[ProgramResult, Claims], Iterator[Finding]], ...] = (
+CHECKS = (
     program_failed,
     paused,
     compiling.debug_settings,
@@ -157,28 +168,20 @@ _CHECKS: tuple[Callable[[ProgramResult, Claims], Iterator[Finding]], ...] = (
     arrays.arrays_grow,
     arrays.unused_donation,
 )
-_OF_SAMPLED_LOOPS = (
-    loops.host_sync,
-    loops.op_by_op_loop,
-    loops.data_waits,
-    loops.host_work,
-    loops.dispatch_bound,
-)
-"""Checks that say nothing if JAX works in another thread than the sampled one."""
-_REMARKS = (compiling.compile_dominates, compiling.cache_off)
-CODES, REMARKS = (tuple(check.__name__ for check in checks) for checks in (_CHECKS, _REMARKS))
-"""Every code that a finding, or a remark, can have; the check that yields it has its name."""
+"""In the order in which they claim seconds."""
+REMARKS = (compiling.compile_dominates, compiling.cache_off)
 
 
 def findings(result: ProgramResult) -> tuple[Finding, ...]:
     """Return the findings of a program: its failure, then those with the largest saving, then those of unknown
     saving."""
     claims = Claims(result)
-    checks = [check for check in _CHECKS if not (result.other_thread and check in _OF_SAMPLED_LOOPS)]
-    every = claims.bounded([with_fix(finding) for check in checks for finding in check(result, claims)])
+    checks = [check for check in CHECKS if not (result.other_thread and check.sampled)]
+    every = claims.bounded([check.complete(found) for check in checks for found in check.find(result, claims)])
     return tuple(sorted(every, key=lambda found: (found.code != "program_failed", -(found.saves_seconds or 0.0))))
 
 
 def remarks(result: ProgramResult) -> tuple[Finding, ...]:
     """Return remarks about the run as a whole, which no line of the program can change."""
-    return tuple(with_fix(remark) for check in _REMARKS for remark in check(result))
+    claims = Claims(result)
+    return tuple(check.complete(remark) for check in REMARKS for remark in check.find(result, claims))

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from jaxprof.base.text import safe
 from jaxprof.base.units import and_more, bytes_, integer, percent, seconds
 from jaxprof.events.finding import Finding
+from jaxprof.findings.programs.claims import Claims, check
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.events import Compiled
-    from jaxprof.findings.programs.claims import Claims
 
 COUNTS = 6
 """Number of counts after the start that growth needs."""
@@ -43,6 +43,12 @@ UNUSED_BYTES = 1 << 20
 _LEAVES_NAMED = 3
 
 
+@check(
+    "live arrays keep growing in number or size",
+    "Something keeps what each step makes: a list of losses, states or gradients, a closure, a cache. Memory runs "
+    "out in a longer run.",
+    "Keep numbers (jax.device_get every N steps) instead of arrays, and drop references to old states.",
+)
 def arrays_grow(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     """Yield a finding if the number of live arrays, or their bytes, rises to the end of the program."""
     if result.arrays is None:
@@ -72,6 +78,12 @@ def arrays_grow(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     )
 
 
+@check(
+    "donated arrays that no output can take",
+    "A donated argument is given up by the caller; where no output has its shape and dtype, no memory is saved.",
+    "Donate (donate_argnums) only arrays that come back with the same shape and dtype, or return the new "
+    "array with the dtype of the old one.",
+)
 def unused_donation(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     """Yield functions with donated arrays that no output of the program can reuse, so that no memory is saved."""
     for function in result.functions:
@@ -139,6 +151,12 @@ _DIRECTIONS = {
 }
 
 
+@check(
+    "NumPy arrays are copied to the device at each call",
+    "A NumPy array passed to a compiled function is copied at every call, even if it never changes.",
+    "Put what stays the same on the device once, before the loop (jax.device_put); keep a whole data set there "
+    "and index it in the compiled function, so that only new data is copied, ahead of its step.",
+)
 def numpy_argument(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield a finding if a compiled function is called with NumPy arrays, which are copied to the device at every
     call."""
@@ -178,6 +196,12 @@ def _copied_names(row: Compiled) -> str:
     return ", ".join(f"{leaf.name}: {leaf.type}" for leaf in leaves[:_LINES_NAMED])
 
 
+@check(
+    "implicit copies between host and device",
+    "Python numbers and NumPy arrays passed to compiled functions, and NumPy functions applied to jax arrays, "
+    "copy between host and device implicitly.",
+    "Place arrays on the device once (jax.device_put) and fetch values together and less often.",
+)
 def implicit_transfers(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield implicit copies in each direction, with their lines."""
     for direction, (words, fix) in _DIRECTIONS.items():

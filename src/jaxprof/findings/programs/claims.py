@@ -1,15 +1,17 @@
-"""Bookkeeping by which each second of a program belongs to one finding, the first to claim it."""
+"""What a check of a program is, and the record of claims, by which each second of a program belongs to one finding, the
+first to claim it."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.programs.functions import WORTH_EXACT, row_seconds
 from jaxprof.analysis.programs.loop_time import DEVICE, Spot
 from jaxprof.analysis.programs.verdict import interval
-from jaxprof.base.values import dataclass, field
+from jaxprof.base.values import dataclass, field, frozen
+from jaxprof.events.finding import CatalogueEntry
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
@@ -104,3 +106,20 @@ def _loop_savings(finding: Finding) -> float:
     if not finding.estimate or finding.code == "paused":
         return 0.0
     return max(0.0, (finding.saves_seconds or 0.0) - finding.announced_seconds)
+
+
+@frozen
+class ProgramCheck(CatalogueEntry):
+    """A finding about programs: its entry, and how it is found."""
+
+    find: Callable[[ProgramResult, Claims], Iterator[Finding]]
+    """Yields the findings of a program, without the fix that all cases share."""
+    sampled: bool
+    """Whether it says nothing if JAX works in another thread than the sampled one."""
+
+
+def check(
+    title: str, means: str, fix: str, *, sampled: bool = False
+) -> Callable[[Callable[[ProgramResult, Claims], Iterator[Finding]]], ProgramCheck]:
+    """Make a check of the function that finds; its code is the function's name."""
+    return lambda find: ProgramCheck(find.__name__, title, means, fix, "program", "programs.md#findings", find, sampled)

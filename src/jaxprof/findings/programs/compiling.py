@@ -27,12 +27,12 @@ from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe, shorten
 from jaxprof.base.units import bytes_, counted, integer, percent, seconds
 from jaxprof.events.finding import Finding
+from jaxprof.findings.programs.claims import Claims, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jaxprof.events import Compiled, SourceLocation
-    from jaxprof.findings.programs.claims import Claims
 
 AGAIN_CLEARED = 2
 """Number of programs compiled again after the caches were cleared from which they are reported."""
@@ -54,6 +54,12 @@ _NAMED_WIDTH = 100
 """Largest number of columns for the arguments that vary: a function of many arrays has many of them."""
 
 
+@check(
+    "a new function object for each call",
+    "JAX keeps programs by function object. A lambda, partial, nested def or jax.jit(...) made in the loop is a "
+    "new object each time, so nothing is found in the cache and every iteration compiles.",
+    "Make it once, at module level or before the loop; pass what changes as arguments.",
+)
 def recompile_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield functions that are a new function object each time, so that JAX finds nothing in its caches."""
     for function, reason in _recompiled(claims, "new_function"):
@@ -71,6 +77,11 @@ def recompile_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding
         )
 
 
+@check(
+    "a factory makes a new function with new values each time",
+    "A factory makes the compiled function anew, closing over values that change: each value is a new program.",
+    "Call the factory once, before the loop, and pass what changes as an argument.",
+)
 def closure_varies(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield functions that a factory makes anew over other values each time, so that each is a separate program."""
     for function, reason in _recompiled(claims, "closure"):
@@ -93,6 +104,12 @@ def closure_varies(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         )
 
 
+@check(
+    "JAX's caches were cleared",
+    "jax.clear_caches() dropped programs that were needed again, so they were traced and compiled once more.",
+    "Leave the caches alone while the program still needs them; where they take too much memory, compile for "
+    "fewer shapes, or run the parts in separate processes.",
+)
 def caches_cleared(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield the compilations that were repeated because JAX's caches were cleared."""
     rows = claims.free_rows(row for row in result.compiles if row.reason_code == "caches_cleared")
@@ -112,6 +129,11 @@ def caches_cleared(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     )
 
 
+@check(
+    "compiled again for other shapes",
+    "Each shape of an argument is a program of its own: trace, lower and compile are paid for each.",
+    "Pad and mask to one shape or a few fixed ones (the next power of two), or drop the last short batch.",
+)
 def varying_shapes(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield functions whose argument shapes differ between calls, so that each shape is a separate program. Operations
     outside any jit are left out."""
@@ -145,6 +167,13 @@ def _operations_beside(claims: Claims, reason: ReasonCount) -> list[Compiled]:
     ]
 
 
+@check(
+    "compiled again for other static values",
+    "Each value of an argument in static_argnums or static_argnames is a program of its own. Objects without "
+    "__eq__ and __hash__ are a new value each time.",
+    "Pass it as an array where it is only computed with; give objects __eq__ and __hash__; use lax.cond, "
+    "lax.switch or fori_loop where it steers control flow.",
+)
 def static_argument_varies(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield functions with a static argument that takes many values, each a separate program."""
     for function, reason in _recompiled(claims, "static_argument"):
@@ -156,6 +185,14 @@ def static_argument_varies(result: ProgramResult, claims: Claims) -> Iterator[Fi
         yield _compiled_again(claims, "static_argument_varies", function, reason, text, reason.called_from, own_fix=fix)
 
 
+@check(
+    "a Python number in one call, an array in the next",
+    "A Python number is weakly typed; an array is not. A function that is given now one and now the other is "
+    "compiled for both.",
+    "Give the argument one dtype from the first call on: jnp.float32(x), jnp.asarray(x, dtype=...), "
+    "jnp.zeros((), jnp.int32) for a counter that starts at 0, or jnp.full(shape, 0.1, jnp.float32): without a "
+    "dtype, jnp.full and jnp.asarray keep a Python number's weak type.",
+)
 def weak_type_flips(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield functions that get a Python number in one call and an array in the next, which makes two programs."""
     for function, reason in _recompiled(claims, "weak_type", WEAK_TYPE_SECONDS):
@@ -193,6 +230,11 @@ _JIT_OPTIONS = (
 )
 
 
+@check(
+    "compiled again for other dtypes, structures, shardings or settings",
+    "Anything that distinguishes the arguments besides their values makes another program.",
+    "Keep dtype, tree structure, sharding and jax.config the same from the first call on.",
+)
 def arguments_vary(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield functions compiled again for any other reason, each with its own fix."""
     for code, words in _OTHER.items():
@@ -311,6 +353,14 @@ _LIBRARY_TRACED = (
 )
 
 
+@check(
+    "many compilations of tiny programs",
+    "Each of many small functions or single operations is traced and compiled on its own, which takes longer than "
+    "running it ever will.",
+    "Call those in your own code (initialisation included) from one function under jax.jit: one program "
+    "compiles once and is dispatched once. For those that a library calls, the persistent cache with "
+    "jax_persistent_cache_min_compile_time_secs at 0 keeps them for the next start.",
+)
 def many_tiny_jits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield a finding if many programs have few operations each, including operations called outside any jit."""
     tiny = [row for row in claims.free_rows(result.compiles) if _is_tiny(row)]
@@ -343,7 +393,13 @@ def _is_tiny(row: Compiled) -> bool:
     return is_single(row) or (row.reason_code == "first" and row.operations is not None)
 
 
-def compile_dominates(result: ProgramResult) -> Iterator[Finding]:
+@check(
+    "most of the run was compiling",
+    "More than half of the wall time went into tracing, lowering and compiling. True of nearly every short run.",
+    "Compile fewer programs (the ledger shows what is compiled again), and keep them in the persistent cache "
+    "(JAX_COMPILATION_CACHE_DIR); in a longer run compiling is a smaller share.",
+)
+def compile_dominates(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     """Yield a finding if more than half of the wall time went into making programs rather than running them."""
     took = result.main_compile_seconds
     share = result.of_wall(took)
@@ -360,6 +416,14 @@ def compile_dominates(result: ProgramResult) -> Iterator[Finding]:
     )
 
 
+@check(
+    "so many operations that compiling the program takes long",
+    "Tracing unrolls Python loops: each layer, step or example becomes operations of its own, and the time of "
+    "tracing, lowering and compiling grows with them.",
+    "Most operations of a program this large are the same ones over and over: layers, steps or stages that tracing "
+    "wrote out one by one. jax.lax.scan, fori_loop or jax.vmap over them compiles their body once; otherwise keep "
+    "the program in the persistent cache.",
+)
 def large_program(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield programs of so many operations that compiling takes most of the time, as after unrolling a Python loop."""
     traced = _traced_library(result)
@@ -387,6 +451,13 @@ def large_program(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         )
 
 
+@check(
+    "tracing the Python code takes long",
+    "Tracing runs the Python function; loops over layers or examples and NumPy work inside it are paid at each "
+    "compilation.",
+    "Use lax.scan or vmap instead of Python loops over layers, steps or examples, "
+    "and compute what does not depend on the arguments beforehand, with NumPy.",
+)
 def slow_tracing(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield a finding if tracing the Python code takes long; its lines come from samples."""
     rows = [row for row in claims.free_rows(result.compiles) if not row.thread and row.trace_seconds]
@@ -420,7 +491,12 @@ def _traced_library(result: ProgramResult) -> str:
     return safe(most) if 2 * by_library.get(most, 0.0) > sum(by_library.values()) else ""
 
 
-def cache_off(result: ProgramResult) -> Iterator[Finding]:
+@check(
+    "the persistent compilation cache is off",
+    "The same programs are compiled again at every start.",
+    "Set JAX_COMPILATION_CACHE_DIR to a permanent folder.",
+)
+def cache_off(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     """Yield a finding if the same programs are compiled again at every start."""
     times = [(row.compile_seconds or 0.0, row.count) for row in result.compiles if row.cache == "off"]
     took = sum(spent for spent, _ in times)
@@ -452,6 +528,12 @@ _MOSTLY = 0.5
 """Share of the program's own time under a setting from which the whole program counts as running with it."""
 
 
+@check(
+    "a debugging option is on",
+    "jax_debug_nans, jax_debug_infs, jax_disable_jit, jax_disable_most_optimizations and jax_check_tracer_leaks "
+    "make calls or compilations slower on purpose. Figures taken with them are not those of the program.",
+    "Turn it off, and measure again. jax.debug_nans() as a context manager looks at a part of the program.",
+)
 def debug_settings(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     """Yield debugging options that were on for most of the program, so that its times do not apply without them."""
     worked = [
@@ -471,6 +553,12 @@ def debug_settings(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
             )
 
 
+@check(
+    "large arrays closed over become constants",
+    "An array that a function closes over is copied into its program: by every compilation, which may fold it for "
+    "minutes, and in device memory once for each program.",
+    "Pass the arrays as arguments instead of closing over them.",
+)
 def captured_constants(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield functions whose closed-over arrays became constants of their program."""
     for function in result.functions:

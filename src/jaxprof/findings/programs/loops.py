@@ -33,10 +33,10 @@ from jaxprof.base.text import safe, shorten
 from jaxprof.base.units import bytes_, counted, integer, percent, seconds
 from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding
+from jaxprof.findings.programs.claims import Claims, check
 
 if TYPE_CHECKING:
     from jaxprof.events import Compiled
-    from jaxprof.findings.programs.claims import Claims
 
 LARGE_BYTES = 1 << 20
 """Bytes of an array from which fetching it counts as a copy, not as a wait for a value."""
@@ -131,6 +131,13 @@ def _of_lines(
     )
 
 
+@check(
+    "a compiled function calls Python in each iteration",
+    "jax.debug.print, jax.debug.callback, io_callback and pure_callback leave the compiled function: their "
+    "arguments are copied to the host, Python runs, and what depends on it waits.",
+    "Call back every N iterations (jax.lax.cond around jax.debug.print or the callback), or return the values and "
+    "use them after the loop; what jax.numpy can compute need not leave the compiled function.",
+)
 def callback_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield a finding if compiled functions of the loop call Python on the host, and wait for it."""
     spots = [spot for spot in claims.free_spots(result.hot.spots) if spot.kind == "callback" and spot.sites]
@@ -144,6 +151,12 @@ def callback_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]
     yield _of_lines(result, claims, "callback_in_loop", what, spots, saves, within)
 
 
+@check(
+    "large arrays are copied to the host in each iteration",
+    "np.asarray, jax.device_get or saving inside the loop waits for the device and copies the arrays each time.",
+    "Fetch large arrays every N iterations, or after the loop; for checkpoints have a thread fetch and write them "
+    "(orbax's AsyncCheckpointer), so that the loop goes on.",
+)
 def repeated_fetch(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield a finding if large arrays are copied to the host in each iteration of the loop."""
     loop = result.hot
@@ -166,6 +179,14 @@ def repeated_fetch(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     yield _of_lines(result, claims, "repeated_fetch", what, spots, saves)
 
 
+@check(
+    "the host waits for a value in each iteration",
+    "float(), .item(), print or a comparison needs a number on the host. JAX dispatches ahead of the device; a "
+    "fetched value ends that, and the device idles while the host prepares the next step.",
+    "While the host waits, it cannot dispatch the next step: keep the values as arrays and fetch them every N "
+    "steps or after the loop (jax.device_get of a list), and print with jax.debug.print.",
+    sampled=True,
+)
 def host_sync(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield a finding if lines of the loop need a value on the host in each iteration, and wait for the device."""
     loop = result.hot
@@ -211,6 +232,12 @@ def _is_of_compiled_function(result: ProgramResult, spot: Spot) -> bool:
     return bool(name) and any(row.function == name and not is_single(row) for row in result.compiles)
 
 
+@check(
+    "operations run one by one, outside any jit",
+    "Each operation outside jit is a program of its own with a dispatch of its own; nothing is fused.",
+    "Put the operations into one function with jax.jit.",
+    sampled=True,
+)
 def op_by_op_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield a finding if operations of the loop are dispatched one by one outside any jit, with the cost of compiling
     them."""
@@ -274,6 +301,13 @@ def _is_run_in(result: ProgramResult, row: Compiled, spots: Sequence[Spot]) -> b
     return any((spot.place.file, spot.place.function) == (at.file, at.function) for spot in spots)
 
 
+@check(
+    "the loop waits for its data",
+    "The device is idle until the host has made or fetched the next batch.",
+    "Prepare the next batch while the device works: in a thread or in processes (a queue, grain, a DataLoader with "
+    "workers), or prepare all batches once before the loop where they fit into memory.",
+    sampled=True,
+)
 def data_waits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield a finding if the loop waits for the arguments of its compiled functions, whatever produces them."""
     loop = result.hot
@@ -293,6 +327,13 @@ def data_waits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     )  # fmt: skip
 
 
+@check(
+    "host work in the loop that the device does not need",
+    "Logging, plots, files, statistics or sleeping inside the loop make every iteration longer.",
+    "Do it every N iterations, after the loop, or in a separate thread or process; computations on arrays can go "
+    "into the compiled function.",
+    sampled=True,
+)
 def host_work(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield a finding if lines of the loop compute or wait on the host for no result that its compiled functions use.
     Time that a program sleeps because it has nothing to do cannot be saved."""
@@ -334,6 +375,15 @@ def _is_brief(result: ProgramResult, spot: Spot) -> bool:
     return line_seconds is not None and line_seconds < BRIEF_SECONDS
 
 
+@check(
+    "much of the loop's time goes to calling compiled functions",
+    "A call of a compiled function costs some 5 to 20 µs on the host, whatever it computes, and more for each "
+    "leaf of its arguments, used or not. nnx.jit and eqx.filter_jit take modules apart in Python in each call, "
+    "which can be milliseconds. Steps shorter than that leave the device idle.",
+    "Give one call more to do: many iterations in lax.scan or fori_loop, many problems in vmap; pass fewer, larger "
+    "arrays; nnx.cached_partial, or split or partition the model once and jax.jit a function of its arrays.",
+    sampled=True,
+)
 def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield a finding if the loop spends its time calling compiled functions. The functions are small, a library's
     Python surrounds them, or their arguments have many leaves."""
