@@ -37,50 +37,29 @@ _IDLE_FIXES = {
 }
 """Fix for the longest cause."""
 _capture = partial(CatalogueEntry, source="capture", page="traces.md#steps")
-_IDLE = _capture(
-    "device_idle",
-    "the device waits between steps or kernels",
+_IDLE = _capture("device_idle", "the device waits between steps or kernels",
     "For part of each step nothing ran on the device and nothing was about to: the host prepared data, waited for "
     "a value, or did other work.",
     "Record the program (jaxprof script FILE.py) to see which line the host spends this time at; prepare data "
-    "ahead, fetch values less often.",
-)
+    "ahead, fetch values less often.")  # fmt: skip
 """Only a capture of a whole program can show it: calls that are measured one by one wait on purpose. What the host did
 meanwhile is its cause."""
 _PARTS = (
     (_IDLE, "the device waited", "idle"),
-    (
-        _capture(
-            "launch_gaps",
-            "gaps between kernels of one program",
+    (_capture("launch_gaps", "gaps between kernels of one program",
             "The device was done with one kernel before the next one was launched: kernels shorter than their launch.",
-            "Launch fewer, larger kernels: batch with vmap, unroll scans, leave CUDA graphs (command buffers) on.",
-        ),
-        "gaps between kernels",
-        "launch_gaps",
-    ),
-    (
-        _capture(
-            "exposed_collectives",
-            "the device waits for collectives",
+            "Launch fewer, larger kernels: batch with vmap, unroll scans, leave CUDA graphs (command buffers) on."),
+        "gaps between kernels", "launch_gaps"),
+    (_capture("exposed_collectives", "the device waits for collectives",
             "Time in collectives during which the device computed nothing.",
             "Let them overlap with work that does not need them (XLA's latency-hiding scheduler), exchange less "
-            "(another sharding), or exchange in a narrower dtype.",
-        ),
-        "waiting for collectives",
-        "collectives_exposed",
-    ),
-    (
-        _capture(
-            "copies_in_steps",
-            "copies between host and device inside the steps",
+            "(another sharding), or exchange in a narrower dtype."),
+        "waiting for collectives", "collectives_exposed"),
+    (_capture("copies_in_steps", "copies between host and device inside the steps",
             "For part of each step the device only copied to or from the host.",
-            "Place what stays the same on the device once, copy the next batch ahead, and fetch results less often.",
-        ),
-        "only copying to or from the host",
-        "transfers",
-    ),
-)
+            "Place what stays the same on the device once, copy the next batch ahead, and fetch results less often."),
+        "only copying to or from the host", "transfers"),
+)  # fmt: skip
 """Finding, words, and field of `StepParts`."""
 ENTRIES = tuple(entry for entry, _, _ in _PARTS)
 

@@ -27,6 +27,7 @@ from jaxprof.findings.explanation import (
     program_verified,
     run_verified,
 )
+from jaxprof.findings.warnings import ENTRIES as WARNINGS
 from jaxprof.session.run import IMPORTED
 
 if TYPE_CHECKING:
@@ -35,73 +36,34 @@ if TYPE_CHECKING:
     from jaxprof.events import WarningRaised
     from jaxprof.session import Run, Session
 
-_FAULTS = ("wrong_result", "unlike_results", "results_differ", "folded_constants", "dead_code")
-"""Warnings that make the times meaningless."""
-_TO_CHANGE = ("compiled_again", "dtype_narrowed", "page_faults")
-"""Warnings about the program that leave its times right."""
-_DOUBTS = (
-    "throttled", "busy_machine", "disturbed", "not_of_medians", "unsettled", "drift", "two_modes", "noise", "outliers",
-    "no_interval", "few_samples",
-    "over_budget", "max_seconds_reached", "not_captured",
-)  # fmt: skip
-"""Warnings about the measurement, each about figures that it cannot provide."""
+_EFFECTS = {entry.code: entry.effect for entry in WARNINGS}
 _DISPATCH_SHARE = 0.5
 """Share of a call on an accelerator from which the call is bound by its dispatch."""
 _run = partial(CatalogueEntry, source="run", page="measuring.md#what-warnings-the-engine-raises")
 _FOLDING = "constant_folding"
 _SLOW_PARTS = {
-    "autotuning": (
-        _run(
-            "slow_autotuning",
-            "XLA tries out kernels while compiling",
+    "autotuning": (_run("slow_autotuning", "XLA tries out kernels while compiling",
             "The autotuner runs candidates of GEMMs, convolutions and fusions on the device, which can be most of a "
             "compile.",
             "Keep its results: the persistent compilation cache does. XLA_FLAGS=--xla_gpu_autotune_level=0 switches it "
-            "off, and slower kernels may be chosen.",
-            page="traces.md#compiles",
-        ),
-        0.3,
-        1.0,
-    ),
-    "LLVM": (
-        _run(
-            "slow_llvm",
-            "LLVM takes most of a compile",
+            "off, and slower kernels may be chosen.", page="traces.md#compiles"), 0.3, 1.0),
+    # LLVM is most of every compilation for a CPU, so only long ones are reported.
+    "LLVM": (_run("slow_llvm", "LLVM takes most of a compile",
             "LLVM generates the machine code of each kernel, which takes long for large fusions and many kernels, "
             "especially on a CPU.",
             "For a program that compiles longer than it runs XLA_FLAGS=--xla_backend_optimization_level=0 lets LLVM do "
             "less: the compile is shorter, and the program may run slower. The persistent compilation cache keeps the "
-            "result; a scan in place of a Python loop makes fewer kernels.",
-            page="traces.md#compiles",
-        ),
-        0.5,
-        5.0,  # LLVM is most of every compilation for a CPU, so only long ones are reported
-    ),
-    f"the pass {_FOLDING}": (
-        _run(
-            "slow_constant_folding",
-            "XLA computes constants while compiling",
+            "result; a scan in place of a Python loop makes fewer kernels.", page="traces.md#compiles"), 0.5, 5.0),
+    f"the pass {_FOLDING}": (_run("slow_constant_folding", "XLA computes constants while compiling",
             "What follows from constants alone is computed by the compiler, slowly: large closed-over arrays, or large "
             "iotas and tables.",
             "Pass the arrays as arguments. XLA_FLAGS=--xla_disable_hlo_passes=constant_folding switches the pass off: "
-            "then each call computes them.",
-            page="traces.md#compiles",
-        ),
-        0.3,
-        1.0,
-    ),
-    "PTX": (
-        _run(
-            "slow_ptx",
-            "assembling the kernels takes long",
+            "then each call computes them.", page="traces.md#compiles"), 0.3, 1.0),
+    "PTX": (_run("slow_ptx", "assembling the kernels takes long",
             "ptxas turns each kernel's PTX into machine code; large kernels, and many of them, take long.",
             "The persistent compilation cache keeps the result; unrolled loops and huge fusions make PTX large.",
-            page="traces.md#compiles",
-        ),
-        0.3,
-        1.0,
-    ),
-}
+            page="traces.md#compiles"), 0.3, 1.0),
+}  # fmt: skip
 """What of XLA can be shortened: the finding, and the smallest share of a compilation and seconds reported."""
 _MORE_LAUNCHES = 10
 _KERNELS_NAMED = 3
@@ -129,10 +91,10 @@ def run_findings(session: Session, run: Run, name: str, baselines: Set[str]) -> 
     if run.shown.status not in ("ok", "running", "queued", "cancelled"):
         yield _failure_finding(session, run, verify)
     for warning in result(session, run.id).warnings:
-        if warning.code in _TO_CHANGE and run.id in baselines:
-            continue  # a baseline serves for comparison, and is not to be changed
-        if warning.code in _FAULTS + _TO_CHANGE:
-            yield replace(warned(warning), verify=verify, run=run.id, fault=warning.code in _FAULTS)
+        effect = _EFFECTS.get(warning.code)
+        # a baseline serves for comparison, and is not to be changed
+        if effect == "fault" or (effect == "change" and run.id not in baselines):
+            yield replace(warned(warning), verify=verify, run=run.id, fault=effect == "fault")
 
 
 def warned(warning: WarningRaised) -> Finding:
@@ -140,21 +102,15 @@ def warned(warning: WarningRaised) -> Finding:
     return Finding(warning.code, warning.message, own_fix=warning.advice, scope="call")
 
 
-_DISPATCH_BOUND = _run(
-    "dispatch_bound_call",
-    "a call takes as long to start as to run",
+_DISPATCH_BOUND = _run("dispatch_bound_call", "a call takes as long to start as to run",
     "On an accelerator the call returns before its work is done. Where returning takes most of a call, the host "
     "is what limits it.",
     "Give one call more to do (lax.scan, vmap), pass fewer arrays, or call it ahead without waiting.",
-    page="measuring.md#the-phases",
-)
-_COPIES = _run(
-    "copies_outweigh_work",
-    "copies take longer than the call",
+    page="measuring.md#the-phases")  # fmt: skip
+_COPIES = _run("copies_outweigh_work", "copies take longer than the call",
     "Copying the arguments to the device and the result back takes longer than the call itself.",
     "Keep arrays on the device between calls, and let it do more with each copy.",
-    page="measuring.md#the-phases",
-)
+    page="measuring.md#the-phases")  # fmt: skip
 
 
 def call_findings(session: Session, run: Run, name: str) -> Iterator[Finding]:
@@ -205,18 +161,12 @@ def _call_finding(
     return entry.complete(found)
 
 
-_FAILED = _run(
-    "run_failed",
-    "a run failed",
+_FAILED = _run("run_failed", "a run failed",
     "It ended with an error, crashed or ran past its limit: there are no times, or not all of them.",
-    "Fix what its error names, and run it again.",
-)
-_NO_MEMORY = _run(
-    "out_of_memory",
-    "the device's memory was not enough",
+    "Fix what its error names, and run it again.")  # fmt: skip
+_NO_MEMORY = _run("out_of_memory", "the device's memory was not enough",
     "An allocation was refused. The largest buffers of the program say what the memory is made of.",
-    "Use a smaller size, donate what is replaced, checkpoint, or shard the largest arrays.",
-)
+    "Use a smaller size, donate what is replaced, checkpoint, or shard the largest arrays.")  # fmt: skip
 
 
 def _failure_finding(session: Session, run: Run, verify: str) -> Finding:
@@ -248,8 +198,8 @@ def run_abstentions(session: Session, runs: Sequence[Run], name: str) -> Iterato
     doubted = grouped(
         (warning.code, (run, warning.message)) for run in jitted_first for warning in result(session, run.id).warnings
     )
-    for code in _DOUBTS:
-        if code in doubted:
+    for code, effect in _EFFECTS.items():
+        if effect == "doubt" and code in doubted:
             (run, message), *others = doubted[code]
             also = f"; also {', '.join(each.id for each, _ in others)}" if others else ""
             yield Abstention(code, f"{run.id} {run.label}: {message}{also}", measured_longer(session, name, run))
@@ -282,18 +232,10 @@ def captured_too(session: Session, run: Run) -> str:
 
 
 _comparison = partial(CatalogueEntry, source="comparison", page="comparing.md")
-_SLOWER = _comparison(
-    "slower",
-    "a side is slower",
-    "Measured in turns with A, and slower.",
-    "Keep A, or fix these kernels: jaxprof compare shows what changed in each.",
-)
-_INCONCLUSIVE = _comparison(
-    "inconclusive",
-    "the comparison is undecided",
-    "The interval of the ratio holds both faster and slower.",
-    "More launches.",
-)
+_SLOWER = _comparison("slower", "a side is slower", "Measured in turns with A, and slower.",
+    "Keep A, or fix these kernels: jaxprof compare shows what changed in each.")  # fmt: skip
+_INCONCLUSIVE = _comparison("inconclusive", "the comparison is undecided",
+    "The interval of the ratio holds both faster and slower.", "More launches.")  # fmt: skip
 
 
 def side_items(compared: AbResult, name: str) -> Iterator[Finding | Abstention]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Literal
 
 from jaxprof.analysis.runs.speedup import BUSY_SHARE, Memo, calls_figure, disturbed, others_cores, steady_samples
 from jaxprof.base.units import between, counted, integer, percent, ratio, seconds, spread
+from jaxprof.base.values import frozen
 from jaxprof.events import CheckReported, DeviceReading, WarningRaised
 from jaxprof.events.finding import CatalogueEntry
 from jaxprof.session import Run
@@ -16,7 +18,19 @@ from jaxprof.stats.modes import modes_text, two_modes
 from jaxprof.stats.summary import Summary, median_interval, outliers
 from jaxprof.stats.turns import change_within
 
-_run = partial(CatalogueEntry, source="run", page="measuring.md#what-warnings-the-engine-raises")
+
+@frozen
+class RunWarning(CatalogueEntry):
+    """What holds for all warnings of a code."""
+
+    effect: Literal["fault", "change", "doubt", "note"]
+    """`fault`: the times are meaningless. `change`: the program is to be changed, and its times are right. `doubt`: the
+    measurement cannot provide some figures. Only these are in an explanation."""
+
+
+_warning_of = partial(RunWarning, source="run", page="measuring.md#what-warnings-the-engine-raises")
+_fault, _change = partial(_warning_of, effect="fault"), partial(_warning_of, effect="change")
+_doubt, _note = partial(_warning_of, effect="doubt"), partial(_warning_of, effect="note")
 NOISY_HALFWIDTH = 0.05
 """Half the 95 % interval over the median; a figure above this is called noisy."""
 FEW_SAMPLES = 5
@@ -33,12 +47,9 @@ _FULL_PRECISION = ("", "float32", "float64")
 """Effective precisions of products that have no better precision to compare with."""
 
 
-_WRONG_RESULT = _run(
-    "wrong_result",
-    "the result is wrong",
+_WRONG_RESULT = _fault("wrong_result", "the result is wrong",
     "It differs from the expected one by more than the tolerance: its time means nothing until it is right.",
-    "Compare with the `highest` precision variant; look at the number that is furthest off.",
-)
+    "Compare with the `highest` precision variant; look at the number that is furthest off.")  # fmt: skip
 
 
 def derived_warnings(run: Run, summary: Summary | None, readings: Sequence[DeviceReading]) -> Iterator[WarningRaised]:
@@ -83,12 +94,8 @@ def worst_element(check: CheckReported) -> str:
     return f"{at}: {check.worst_got} for {check.worst_expected}"
 
 
-_FEW_SAMPLES = _run(
-    "few_samples",
-    "too few samples",
-    "Under five calls were timed.",
-    "A larger --budget gives more samples; a smaller size makes each call shorter.",
-)
+_FEW_SAMPLES = _doubt("few_samples", "too few samples", "Under five calls were timed.",
+    "A larger --budget gives more samples; a smaller size makes each call shorter.")  # fmt: skip
 
 
 def _sample_warnings(run: Run, summary: Summary) -> Iterator[WarningRaised]:
@@ -101,18 +108,11 @@ def _sample_warnings(run: Run, summary: Summary) -> Iterator[WarningRaised]:
     yield from _distribution_warnings(run, summary, samples)
 
 
-_NOISE = _run(
-    "noise",
-    "the median is not known well",
-    "Half its 95 % interval is over 5 %.",
-    "Close other programs on the machine, fix the clocks, or give a larger --budget.",
-)
-_NO_INTERVAL = _run(
-    "no_interval",
-    "no interval can be given",
+_NOISE = _doubt("noise", "the median is not known well", "Half its 95 % interval is over 5 %.",
+    "Close other programs on the machine, fix the clocks, or give a larger --budget.")  # fmt: skip
+_NO_INTERVAL = _doubt("no_interval", "no interval can be given",
     "Fewer than five blocks of calls are independent: there are few, or each is like the one before it.",
-    "More --launches give an interval over launches; a larger --budget gives more blocks.",
-)
+    "More --launches give an interval over launches; a larger --budget gives more blocks.")  # fmt: skip
 
 
 def _interval_warnings(run: Run, summary: Summary) -> Iterator[WarningRaised]:
@@ -127,25 +127,15 @@ def _interval_warnings(run: Run, summary: Summary) -> Iterator[WarningRaised]:
         yield _warning(run, _NOISE, f"noisy: the 95 % interval of the median is {wide}")
 
 
-_DRIFT = _run(
-    "drift",
-    "times drift",
-    "The second half of the samples is faster or slower than the first.",
-    "The machine changed during the run: heat, clocks, or other work. Run it again.",
-)
-_DISTURBED = _run(
-    "disturbed",
-    "a call takes a different time in turns with other runs",
+_DRIFT = _doubt("drift", "times drift", "The second half of the samples is faster or slower than the first.",
+    "The machine changed during the run: heat, clocks, or other work. Run it again.")  # fmt: skip
+_DISTURBED = _doubt("disturbed", "a call takes a different time in turns with other runs",
     "The other runs affect it: its figures are those of the run alone, and so is its speed-up, unless both sides "
     "are affected alike.",
-    "Find out what the others leave behind (memory, caches, clocks) that changes its time.",
-)
-_UNSETTLED = _run(
-    "unsettled",
-    "calls do not settle within a turn",
+    "Find out what the others leave behind (memory, caches, clocks) that changes its time.")  # fmt: skip
+_UNSETTLED = _doubt("unsettled", "calls do not settle within a turn",
     "Later calls of a turn differ from earlier ones.",
-    "The time of a call depends on what ran before it. Look at the samples in their order.",
-)
+    "The time of a call depends on what ran before it. Look at the samples in their order.")  # fmt: skip
 
 
 def _order_warnings(run: Run, summary: Summary, samples: Sequence[float]) -> Iterator[WarningRaised]:
@@ -170,18 +160,11 @@ def _order_warnings(run: Run, summary: Summary, samples: Sequence[float]) -> Ite
                 yield _warning(run, _DRIFT, f"the second half of the samples is {by} than the first")
 
 
-_TWO_MODES = _run(
-    "two_modes",
-    "two typical times",
+_TWO_MODES = _doubt("two_modes", "two typical times",
     "The samples have two modes: the median is typical of neither.",
-    "Look at the distribution: something alternates, such as threads, clocks, other work, or a cache.",
-)
-_OUTLIERS = _run(
-    "outliers",
-    "many samples far from the median",
-    "More than a tenth of the samples.",
-    "Look at the distribution before you trust a single number: outliers are kept, and marked.",
-)
+    "Look at the distribution: something alternates, such as threads, clocks, other work, or a cache.")  # fmt: skip
+_OUTLIERS = _doubt("outliers", "many samples far from the median", "More than a tenth of the samples.",
+    "Look at the distribution before you trust a single number: outliers are kept, and marked.")  # fmt: skip
 
 
 def _distribution_warnings(run: Run, summary: Summary, samples: Sequence[float]) -> Iterator[WarningRaised]:
@@ -203,7 +186,7 @@ _PAGE_FAULT_FIXES = {
     "Op by op": "compile it with jax.jit, which makes fewer arrays.",
 }
 """What avoids page faults, by what allocates: `bench/README.md` has what each saved."""
-_PAGE_FAULTS = _run(
+_PAGE_FAULTS = _change(
     "page_faults",
     "the system takes a call's memory back, and gives it again",
     "The kernel maps and zeroes pages at each call, for at least 10 % of its CPU time. glibc does that with each "
@@ -227,12 +210,9 @@ def _page_fault_warning(run: Run) -> Iterator[WarningRaised]:
         yield _warning(run, _PAGE_FAULTS, f"{counts}: {why}", fix[0].upper() + fix[1:])
 
 
-_BUSY_MACHINE = _run(
-    "busy_machine",
-    "other processes used the cores",
+_BUSY_MACHINE = _doubt("busy_machine", "other processes used the cores",
     "They used more than 15 % of the cores during the run.",
-    "Run it again on an idle machine: until then the times are an upper bound.",
-)
+    "Run it again on an idle machine: until then the times are an upper bound.")  # fmt: skip
 
 
 def _busy_warning(run: Run) -> Iterator[WarningRaised]:
@@ -242,12 +222,9 @@ def _busy_warning(run: Run) -> Iterator[WarningRaised]:
         yield _warning(run, _BUSY_MACHINE, f"the machine was busy: other processes used {used} during the run")
 
 
-_THROTTLED = _run(
-    "throttled",
-    "the device throttled its clocks",
+_THROTTLED = _doubt("throttled", "the device throttled its clocks",
     "Heat or its power limit made it slower during the run.",
-    "Check the temperature and the power limit; a throttled device gives the times of a slower one.",
-)
+    "Check the temperature and the power limit; a throttled device gives the times of a slower one.")  # fmt: skip
 
 
 def _throttling_warning(run: Run, readings: Sequence[DeviceReading]) -> Iterator[WarningRaised]:
@@ -260,12 +237,10 @@ def _digits(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.2g}"
 
 
-_NOT_OF_MEDIANS = _run(
-    "not_of_medians",
-    "the speed-up is not the ratio of the medians",
+_NOT_OF_MEDIANS = _doubt("not_of_medians", "the speed-up is not the ratio of the medians",
     "The ratio of the medians lies outside the interval of the speed-up.",
-    "Decide by the speed-up: its sides were measured next to each other. More --launches bring both together.",
-)
+    "Decide by the speed-up: its sides were measured next to each other. More --launches bring both "
+    "together.")  # fmt: skip
 
 
 def unlike_medians(run: Run, speedup: TimeComparison, why: str) -> WarningRaised:
@@ -275,79 +250,37 @@ def unlike_medians(run: Run, speedup: TimeComparison, why: str) -> WarningRaised
 
 
 RAISED = (
-    _run(
-        "folded_constants",
-        "XLA computed the result while compiling",
+    _fault("folded_constants", "XLA computed the result while compiling",
         "Most of the FLOPs that JAX handed over are not in the compiled program: it closes over its inputs, or does "
-        "not return what it computes.",
-        "Pass the arrays as arguments, and return what you want to measure.",
-    ),
-    _run(
-        "dead_code",
-        "costly operations that nothing uses",
-        "XLA removes what reaches no result.",
-        "Return the result if you want to measure its time.",
-    ),
-    _run(
-        "dtype_narrowed",
-        "JAX computes in a narrower dtype than NumPy",
-        "Without x64, JAX makes float64 float32.",
-        "Give float32 to both, or set JAX_ENABLE_X64=1.",
-    ),
-    _run(
-        "compiled_again",
-        "compilations where none was expected",
+        "not return what it computes.", "Pass the arrays as arguments, and return what you want to measure."),
+    _fault("dead_code", "costly operations that nothing uses", "XLA removes what reaches no result.",
+        "Return the result if you want to measure its time."),
+    _change("dtype_narrowed", "JAX computes in a narrower dtype than NumPy",
+        "Without x64, JAX makes float64 float32.", "Give float32 to both, or set JAX_ENABLE_X64=1."),
+    _change("compiled_again", "compilations where none was expected",
         "The timed calls compiled: times include it.",
-        "Look for a new shape or dtype, or a function made anew at each call.",
-    ),
-    _run(
-        "zero_copy",
-        "a copy that moved nothing",
-        "Host and device share the buffer.",
-        "On an accelerator the copy costs time; measure it there.",
-    ),
-    _run(
-        "not_captured",
-        "kernels were not captured",
-        "The pass under the profiler did not succeed.",
-        "Its message says why; times of the call are unaffected.",
-    ),
-    _run(
-        "unlike_results",
-        "the sides return different things",
-        "Arrays of other shapes, dtypes or number.",
-        "Make both return the same arrays.",
-    ),
-    _run(
-        "results_differ",
-        "the sides return different numbers",
-        "They differ by more than rounding explains.",
-        "Find out which one is right before choosing the faster one.",
-    ),
-    _run(
-        "compile_cached",
-        "trace, lower or compile came from a cache",
-        "Their times are not those of a compile.",
-        "Run without --cache, in a fresh process.",
-    ),
-    _run(
-        "over_budget",
-        "the first call took longer than the budget",
-        "There are few samples.",
-        "A larger --budget, or a smaller size.",
-    ),
-    _run(
-        "max_seconds_reached", "the hard cap was reached", "Later phases were not measured.", "A larger --max-seconds."
-    ),
-    _run(
-        "worker_silent",
-        "a process gave no sign of its run for a while",
+        "Look for a new shape or dtype, or a function made anew at each call."),
+    _note("zero_copy", "a copy that moved nothing", "Host and device share the buffer.",
+        "On an accelerator the copy costs time; measure it there."),
+    _fault("unlike_results", "the sides return different things", "Arrays of other shapes, dtypes or number.",
+        "Make both return the same arrays."),
+    _fault("results_differ", "the sides return different numbers", "They differ by more than rounding explains.",
+        "Find out which one is right before choosing the faster one."),
+    _note("compile_cached", "trace, lower or compile came from a cache",
+        "Their times are not those of a compile.", "Run without --cache, in a fresh process."),
+    _doubt("over_budget", "the first call took longer than the budget", "There are few samples.",
+        "A larger --budget, or a smaller size."),
+    _doubt("max_seconds_reached", "the hard cap was reached", "Later phases were not measured.",
+        "A larger --max-seconds."),
+    _doubt("not_captured", "kernels were not captured", "The pass under the profiler did not succeed.",
+        "Its message says why; times of the call are unaffected."),
+    _note("worker_silent", "a process gave no sign of its run for a while",
         "It may hang in native code; one that stays silent is ended after --max-silence.",
-        "If it only needs longer, give a longer --max-silence, or a smaller size.",
-    ),
-)
+        "If it only needs longer, give a longer --max-silence, or a smaller size."),
+)  # fmt: skip
 """Warnings that the engine (`engine/measure/pitfalls.py` and others) or the scheduler raises."""
 ENTRIES = (
-    _WRONG_RESULT, _NOISE, _NO_INTERVAL, _FEW_SAMPLES, _DRIFT, _TWO_MODES, _OUTLIERS, _BUSY_MACHINE, _DISTURBED,
-    _NOT_OF_MEDIANS, _UNSETTLED, _PAGE_FAULTS, _THROTTLED, *RAISED,
+    _WRONG_RESULT, _THROTTLED, _BUSY_MACHINE, _DISTURBED, _NOT_OF_MEDIANS, _UNSETTLED, _DRIFT, _TWO_MODES, _NOISE,
+    _OUTLIERS, _NO_INTERVAL, _FEW_SAMPLES, _PAGE_FAULTS, *RAISED,
 )  # fmt: skip
+"""In the order in which an explanation has its doubts."""

@@ -40,7 +40,6 @@ LARGE_GEMM_FLOPS = 1e7
     saves="part",
 )
 def float64_on_accelerator(scene: Scene) -> Iterator[Finding]:
-    """Find kernels that compute in float64 on an accelerator."""
     if not scene.on_accelerator:
         return
     kernels = [kernel for kernel in scene.kernels if kernel.dtype in ("f64", "c128") and kernel.flops]
@@ -88,7 +87,6 @@ def tiny_kernels(scene: Scene) -> Iterator[Finding]:
     "Make the sizes multiples of the matrix unit's tile: a vocabulary of 50304 costs less than one of 50257.",
 )
 def odd_sizes(scene: Scene) -> Iterator[Finding]:
-    """Find GEMM sizes that leave a part of each matrix tile empty; only on devices with matrix units."""
     if not scene.on_accelerator:
         return
     kernels: list[Kernel] = []
@@ -129,7 +127,6 @@ def _gemm_sizes(instruction: Instruction) -> set[int]:
     unfused=True,
 )
 def rematerialisation(scene: Scene) -> Iterator[Finding]:
-    """Find kernels that compute a second time what the forward pass computed."""
     kernels = recomputed(scene.module)
     flops = _flops(kernels)
     share = f" ({percent(flops / whole)} of all FLOPs)" if (whole := _flops(scene.kernels)) else ""
@@ -149,7 +146,6 @@ def _flops(kernels: Sequence[Kernel]) -> float:
     saves="part",
 )
 def small_loop_body(scene: Scene) -> Iterator[Finding]:
-    """Find loops in which every iteration runs only tiny kernels."""
     if scene.platform not in _TINY_IN_LOOP:
         return
     tiny_bytes, tiny_flops = _TINY_IN_LOOP[scene.platform]
@@ -197,8 +193,6 @@ units.
     saves="part",
 )
 def upcast_product(scene: Scene) -> Iterator[Finding]:
-    """Find products of float32 arrays that were bfloat16 or float16 just before, where the wider product gains
-    nothing."""
     if not scene.on_accelerator:
         return
     kernels = [
@@ -221,7 +215,6 @@ def upcast_product(scene: Scene) -> Iterator[Finding]:
     saves="part",
 )
 def precise_product(scene: Scene) -> Iterator[Finding]:
-    """Find products of float32 arrays at a precision that takes several passes."""
     if not scene.on_accelerator:
         return
     kernels = [kernel for kernel in _products(scene) if kernel.dtype == "f32" and _PRECISE.fullmatch(kernel.precision)]
@@ -263,7 +256,6 @@ def _held_narrow(value: Value) -> bool:
     saves="part",
 )
 def attention_scores(scene: Scene) -> Iterator[Finding]:
-    """Find attention in several kernels, with arrays of the size of the scores between them."""
     attentions = list(_attentions(scene))
     if not attentions:
         return

@@ -40,7 +40,6 @@ def _only(scene: Scene, doing: Set[str], beside: Set[str]) -> list[Kernel]:
     saves="all",
 )
 def layout_copy(scene: Scene) -> Iterator[Finding]:
-    """Find kernels that only change the order of an array in memory."""
     kernels = [kernel for kernel in _only(scene, {"copy", "transpose"}, _AROUND) if reorders(kernel.instruction)]
     yield from gather(
         "layout_copy", kernels, "kernel only rewrites", "kernels only rewrite", "arrays in another order: {bytes} a run"
@@ -55,7 +54,6 @@ def layout_copy(scene: Scene) -> Iterator[Finding]:
     saves="all",
 )
 def dtype_convert(scene: Scene) -> Iterator[Finding]:
-    """Find kernels that only change the dtype of an array."""
     kernels = _only(scene, {"convert"}, _AROUND)
     yield from gather(
         "dtype_convert", kernels, "kernel only changes", "kernels only change", "the dtype of arrays: {bytes} a run"
@@ -107,7 +105,6 @@ def _read_whole(flow: Flow, kernels: list[Kernel]) -> list[Kernel]:
     saves="all",
 )
 def padding(scene: Scene) -> Iterator[Finding]:
-    """Find kernels that only pad."""
     kernels = _only(scene, {"pad"}, {"copy", "transpose", "reshape", "slice"})
     yield from gather("padding", kernels, "kernel only pads", "kernels only pad", "arrays: {bytes} a run")
 
@@ -123,7 +120,6 @@ _CONSTANT = re.compile(r"(?<![^\s%])([^\s%=]++)\s*+=\s*+(\w+\[[\d,]*+\](?:\{[^{}
     unfused=True,
 )
 def large_constant(scene: Scene) -> Iterator[Finding]:
-    """Find large constants in the text of the module."""
     module = scene.module
     sizes: list[tuple[int, str]] = []
     # Found in the text, because nothing else needs all instructions of a module.
@@ -140,7 +136,6 @@ def large_constant(scene: Scene) -> Iterator[Finding]:
     "Compute only what is used: a sort without its keys, a decomposition without its vectors.",
 )
 def unused_output(scene: Scene) -> Iterator[Finding]:
-    """Find kernels with several results, some of which no instruction reads."""
     sizes: list[tuple[int, str]] = []
     for kernel in scene.kernels:
         instruction = kernel.instruction
@@ -170,7 +165,6 @@ def unused_output(scene: Scene) -> Iterator[Finding]:
     unfused=True,
 )
 def host_transfer(scene: Scene) -> Iterator[Finding]:
-    """Find kernels that exchange data with the host."""
     kernels = [kernel for kernel in scene.kernels if kernel.kind in HOST_KINDS]
     yield from gather(
         "host_transfer", kernels, "kernel exchanges", "kernels exchange", "data with the host: {bytes} a run"
@@ -192,8 +186,6 @@ _UPDATED = 2
     holds=True,
 )
 def lost_donation(scene: Scene) -> Iterator[Finding]:
-    """Find results that update arguments element by element but do not take their memory, so that the old and the new
-    state are held at once."""
     module = scene.module
     root = module.entry.root if module.entry is not None else None
     if root is None or root.opcode != "tuple" or "buffer_donor" in module.attributes:

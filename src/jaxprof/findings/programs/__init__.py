@@ -1,8 +1,8 @@
 """Findings about a program as data: a code, a sentence with the figures, the fix, the line, and the seconds.
 
-Each check is one small function over the program's figures, which claims the seconds that it reports; the tables below
-list all checks, more specific ones first. Findings are ranked by the estimated saving of their fix. Facts about nearly
-every run (the cache is off, compiling takes most of a short run) are remarks, not findings.
+Each check is one small function over the program's figures, which claims the seconds that it reports. Findings are
+ranked by the estimated saving of their fix. Facts about nearly every run (the cache is off, compiling takes most of a
+short run) are remarks, not findings.
 """
 
 from __future__ import annotations
@@ -142,33 +142,14 @@ def paused(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
 
 
 CHECKS = (
-    program_failed,
-    paused,
-    compiling.debug_settings,
-    compiling.caches_cleared,
-    compiling.closure_varies,
-    compiling.recompile_in_loop,
-    compiling.varying_shapes,
-    compiling.static_argument_varies,
-    compiling.weak_type_flips,
-    compiling.arguments_vary,
-    compiling.large_program,
-    loops.callback_in_loop,
-    loops.repeated_fetch,
-    loops.host_sync,
-    arrays.numpy_argument,
-    loops.op_by_op_loop,
-    arrays.implicit_transfers,
-    loops.data_waits,
-    loops.host_work,
-    loops.dispatch_bound,
-    compiling.many_tiny_jits,
-    compiling.slow_tracing,
-    compiling.captured_constants,
-    arrays.arrays_grow,
-    arrays.unused_donation,
-)
-"""In the order in which they claim seconds."""
+    program_failed, paused, compiling.debug_settings, compiling.caches_cleared, compiling.closure_varies,
+    compiling.recompile_in_loop, compiling.varying_shapes, compiling.static_argument_varies,
+    compiling.weak_type_flips, compiling.arguments_vary, compiling.large_program, loops.callback_in_loop,
+    loops.repeated_fetch, loops.host_sync, arrays.numpy_argument, loops.op_by_op_loop, arrays.implicit_transfers,
+    loops.data_waits, loops.host_work, loops.dispatch_bound, compiling.many_tiny_jits, compiling.slow_tracing,
+    compiling.captured_constants, arrays.arrays_grow, arrays.unused_donation,
+)  # fmt: skip
+"""All checks, in the order in which they claim seconds: more specific ones first."""
 REMARKS = (compiling.compile_dominates, compiling.cache_off)
 
 

@@ -50,7 +50,6 @@ _LEAVES_NAMED = 3
     "Keep numbers (jax.device_get every N steps) instead of arrays, and drop references to old states.",
 )
 def arrays_grow(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
-    """Yield a finding if the number of live arrays, or their bytes, rises to the end of the program."""
     if result.arrays is None:
         return
     counts = result.arrays.counts[int(START * len(result.arrays.counts)) :]
@@ -85,7 +84,6 @@ def arrays_grow(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     "array with the dtype of the old one.",
 )
 def unused_donation(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
-    """Yield functions with donated arrays that no output of the program can reuse, so that no memory is saved."""
     for function in result.functions:
         rows = [row for row in function.rows if row.unused_donations]
         sizes = [(sum(leaf.bytes or 0 for leaf in row.unused_donations), row) for row in rows]
@@ -158,8 +156,6 @@ _DIRECTIONS = {
     "and index it in the compiled function, so that only new data is copied, ahead of its step.",
 )
 def numpy_argument(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Yield a finding if a compiled function is called with NumPy arrays, which are copied to the device at every
-    call."""
     loop = result.hot
     calls = [row for row in result.compiles if row.numpy_bytes >= LARGE_BYTES and row.called_from]
     fed = {(row.called_from.file, row.called_from.line): row for row in calls}
@@ -203,7 +199,6 @@ def _copied_names(row: Compiled) -> str:
     "Place arrays on the device once (jax.device_put) and fetch values together and less often.",
 )
 def implicit_transfers(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Yield implicit copies in each direction, with their lines."""
     for direction, (words, fix) in _DIRECTIONS.items():
         rows = [row for row in result.transfers if row.direction == direction]
         spots = [

@@ -61,7 +61,6 @@ _NAMED_WIDTH = 100
     "Make it once, at module level or before the loop; pass what changes as arguments.",
 )
 def recompile_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Yield functions that are a new function object each time, so that JAX finds nothing in its caches."""
     for function, reason in _recompiled(claims, "new_function"):
         made = reason.called_from or function.defined_at
         line = f" at {made.short(result.directory)}" if made is not None else ""
@@ -83,7 +82,6 @@ def recompile_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding
     "Call the factory once, before the loop, and pass what changes as an argument.",
 )
 def closure_varies(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Yield functions that a factory makes anew over other values each time, so that each is a separate program."""
     for function, reason in _recompiled(claims, "closure"):
         rows = [row for row in function.rows if row.reason_code == "closure"]
         factory = next((row.factory for row in rows if row.factory), "")
@@ -111,7 +109,6 @@ def closure_varies(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     "fewer shapes, or run the parts in separate processes.",
 )
 def caches_cleared(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Yield the compilations that were repeated because JAX's caches were cleared."""
     rows = claims.free_rows(row for row in result.compiles if row.reason_code == "caches_cleared")
     took, count = sum(map(row_seconds, rows)), sum(row.count for row in rows)
     if count < AGAIN_CLEARED or not claims.worth(took):
@@ -175,7 +172,6 @@ def _operations_beside(claims: Claims, reason: ReasonCount) -> list[Compiled]:
     "lax.switch or fori_loop where it steers control flow.",
 )
 def static_argument_varies(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Yield functions with a static argument that takes many values, each a separate program."""
     for function, reason in _recompiled(claims, "static_argument"):
         if function.op_by_op:
             continue
@@ -194,7 +190,6 @@ def static_argument_varies(result: ProgramResult, claims: Claims) -> Iterator[Fi
     "dtype, jnp.full and jnp.asarray keep a Python number's weak type.",
 )
 def weak_type_flips(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Yield functions that get a Python number in one call and an array in the next, which makes two programs."""
     for function, reason in _recompiled(claims, "weak_type", WEAK_TYPE_SECONDS):
         if not function.op_by_op:
             text = f"{_times_text(reason.count)} because of a weak type ({reason.text})"
@@ -362,7 +357,6 @@ _LIBRARY_TRACED = (
     "jax_persistent_cache_min_compile_time_secs at 0 keeps them for the next start.",
 )
 def many_tiny_jits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Yield a finding if many programs have few operations each, including operations called outside any jit."""
     tiny = [row for row in claims.free_rows(result.compiles) if _is_tiny(row)]
     count, took = sum(row.count for row in tiny), sum(map(row_seconds, tiny))
     saves = took * (1 - 1 / TINY_OPERATIONS)
@@ -400,7 +394,6 @@ def _is_tiny(row: Compiled) -> bool:
     "(JAX_COMPILATION_CACHE_DIR); in a longer run compiling is a smaller share.",
 )
 def compile_dominates(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
-    """Yield a finding if more than half of the wall time went into making programs rather than running them."""
     took = result.main_compile_seconds
     share = result.of_wall(took)
     if share is None or share < DOMINATES or took < DOMINATES_SECONDS or not result.functions:
@@ -425,7 +418,6 @@ def compile_dominates(result: ProgramResult, _claims: Claims) -> Iterator[Findin
     "the program in the persistent cache.",
 )
 def large_program(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Yield programs of so many operations that compiling takes most of the time, as after unrolling a Python loop."""
     traced = _traced_library(result)
     for function in result.functions:
         if function.library:
@@ -459,7 +451,6 @@ def large_program(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     "and compute what does not depend on the arguments beforehand, with NumPy.",
 )
 def slow_tracing(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Yield a finding if tracing the Python code takes long; its lines come from samples."""
     rows = [row for row in claims.free_rows(result.compiles) if not row.thread and row.trace_seconds]
     took = sum(row.trace_seconds or 0.0 for row in rows)
     if took < TRACING_SECONDS or took < TRACING * claims.work:
@@ -497,7 +488,6 @@ def _traced_library(result: ProgramResult) -> str:
     "Set JAX_COMPILATION_CACHE_DIR to a permanent folder.",
 )
 def cache_off(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
-    """Yield a finding if the same programs are compiled again at every start."""
     times = [(row.compile_seconds or 0.0, row.count) for row in result.compiles if row.cache == "off"]
     took = sum(spent for spent, _ in times)
     if took < CACHE_SECONDS:
@@ -535,7 +525,6 @@ _MOSTLY = 0.5
     "Turn it off, and measure again. jax.debug_nans() as a context manager looks at a part of the program.",
 )
 def debug_settings(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
-    """Yield debugging options that were on for most of the program, so that its times do not apply without them."""
     worked = [
         (window, sum(took for state, took in window.states.items() if state != "import"))
         for window in result.sample_windows
@@ -560,7 +549,6 @@ def debug_settings(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     "Pass the arrays as arguments instead of closing over them.",
 )
 def captured_constants(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Yield functions whose closed-over arrays became constants of their program."""
     for function in result.functions:
         rows = [row for row in function.rows if row.constants and _constant_bytes(row) >= CONSTANT_BYTES]
         if not rows:

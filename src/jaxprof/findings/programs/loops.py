@@ -139,7 +139,6 @@ def _of_lines(
     "use them after the loop; what jax.numpy can compute need not leave the compiled function.",
 )
 def callback_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Yield a finding if compiled functions of the loop call Python on the host, and wait for it."""
     spots = [spot for spot in claims.free_spots(result.hot.spots) if spot.kind == "callback" and spot.sites]
     took = _seconds(spots)
     saves = (1 - KEPT_SHARE) * took
@@ -158,7 +157,6 @@ def callback_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]
     "(orbax's AsyncCheckpointer), so that the loop goes on.",
 )
 def repeated_fetch(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Yield a finding if large arrays are copied to the host in each iteration of the loop."""
     loop = result.hot
     large = [
         spot
@@ -188,7 +186,6 @@ def repeated_fetch(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     sampled=True,
 )
 def host_sync(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Yield a finding if lines of the loop need a value on the host in each iteration, and wait for the device."""
     loop = result.hot
     spots = [
         spot
@@ -239,8 +236,6 @@ def _is_of_compiled_function(result: ProgramResult, spot: Spot) -> bool:
     sampled=True,
 )
 def op_by_op_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Yield a finding if operations of the loop are dispatched one by one outside any jit, with the cost of compiling
-    them."""
     loop = result.hot
     called = {_loop_line(result, spot) for spot in loop.spots if _is_of_compiled_function(result, spot)}
     spots = [
@@ -309,7 +304,6 @@ def _is_run_in(result: ProgramResult, row: Compiled, spots: Sequence[Spot]) -> b
     sampled=True,
 )
 def data_waits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Yield a finding if the loop waits for the arguments of its compiled functions, whatever produces them."""
     loop = result.hot
     spots = [
         spot
