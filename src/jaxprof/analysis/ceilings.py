@@ -28,7 +28,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from jaxprof.errors import JaxprofError
-from jaxprof.files import private_folder, taking_place
+from jaxprof.files import PRIVATE, private_folder, taking_place
 from jaxprof.light_dataclass import frozen
 from jaxprof.session import Run, Session
 from jaxprof.session_files import state_folder
@@ -182,7 +182,7 @@ def remember(session: Session) -> None:
     path = _path()
     with suppress(OSError):
         private_folder(path.parent)
-        with taking_place(path) as place:
+        with taking_place(path, PRIVATE) as place:
             place.write_bytes(msgspec.json.format(msgspec.json.encode(kept), indent=1))
 
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as parquet
 
 from jaxprof.errors import FileRefusedError, JaxprofError, system_words
 from jaxprof.facts.processes import ProcessFile
-from jaxprof.files import taking_place
+from jaxprof.files import PRIVATE, private_folder, taking_place
 from jaxprof.light_dataclass import frozen
 from jaxprof.operating_system import processors, safe_path_of_children
 from jaxprof.query.columnar import arrow_table
@@ -99,8 +99,8 @@ def write(folder: Path, index: int, tables: Mapping[str, Any]) -> int:
         if not len(tables[name]):
             path.unlink(missing_ok=True)
             continue
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with taking_place(path, only_regular=True) as fresh:
+        private_folder(path.parent)
+        with taking_place(path, PRIVATE, only_regular=True) as fresh:
             parquet.write_table(tables[name], fresh, **_options(name))
         size += path.stat().st_size
     return size

@@ -25,7 +25,7 @@ from jaxprof.analysis.arrivals import CollectiveEvents, Exchanged
 from jaxprof.analysis.jobs.figures import Array, LoopWindows, ProcessFigures
 from jaxprof.errors import system_words
 from jaxprof.facts.processes import PROCESSES
-from jaxprof.files import taking_place
+from jaxprof.files import PRIVATE, private_folder, taking_place
 from jaxprof.light_dataclass import frozen
 from jaxprof.limits import PROCESSES as PROCESSES_READ
 from jaxprof.limits import QUERY_TIME, bounded_memory
@@ -246,8 +246,8 @@ class RollUps:
         """Write one file with the rows of all files of a table, and remove earlier ones. Raises OSError, and
         duckdb.Error for files that cannot be read together."""
         path = _compacted_path(self.folder, table, files)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with taking_place(path, only_regular=True) as fresh:
+        private_folder(path.parent)
+        with taking_place(path, PRIVATE, only_regular=True) as fresh:
             rows = f"SELECT * FROM {_listed(files)} ORDER BY process"
             self.connection.execute(f"COPY ({rows}) TO {_quoted(fresh)} (FORMAT parquet, COMPRESSION zstd)")
         for other in path.parent.glob(f"{table}-*.parquet"):
