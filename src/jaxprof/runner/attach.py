@@ -121,7 +121,7 @@ def _output_until_written(process: subprocess.Popen[bytes], until: float) -> byt
         data = os.read(process.stdout.fileno(), 65536)
         if not data:
             break
-        output = output[-_OUTPUT_KEPT:] + data
+        output = (output + data)[-_OUTPUT_KEPT:]
     return output
 
 
