@@ -14,6 +14,7 @@ from jaxprof.query.execution import QueriedSession, SqlProcess
 from jaxprof.query.output import plain_value, rows_table
 from jaxprof.report.renderers import csv_lines, text_lines
 from jaxprof.text import json_text
+from pythons import stand_in
 from query.conftest import ask, asked
 
 
@@ -125,8 +126,8 @@ def test_a_call_that_asks_nobody_is_ended_with_its_process(path, monkeypatch):
 
 
 @pytest.mark.process
-def test_a_process_that_ends_before_its_answer_is_an_error(path, monkeypatch):
-    monkeypatch.setattr(execution.sys, "executable", "/bin/false")
+def test_a_process_that_ends_before_its_answer_is_an_error(path, tmp_path, monkeypatch):
+    monkeypatch.setattr(execution.sys, "executable", str(stand_in(tmp_path, "exit 1")))
     with pytest.raises(UsageError, match="ended with 1"), execution.execute("SELECT 1", [asked(path)]):
         pass
 

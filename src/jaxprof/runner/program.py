@@ -26,7 +26,7 @@ from jaxprof.engine.protocol.recording import CaptureRequest, RecordingOptions
 from jaxprof.errors import UsageError, WorkerError
 from jaxprof.files import with_home, write_all
 from jaxprof.light_dataclass import field, frozen
-from jaxprof.operating_system import refuse_to_run
+from jaxprof.operating_system import refuse_own_code, refuse_to_run
 from jaxprof.runner.child import OUT_OF_MEMORY, ChildProcess, Pipes
 
 if TYPE_CHECKING:
@@ -130,6 +130,7 @@ class ProgramProcess(ChildProcess):
         stderr is a pipe: its text is passed on, and also comes as events. Raises WorkerError if the program cannot be
         started, UsageError on Windows."""
         refuse_to_run("recording a program")
+        refuse_own_code(program.name)
         self._inherit = inherit
         self._termination_sent = False
         pipes = Pipes(*started.pipes) if started is not None else Pipes.open()

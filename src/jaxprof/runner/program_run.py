@@ -27,11 +27,10 @@ from jaxprof.events import (
     RunFinished,
     RunPlanned,
     RunSpec,
-    SourceFile,
     SourcesRead,
     WorkerStarted,
 )
-from jaxprof.files import file_digest
+from jaxprof.files import digests_of_sources
 from jaxprof.redaction import redacted
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.program import ProgramCommand, ProgramProcess
@@ -48,8 +47,6 @@ OUR_SHARE = 0.02
 """Largest share of one processor that jaxprof may use; a screen that takes more is redrawn less often."""
 PATIENCE_SECONDS = 2.0
 """How long a program may take to end when the user quits the app: to write its checkpoint and its last events."""
-_MOST_SOURCES = 200
-"""Number of source files whose digest a session keeps."""
 HOST = "host"
 """Device of a run that may use several devices, or none."""
 
@@ -291,19 +288,15 @@ class ProgramScheduler(RecordingScheduler):
             return
         named = {at.file for row in program.compiled for at in (row.called_from, row.defined_at)}
         named |= {line.file for sampled in program.sampled for line in sampled.lines}
+        for run in self.session.runs.values():  # of capture windows
+            if "hlo" in run.texts:
+                from jaxprof.hlo.source import own_files
+
+                named |= own_files(self.session.text(run.id, "hlo") or "")
         if not self.program.module and self.program.argv:
             named.add(str(Path(self.program.directory or _directory(), self.program.argv[0])))
-        read = []
-        for file in sorted(named)[:_MOST_SOURCES]:
-            try:
-                if not file.endswith(".py") or Path(file).stat().st_mtime > began:
-                    continue
-            except (OSError, ValueError):
-                continue
-            if digest := file_digest(file):
-                read.append(SourceFile(file=file, digest=digest))
-        if read:
-            self._emit(SourcesRead(files=read))
+        if digests := digests_of_sources(named, began):
+            self._emit(SourcesRead.of(digests))
 
     def _missing(self, process: ProgramProcess) -> Iterator[Note]:
         """Yield what could not be seen of the program, if anything."""

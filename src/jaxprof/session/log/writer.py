@@ -9,6 +9,7 @@ again, from the open file, which has no name any more.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
 import secrets
@@ -28,6 +29,7 @@ from jaxprof.events.base import Scalar
 from jaxprof.files import private_folder, write_all
 from jaxprof.redaction import LineScrubber, redacted, scrubbed, without_secret
 from jaxprof.session.log.codec import encode_header, encode_line
+from jaxprof.session.log.own import add_own
 from jaxprof.session_files import EXTENSION
 from jaxprof.version import __version__
 
@@ -77,13 +79,15 @@ class LogWriter:
     empty if nothing had; `path` is then where the file is now. `is_displaced`: another file has taken its path.
     """
 
-    def __init__(self, header: Header, path: Path | None, *, replace_existing: bool = False) -> None:
-        """Create the file. Raises StorageError if it exists (unless it may be replaced).
+    def __init__(self, header: Header, path: Path | None, *, replace_existing: bool = False, own: bool = False) -> None:
+        """Create the file. Raises StorageError if it exists (unless it may be replaced). `own`: it holds what this
+        machine measures, and nothing of a file (`session.log.own`).
 
         If it cannot be written for another reason, nothing is raised: see `failure`.
         """
         self.header = header
         self.path = path
+        self._own = own
         self.failure: StorageError | None = None
         self._seq = 0
         self._scrubber = LineScrubber()
@@ -156,6 +160,11 @@ class LogWriter:
             self._restore()
         if self.failure is not None:  # for `move_to`
             self._kept = [self._content()]
+        elif self._own and self._file >= 0:
+            digest = hashlib.sha256()
+            for part in _parts(self._file, self._end):
+                digest.update(part)
+            add_own(digest.hexdigest())
         self._release()
 
     def _release(self) -> None:
