@@ -55,7 +55,8 @@ import program_events  # noqa: E402
 from baits import Baits  # noqa: E402
 from cli.test_kills import JIT_PHASES, Measuring, check, every_case  # noqa: E402
 from folding import changed  # noqa: E402
-from jaxprof import reaper  # noqa: E402
+from jaxprof.base import reaper  # noqa: E402
+from jaxprof.base.operating_system import OWN_CODE  # noqa: E402
 from jaxprof.cli.agent_server import make_server  # noqa: E402
 from jaxprof.events import (  # noqa: E402
     Compiled,
@@ -66,9 +67,8 @@ from jaxprof.events import (  # noqa: E402
     SourcesRead,
     WorkerStarted,
 )
-from jaxprof.operating_system import OWN_CODE  # noqa: E402
 from jaxprof.recorder.compiles.values import static_text  # noqa: E402
-from jaxprof.remote.place import URLS  # noqa: E402
+from jaxprof.remote.url import URLS  # noqa: E402
 from jaxprof.session.log import LogWriter, new_header  # noqa: E402
 from job_folders import job, loop  # noqa: E402
 from mutated import (  # noqa: E402

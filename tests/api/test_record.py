@@ -13,7 +13,7 @@ import pytest
 
 import jaxprof
 from jaxprof.analysis.programs.derive import program_result
-from jaxprof.errors import StorageError, UsageError
+from jaxprof.base.errors import StorageError, UsageError
 from jaxprof.report.json import to_dict
 from jaxprof.session.log.entry import read_entry
 from waiting import until

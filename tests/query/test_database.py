@@ -6,14 +6,14 @@ import duckdb
 import pytest
 
 import jaxprof
-from jaxprof.errors import FileRefusedError, UsageError
-from jaxprof.limits import QUERY_MEMORY, bounded_memory
+from jaxprof.base.errors import FileRefusedError, UsageError
+from jaxprof.base.limits import QUERY_MEMORY, bounded_memory
+from jaxprof.base.text import json_text
 from jaxprof.query import execution
 from jaxprof.query.connection import connect
 from jaxprof.query.execution import QueriedSession, SqlProcess
 from jaxprof.query.output import plain_value, rows_table
 from jaxprof.report.renderers import csv_lines, text_lines
-from jaxprof.text import json_text
 from pythons import stand_in
 from query.conftest import ask, asked
 

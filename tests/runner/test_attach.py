@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from jaxprof.errors import UsageError, WorkerError
+from jaxprof.base.errors import UsageError, WorkerError
 from jaxprof.runner import attach
 from jaxprof.runner.attach import Address, collect, read_address
 from jaxprof.trace.sources import runs_at

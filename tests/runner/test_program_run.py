@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from jaxprof.errors import WorkerError
+from jaxprof.base.errors import WorkerError
 from jaxprof.events import LogLine, SessionClosed
 from jaxprof.runner.interpreter import own_interpreter
 from jaxprof.runner.program import ProgramCommand, ProgramProcess

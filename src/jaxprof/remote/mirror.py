@@ -19,13 +19,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
-from jaxprof.errors import FileRefusedError, MissingFileError, StorageError, UsageError, system_words
-from jaxprof.files import PARTIAL, PRIVATE, private_folder, taking_place
-from jaxprof.light_dataclass import frozen
-from jaxprof.limits import FETCH_TIME, FETCHED, FETCHED_FILES
-from jaxprof.remote.place import REFUSED, URLS, RemotePlace
-from jaxprof.session_files import FETCHED_FROM, JOB_EXTENSION, fetched_folder
-from jaxprof.units import bytes_
+from jaxprof.base.errors import FileRefusedError, MissingFileError, StorageError, UsageError, system_words
+from jaxprof.base.files import PARTIAL, PRIVATE, private_folder, taking_place
+from jaxprof.base.limits import FETCH_TIME, FETCHED, FETCHED_FILES
+from jaxprof.base.units import bytes_
+from jaxprof.base.values import frozen
+from jaxprof.remote.url import REFUSED, URLS, RemotePlace
+from jaxprof.session.files import FETCHED_FROM, JOB_EXTENSION, fetched_folder
 
 _NO_STORES = frozenset(
     ("blockcache", "cached", "dask", "data", "filecache", "generic", "jlab", "jupyter", "reference", "simplecache")

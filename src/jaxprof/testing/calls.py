@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.analysis.memory import MemoryPicture, memory_of_run
-from jaxprof.errors import UsageError
+from jaxprof.analysis.kernels.memory import MemoryPicture, memory_of_run
+from jaxprof.base.errors import UsageError
 from jaxprof.events import Compiled, Event, RunSpec
 from jaxprof.testing.programs import CalledFunction, CalledProgram, CompileWatch, MadeCall, as_compiled
 
@@ -182,10 +182,10 @@ def _types(kept: KeptArguments, function: Any) -> tuple[str, ...]:
     looks like a secret is left out, as in what the recorder writes."""
     import jax
 
+    from jaxprof.base.text import shorten
+    from jaxprof.base.units import bytes_
     from jaxprof.recorder.calls.kept_call import KeptArray
     from jaxprof.recorder.compiles.values import static_text
-    from jaxprof.text import shorten
-    from jaxprof.units import bytes_
     from jaxprof.workloads.callables import arguments_by_name
     from jaxprof.workloads.specs import array_text
 

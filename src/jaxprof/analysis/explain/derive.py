@@ -23,8 +23,8 @@ from jaxprof.analysis.explain.model import (
 )
 from jaxprof.analysis.finding_catalogue import with_fix
 from jaxprof.finding import Finding
+from jaxprof.session.files import path_word
 from jaxprof.session.run import IMPORTED
-from jaxprof.session_files import path_word
 
 if TYPE_CHECKING:
     from jaxprof.analysis.jobs.job import JobFigures

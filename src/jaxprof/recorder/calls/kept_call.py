@@ -17,8 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from jaxprof.light_dataclass import frozen
-from jaxprof.redaction import without_secret
+from jaxprof.base.redaction import without_secret
+from jaxprof.base.values import frozen
 from jaxprof.workloads.callables import arguments_by_name, in_order, is_key, layers, written_function
 from jaxprof.workloads.find import dotted_name
 from jaxprof.workloads.function import make

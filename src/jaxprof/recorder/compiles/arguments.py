@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from types import FunctionType, MethodType
 from typing import Any
 
-from jaxprof.events.base import REDACTED
-from jaxprof.light_dataclass import frozen
+from jaxprof.base.text import REDACTED
+from jaxprof.base.values import frozen
 from jaxprof.recorder.compiles.functions import Identities
 from jaxprof.recorder.compiles.signature import Leaf
 from jaxprof.recorder.compiles.values import dtype_name, is_narrowed, sharding_text, static_text
@@ -203,7 +203,7 @@ def _statics(structure: Any, keys: list[Any], jax: Any) -> Iterator[tuple[str, s
 
 def _node_text(kind: Any, held: Any) -> str:
     """Return `Linear(in_features=3, use_bias=True)` if the fields can be read, otherwise the values."""
-    from jaxprof.redaction import is_secret_name  # a recorded program waits for each import
+    from jaxprof.base.redaction import is_secret_name  # a recorded program waits for each import
 
     name = getattr(kind, "__name__", "node")
     if dataclasses.is_dataclass(kind) and isinstance(held, tuple):

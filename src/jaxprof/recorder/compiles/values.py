@@ -129,7 +129,7 @@ def _parts(value: Any, depth: int) -> str | None:
 
 
 def _kept(name: str, text: str) -> str:
-    from jaxprof.redaction import without_secret  # 5 ms, for which only a program with such a value waits
+    from jaxprof.base.redaction import without_secret  # 5 ms, for which only a program with such a value waits
 
     text = without_secret(name, text)
     return text if len(text) <= _TEXT_AT_MOST else text[: _TEXT_AT_MOST - 1] + "…"

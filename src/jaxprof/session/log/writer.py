@@ -23,15 +23,15 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.errors import StorageError, system_words
+from jaxprof.base.errors import StorageError, system_words
+from jaxprof.base.files import private_folder, write_all
+from jaxprof.base.redaction import LineScrubber, redacted, scrubbed, without_secret
+from jaxprof.base.version import __version__
 from jaxprof.events import Event, Header, LogLine, RunClosed, RunPlanned, SessionClosed
 from jaxprof.events.base import Scalar
-from jaxprof.files import private_folder, write_all
-from jaxprof.redaction import LineScrubber, redacted, scrubbed, without_secret
+from jaxprof.session.files import EXTENSION
 from jaxprof.session.log.codec import encode_header, encode_line
 from jaxprof.session.log.own import add_own
-from jaxprof.session_files import EXTENSION
-from jaxprof.version import __version__
 
 if TYPE_CHECKING:
     from jaxprof.events import ClosureChange
