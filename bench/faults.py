@@ -12,9 +12,10 @@ input with a fault to a file.
 
 With `--surfaces`, what else comes from outside: settings and limits, SQL, folders of jobs with pipes and endless links,
 folders full of programs and modules that leave a mark, sessions and HLO that name files of this machine, sessions that
-name commands to be started, web servers that lie, and calls of tools of `mcp`. There a process that is not jaxprof's
-own is a fault, too, and so are a mark, a line of a file that the session does not know, and a command of a file without
-`from_file`. `--smoke` takes one input.
+name commands to be started, web servers that lie, calls of tools of `mcp`, projects whose settings take long to read,
+values with secrets, files that are none of jaxprof's, and names that begin like an option. There a process that is not
+jaxprof's own is a fault, too, and so are a mark, a line of a file that the session does not know, and a command of a
+file without `from_file`. `--smoke` takes one input.
 
 With `--kills`, no files: the client or the engine of a compiled run is killed at the begin of every phase, by SIGKILL
 and SIGTERM, the client also by SIGINT, while native code of the engine sleeps with the interpreter's lock or without
@@ -28,10 +29,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import gzip
 import hashlib
 import json
 import os
 import random
+import shlex
 import signal
 import socket
 import sys
@@ -55,7 +58,16 @@ from folding import changed  # noqa: E402
 from jaxprof.base import reaper  # noqa: E402
 from jaxprof.base.operating_system import OWN_CODE  # noqa: E402
 from jaxprof.cli.agent_server import make_server  # noqa: E402
-from jaxprof.events import ProgramStarted, RunPlanned, RunSpec, SourcesRead, WorkerStarted  # noqa: E402
+from jaxprof.events import (  # noqa: E402
+    Compiled,
+    ProgramStarted,
+    RunPlanned,
+    RunSpec,
+    SignatureLeaf,
+    SourcesRead,
+    WorkerStarted,
+)
+from jaxprof.recorder.compiles.values import static_text  # noqa: E402
 from jaxprof.remote.url import URLS  # noqa: E402
 from jaxprof.session.log import LogWriter, new_header  # noqa: E402
 from job_folders import job, loop  # noqa: E402
@@ -179,8 +191,10 @@ SQL = (
     "SELECT sum(a.range * b.range) FROM range(9000000000) a, range(9000) b", "SELECT getenv('HOME')",
     "WITH RECURSIVE t AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM t) FROM t",
     "SELECT regexp_matches(repeat('a', 9999), '(a*)*b')", "FROM query('SELECT 1')", "PRAGMA database_list",
+    "FROM test_all_types()", "SELECT [COLUMNS(*)] FROM test_all_types()", "SELECT repeat('x', 30000000)",
+    "SELECT {'a': ['nan'::float]}, [date '5000000-01-01']", "SELECT interval 1 month",
 )  # fmt: skip
-WEB = ("endless", "huge", "short", "redirect", "nonsense", "gzip")
+WEB = ("endless", "huge", "short", "redirect", "nonsense", "gzip", "drip-header", "drip-body")
 
 
 def shuffled(text: str, chance: random.Random) -> str:
@@ -222,7 +236,9 @@ def try_sql(home: Path, chance: random.Random) -> tuple[int, str]:
     path.write_bytes(originals("session")[0])
     sql = chance.choice(SQL) if chance.random() < 0.5 else shuffled(chance.choice(SQL), chance)
     return in_environment(
-        ["query", str(path), sql.replace("\0", "")], home, JAXPROF_LIMITS="query_time=3,query_memory=64MiB"
+        ["query", "--format", chance.choice(("text", "json", "csv")), str(path), sql.replace("\0", "")],
+        home,
+        JAXPROF_LIMITS="query_time=3,query_memory=64MiB",
     )
 
 
@@ -393,6 +409,11 @@ def try_web(home: Path, chance: random.Random) -> tuple[int, str]:
                 if kind == "nonsense":
                     self.wfile.write(chance.randbytes(500))
                     return
+                if kind == "drip-header" or (kind == "drip-body" and self.command == "GET"):
+                    self.wfile.write(b"HTTP/1.1 200 OK\r\n" if kind == "drip-header" else b"HTTP/1.1 200 OK\r\n\r\n")
+                    for _ in range(1000):
+                        self.wfile.write(b"X: y\r\n")
+                        time.sleep(0.05)
                 self.send_response(302 if kind == "redirect" else 200)
                 length = {"huge": 10**15, "short": 10**6}.get(kind)
                 for name, value in (
@@ -458,9 +479,91 @@ def try_mcp(home: Path, chance: random.Random) -> tuple[int, str]:
     return int(answer.is_error), "".join(content.text for content in answer.content) + bait
 
 
+FAULT = "Traceback (most recent call last): "
+"""What `spoken` takes for a fault."""
+
+
+def try_project(home: Path, chance: random.Random) -> tuple[int, str]:
+    """A project's settings, whose keys are long, deep, or many."""
+    parts = ("a.", "'a'.", '"a" . ', "[a.", "{a = ", "[[a]]\n", "[", "'", '"', "\\", "#", "a = 1\n", "aaaa")
+    head = chance.choice(("", "# jaxprof\n", "[tool.jaxprof]\n", "tool.jaxprof."))
+    text = head + chance.choice(parts) * chance.choice((10, 15_000, 60_000))
+    (home / "pyproject.toml").write_text(text + chance.choice(("", "a = 1\n", "a]\n", "a]]\n")))
+    began = time.perf_counter()
+    with contextlib.chdir(home):
+        code, words = called(["config"], home)
+    return code, f"{words}{FAULT}it took too long" if time.perf_counter() - began > 5.0 else words
+
+
+SECRET = "hunter2secret"
+NAMED = ("password", "api_key", "client_secret", "pin", "passwd", "HF_TOKEN", "authorization")
+FORMS: tuple[Callable[[str], object], ...] = (
+    str, str.encode, lambda text: [text], lambda text: (text, 1), lambda text: {"inner": text},
+    lambda text: {1: (text,)},
+)  # fmt: skip
+SHAPED = (
+    "https://bob:{}@host/x", "postgres://bob:{}@host/" + "d" * 200, "A=1 PGPASSWORD={}", "--password {}", "hf_{}",
+    "Authorization: Bearer {}", '{{"token": "{}"}}', "mysql -u root -p{}", "curl -u bob:{} https://host",
+)  # fmt: skip
+
+
+def try_secrets(home: Path, chance: random.Random) -> tuple[int, str]:
+    """Values that a program is compiled for, and arguments of a run, with a secret in them."""
+    name, value = "x", chance.choice(FORMS)(chance.choice(SHAPED).format(SECRET))
+    if chance.random() < 0.5:
+        name, value = chance.choice(NAMED), chance.choice(FORMS)(SECRET)
+        if chance.random() < 0.5:
+            name, value = "x", chance.choice(({name: value}, ("x", (name, value)), [{"a": {name: value}}]))
+    path = home / "a.jaxprof"
+    writer = LogWriter(new_header(), path)
+    leaf = SignatureLeaf(name=name, type=static_text(value, name), static=True)
+    writer.append(Compiled(run="r1", function="f", signature=[leaf], reason=f"static argument {name}: {leaf.type}"))
+    if not isinstance(value, bytes | list | tuple | dict):
+        arguments = (f"{name}={value!r}", f"{{'a': {{{name!r}: {value!r}}}}}")
+        spec = RunSpec(workload="f", variant="jit", how="jit", device="cpu:0", arguments=arguments)
+        writer.append(RunPlanned(run="r2", spec=spec))
+    writer.close()
+    code, words = called(["open", "--format", "json", str(path)], home)
+    return code, f"{words}{FAULT}{name} = {value!r}" if SECRET in path.read_text() else words
+
+
+FOREIGN = (
+    "{0}={0}\n", "[{0}]\n{0} = 1\n", "fn {0}(x: i32) -> i32 {{\n {0}\n}}\n", "ENTRY {0} {{\n {0} = {0}\n}}\n",
+    "{0} (a: {0}) -> {0} {{\n ROOT {0} = {0}\n}}\n", "-----BEGIN {0}\n{0}\n", "<html>{0}", "{0}: {0}\n- {0}\n",
+    '{{"format":"jaxprof",{0}\n', "{0} = f32[2] add({0})\n", "\x01\x02{0}\x03{0}\n", "def {0}(x):\n  return {0}\n",
+)  # fmt: skip
+
+
+def try_foreign(home: Path, chance: random.Random) -> tuple[int, str]:
+    """A file that is nothing that jaxprof reads: no word of it is in an error."""
+    path = home / f"f{chance.choice(('', '.txt', '.jaxprof', '.xplane.pb', '.hlo', '.pb', '.gz'))}"
+    raw = chance.choice(FOREIGN).format(SECRET).encode()
+    path.write_bytes(gzip.compress(raw) if path.suffix == ".gz" else raw)
+    if chance.random() < 0.5:
+        server = make_server("", allow_run=False, allow_urls=False)
+        name, argument = chance.choice((("hlo", "target"), ("explain", "session"), ("open_session", "session")))
+        answer = asyncio.run(server.call_tool(name, {argument: str(path)}))
+        code, words = int(answer.is_error), "".join(content.text for content in answer.content)
+    else:
+        code, words = called([*chance.choice((("hlo",), ("open", "--format", "text"), ("explain",))), str(path)], home)
+    return code, f"{words}{FAULT}{raw!r} is quoted" if SECRET in words else words
+
+
+def try_names(home: Path, chance: random.Random) -> tuple[int, str]:
+    """A session whose name begins like an option: the commands to run next do not take it for one."""
+    name = f"-{chance.choice(('rf', '-help', 'x y', '$(id)', ';id', '-'))}.jaxprof"
+    (home / name).write_bytes(originals("session")[0])
+    with contextlib.chdir(home):
+        code, words = called([chance.choice(("open", "explain")), "--format", "json", f"./{name}"], home)
+    following = json.loads(words)["next"] if not code else []
+    lost = [line for line in following if name in shlex.split(line)]
+    return code, f"{words}{FAULT}{lost}" if lost else words
+
+
 SURFACES = {
     "settings": try_settings, "SQL": try_sql, "jobs": try_job, "folders": try_folder, "sources": try_source,
-    "words": try_words, "commands": try_command, "URLs": try_web, "mcp": try_mcp,
+    "words": try_words, "commands": try_command, "URLs": try_web, "mcp": try_mcp, "projects": try_project,
+    "secrets": try_secrets, "foreign": try_foreign, "names": try_names,
 }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 writer says in which."""
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -14,6 +15,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from jaxprof import events as e
 from jaxprof.base.errors import StorageError
 from jaxprof.base.text import REDACTED
 from jaxprof.base.version import __version__
@@ -299,3 +301,19 @@ def test_a_header_says_what_made_the_session_where_and_when(monkeypatch):
     assert header.command == ["python", "train.py", "--api-key", REDACTED]
     assert (header.wall_seconds, header.monotonic_seconds) == (1_795_000_000.0, 60.5)
     assert header.created == "2026-11-18T11:06:40Z"
+
+
+def test_no_secret_among_the_arguments_of_a_run(tmp_path):
+    spec = e.RunSpec(
+        workload="f", variant="jit", how="jit", device="cpu:0",
+        arguments=("token=f32[8]", "{'w': f32[4], 'api_key': 'hunter2', 'pin': 1234}", "'https://bob:hunter2@host'"),
+        argv=("train.py", "--password", "hunter2"),
+        parameters={"n": 3, "secret": "hunter2", "mode": "fast"},
+    )  # fmt: skip
+    writer = LogWriter(new_header(), tmp_path / "s.jaxprof")
+    kept = writer.append(e.RunPlanned(run="r1", spec=spec)).spec
+    writer.close()
+    assert not re.search("hunter2|1234", (tmp_path / "s.jaxprof").read_text())
+    assert kept.arguments[0] == "token=f32[8]"
+    assert kept.arguments[1].startswith("{'w': f32[4], 'api_key': [redacted], ")
+    assert kept.parameters == {"n": 3, "secret": "[redacted]", "mode": "fast"}

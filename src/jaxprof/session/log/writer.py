@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import secrets
 import socket
 import sys
@@ -24,10 +25,10 @@ from typing import TYPE_CHECKING, Any
 
 from jaxprof.base.errors import StorageError, system_words
 from jaxprof.base.files import private_folder, write_all
-from jaxprof.base.redaction import LineScrubber, is_secret_name, redacted, scrubbed
-from jaxprof.base.text import REDACTED
+from jaxprof.base.redaction import LineScrubber, redacted, scrubbed, without_secret
 from jaxprof.base.version import __version__
-from jaxprof.events import Event, Header, LogLine, RunClosed, SessionClosed
+from jaxprof.events import Event, Header, LogLine, RunClosed, RunPlanned, SessionClosed
+from jaxprof.events.base import Scalar
 from jaxprof.session.files import EXTENSION
 from jaxprof.session.log.codec import encode_header, encode_line
 from jaxprof.session.log.own import add_own
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 FILE_MODE = 0o600
 _TEXTS = ("error", "traceback", "message", "advice", "note", "reason")
 """Fields of events that hold words of the program: the text of an error, or values of variables in a reason."""
+_STRING = r"""(?s:'(?:[^'\\]|\\.)*+'?|"(?:[^"\\]|\\.)*+"?)"""
+_NAMED_VALUE = rf"""(((?<!\w)\w++|{_STRING})\s*+[:=]\s*+)?({_STRING}|(?<=[:=\s])[-+]?\d[\d.]*+(?![\w\[]))"""
+"""A string or a number in an argument of a function, with its name if it has one."""
 _PART_BYTES = 1 << 20
 _PLAIN_BYTES = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 """Flags of `os.open`: not inherited by children, and on Windows without translated line ends."""
@@ -118,6 +122,13 @@ class LogWriter:
         if isinstance(event, LogLine):
             return {"text": self._scrubber.scrubbed(f"{event.run} {event.stream}", event.text)}
         kept: dict[str, Any] = {name: scrubbed(text) for name in _TEXTS if (text := getattr(event, name, ""))}
+        if isinstance(event, RunPlanned):
+            kept["spec"] = replace(
+                event.spec,
+                parameters={name: _kept_value(name, value) for name, value in event.spec.parameters.items()},
+                arguments=tuple(map(_kept_argument, event.spec.arguments)),
+                argv=tuple(redacted(event.spec.argv)),
+            )
         if closure := getattr(event, "closure", None):
             kept["closure"] = list(map(_without_secret, closure))
         return kept
@@ -270,7 +281,15 @@ def _free_place_beside(path: Path) -> Path:
     return next(place for number in count(2) if not (place := path.with_name(f"{stem}-{number}{EXTENSION}")).exists())
 
 
+def _kept_value(name: str, value: Scalar) -> Scalar:
+    return without_secret(name, value) if isinstance(value, str) else value
+
+
+def _kept_argument(spec: str) -> str:
+    """Return an argument that a user wrote, `token='X'`, `{'token': 'X', 'w': f32[8]}`: an array is no secret."""
+    return re.sub(_NAMED_VALUE, lambda match: f"{match[1] or ''}{without_secret(match[2] or '', match[3])}", spec)
+
+
 def _without_secret(change: ClosureChange) -> ClosureChange:
-    if is_secret_name(change.name):
-        return replace(change, before=REDACTED, now=REDACTED)
-    return replace(change, before=scrubbed(change.before), now=scrubbed(change.now))
+    before, now = (without_secret(change.name, text) for text in (change.before, change.now))
+    return replace(change, before=before, now=now)
