@@ -109,7 +109,7 @@ def test_a_job_that_is_replaced_leaves_nothing_of_the_one_before(call, started, 
     for path in (*old, kept):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"of the job before")
-    assert call("script", "-n", "2", "--force", "--out", "train.jaxprof.d", "train.py").code == 0
+    assert call("script", "-n", "2", "--force", "--out", "train.jaxprof.d", "train.py").code == 1, "and no session"
     assert started == [2]
     assert [path for path in before.rglob("*") if path.is_file()] == [kept]
 
@@ -142,9 +142,9 @@ def test_more_processes_than_the_machine_bears_are_started_on_request_alone(call
     refused = call("script", "-n", "17", "train.py")
     assert (refused.code, "--oversubscribe starts them all" in refused.err) == (2, True)
     for count, *more in (("16",), ("500", "--oversubscribe")):
-        assert call("script", "--force", "-n", count, *more, "train.py").code == 0
+        assert call("script", "--force", "-n", count, *more, "train.py").code == 1
     monkeypatch.setattr("jaxprof.runner.job_launch.processors", lambda: 8)
-    assert call("script", "--force", "-n", "32", "train.py").code == 0
+    assert call("script", "--force", "-n", "32", "train.py").code == 1
     assert call("script", "--oversubscribe", "train.py").code == 2, "it is for -n"
     assert started == [16, 500, 32]
 

@@ -57,7 +57,8 @@ def launch(
     opened, out = (path, None) if program is None else (None, path)
     app = _make_app(out, path=opened, program=program, interpreter=interpreter, follow=follow, profile=profile)
     _run(app)
-    return app.return_code or (_exit_code(app.live) if program is not None else 0)
+    code = app.return_code or (_exit_code(app.live) if program is not None else 0)
+    return code or int(app.live.has_lost_events)
 
 
 def _exit_code(live: Live) -> int:
