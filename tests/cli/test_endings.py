@@ -112,10 +112,10 @@ def test_a_job_of_which_a_session_is_missing_does_not_end_well(call, tmp_path, m
                 if index == 1 and harm == "replaced":
                     path.write_text("somebody's own")
 
-        def signal(self, number):
+        def signal(self, number, received=False):
             """Nothing has started."""
 
-        def wait(self, failed):
+        def wait(self, failed, report):
             return 0
 
     monkeypatch.setattr("jaxprof.runner.job_launch.JobLaunch", Launch)

@@ -80,7 +80,7 @@ def test_the_named_process_captures_and_a_failure_ends_the_job_with_its_exit_cod
     monkeypatch.chdir(tmp_path)
     assert call("script", "-n", "2", "--out", "run", "train.py").code == 2, "there is a job already"
     data = call("open", "run.jaxprof.d", "--format", "json").data
-    assert [each["status"] for each in data["processes"]] == ["crashed", "failed"]
+    assert [each["status"] for each in data["processes"]] == ["cancelled", "failed"]
     assert data["findings"][0]["process"] == 1
     captured = [path.name for path in Path("run.jaxprof.d").glob("*.jaxprof") if '"capture_window"' in path.read_text()]
     assert captured == ["process-00001.jaxprof"]
@@ -125,10 +125,10 @@ def started(tmp_path, monkeypatch):
             assert "--oversubscribe" not in command
             counts.append(count)
 
-        def signal(self, number):
+        def signal(self, number, received=False):
             """Nothing has started."""
 
-        def wait(self, failed):
+        def wait(self, failed, report):
             return 0
 
     monkeypatch.setattr("jaxprof.runner.job_launch.JobLaunch", Launch)

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from jaxprof.errors import WorkerError
-from jaxprof.events import LogLine, SessionClosed
+from jaxprof.events import LogLine, ProgramEnded, SessionClosed
 from jaxprof.runner.interpreter import own_interpreter
 from jaxprof.runner.program import ProgramCommand, ProgramProcess
 from jaxprof.runner.program_run import ProgramScheduler, _Pace
@@ -25,6 +25,7 @@ class Told:
 
     exit_code = property(lambda self: self.returncode)
     alive = property(lambda self: self.returncode is None)
+    end_request = staticmethod(lambda raised_seconds: None)
 
     def __init__(self, *events, code=0, goes_on=False):
         self.began_seconds, self.pid, self.heartbeat_seen = time.monotonic(), os.getpid(), True
@@ -47,6 +48,9 @@ class Told:
 
     def kill(self):
         self.asked.append("kill")
+
+    def explain(self):
+        return WorkerError("it ended")
 
     def close(self):
         """It holds nothing."""
@@ -110,7 +114,9 @@ def unrecorded(lines):
     """A shell that runs `lines`, in place of a program."""
     pipes = (*os.pipe(), *os.pipe())
     outputs = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    child = subprocess.Popen(["sh", "-c", lines], pass_fds=pipes[2:3], start_new_session=True, **outputs)
+    child = subprocess.Popen(
+        ["sh", "-c", lines], pass_fds=pipes[2:3], start_new_session=True, stdin=subprocess.PIPE, **outputs
+    )
     started = SimpleNamespace(pipes=pipes, began_seconds=time.monotonic(), process=child)
     return ProgramProcess("python", ProgramCommand(path="x.py"), inherit=False, started=started)
 
@@ -177,7 +183,7 @@ def test_a_program_that_neither_listens_nor_ends_is_not_waited_for(stage, monkey
         stubborn.until(lambda answer=answer: ("stdout", answer) in stubborn.lines)
     stubborn.scheduler.close("interrupted")
     run = stubborn.end()
-    assert (run.status, run.closed.error) == ("cancelled", "interrupted")
+    assert (run.status, run.closed.error) == ("cancelled", "ended by SIGTERM; it did not end, and was killed")
     assert (stubborn.scheduler.exit_code, stubborn.scheduler.busy) == (137, False)
     assert isinstance(stubborn.events[-1], SessionClosed)
 
@@ -209,6 +215,24 @@ def test_a_terminal_that_hangs_up_ends_the_session_only_if_it_ended_the_program(
     going.until(lambda: going.lines)
     going.scheduler.close("SIGHUP")
     assert (going.end().status, going.events[-1].reason) == (status, reason)
+
+
+@pytest.mark.parametrize(
+    ("raised", "status", "error"),
+    [(None, "cancelled", "interrupted"), (-1.0, "failed", "exit code 1"), (1.0, "cancelled", "interrupted")],
+    ids=["no exception", "before ctrl+c", "because of it"],
+)
+@pytest.mark.process
+def test_a_program_that_had_failed_before_it_was_asked_to_end_has_failed(stage, raised, status, error):
+    process = unrecorded("trap '' INT; echo ready; read line; exit 1")
+    one = stage(process)
+    one.begin()
+    one.until(lambda: ("stdout", "ready") in one.lines)
+    seconds = None if raised is None else time.monotonic() + raised
+    one.scheduler._end_event = ProgramEnded(exit_code=None, wall_seconds=1.0, error="E", error_seconds=seconds)
+    process.signal(signal.SIGINT)
+    process._process.stdin.close()
+    assert (one.end().status, one.run.error) == (status, error)
 
 
 def test_output_without_end_does_not_fill_the_disk(stage, monkeypatch):

@@ -67,7 +67,12 @@ def run_plain(
     with output.stdout_is_stderr() if form == "json" else nullcontext(), passing_signals() as pass_to:
         # The program runs from here on. We import what we need to follow it while its own Python starts.
         process = ProgramProcess(
-            interpreter.path, program, inherit=True, keep_stderr=member is not None, started=started
+            interpreter.path,
+            program,
+            inherit=True,
+            keep_stderr=member is not None,
+            escalates=member is None,
+            started=started,
         )
         if started is not None:
             started.take_signals()
@@ -188,7 +193,7 @@ def launch_job(count: int, out: Path | None, *, force: bool, form: str) -> int:
     with passing_signals() as pass_to:
         launch = JobLaunch(command, count, job, output=2 if form == "json" else None)
         pass_to(launch.signal)
-        code = launch.wait(lambda index, code: note(f"process {index} of {count} ended with exit code {code}"))
+        code = launch.wait(lambda index, code: note(f"process {index} of {count} ended with exit code {code}"), note)
     _report(folder, form)
     harmed = set(range(count)) - {
         process_number(path.name) for path in folder.glob(f"*{EXTENSION}") if _is_kept(path, job)

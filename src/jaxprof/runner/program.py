@@ -28,11 +28,23 @@ from jaxprof.files import with_home, write_all
 from jaxprof.light_dataclass import field, frozen
 from jaxprof.operating_system import refuse_to_run
 from jaxprof.runner.child import OUT_OF_MEMORY, ChildProcess, Pipes
+from jaxprof.runner.escalation import (
+    ENDING_SIGNALS,
+    TERMINATE,
+    Escalation,
+    continue_stopped,
+    descendants,
+    signal_each,
+)
 
 if TYPE_CHECKING:
-    from jaxprof.events import Event
+    import psutil
+
+    from jaxprof.events import Event, Heartbeat
 
 STDERR = 2
+_REQUESTED_SECONDS = 30.0
+"""How long after a signal an end still counts as caused by it."""
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
 RECORDED_AGAIN: Mapping[str, type | tuple[type, ...]] = {
     "capture_steps": int,
@@ -123,15 +135,22 @@ class ProgramProcess(ChildProcess):
         *,
         inherit: bool,
         keep_stderr: bool = False,
+        escalates: bool = True,
         started: Started | None = None,
     ) -> None:
         """Start the program, unless it was `started` early. `inherit`: the program gets our stdin, stdout and stderr,
         and our process group; otherwise stdin is empty and the output comes as events. With `keep_stderr` an inherited
-        stderr is a pipe: its text is passed on, and also comes as events. Raises WorkerError if the program cannot be
-        started, UsageError on Windows."""
+        stderr is a pipe: its text is passed on, and also comes as events. `escalates`: a program that was asked to end
+        and does not is ended by us, unless it handles that signal itself; a launcher of a job does so on its own terms.
+        Raises WorkerError if the program cannot be started, UsageError on Windows."""
         refuse_to_run("recording a program")
         self._inherit = inherit
-        self._termination_sent = False
+        self._escalates = escalates
+        self._escalation = Escalation()
+        self._is_continued = False
+        self._handled: list[int] = []
+        self._left: list[psutil.Process] = []
+        """Processes below the program when it was ended by us."""
         pipes = Pipes(*started.pipes) if started is not None else Pipes.open()
         enlarge(pipes.events_write)
         descriptors = (pipes.events_write, pipes.events_read, pipes.control_read)
@@ -166,9 +185,12 @@ class ProgramProcess(ChildProcess):
         with contextlib.suppress(OSError):
             os.write(self._control, encode_request(CaptureRequest(seconds)))
 
-    def signal(self, number: int) -> None:
-        """Pass on a signal that was sent to us but meant for the program."""
-        self._termination_sent = self._termination_sent or number == signal.SIGTERM
+    def signal(self, number: int, received: bool = False) -> None:
+        """Pass on a signal that was sent to us but meant for the program; `received`: the program has it already."""
+        if number in ENDING_SIGNALS:
+            self._escalation.ask(number)
+        if received:
+            return
         with contextlib.suppress(ProcessLookupError, PermissionError):
             self._process.send_signal(number)
 
@@ -184,10 +206,10 @@ class ProgramProcess(ChildProcess):
         """Return why the program has ended. SIGKILL some time after SIGTERM comes from its launcher, not from a lack of
         memory."""
         ended = super().explain()
-        if self.returncode != -signal.SIGKILL or not self._termination_sent or ended.what == OUT_OF_MEMORY:
+        if self.returncode != -signal.SIGKILL or self._escalation.asked is None or ended.what == OUT_OF_MEMORY:
             return ended
         return WorkerError(
-            "killed (SIGKILL): it had not ended after SIGTERM",
+            f"killed (SIGKILL): it had not ended after {signal.Signals(self._escalation.asked).name}",
             "Its launcher killed it: jaxprof script -n and batch systems do this when another process has failed.",
         )
 
@@ -196,10 +218,53 @@ class ProgramProcess(ChildProcess):
         patience; kill what is left after that."""
         for number in (signal.SIGINT, signal.SIGTERM):
             self._signal_all(number)
+            self._continue()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(patience_seconds / 2)
                 break
         self.kill()
+
+    def end_request(self, raised_seconds: float | None = None) -> int | None:
+        """Return the signal that asked the program to end, if that is why it ends: if it was asked not long ago, and
+        had not raised the exception that ends it (`raised_seconds`) before. Else None."""
+        asked_seconds = self._escalation.asked_seconds
+        recent = time.monotonic() - asked_seconds < _REQUESTED_SECONDS
+        failed_before = raised_seconds is not None and raised_seconds < asked_seconds
+        return self._escalation.asked if recent and not failed_before else None
+
+    def _after_read(self) -> None:
+        """End a program that was asked to end and does not; then what it has left behind."""
+        escalation = self._escalation
+        if escalation.asked is None:
+            return
+        if self.over:
+            signal_each(self._left, signal.SIGKILL)
+            return
+        if not self._is_continued:
+            self._is_continued = True
+            self._continue()
+        step = None if escalation.asked in self._handled or not self._escalates else escalation.due_step()
+        if step is None:
+            return
+        self._left = [] if self._own_group else descendants(self.pid)
+        self._signal_all(signal.SIGTERM if step == TERMINATE else signal.SIGKILL)
+        if step == TERMINATE:
+            self._continue()
+        else:
+            signal_each(self._left, signal.SIGKILL)
+
+    def _continue(self) -> None:
+        """Let the program go on if a signal has stopped it: it would take no other one."""
+        from jaxprof.devices.live.process_state import is_stopped
+
+        if is_stopped(self.pid):
+            self._signal_all(signal.SIGCONT)
+        if not self._own_group:
+            continue_stopped(descendants(self.pid))
+
+    def _heartbeat(self, heartbeat: Heartbeat) -> None:
+        super()._heartbeat(heartbeat)
+        self._handled = heartbeat.handled
 
     def _received(self, name: str, data: bytes) -> list[Event]:
         if name == "stderr" and self._inherit:

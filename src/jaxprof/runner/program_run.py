@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -33,6 +34,7 @@ from jaxprof.events import (
 )
 from jaxprof.files import file_digest
 from jaxprof.redaction import redacted
+from jaxprof.runner.child import OUT_OF_MEMORY
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.program import ProgramCommand, ProgramProcess
 from jaxprof.runner.session_recorder import DeviceWatch, Listener, RecordingScheduler
@@ -325,8 +327,14 @@ class ProgramScheduler(RecordingScheduler):
         code = process.returncode
         if code == 0:
             return RunFinished(status="ok")
-        if self._cancel_requests or code == -2:
-            return RunFinished(status="cancelled", error="interrupted")
+        raised_seconds = self._end_event.error_seconds if self._end_event is not None else None
+        request = process.end_request(raised_seconds)
+        if request is None and (self._cancel_requests or code == -signal.SIGINT):
+            request = signal.SIGINT
+        if request is not None and process.explain().what != OUT_OF_MEMORY:
+            error = "interrupted" if request == signal.SIGINT else f"ended by {signal.Signals(request).name}"
+            killed = "; it did not end, and was killed" if code == -signal.SIGKILL else ""
+            return RunFinished(status="cancelled", error=error + killed)
         if code is None or code < 0:
             return RunFinished.of(process.explain(), "crashed")
         words = last_words([line.text for line in self.session.runs[self._run].log if line.stream == "stderr"])
