@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from jaxprof.errors import WorkerError
-from jaxprof.events import LogLine, ProgramEnded, SessionClosed
+from jaxprof.events import CaptureWindow, LogLine, ProgramEnded, SessionClosed
 from jaxprof.runner.interpreter import own_interpreter
 from jaxprof.runner.program import ProgramCommand, ProgramProcess
 from jaxprof.runner.program_run import ProgramScheduler, _Pace
@@ -25,7 +25,7 @@ class Told:
 
     exit_code = property(lambda self: self.returncode)
     alive = property(lambda self: self.returncode is None)
-    end_request = staticmethod(lambda raised_seconds: None)
+    end_request = staticmethod(lambda raised_seconds=None: None)
 
     def __init__(self, *events, code=0, goes_on=False):
         self.began_seconds, self.pid, self.heartbeat_seen = time.monotonic(), os.getpid(), True
@@ -183,7 +183,7 @@ def test_a_program_that_neither_listens_nor_ends_is_not_waited_for(stage, monkey
         stubborn.until(lambda answer=answer: ("stdout", answer) in stubborn.lines)
     stubborn.scheduler.close("interrupted")
     run = stubborn.end()
-    assert (run.status, run.closed.error) == ("cancelled", "ended by SIGTERM; it did not end, and was killed")
+    assert (run.status, run.closed.error) == ("cancelled", "interrupted; it did not end, and was killed")
     assert (stubborn.scheduler.exit_code, stubborn.scheduler.busy) == (137, False)
     assert isinstance(stubborn.events[-1], SessionClosed)
 
@@ -233,6 +233,41 @@ def test_a_program_that_had_failed_before_it_was_asked_to_end_has_failed(stage, 
     process.signal(signal.SIGINT)
     process._process.stdin.close()
     assert (one.end().status, one.run.error) == (status, error)
+
+
+@pytest.mark.parametrize(
+    ("states", "name", "kept"),
+    [
+        (("began",), "jaxprof-window-x", False),
+        (("began", "failed"), "jaxprof-window-x", True),
+        (("began",), "home", True),
+    ],
+    ids=["open at its end", "closed", "no folder of ours"],
+)
+def test_the_folder_of_a_window_that_a_kill_has_left_open_is_removed(stage, tmp_path, states, name, kept):
+    folder = tmp_path / name
+    folder.mkdir()
+    one = stage(Told(*(CaptureWindow(state=state, path=str(folder)) for state in states), code=-9))
+    one.begin()
+    one.end()
+    assert folder.exists() is kept
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_profile_is_read_to_its_end_unless_the_program_was_asked_to_end(stage, tmp_path, monkeypatch, asked):
+    read = threading.Event()
+    monkeypatch.setattr("jaxprof.runner.profiles.open_window", lambda recorder, folder: read.wait(SECONDS) and False)
+    monkeypatch.setattr("jaxprof.runner.program_run.WINDOW_SECONDS", 0.1)
+    told = Told(CaptureWindow(state="ended", path=str(tmp_path / "jaxprof-window-x")), code=-2)
+    told.end_request = lambda raised_seconds=None: signal.SIGINT if asked else None
+    one = stage(told)
+    one.begin()
+    if not asked:
+        one._thread.join(0.5)
+        assert one._thread.is_alive()
+        read.set()
+    assert one.end().over
+    read.set()
 
 
 def test_output_without_end_does_not_fill_the_disk(stage, monkeypatch):

@@ -172,8 +172,7 @@ class Heartbeat(Event):
     `run` is the run that the engine works on; empty while the engine waits for its client."""
 
     handled: list[int] = field(default_factory=list)
-    """Of a recorded program: the signals that ask it to end for which it has functions of its own by now, or which it
-    ignores."""
+    """Of a recorded program: the signals that ask it to end for which it has functions of its own by now."""
 
 
 TEXT_CHARACTERS = 64 * 1024

@@ -138,7 +138,7 @@ class Launched:
         not ended by us."""
         import signal
 
-        default = (signal.SIG_DFL, signal.default_int_handler, None)
+        default = (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler, None)
         numbers = (getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP"))
         handled = [int(each) for each in numbers if each is not None and signal.getsignal(each) not in default]
         if handled != self._handled:

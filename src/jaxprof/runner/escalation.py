@@ -31,8 +31,10 @@ class Escalation:
     """Which step is due, by the clock. `ask` may be called from any thread and from a signal handler."""
 
     def __init__(self) -> None:
+        self.first: int | None = None
+        """The first signal that asked the program to end; None if none did."""
         self.asked: int | None = None
-        """The last signal that asked the program to end; None if none did."""
+        """The last one."""
         self.asked_seconds = 0.0
         """Monotonic time of the first one."""
         self.step = 0
@@ -42,8 +44,8 @@ class Escalation:
     def ask(self, number: int) -> None:
         """Note that a signal asks the program to end."""
         now = time.monotonic()
-        if self.asked is None:
-            self.asked_seconds = now
+        if self.first is None:
+            self.first, self.asked_seconds = number, now
             self.begin()
         elif number == signal.SIGTERM and self.step < TERMINATE:
             self.step, self._due = TERMINATE, now + GRACE_SECONDS

@@ -104,7 +104,7 @@ class JobLaunch:
                         failed(index, code)
                         escalation.begin()
                     if not first_failure:
-                        first_failure = code if escalation.asked is None else 128 + escalation.asked
+                        first_failure = code if escalation.first is None else 128 + escalation.first
                 if (step := escalation.due_step()) is not None:
                     self._end(step, running, report)
                 if running or escalation.asked is not None or escalation.step:

@@ -230,7 +230,7 @@ class ProgramProcess(ChildProcess):
         asked_seconds = self._escalation.asked_seconds
         recent = time.monotonic() - asked_seconds < _REQUESTED_SECONDS
         failed_before = raised_seconds is not None and raised_seconds < asked_seconds
-        return self._escalation.asked if recent and not failed_before else None
+        return self._escalation.first if recent and not failed_before else None
 
     def _after_read(self) -> None:
         """End a program that was asked to end and does not; then what it has left behind."""

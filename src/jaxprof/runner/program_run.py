@@ -19,6 +19,7 @@ from pathlib import Path
 from jaxprof.devices.live.process_state import LOOK_SECONDS, PauseWatch
 from jaxprof.errors import JaxprofError
 from jaxprof.events import (
+    WINDOW_FOLDER,
     CaptureWindow,
     EmptyCallTimed,
     Event,
@@ -50,6 +51,8 @@ OUR_SHARE = 0.02
 """Largest share of one processor that jaxprof may use; a screen that takes more is redrawn less often."""
 PATIENCE_SECONDS = 2.0
 """How long a program may take to end when the user quits the app: to write its checkpoint and its last events."""
+WINDOW_SECONDS = 4.0
+"""How long a profile may be read after a program that was asked to end; a launcher soon ends us too."""
 _MOST_SOURCES = 200
 """Number of source files whose digest a session keeps."""
 HOST = "host"
@@ -92,6 +95,8 @@ class ProgramScheduler(RecordingScheduler):
         self._end_event: ProgramEnded | None = None
         self._cancel_requests = 0
         self._windows: list[threading.Thread] = []
+        self._window_folder = ""
+        """Folder of the window that is open in the program, which removes it unless it is killed."""
         self._closed = False
         self._working = False
         self._follower: threading.Thread | None = None
@@ -158,12 +163,14 @@ class ProgramScheduler(RecordingScheduler):
                 for pause in pauses.end(now) if process.over else pauses.look(now):
                     self._emit(pause)
                 if process.over:
+                    due = now + WINDOW_SECONDS
                     break
                 watch = watch or self._watch(process)
                 for reading in watch.take_when_due(time.monotonic()) if watch is not None else ():
                     self._emit(reading)
             for thread in self._windows:
-                thread.join()
+                while thread.is_alive() and not (process.end_request() and time.monotonic() > due):
+                    thread.join(LOOK_SECONDS)
         finally:
             if watch is not None:
                 watch.close()
@@ -221,8 +228,10 @@ class ProgramScheduler(RecordingScheduler):
             self._end_event = event
             return
         self._session_recorder.take(event, self._run, self._made)
-        if isinstance(event, CaptureWindow) and event.state == "ended":
-            self._open(event.path)
+        if isinstance(event, CaptureWindow):
+            self._window_folder = event.path if event.state == "began" else ""
+            if event.state == "ended":
+                self._open(event.path)
 
     def _open(self, folder: str) -> None:
         """Read the profile of a window while the program goes on."""
@@ -249,6 +258,8 @@ class ProgramScheduler(RecordingScheduler):
             wall = self._end_event.wall_seconds  # the function was measured after the program's own end
         self._emit_sources()
         ended = self._end_event or ProgramEnded(exit_code=None, wall_seconds=wall)
+        if Path(self._window_folder).name.startswith(WINDOW_FOLDER):
+            shutil.rmtree(self._window_folder, ignore_errors=True)
         notes = [*ended.notes, *self._missing(process)]
         self._emit(replace(ended, exit_code=process.exit_code, wall_seconds=wall, notes=notes, monotonic_seconds=0.0))
         finished = self._outcome(process)
