@@ -217,4 +217,4 @@ def test_a_program_that_handles_a_signal_itself_is_left_to_do_so_unless_it_is_an
     os.kill(script.process.pid, TERM)
     script.end()
     (run,) = load(tmp_path / "s.jaxprof", Session).runs.values()
-    assert (run.status, run.error) == ("cancelled", "ended by SIGTERM")
+    assert (run.status, script.process.returncode) == ("cancelled", 128 + TERM)

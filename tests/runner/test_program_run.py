@@ -9,12 +9,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from jaxprof.devices.live.process_state import is_stopped
 from jaxprof.errors import WorkerError
 from jaxprof.events import CaptureWindow, LogLine, ProgramEnded, SessionClosed
 from jaxprof.runner.interpreter import own_interpreter
 from jaxprof.runner.program import ProgramCommand, ProgramProcess
 from jaxprof.runner.program_run import ProgramScheduler, _Pace
 from jaxprof.session.log import LogWriter, new_header
+from waiting import until
 
 SECONDS = 20.0
 
@@ -233,6 +235,20 @@ def test_a_program_that_had_failed_before_it_was_asked_to_end_has_failed(stage, 
     process.signal(signal.SIGINT)
     process._process.stdin.close()
     assert (one.end().status, one.run.error) == (status, error)
+
+
+@pytest.mark.process
+def test_a_program_is_ended_although_nobody_reads_what_it_sends(monkeypatch):
+    """As while a line is written to a slow disk."""
+    monkeypatch.setattr("jaxprof.runner.escalation.GRACE_SECONDS", 0.1)
+    process = unrecorded("trap '' INT TERM; kill -STOP $$; while :; do sleep 0.05; done")
+    try:
+        until(lambda: is_stopped(process.pid))
+        process.interrupt()
+        until(lambda: not process.alive)
+        assert (process.returncode, process.end_request()) == (-signal.SIGKILL, signal.SIGINT)
+    finally:
+        process.close()
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ without us, or it leads a group of its own and its output is captured.
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import json
 import os
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from jaxprof.events import Event, Heartbeat
 
 STDERR = 2
+_LOOK_SECONDS = 0.05
 _REQUESTED_SECONDS = 30.0
 """How long after a signal an end still counts as caused by it."""
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
@@ -147,7 +149,6 @@ class ProgramProcess(ChildProcess):
         self._inherit = inherit
         self._escalates = escalates
         self._escalation = Escalation()
-        self._is_continued = False
         self._handled: list[int] = []
         self._left: list[psutil.Process] = []
         """Processes below the program when it was ended by us."""
@@ -187,12 +188,14 @@ class ProgramProcess(ChildProcess):
 
     def signal(self, number: int, received: bool = False) -> None:
         """Pass on a signal that was sent to us but meant for the program; `received`: the program has it already."""
+        is_first = number in ENDING_SIGNALS and self._escalation.asked is None
         if number in ENDING_SIGNALS:
             self._escalation.ask(number)
-        if received:
-            return
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            self._process.send_signal(number)
+        if not received:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                self._process.send_signal(number)
+        if is_first and self._escalates:  # not by `threading`, whose lock the interrupted thread may hold
+            _thread.start_new_thread(self._end_when_due, ())
 
     def interrupt(self) -> None:
         """Interrupt the program as ctrl+c does."""
@@ -233,25 +236,24 @@ class ProgramProcess(ChildProcess):
         return self._escalation.first if recent and not failed_before else None
 
     def _after_read(self) -> None:
-        """End a program that was asked to end and does not; then what it has left behind."""
-        escalation = self._escalation
-        if escalation.asked is None:
-            return
         if self.over:
             signal_each(self._left, signal.SIGKILL)
-            return
-        if not self._is_continued:
-            self._is_continued = True
-            self._continue()
-        step = None if escalation.asked in self._handled or not self._escalates else escalation.due_step()
-        if step is None:
-            return
-        self._left = [] if self._own_group else descendants(self.pid)
-        self._signal_all(signal.SIGTERM if step == TERMINATE else signal.SIGKILL)
-        if step == TERMINATE:
-            self._continue()
-        else:
-            signal_each(self._left, signal.SIGKILL)
+
+    def _end_when_due(self) -> None:
+        """End the program, which was asked to, if it does not end. In a thread of its own: whoever follows the program
+        may wait for a slow disk meanwhile."""
+        self._continue()
+        while self.alive and self._events >= 0:
+            time.sleep(_LOOK_SECONDS)
+            if self._escalation.asked in self._handled or (step := self._escalation.due_step()) is None:
+                continue
+            self._left = [] if self._own_group else descendants(self.pid)
+            if step == TERMINATE:
+                self._signal_all(signal.SIGTERM)
+                self._continue()
+            else:
+                self._signal_all(signal.SIGKILL)
+                signal_each(self._left, signal.SIGKILL)
 
     def _continue(self) -> None:
         """Let the program go on if a signal has stopped it: it would take no other one."""
