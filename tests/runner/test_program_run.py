@@ -11,7 +11,7 @@ import pytest
 
 from jaxprof.devices.live.process_state import is_stopped
 from jaxprof.errors import WorkerError
-from jaxprof.events import CaptureWindow, LogLine, ProgramEnded, SessionClosed
+from jaxprof.events import CaptureWindow, Heartbeat, LogLine, ProgramEnded, SessionClosed
 from jaxprof.runner.interpreter import own_interpreter
 from jaxprof.runner.program import ProgramCommand, ProgramProcess
 from jaxprof.runner.program_run import ProgramScheduler, _Pace
@@ -247,6 +247,27 @@ def test_a_program_is_ended_although_nobody_reads_what_it_sends(monkeypatch):
         process.interrupt()
         until(lambda: not process.alive)
         assert (process.returncode, process.end_request()) == (-signal.SIGKILL, signal.SIGINT)
+    finally:
+        process.close()
+
+
+@pytest.mark.process
+def test_a_program_that_handles_the_first_interrupt_alone_has_all_its_time_until_the_second(monkeypatch):
+    monkeypatch.setattr("jaxprof.runner.escalation.GRACE_SECONDS", 0.2)
+    process = unrecorded("trap '' INT; echo ready; while :; do sleep 0.05; done")
+    try:
+        while not process.read(SECONDS):
+            pass
+        process._heartbeat(Heartbeat(handled=[signal.SIGINT]))
+        process.interrupt()
+        process._heartbeat(Heartbeat(handled=[]))
+        time.sleep(1)  # five times as long as it would have otherwise
+        assert process.alive
+        began = time.monotonic()
+        process.interrupt()
+        until(lambda: not process.alive)
+        assert time.monotonic() - began >= 0.2, "the second one is the first that counts"
+        assert process.end_request() == signal.SIGINT
     finally:
         process.close()
 

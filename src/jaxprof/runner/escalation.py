@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 GRACE_SECONDS = 5.0
 """Time from one step to the next."""
+HASTE_SECONDS = 2.0
+"""Time to the next step after a repeated signal. A program's recorder reports within a small part of it that the
+program handles the signal itself, unless all of it is stopped or held up."""
 ENDING_SIGNALS = signals("SIGINT", "SIGTERM", "SIGHUP")
 """Signals that ask a program to end."""
 TERMINATE, KILL = 1, 2
@@ -35,8 +38,6 @@ class Escalation:
         """The first signal that asked the program to end; None if none did."""
         self.asked: int | None = None
         """The last one."""
-        self.asked_seconds = 0.0
-        """Monotonic time of the first one."""
         self.step = 0
         """The last step that was due."""
         self._due = float("inf")
@@ -45,13 +46,18 @@ class Escalation:
         """Note that a signal asks the program to end."""
         now = time.monotonic()
         if self.first is None:
-            self.first, self.asked_seconds = number, now
+            self.first = number
             self.begin()
         elif number == signal.SIGTERM and self.step < TERMINATE:
             self.step, self._due = TERMINATE, now + GRACE_SECONDS
         else:
-            self._due = now
+            self._due = min(self._due, now + HASTE_SECONDS)
         self.asked = number
+
+    def withdraw(self) -> None:
+        """Forget that the program was asked: it handles the signal itself."""
+        self.first = self.asked = None
+        self.step, self._due = 0, float("inf")
 
     def begin(self) -> None:
         """Begin to count, unless that has begun."""

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 STDERR = 2
 _LOOK_SECONDS = 0.05
+_STEPS_SECONDS = 10.0
+"""How long launchers wait at most between one signal and the next."""
 _REQUESTED_SECONDS = 30.0
 """How long after a signal an end still counts as caused by it."""
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
@@ -149,6 +151,9 @@ class ProgramProcess(ChildProcess):
         self._inherit = inherit
         self._escalates = escalates
         self._escalation = Escalation()
+        self._is_ending = False
+        self._requested: int | None = None
+        self._requested_seconds = 0.0
         self._handled: list[int] = []
         self._left: list[psutil.Process] = []
         """Processes below the program when it was ended by us."""
@@ -188,13 +193,20 @@ class ProgramProcess(ChildProcess):
 
     def signal(self, number: int, received: bool = False) -> None:
         """Pass on a signal that was sent to us but meant for the program; `received`: the program has it already."""
-        is_first = number in ENDING_SIGNALS and self._escalation.asked is None
         if number in ENDING_SIGNALS:
-            self._escalation.ask(number)
+            now = time.monotonic()
+            # SIGTERM soon after another signal is the next step of whoever sent that.
+            if self._requested is None or number != signal.SIGTERM or now > self._requested_seconds + _STEPS_SECONDS:
+                self._requested, self._requested_seconds = number, now
+            if number not in self._handled:  # a program may handle the first ctrl+c alone, and end at the second one
+                self._escalation.ask(number)
+                if _is_stopped_now(self.pid):  # it would take no signal but SIGKILL
+                    self._signal_all(signal.SIGCONT)
         if not received:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 self._process.send_signal(number)
-        if is_first and self._escalates:  # not by `threading`, whose lock the interrupted thread may hold
+        if self._escalation.asked is not None and self._escalates and not self._is_ending:
+            self._is_ending = True  # not by `threading`, whose lock the interrupted thread may hold
             _thread.start_new_thread(self._end_when_due, ())
 
     def interrupt(self) -> None:
@@ -209,10 +221,10 @@ class ProgramProcess(ChildProcess):
         """Return why the program has ended. SIGKILL some time after SIGTERM comes from its launcher, not from a lack of
         memory."""
         ended = super().explain()
-        if self.returncode != -signal.SIGKILL or self._escalation.asked is None or ended.what == OUT_OF_MEMORY:
+        if self.returncode != -signal.SIGKILL or self._requested is None or ended.what == OUT_OF_MEMORY:
             return ended
         return WorkerError(
-            f"killed (SIGKILL): it had not ended after {signal.Signals(self._escalation.asked).name}",
+            f"killed (SIGKILL): it had not ended after {signal.Signals(self._requested).name}",
             "Its launcher killed it: jaxprof script -n and batch systems do this when another process has failed.",
         )
 
@@ -230,10 +242,9 @@ class ProgramProcess(ChildProcess):
     def end_request(self, raised_seconds: float | None = None) -> int | None:
         """Return the signal that asked the program to end, if that is why it ends: if it was asked not long ago, and
         had not raised the exception that ends it (`raised_seconds`) before. Else None."""
-        asked_seconds = self._escalation.asked_seconds
-        recent = time.monotonic() - asked_seconds < _REQUESTED_SECONDS
-        failed_before = raised_seconds is not None and raised_seconds < asked_seconds
-        return self._escalation.first if recent and not failed_before else None
+        recent = time.monotonic() - self._requested_seconds < _REQUESTED_SECONDS
+        failed_before = raised_seconds is not None and raised_seconds < self._requested_seconds
+        return self._requested if recent and not failed_before else None
 
     def _after_read(self) -> None:
         if self.over:
@@ -242,10 +253,9 @@ class ProgramProcess(ChildProcess):
     def _end_when_due(self) -> None:
         """End the program, which was asked to, if it does not end. In a thread of its own: whoever follows the program
         may wait for a slow disk meanwhile."""
-        self._continue()
         while self.alive and self._events >= 0:
             time.sleep(_LOOK_SECONDS)
-            if self._escalation.asked in self._handled or (step := self._escalation.due_step()) is None:
+            if (step := self._escalation.due_step()) is None:
                 continue
             self._left = [] if self._own_group else descendants(self.pid)
             if step == TERMINATE:
@@ -267,6 +277,8 @@ class ProgramProcess(ChildProcess):
     def _heartbeat(self, heartbeat: Heartbeat) -> None:
         super()._heartbeat(heartbeat)
         self._handled = heartbeat.handled
+        if self._escalation.asked in self._handled:
+            self._escalation.withdraw()
 
     def _received(self, name: str, data: bytes) -> list[Event]:
         if name == "stderr" and self._inherit:
@@ -284,3 +296,13 @@ class ProgramProcess(ChildProcess):
                 if "stderr" in self._watched():
                     self._selector.unregister(stream)
                 stream.close()
+
+
+def _is_stopped_now(pid: int) -> bool:
+    """Return whether a signal has stopped the process. For signal handlers, which must not import: they may interrupt
+    that very import. Where there is no /proc, a stopped program goes on with the next step."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False
+    return status.rpartition(b")")[2].split()[:1] == [b"T"]
