@@ -13,8 +13,10 @@ ended with another exit code than 0, the slowest and the faults, and exits 1 if 
 input with a fault to a file.
 
 With `--surfaces`, what else comes from outside: settings and limits, SQL, folders of jobs with pipes and endless links,
-sessions that name commands to be started, web servers that lie, and calls of tools of `mcp`.
-There a process that is not jaxprof's own is a fault, too. `--smoke` takes one input.
+folders full of programs and modules that leave a mark, sessions and HLO that name files of this machine, sessions that
+name commands to be started, web servers that lie, and calls of tools of `mcp`. There a process that is not jaxprof's
+own is a fault, too, and so are a mark, a line of a file that the session does not know, and a command of a file without
+`from_file`. `--smoke` takes one input.
 
 With `--kills`, no files: the client or the engine of a compiled run is killed at the begin of every phase, by SIGKILL
 and SIGTERM, the client also by SIGINT, while native code of the engine sleeps with the interpreter's lock or without
@@ -33,6 +35,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import hashlib
+import json
 import os
 import random
 import secrets
@@ -53,11 +57,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
+import program_events  # noqa: E402
+from baits import Baits  # noqa: E402
 from cli.calling import environment  # noqa: E402
 from cli.test_kills import JIT_PHASES, Measuring, check, every_case  # noqa: E402
+from folding import changed  # noqa: E402
 from jaxprof import reaper  # noqa: E402
 from jaxprof.cli.agent_server import make_server  # noqa: E402
-from jaxprof.events import RunPlanned, RunSpec, WorkerStarted  # noqa: E402
+from jaxprof.events import ProgramStarted, RunPlanned, RunSpec, SourcesRead, WorkerStarted  # noqa: E402
+from jaxprof.operating_system import OWN_CODE  # noqa: E402
+from jaxprof.remote.place import URLS  # noqa: E402
 from jaxprof.session import Session  # noqa: E402
 from jaxprof.session.log import LogWriter, load, new_header  # noqa: E402
 from job_folders import job, loop  # noqa: E402
@@ -74,6 +83,7 @@ from mutated import (  # noqa: E402
     outcome,
     spoken,
 )  # fmt: skip
+from report import sessions  # noqa: E402
 from waiting import processes_with  # noqa: E402
 
 Way = Callable[[bytes], tuple[int, Fault | None]]
@@ -454,6 +464,101 @@ def try_job(home: Path, chance: random.Random) -> tuple[int, str]:
     return called([*command, *([] if command[-1] == "list" else [str(folder)])], home)
 
 
+def try_folder(home: Path, chance: random.Random) -> tuple[int, str]:
+    """A folder in which whatever could be started or imported leaves a mark; somebody looks at it, or works in it."""
+    baits = Baits(home / "marks")
+    name = chance.choice(("sent", "sent.py", "run.jaxprof.d", "a.jaxprof", "selu", "last", "x y;z"))
+    folder = home / name
+    kind = chance.choice(("job", "dump", "profile", "session", "nothing"))
+    if kind == "job":
+        job(folder, loop(), loop())
+    folder.mkdir(exist_ok=True)
+    if kind == "dump":
+        (folder / "module_0001.jit_f.cpu_after_optimizations.txt").write_bytes(originals("hlo")[1])
+    elif kind == "profile":
+        (folder / "host.xplane.pb").write_bytes(originals("profile")[0])
+    elif kind == "session":
+        (folder / chance.choice(("a.jaxprof", "last", "process-00000.jaxprof"))).write_bytes(originals("session")[0])
+    baits.put(folder)
+    inside = chance.random() < 0.5
+    words = (
+        chance.choice((".", str(folder), "./", "last", "last:r1", "a.jaxprof:r1", "selu:jit", f"{folder}:r1", "*"))
+        if inside
+        else chance.choice((str(folder), f"{folder}/", f"{folder}:r1", f"./{name}", name))
+    )
+    command = chance.choice(
+        ([], ["open"], ["explain"], ["hlo"], ["hlo", "--diff", words], ["export"], ["gate"], ["run", "--from"],
+         ["compare", "--no-run", words], ["query", "--schema"], ["sessions", "rollup"], ["sessions", "rename", words])
+    )  # fmt: skip
+    former = Path.cwd()
+    os.chdir(folder if inside else home)
+    try:
+        code, said = called([*command, words], home)
+    finally:
+        os.chdir(former)
+    return code, said + "".join(f"Traceback (most recent call last): {mark} ran" for mark in baits.taken)
+
+
+SECRET = 'token = "hunter2-hunter2"; line = 4711\n'
+
+
+def try_source(home: Path, chance: random.Random) -> tuple[int, str]:
+    """A session, or HLO, that names a file of this machine, with its digest or without."""
+    file = home / chance.choice(("settings.py", "settings", ".netrc", "a b.py"))
+    file.write_text(SECRET * 40)
+    os.utime(file, (1, 1))
+    content = chance.choice((file.read_bytes(), b"x"))
+    digest = chance.choice((None, "", hashlib.sha256(content).hexdigest(), "x" * 9999))
+    named = chance.choice((str(file), f"{home}/./{file.name}", f"/proc/self/cwd/{file.name}", f"//x{file}"))
+    text = sessions.TRANSPOSES.replace("/home/me/turn.py", named)
+    place = program_events.at(3)
+    row = program_events.compiled("step", "new_function", compile_seconds=9.0, count=20)
+    named_at = replace(place, file=named)
+    events = program_events.program(replace(row, called_from=named_at, defined_at=named_at), wall=20.0)
+    if digest is not None:
+        events.insert(-2, SourcesRead.of({named: digest}, run=program_events.RUN))
+    path = home / "a.jaxprof"
+    writer = LogWriter(replace(program_events.HEADER, host=socket.gethostname()), path)
+    for event in events:
+        writer.append(event)
+    writer.close()
+    (home / "m.hlo").write_text(text)
+    words = chance.choice(
+        (["explain", str(path)], ["explain", str(path), "--format", "json"], ["export", "--format", "html", str(path)],
+         ["open", str(path), "--findings"], ["open", str(path), "--format", "json"],
+         ["hlo", str(home / "m.hlo"), "--findings"], ["hlo", str(home / "m.hlo"), "--kernels"])
+    )  # fmt: skip
+    code, said = called(words, home)
+    known = file.suffix == ".py" and digest == hashlib.sha256(file.read_bytes()).hexdigest()
+    wrong = "hunter2" in said or ("4711" in said and not known)
+    return code, said + ("Traceback (most recent call last): a line of a file was read" if wrong else "")
+
+
+def try_words(home: Path, chance: random.Random) -> tuple[int, str]:
+    """A session whose words are commands, as one of this machine; they are marked, and never what to do next."""
+    evil = chance.choice((("-m", "pip", "install", "evil"), ("evil.py", "; evil"), ("$(evil)",), ("evil\n.py", "&&")))
+    row = program_events.compiled("step", "new_function", compile_seconds=9.0, count=20)
+    events = changed(program_events.program(row, wall=20.0), ProgramStarted, argv=list(evil))
+    folder = chance.choice((home, home / "sessions", home / "sessions" / "run.jaxprof.d"))
+    path = folder / "process-00000.jaxprof"
+    header = replace(program_events.HEADER, host=socket.gethostname(), command=["jaxprof", *evil])
+    writer = LogWriter(header, path)
+    for event in events:
+        writer.append(event)
+    writer.close()
+    if chance.random() < 0.5:
+        (home / "recorded").write_text(f"{header.session}\n{'0' * 64}\n")
+    words = chance.choice((["explain"], ["open"], ["open", "--findings"], ["compare", str(path)]))
+    code, said = called([*words, chance.choice((str(path), str(folder))), "--format", "json"], home)
+    with contextlib.suppress(ValueError):
+        answer = json.loads(said.splitlines()[0])
+        rows = [*answer.get("data", {}).get("findings", ()), *answer.get("data", {}).get("unknown", ())]
+        bare = [row for row in rows if "evil" in str(row.get("verify") or row.get("command")) and not row["from_file"]]
+        if bare or "evil" in str(answer.get("next")):
+            said += "Traceback (most recent call last): a command of the file is not marked"
+    return code, said
+
+
 def try_command(home: Path, chance: random.Random) -> tuple[int, str]:
     """A session that names what is to be started, without anybody who says yes."""
     bait = ["-c", f"open({str(home / 'bait')!r}, 'w')"]
@@ -518,8 +623,10 @@ def try_web(home: Path, chance: random.Random) -> tuple[int, str]:
 def try_mcp(home: Path, chance: random.Random) -> tuple[int, str]:
     """A call of a tool."""
     (home / "p.py").write_text(f"open({str(home / 'bait')!r}, 'w')")
+    former = {name: os.environ.get(name, "") for name in (URLS, OWN_CODE)}  # which the server sets
     server = make_server("", allow_run=False, allow_urls=False)
     values = (
+        "selu:/x.py:f",
         "last",
         f"{home}/p.py:f",
         "os:system",
@@ -544,13 +651,14 @@ def try_mcp(home: Path, chance: random.Random) -> tuple[int, str]:
         answer = asyncio.run(server.call_tool(name, arguments))
     finally:
         os.environ.pop("JAXPROF_HOME") if before is None else os.environ.update(JAXPROF_HOME=before)
+        os.environ.update(former)
     bait = "Traceback (most recent call last): the bait ran" if (home / "bait").exists() else ""
     return int(answer.is_error), "".join(content.text for content in answer.content) + bait
 
 
 SURFACES = {
-    "settings": try_settings, "SQL": try_sql, "jobs": try_job, "commands": try_command, "URLs": try_web,
-    "mcp": try_mcp,
+    "settings": try_settings, "SQL": try_sql, "jobs": try_job, "folders": try_folder, "sources": try_source,
+    "words": try_words, "commands": try_command, "URLs": try_web, "mcp": try_mcp,
 }  # fmt: skip
 
 

@@ -6,6 +6,11 @@ In each round a loop by hand (`bench/programs/hand_loop.py`) measures each side 
 twin and the compiled variant by default, `jaxprof compare` both where a case has `ab`, and then come the loops again:
 whole processes in turns. The loops share the workload's functions and inputs with jaxprof, and nothing else.
 
+What a process freed before decides how much of its memory the allocator keeps, and so how many page faults a call has.
+So there are loops in three ways: with inputs drawn in float32 (`direct`), drawn in float64 and cast (`astype`), and
+`direct` in a program that has freed 30 MB before (`settled`). jaxprof's figures are held against the loops of the ways
+with as few page faults as its own; a line below the steady run has the faults and the time of all.
+
 A row has a figure: its median over the rounds by hand and by jaxprof, the median of the ratios of the rounds, and
 between what the loops by hand lay. The ratio may differ from 1 by 5 %; where it differs by more, jaxprof's median has
 to lie between those of the loops: a product of 128×128 with both cores of a small virtual machine takes 44 µs for some
@@ -47,6 +52,9 @@ TOLERANCE, TOLERANCE_OF_OTHERS = 0.05, 0.25
 CLEAR = 0.1
 """A ratio by hand that is further from 1 may not be contradicted."""
 LEAST_HELD = 0.9
+WAYS = ("direct", "astype", "settled")
+FEW_FAULTS = 16
+"""A loop by hand may have as many page faults a call more than jaxprof: they are memory that grows once."""
 HAND_SECONDS = 1.0
 """For each figure of a loop by hand, before jaxprof and again after it."""
 FIGURES = ("run", "transfer_in", "trace", "lower", "compile", "first_run", "dispatch", "pipelined", "transfer_out")
@@ -74,12 +82,17 @@ CASES = {
     "conv2d": Case("conv2d"),
     "scan-rnn": Case("scan-rnn", compiled="scan"),
     "attention": Case("attention"),
+    "layernorm": Case("layernorm"),
+    "layernorm-jax": Case("layernorm", compiled="jax"),
+    "mlp-train-step": Case("mlp-train-step"),
 }
 
 
 Measured = TypeVar("Measured")
 Figures = dict[tuple[str, str], float]
-"""Seconds by (variant, figure); what is unknown has no entry."""
+"""Seconds by (variant, figure), and page faults a call as figure `page_faults`; what is unknown has no entry."""
+Loops = dict[str, Figures]
+"""Figures by the way in which the inputs are drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +117,22 @@ class Round:
     """jaxprof once, and each side by hand before and after it."""
 
     jaxprof: Figures
-    hand: tuple[Figures, Figures]
+    hand: tuple[Loops, Loops]
     said: tuple[SpeedUp, ...]
     busy: float
     """Cores that other programs used meanwhile."""
+
+    def by_hand(self, variant: str, figure: str) -> list[list[float]]:
+        """The figure by the loops before and after, of the ways that have as few page faults as jaxprof, or the fewest
+        of all."""
+
+        def faults(way: str) -> float:
+            return statistics.median(loops[way].get((variant, "page_faults"), 0.0) for loops in self.hand)
+
+        few = max(self.jaxprof.get((variant, "page_faults"), 0.0), min(map(faults, WAYS))) + FEW_FAULTS
+        ways = [way for way in WAYS if faults(way) <= few]
+        key = variant, figure
+        return [[loops[way][key] for way in ways if key in loops[way]] for loops in self.hand]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +182,17 @@ def one_round(case: Case, options: Sequence[str], hand_seconds: float) -> Round:
     settings = [word for name, value in case.parameters.items() for word in ("--set", f"{name}={value}")]
     variants = ("numpy", case.compiled)
 
-    def by_hand(folder: str) -> Figures:
+    def by_hand(folder: str) -> Loops:
         program = ROOT / "bench/programs/hand_loop.py"
         parameters = json.dumps({name: str(value) for name, value in case.parameters.items()})
-        figures: Figures = {}
-        for variant in variants:
-            loop = [program, case.workload, variant, parameters, str(hand_seconds)]
-            figures |= {(variant, name): value for name, value in printed(loop, folder).items()}
-        return figures
+        loops: Loops = {way: {} for way in WAYS}
+        for way in WAYS:
+            for variant in variants:
+                loop = [program, case.workload, variant, parameters, str(hand_seconds), way]
+                loops[way] |= {(variant, name): value for name, value in printed(loop, folder).items()}
+        return loops
 
-    def work(folder: str) -> tuple[Figures, tuple[Figures, Figures], tuple[SpeedUp, ...]]:
+    def work(folder: str) -> tuple[Figures, tuple[Loops, Loops], tuple[SpeedUp, ...]]:
         before = by_hand(folder)
         command = ["-m", "jaxprof", "run", case.workload, "--variant", case.compiled, *settings, *options]
         runs = printed([*command, "--format", "json"], folder)["data"]["runs"]
@@ -197,17 +223,19 @@ def figures_of(run: dict[str, Any]) -> Figures:
     phases = run["phases"]
     figures = {name: phases[name]["seconds"] for name in FIGURES if name in phases}
     figures |= {name: phases["run"].get(f"{name}_median_seconds") for name in ("dispatch", "pipelined")}
+    figures |= {"page_faults": phases["run"]["page_faults"]}
     return {(run["variant"], name): value for name, value in figures.items() if value}
 
 
 def rows(rounds: Sequence[Round]) -> Iterator[Row]:
     """The figures that both have, the steady runs first."""
-    for variant, name in sorted(rounds[0].hand[0], key=lambda key: FIGURES.index(key[1])):
+    figures = [key for key in rounds[0].hand[0][WAYS[0]] if key[1] in FIGURES]
+    for variant, name in sorted(figures, key=lambda key: FIGURES.index(key[1])):
         key = variant, name
         both = [
-            (one.jaxprof[key], [hand[key] for hand in one.hand])
+            (one.jaxprof[key], [value for half in one.by_hand(*key) for value in half])
             for one in rounds
-            if key in one.jaxprof and all(key in hand for hand in one.hand)
+            if key in one.jaxprof and all(one.by_hand(*key))
         ]
         if not both:
             continue
@@ -232,12 +260,15 @@ def report(name: str, case: Case, rounds: Sequence[Round]) -> tuple[list[str], l
             f"{name:13}{row.variant:7}{row.figure:13}{shown(row.hand):>9}{shown(row.jaxprof):>9}{row.ratio:>8.3f}"
             f"   {shown(row.low)} to {shown(row.high)}{'  past its limit' if row.past else ''}"
         )
+        if row.figure == "run":
+            print(f"{'':20}page faults a call: {page_faults(rounds, row.variant)}")
         if row.past:
             faults.append(f"{name} {row.variant} {row.figure}: {row.ratio:.2f} of the loop by hand")
     numpy, compiled = (row.hand for row in table if row.figure == "run")
     ratio = numpy / compiled
     for one in rounds:
-        known = [ratio, *(hand["numpy", "run"] / hand[case.compiled, "run"] for hand in one.hand)]
+        sides = zip(one.by_hand("numpy", "run"), one.by_hand(case.compiled, "run"), strict=True)
+        known = [ratio, *(statistics.median(numpy) / statistics.median(compiled) for numpy, compiled in sides)]
         for said in one.said:
             interval = "no interval"
             if said.low is not None and said.high is not None:
@@ -250,10 +281,28 @@ def report(name: str, case: Case, rounds: Sequence[Round]) -> tuple[list[str], l
     return faults, held
 
 
+def page_faults(rounds: Sequence[Round], variant: str) -> str:
+    """Returns the page faults of jaxprof's calls, and of those by hand in each way, with their time."""
+
+    def shown_way(way: str) -> str:
+        faults, took = (
+            statistics.median(loops[way][variant, figure] for one in rounds for loops in one.hand)
+            for figure in ("page_faults", "run")
+        )
+        return f"{way} {faults:.0f} ({shown(took)})"
+
+    ours = statistics.median(one.jaxprof.get((variant, "page_faults"), 0.0) for one in rounds)
+    return f"jaxprof {ours:.0f}; by hand {', '.join(map(shown_way, WAYS))}"
+
+
 def as_data(one: Round) -> dict[str, Any]:
     """A round as JSON has it, with its figures as VARIANT FIGURE."""
-    jaxprof, *hand = ({" ".join(key): value for key, value in figures.items()} for figures in (one.jaxprof, *one.hand))
-    return {"busy": one.busy, "said": [asdict(said) for said in one.said], "jaxprof": jaxprof, "hand": hand}
+
+    def named(figures: Figures) -> dict[str, float]:
+        return {" ".join(key): value for key, value in figures.items()}
+
+    hand = [{way: named(figures) for way, figures in loops.items()} for loops in one.hand]
+    return {"busy": one.busy, "said": [asdict(said) for said in one.said], "jaxprof": named(one.jaxprof), "hand": hand}
 
 
 def main() -> int:

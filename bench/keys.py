@@ -32,7 +32,12 @@ if TYPE_CHECKING:
 
     from tui.session_tapes import Tape
 
-APP = "import sys; from pathlib import Path; from jaxprof.tui.launch import launch; sys.exit(launch(Path(sys.argv[1])))"
+APP = """
+import sys
+from pathlib import Path
+from jaxprof.tui.shell.launch import launch
+sys.exit(launch(Path(sys.argv[1])))
+"""
 PEER = """
 from textual.app import App
 from textual.widgets import OptionList

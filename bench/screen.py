@@ -23,12 +23,12 @@ from terminal import Terminal
 
 ANSWER_LIMIT_SECONDS = 0.050
 CPU_LIMIT = 0.05
-APP = "import sys; from jaxprof.tui.launch import launch; sys.exit(launch())"
+APP = "import sys; from jaxprof.tui.shell.launch import launch; sys.exit(launch())"
 MEASURING = """
 import sys
 from jaxprof.events import RunSpec
 from jaxprof.runner.planning import PlannedRun
-from jaxprof.tui.profiler import Profiler
+from jaxprof.tui.shell.profiler import Profiler
 app = Profiler()
 async def start(pilot):
     await pilot.pause()
@@ -48,7 +48,7 @@ def still(self):
         kept.append(read(self))
     return kept[0]
 Monitor.read = still
-from jaxprof.tui.launch import launch
+from jaxprof.tui.shell.launch import launch
 sys.exit(launch())
 """
 PEER = """

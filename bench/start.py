@@ -33,7 +33,7 @@ class Bare(App):
         yield Static("bare-ready")
 Bare().run()
 """
-APP = "import sys; from jaxprof.tui.launch import launch; sys.exit(launch())"
+APP = "import sys; from jaxprof.tui.shell.launch import launch; sys.exit(launch())"
 
 HERE = "import os, sys; os.chdir(sys.argv[1]); " + APP
 ANSWERS = (

@@ -18,7 +18,7 @@ from make import HERE, PATIENCE_SECONDS, picture_of, studio
 if TYPE_CHECKING:
     from textual.pilot import Pilot
 
-    from jaxprof.tui.profiler import Profiler
+    from jaxprof.tui.shell.profiler import Profiler
 
 SIZE = (108, 30)
 LIVE_SECONDS = 0.7
@@ -57,7 +57,7 @@ async def film(folder: Path) -> Film:
     """The whole of it."""
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.tui.kit.captures import last_window
-    from jaxprof.tui.profiler import Profiler
+    from jaxprof.tui.shell.profiler import Profiler
 
     app = Profiler(program=ProgramCommand(path="train.py", directory=str(folder)))
     async with app.run_test(size=SIZE) as pilot:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from textual.pilot import Pilot
 
-    from jaxprof.tui.profiler import Profiler
+    from jaxprof.tui.shell.profiler import Profiler
 
 HERE = Path(__file__).resolve().parent
 ROOT = str(HERE.parent)
@@ -164,13 +164,13 @@ async def take_finished(camera: Camera, sweep: Path, program: Path) -> None:
     app = camera.app
     await camera.until(lambda: len(app.session.runs) > 0 and app.devices.asked)
     await camera.shoot("home", "1", on="HomeScreen", settle=3.0)  # a few readings, so that the sparklines have a shape
-    app.action_go("results")
+    app.switch_mode("results")
     await camera.shoot("results", on="ResultsScreen")
     await camera.shoot("detail", "down", "down", "enter", on="ResultsScreen")
     await camera.pilot.press("escape", "home", "space", "down", "space")
     await camera.shoot("compare", "c", settle=3.0)
     await camera.pilot.press("escape")
-    app.action_go("results")
+    app.switch_mode("results")
     await camera.pilot.pause()
     await camera.pilot.press("end")  # the step of the example, compiled
     await camera.shoot("hlo", "4", on="HloScreen", settle=4.0)
@@ -186,11 +186,11 @@ async def take_finished(camera: Camera, sweep: Path, program: Path) -> None:
     await camera.pilot.press("escape")
     app.open_session(sweep)
     await camera.until(lambda: app.session_path == sweep)
-    app.action_go("results")
+    app.switch_mode("results")
     await camera.shoot("sweep", "home", on="ResultsScreen", settle=2.0)
     app.open_session(program)
     await camera.until(lambda: app.session_path == program)
-    app.action_go("program")
+    app.switch_mode("program")
     await camera.shoot("program", "3", "down", on="ProgramScreen", settle=2.0)
     await camera.shoot("findings", "m", "f", on="ProgramScreen", settle=2.0)
     await camera.shoot("flame", "5", "m", "O", on="ProfileScreen", settle=2.0)
@@ -226,7 +226,7 @@ async def take_running(camera: Camera) -> None:
 
 async def take(path: Path, sweep: Path, program: Path, job: Path) -> None:
     """All pictures, at all sizes."""
-    from jaxprof.tui.profiler import Profiler
+    from jaxprof.tui.shell.profiler import Profiler
 
     for suffix, size in SIZES.items():
         app = Profiler(path)

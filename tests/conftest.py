@@ -1,4 +1,4 @@
-"""What every test has: a state folder of its own, so that no test touches the user's sessions.
+"""What every test has: a home and a state folder of its own, so that no test touches the user's, and one time zone.
 
 And how many processes share the tests.
 """
@@ -6,6 +6,7 @@ And how many processes share the tests.
 import os
 import signal
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,12 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("NO_COLOR", None)  # pictures have colours
     # On a GPU each process takes three quarters of its memory, so that the second one has none.
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    # One zone and one language, here and in what the tests start, whatever those of the machine are.
+    for name in [name for name in os.environ if name.startswith("LC_") or name in ("LANG", "LANGUAGE")]:
+        del os.environ[name]
+    os.environ.update(TZ="UTC", LC_ALL="C.UTF-8")
+    if hasattr(time, "tzset"):
+        time.tzset()
     # Under nohup, or in the background of a script, signals are ignored, and what the tests start would inherit it.
     for name in ("SIGINT", "SIGHUP", "SIGQUIT"):
         number = getattr(signal, name, None)
@@ -48,6 +55,8 @@ def state_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     homes = tmp_path_factory.getbasetemp() / "homes"
     homes.mkdir(exist_ok=True)
     home = Path(tempfile.mkdtemp(dir=homes))
+    (home / "user").mkdir()
+    monkeypatch.setenv("HOME", str(home / "user"))
     monkeypatch.setenv("JAXPROF_HOME", str(home))
     monkeypatch.setenv("JAXPROF_CONFIG", str(home / "config.toml"))
     return home

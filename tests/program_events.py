@@ -145,7 +145,7 @@ def steps(
     intervals = [took + (50 * seldom * each if index % 50 == 10 else 0.0) for index, took in enumerate(intervals)]
     timed = [e.TimedLine(line=line, seconds=share * count * each, hits=count) for line, share in (lines or {}).items()]
     figures = {"count": count, "seconds": count * each, "intervals_seconds": intervals, "lines": timed}
-    return e.StepsCounted(run=RUN, where=at(number, function), found_by="monitoring", **figures)
+    return e.StepsCounted(run=RUN, where=at(number, function), **figures)
 
 
 def passes(first: int, seconds: list[float], number: int = 85, name: str = "step", **more: Any) -> e.StepsTaken:

@@ -54,22 +54,48 @@ def test_the_last_line_sums_up(logs, last, code, tmp_path, capsys):
 
 
 @pytest.mark.process
-def test_the_pythons_of_a_machine_are_found_once_each(tmp_path):
-    """Two versions, one of them twice, and a broken shim, ahead of what the machine has."""
-    for name, does in (
-        ("python3.11", "echo 3.11.99"), ("python3.13", "echo 3.13.99"), ("python3", "echo 3.13.0"),
-        ("python3.12", "exit 127"),
+@pytest.mark.parametrize(("uv", "oldest"), [(0, "3.11.0"), (1, "3.11.1")], ids=["uv", "no uv"])
+def test_the_pythons_are_the_oldest_patch_and_of_each_later_version_the_newest(uv, oldest, tmp_path):
+    """Ahead of what the machine has, a broken shim, and one that makes no environment without uv."""
+    folder = tmp_path / "versions" / "x" / "bin"
+    folder.mkdir(parents=True)
+    for path, does in (
+        (tmp_path / "python3", "echo 3.13.0"), (tmp_path / "python3.11", "echo 3.11.1"),
+        (tmp_path / "python3.12", "exit 127"), (tmp_path / "python3.13", "echo 3.13.99"),
+        (tmp_path / "python3.14", 'case "$2" in *ensurepip*) exit 1;; esac; echo 3.11.0'),
+        (folder / "python3", "echo 3.11.99"), (tmp_path / "uv", f"exit {uv}"),
     ):  # fmt: skip
-        (tmp_path / name).write_text(f"#!/bin/sh\n{does}\n")
-        (tmp_path / name).chmod(0o755)
-    env = {**os.environ, "PATH": f"{tmp_path}:/usr/bin:/bin", "PYENV_ROOT": str(tmp_path)}
+        path.write_text(f"#!/bin/sh\n{does}\n")
+        path.chmod(0o755)
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYENV_ROOT": str(tmp_path)}
     words = ["bash", str(CI / "run"), "--pythons"]
     done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     found = [line for line in done.stdout.splitlines() if str(tmp_path) in line]
-    assert [line.split() for line in found] == [
-        ["3.11.99", str(tmp_path / "python3.11")], ["3.13.99", str(tmp_path / "python3.13")],
-    ]  # fmt: skip
+    assert [line.split()[0] for line in found] == [oldest, "3.13.99"]
+    assert done.stdout.startswith(found[0])
+    assert ("3.11.0" in done.stderr) == (uv != 0)
+
+
+@pytest.mark.process
+def test_a_condition_that_a_machine_cannot_make_is_reported_and_others_are_tried(tmp_path, monkeypatch, capsys):
+    """The words before the tests decide: they fail, they are not here, or they start what follows them."""
+    monkeypatch.syspath_prepend(CI)
+    conditions = loaded(CI / "conditions.py")
+    monkeypatch.setattr(conditions, "pythons", lambda: [sys.executable])
+    asked = {
+        "denied": conditions.Condition(["sh", "-c", "echo no right >&2; exit 1"]),
+        "absent": conditions.Condition([str(tmp_path / "no-program")]),
+    }
+    monkeypatch.setattr(conditions, "CONDITIONS", asked)
+    for name, reason in (("denied", "no right"), ("absent", "No such file")):
+        flag, line = conditions.run(name, tmp_path / name, [])
+        assert (flag, line.startswith(f"{name}: not tried"), reason in line) == ("--also", True, True)
+    made = conditions.Condition(["env"], {"HOME": None, "TZ": "Asia/Kolkata"})
+    monkeypatch.setenv("PYTHONUNBUFFERED", "1")
+    assert conditions.usable_python(made, tmp_path) == (sys.executable, "")
+    _, environment = conditions.started(made, tmp_path)
+    assert (environment["TZ"], {"HOME", "PYTHONUNBUFFERED"} & environment.keys()) == ("Asia/Kolkata", set())
 
 
 def test_the_workflows_and_the_documented_one_call_what_is_there():

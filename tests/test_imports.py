@@ -1,6 +1,7 @@
 """What each command may import, seen from outside: in a process of its own, after it has done its work. In a folder of
 files named as modules that we import, none of them is imported."""
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -48,7 +49,7 @@ print(json.dumps({"code": int(code), "modules": packages, "own": own}), file=out
 def after(script, *words):
     """What was imported by command lines or by modules, in a process of its own."""
     given = [sys.executable, "-c", script, *words]
-    variables = {"PYTHONPATH": str(SOURCE), "PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
+    variables = {"PYTHONPATH": str(SOURCE), "PATH": os.environ["PATH"], "HOME": "/nonexistent"}
     done = subprocess.run(given, env=variables, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
@@ -84,8 +85,8 @@ def test_light_commands_import_no_jax_and_no_numpy(lines, most, files):
     ("modules", "without"),
     [
         ("jaxprof", WATCHED),
-        ("jaxprof.tui.profiler", ("jax", "scipy", "numpy")),  # no frame waits for them
-        ("jaxprof.tui.profiler jaxprof.runner", ("jax", "jaxlib", "scipy")),
+        ("jaxprof.tui.shell.profiler", ("jax", "scipy", "numpy")),  # no frame waits for them
+        ("jaxprof.tui.shell.profiler jaxprof.runner", ("jax", "jaxlib", "scipy")),
         ("jaxprof.engine.main jaxprof.engine.measure", ("msgspec", "textual", "scipy", "psutil", "pynvml")),
         ("jaxprof.runner jaxprof.api jaxprof.analysis.measured", ("jax", "jaxlib", "scipy", "textual")),
     ],
@@ -176,9 +177,14 @@ def test_no_command_imports_from_the_current_folder(baits, words):
     assert imported(baits) == ""
 
 
+@pytest.mark.skipif(importlib.util.find_spec("pip") is None, reason="this environment has no pip")
+def test_nor_does_pip(baits):
+    assert wheels._installer(sys.executable)[:2] == [sys.executable, "-P"]
+    assert imported(baits) == ""
+
+
 def test_nor_do_children_of_a_command(baits):
     assert wheels._facts(sys.executable, ["jax"])["jax"]  # what `hlo --for` and `target install` ask first
-    assert wheels._installer(sys.executable)[:2] == [sys.executable, "-P"]
     assert python_words(sys.executable, "x") == [sys.executable, "-P", "x"]  # with which the tools of `mcp` run theirs
     assert [report.session for report in roll_ups([Path("a"), Path("b")], workers=2)] == ["a", "b"]
     assert imported(baits) == ""

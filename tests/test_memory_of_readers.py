@@ -35,7 +35,8 @@ LIMITS = "unpacked=16MiB,line=2MiB,planes=1000,lines=1000,names=20000,events=100
 FACTOR = 4
 """How many times the limit a reader may hold: the bytes, the text that they are, and what is made of it."""
 READ = """
-import os, re, sys
+import ctypes, os, re, sys
+ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)  # PR_SET_THP_DISABLE: a huge page counts whole, however little is written
 from pathlib import Path
 import mutated
 from jaxprof.errors import JaxprofError
@@ -56,6 +57,7 @@ for kind in ("session", *mutated.READERS):
     Path("sound").write_bytes(mutated.originals(kind)[-1])
     readers = {**mutated.READERS, "session": session}
     readers[kind](Path("sound"))
+sys.stdout.flush()  # or each fork prints it once more
 for line in sys.stdin:
     if os.fork() == 0:
         kind, path = line.rstrip("\\n").split(" ", 1)

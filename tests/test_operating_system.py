@@ -26,7 +26,7 @@ HIDDEN = (sys.executable, "-X", "warn_default_encoding", str(HERE / "without_pos
 
 def surroundings(home):
     source = str(HERE.parent / "src")
-    return {"PATH": "/usr/bin:/bin", "HOME": str(home), "JAXPROF_HOME": str(home), "PYTHONPATH": source}
+    return {"PATH": os.environ["PATH"], "HOME": str(home), "JAXPROF_HOME": str(home), "PYTHONPATH": source}
 
 
 def call(home, *commands):

@@ -3,6 +3,7 @@
 import ast
 import importlib
 import pkgutil
+import re
 import tomllib
 from collections import Counter
 from graphlib import CycleError, TopologicalSorter
@@ -87,6 +88,18 @@ def test_no_files_import_each_other_in_a_circle_not_even_for_types():
     assert circle(import_graph({module_name(path): tree(path) for path in FILES})) == []
 
 
+def test_the_app_reads_the_clocks_of_one_module():
+    """What a test sets there is set for every screen, on a machine of any age."""
+    clocks = SOURCE / "tui" / "clock.py"
+    names = {
+        f"{module_name(path)} imports {name}"
+        for path in set(clocks.parent.rglob("*.py")) - {clocks}
+        for name in imported_names(tree(path))
+        if name.partition(".")[0] in ("time", "datetime") or name.startswith(f"{module_name(clocks)}.")
+    }
+    assert names == set()
+
+
 def test_the_import_contracts_have_no_holes():
     config = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     assert not config.get("exclude_type_checking_imports")
@@ -116,3 +129,44 @@ def test_scripts_beside_the_package_import_names_that_it_has():
         except (ImportError, AttributeError):
             missing.append(name)
     assert missing == []
+
+
+POSSESSIVE_GROUP = re.compile(r"(?:\)|\A)(?:[*+?]|\{\d*,?\d*\})\+|\(\?>")
+"""A possessive quantifier after a group, or at the beginning of a text that is appended to another; an atomic group."""
+
+
+def possessive_groups(source):
+    """Texts of a file that are regular expressions in which a group, or a pattern put in, keeps what it has taken."""
+    inside = {part for node in ast.walk(source) if isinstance(node, ast.JoinedStr) for part in node.values}
+    found = []
+    for node in ast.walk(source):
+        if isinstance(node, ast.JoinedStr):
+            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "()" for part in node.values)
+        elif isinstance(node, ast.Constant) and node not in inside and isinstance(node.value, str | bytes):
+            text = node.value if isinstance(node.value, str) else node.value.decode("latin-1")
+        else:
+            continue
+        if POSSESSIVE_GROUP.search(re.sub(r"\[\^?\]?[^\]]*\]", "x", re.sub(r"\\.", "x", text, flags=re.DOTALL))):
+            found.append(text)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("line", "has_one"),
+    [
+        (r"""re.compile(r'"(?:[^"\\]|\\.)*+"')""", True),
+        (r"""re.compile(rf"{NAME}(?:,{NAME}){{2,}}+")""", True),
+        (r"""re.compile(rf"{NAME}++")""", True),
+        (r"""NAME + "?+" """, True),
+        (r"""re.compile(rb"(?>ab|a)c")""", True),
+        (r"""re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*"')""", False),
+        (r"""re.compile(rf"{NAME}\)*+[()]?+\d{{2}}+")""", False),
+    ],
+)
+def test_a_possessive_group_is_seen_however_it_is_written(line, has_one):
+    assert bool(possessive_groups(ast.parse(line.strip()))) == has_one
+
+
+def test_no_pattern_has_a_possessive_group_which_python_before_3_11_5_matches_wrongly():
+    paths = [*FILES, *(path for folder in ("bench", ".ci") for path in (ROOT / folder).rglob("*.py"))]
+    assert {str(path): found for path in paths if (found := possessive_groups(tree(path)))} == {}

@@ -1,7 +1,9 @@
 """Waiting for the very thing that a test needs, with a bound. What is still there of processes."""
 
+import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 PATIENCE_SECONDS = 30.0
@@ -13,6 +15,16 @@ def until(holds: Callable[[], object]) -> None:
     while not holds():
         assert time.monotonic() < due
         time.sleep(0.005)
+
+
+def open_descriptors() -> set[int]:
+    """The descriptors that this process has open. No `/dev/fd`: not every system has one."""
+    found = set()
+    for number in range(1024):
+        with suppress(OSError):
+            os.fstat(number)
+            found.add(number)
+    return found
 
 
 def processes_with(variable: str) -> list[str]:

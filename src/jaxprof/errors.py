@@ -46,6 +46,12 @@ class UsageError(JaxprofError):
     code = "usage"
 
 
+class NotAllowedError(UsageError):
+    """Code of the user's would run, which whoever started this process did not allow. Exit code 2."""
+
+    code = "not_allowed"
+
+
 class FileRefusedError(JaxprofError):
     """A file that is not what it should be: another format, a newer major version, empty. Exit code 2."""
 

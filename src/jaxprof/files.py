@@ -12,7 +12,7 @@ import os
 import select
 import stat
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -29,6 +29,8 @@ _KINDS = (
 )
 _PIECE = 1 << 24
 _LARGEST_SOURCE = 1 << 24
+_MOST_SOURCES = 200
+"""Number of source files whose digest a run keeps."""
 PARTIAL = ".partial"
 PRIVATE = 0o600
 
@@ -51,27 +53,28 @@ def _refuse_others(status: os.stat_result) -> None:
         raise OSError(errno.EINVAL, f"it is {what}, not a regular file")
 
 
-def file_digest(path: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of a source file, in hex; empty if it cannot be read, or is larger than any source is."""
+def read_source(path: str | os.PathLike[str]) -> tuple[bytes, str]:
+    """Return the content of a source file and its SHA-256 in hex; both are empty if it cannot be read, or is larger
+    than any source is."""
     import hashlib
 
     try:
         with open_regular(path) as file:
             content = file.read(_LARGEST_SOURCE + 1)
     except (OSError, ValueError):
-        return ""
-    return hashlib.sha256(content).hexdigest() if len(content) <= _LARGEST_SOURCE else ""
+        return b"", ""
+    return (content, hashlib.sha256(content).hexdigest()) if len(content) <= _LARGEST_SOURCE else (b"", "")
 
 
-def is_as_recorded(file: str, sources: Mapping[str, str], recorded_seconds: float) -> bool:
-    """Return whether a source file has its recorded content: by its digest in `sources` (by path), else by whether it
-    was changed after `recorded_seconds` (Unix time), as a checkout seems to do."""
-    if file in sources:
-        return file_digest(file) == sources[file]
-    try:
-        return os.stat(file).st_mtime <= recorded_seconds
-    except (OSError, ValueError):
-        return False
+def digests_of_sources(names: Iterable[str], began_seconds: float) -> dict[str, str]:
+    """Return the digests of the Python files among `names`, by path. A file that was changed after `began_seconds`
+    (Unix time) is left out, because it may not be what ran."""
+    digests: dict[str, str] = {}
+    for name in sorted({name for name in names if name.endswith(".py")})[:_MOST_SOURCES]:
+        with contextlib.suppress(OSError, ValueError):
+            if os.stat(name).st_mtime <= began_seconds and (digest := read_source(name)[1]):
+                digests[name] = digest
+    return digests
 
 
 def with_home(path: str | os.PathLike[str]) -> Path:

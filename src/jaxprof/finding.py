@@ -56,6 +56,8 @@ class Finding:
     """Whether `bytes` is memory."""
     verify: str = ""
     """Command that shows whether the fix helped; of a job, one that shows the process."""
+    from_file: bool = False
+    """Whether `verify` has words of a file that this machine did not record."""
     fault: bool = False
     """Whether it makes the figures of its run meaningless; such findings come first."""
     run: str = ""
@@ -65,7 +67,7 @@ class Finding:
     directory: str = ""
     """Folder that makes `where` short."""
     code_line: str = ""
-    """Text of the line, if the file exists here and has not changed since."""
+    """Text of the line, if the file here is the one that was recorded; without what looks like a secret."""
     kernels: tuple[str, ...] = ()
     """Names of kernels or instructions in the run's HLO, largest weight first."""
     function: str = ""

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from jaxprof.errors import UsageError
+from jaxprof.errors import NotAllowedError, UsageError
 from jaxprof.light_dataclass import frozen
 
 
@@ -39,6 +39,20 @@ def refuse_to_run(what: str) -> None:
             f"{what} needs Linux or macOS",
             "On Windows, install jaxprof inside WSL (`wsl --install`) and run it there. The session that it writes can "
             "be opened, printed and exported here.",
+        )
+
+
+OWN_CODE = "JAXPROF_OWN_CODE"
+"""Environment variable that keeps a process and its children from starting code that is not jaxprof's, if it is
+`refused`: tools of `jaxprof agent mcp` without `--allow-run`."""
+REFUSED = "refused"
+
+
+def refuse_own_code(what: str) -> None:
+    """Raises UsageError if this process may not start the user's code; called wherever that would start."""
+    if os.environ.get(OWN_CODE) == REFUSED:
+        raise NotAllowedError(
+            f"{what} is your code, and this process may not run it", "Start the server with --allow-run to allow it."
         )
 
 

@@ -20,6 +20,7 @@ from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.stages import modules
 from jaxprof.report.runs import break_even_text
 from jaxprof.session.run import RunLaunch, Turn
+from tables import rows
 
 
 def pair(*events, baseline=1.0, other=1.0):
@@ -76,6 +77,30 @@ def test_the_break_even_does_not_contradict_the_speedup(monkeypatch):
     other = result(pair(phase("compile", 4.0), phase("first_run", 0.3), other=0.1), "r2")
     assert other.versus.break_even_calls is None
     assert break_even_text(other) == "never"
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "a_call", "words"),
+    rows("""
+        37e-3  66e-3  0.5  1 call
+        66e-3  37e-3  0.5  60 calls
+        37e-3  66e-3  1.5  until call 58
+        66e-3  37e-3  1.5  never
+        66e-3  66e-3  1.5  never
+        66e-3  numpy  0.5  133 calls
+        66e-3  ?      0.5  -
+    """),
+)
+def test_what_the_baseline_does_once_counts_too(ours, theirs, a_call, words):
+    """Op by op JAX compiles, at its first call; NumPy does not. A call of the baseline takes 1 ms."""
+    compiled = [phase("compile", float(ours)), phase("first_run", 1e-3)]
+    if theirs != "numpy":
+        compiled += [
+            phase("compile", None if theirs == "?" else float(theirs), run="r1"),
+            phase("first_run", 1e-3, "r1"),
+        ]
+    found = result(pair(*compiled, baseline=1e-3, other=float(a_call) * 1e-3), "r2")
+    assert break_even_text(found) == (words or "-")
 
 
 def test_an_unmeasured_phase_makes_the_sum_unknown():

@@ -1,5 +1,6 @@
 """A program that records itself: from one line at its top, in a block, and whatever becomes of it."""
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -87,6 +88,8 @@ def test_one_line_at_the_top_records_to_the_end_and_measures_a_function_before_j
     assert (measured.plan.workload, measured.status) == ("train.py:step", "ok"), measured.error
     assert measured.plan.arguments == ("f32[3]",)
     assert measured.samples("run")
+    program = tmp_path / "train.py"
+    assert session.sources[str(program)] == hashlib.sha256(program.read_bytes()).hexdigest()
     assert compiled_of(session)["step"] == 2  # what measuring compiles is not the program's
 
 

@@ -11,6 +11,8 @@ import pytest
 from cli.calling import SOURCE, understood
 from folding import written
 from jaxprof.cli.commands.agent import SKILL
+from jaxprof.operating_system import OWN_CODE
+from jaxprof.remote.place import URLS
 from query.conftest import InThisProcess
 from report import sessions
 from tables import rows
@@ -28,6 +30,13 @@ def answers():
     from jaxprof.cli import agent_server
 
     return agent_server
+
+
+@pytest.fixture(autouse=True)
+def own_environment(monkeypatch):
+    """What a server of this process sets is gone after a test."""
+    for name in (URLS, OWN_CODE):
+        monkeypatch.setenv(name, "")
 
 
 @pytest.fixture
@@ -109,7 +118,6 @@ async def test_what_is_refused_is_an_error_with_its_code(answers, kept, state_ho
 
     monkeypatch.setattr("jaxprof.query.execution.SqlProcess", InThisProcess)
     monkeypatch.setattr(answers, "_run", run)
-    monkeypatch.setenv(answers.URLS, answers.REFUSED)
     server = answers.make_server("", allow_run=False, allow_urls=False)
     url, step = f"file://{kept}", f"{program}:step"
     for tool, given, code in rows("""

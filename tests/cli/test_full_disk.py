@@ -28,9 +28,10 @@ WAYS = {
     "almost full": (
         'dd if=/dev/zero of="$0/filler" bs=4k 2>/dev/null; truncate -s -4k "$0/filler"', "No space left on device",
     ),
-    "read-only": ('mount -o remount,ro "$0"', "Read-only file"),
+    # Only the mount is ours, if we are not root: the file system behind it may not be changed.
+    "read-only": ('mount -o remount,bind,ro "$0" || exit 99', "Read-only file"),
 }  # fmt: skip
-"""What makes it so, and the words of the system for it."""
+"""What makes it so, and the words of the system for it. 99 is a machine that does not allow it."""
 SCRIPT = """
 mount -t tmpfs -o size=1m tmpfs "$0" || exit 99
 cp -r "$0.before/." "$0" || exit 99
@@ -68,6 +69,8 @@ class Disk:
             cwd=self.work, env=environment() | {"JAXPROF_HOME": str(self.place)}, stdin=subprocess.DEVNULL,
             capture_output=True, text=True,
         )  # fmt: skip
+        if ran.returncode == 99:
+            pytest.skip(f"this machine allows no such mount: {ran.stderr}")
         assert "Traceback" not in ran.stderr
         return Said(ran.returncode, ran.stdout, ran.stderr)
 

@@ -57,18 +57,18 @@ FACTS = {
 
 def test_what_is_more_or_worse_than_its_limit_allows():
     for limit, fact, before, after, state in rows("""
-        flops        cost        100            100             within
-        flops        cost        100            101             exceeded
-        flops:1%     cost        100            101             within
-        flops:1%     cost        100            101.1           exceeded
-        flops:0.5 %  cost        100            101             exceeded
-        flops        cost        100            ?               undecided
-        constant     holding     10             20              exceeded
-        alias_bytes  donating    4096           0               exceeded
-        donated      donating    0              4096            within
-        collectives  collective  -              {{0,1,2,3}}     exceeded
-        collectives  collective  {{0,1,2,3}}    {{0,1},{2,3}}   exceeded
-        kernels      program     1              2               undecided
+        flops           cost        100          100            within
+        flops           cost        100          101            exceeded
+        flops:1%        cost        100          101            within
+        flops:1%        cost        100          101.1          exceeded
+        flops:0.5 %     cost        100          101            exceeded
+        flops           cost        100          ?              undecided
+        constant_bytes  holding     10           20             exceeded
+        alias_bytes     donating    4096         0              exceeded
+        alias_bytes     donating    0            4096           within
+        collectives     collective  -            {{0,1,2,3}}    exceeded
+        collectives     collective  {{0,1,2,3}}  {{0,1},{2,3}}  exceeded
+        kernels         program     1            2              undecided
     """):
         assert _state(FACTS[fact](before), FACTS[fact](after), limit) == state, (limit, before, after)
 
@@ -81,10 +81,10 @@ def test_a_limit_that_cannot_be_read(text):
 
 def test_the_form_for_ci_is_printed(call, known):
     known |= {"old:f": session(), "new:f": session(sessions.HLO.replace("f32", "f64"))}
-    words = ("gate", "new:f", "--base", "old:f", "--fail-on", "kernels", "--fail-on", "bytes:1%")
+    words = ("gate", "new:f", "--base", "old:f", "--fail-on", "kernels", "--fail-on", "accessed_bytes:1%")
     said = call(*words, "--format", "markdown")
     assert (said.code, said.out.startswith("```text\na limit was exceeded")) == (3, True)
-    assert call("gate", "old:f", "--base", "old:f", "--fail-on", "bytes").code == 0
+    assert call("gate", "old:f", "--base", "old:f", "--fail-on", "accessed_bytes").code == 0
 
 
 def test_that_nothing_is_kept_comes_before_that_there_is_no_base(call):
@@ -115,7 +115,7 @@ def test_what_grew_is_shown_by_a_command_that_can_be_run(call, known, tmp_path):
         (("new:f", "--base", old, "--for", "h100"), f"compare --for h100 {old} new:f"),
         ((new, "--base", old), f"compare {old} {new}"),
     ):
-        said = call("gate", *words, "--fail-on", "bytes")
+        said = call("gate", *words, "--fail-on", "accessed_bytes")
         assert (said.code, said.out.splitlines()[-1].strip()) == (3, f"jaxprof {told}")
 
 
@@ -125,9 +125,9 @@ def test_options_of_a_compile_are_refused_if_nothing_is_compiled(call, known, tm
     for path in (old, new):
         written(Path(path), compiled(sessions.HLO), sessions.HEADER)
     known |= {old: session(), new: session()}
-    said = call("gate", new, "--base", old, "--fail-on", "bytes", *option.split())
+    said = call("gate", new, "--base", old, "--fail-on", "accessed_bytes", *option.split())
     assert (said.code, said.err.splitlines()[0]) == (2, f"jaxprof: {option.split()[0]} applies to what is compiled now")
-    assert call("gate", new, "--base", old, "--fail-on", "bytes").code == 0
+    assert call("gate", new, "--base", old, "--fail-on", "accessed_bytes").code == 0
 
 
 def test_each_device_is_held_against_its_own(call, known):
@@ -144,7 +144,7 @@ def test_of_several_programs_the_new_ones_fail_nothing(call, known):
         return fold(sessions.HEADER, events)
 
     known |= {"old:f": several("one", "two"), "new:f": several("two", "three"), "other:f": several("x", "y")}
-    words = ("gate", "new:f", "--fail-on", "bytes", "--format", "json", "--base")
+    words = ("gate", "new:f", "--fail-on", "accessed_bytes", "--format", "json", "--base")
     said = call(*words, "old:f")
     assert [row["label"].split()[0] for row in said.data["limits"]] == ["two"]
     assert any("not in the base: three" in note for note in said.data["notes"])

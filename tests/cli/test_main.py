@@ -10,7 +10,7 @@ import pytest
 
 from cli.calling import environment
 from jaxprof import __version__
-from jaxprof.cli.main import COMMANDS, FORMER, cli
+from jaxprof.cli.main import COMMANDS, cli
 from jaxprof.cli.output import ExitCode
 
 
@@ -48,23 +48,6 @@ def test_no_help_has_a_summary_that_is_cut_or_a_type_of_click_for_a_value():
 def test_words_that_stand_for_a_command_have_its_help(call, words):
     said = call(*words.split(), "--help")
     assert (said.code, said.out.startswith(f"Usage: jaxprof {words} ")) == (0, True)
-
-
-@pytest.mark.parametrize(("old", "now"), FORMER.items())
-def test_the_former_name_of_a_command_works_and_says_the_new_one(call, old, now):
-    said = call(old, "--help")
-    assert (said.code, said.out) == (0, call(*now.split(), "--help").out)
-    assert said.err == f"`{old}` is now `{now}`: the old name works in 0.1 and goes with 0.2\n"
-    assert call("--help").out.find(f"  {old} ") == -1
-
-
-def test_a_former_name_takes_what_it_took(call, kept):
-    assert call("show", kept, "--format", "json").data == call("open", kept, "--format", "json").data
-    assert call("show", kept).out == call("open", kept, "--format", "text").out
-    assert call("workloads").out == call("run").out
-    assert call("workloads", "selu").out == call("run", "--describe", "selu").out
-    assert "a session, not a profile" in call("import", kept).err
-    assert "--flame" in call("show", kept, "--flame").err
 
 
 @pytest.mark.parametrize("group", ["sessions", "config"])

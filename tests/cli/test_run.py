@@ -67,7 +67,7 @@ def test_a_file_alone_stands_for_a_command(files):
     for words, in_terminal, elsewhere in rows("""
         train.py             script  script
         train.py --epochs 3  script  script
-        program              script  script
+        program/__main__.py  script  script
         train.py:step        run     run
         s.jaxprof            open    open
         s.jaxprof --full     open    open

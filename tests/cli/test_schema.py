@@ -314,7 +314,7 @@ def test_of_a_kind_that_is_not_there_the_others_are_named(monkeypatch):
 
 def test_what_a_schema_does_not_have_is_found():
     schema = schema_of("error")
-    answer = {"schema": "3.0", "kind": "error", "error": {"code": "usage", "message": "m", "hint": None}}
+    answer = {"schema": "1.0", "kind": "error", "error": {"code": "usage", "message": "m", "hint": None}}
     assert list(problems(answer, schema)) == []
     for error, wrong in (
         ({"code": 1, "message": "m", "hint": None}, "/error/code is of type integer"),

@@ -23,7 +23,7 @@ from jaxprof.devices.live.host import HostSampler, Monitor
 from jaxprof.devices.live.nvidia import Nvml
 from jaxprof.devices.live.process_state import LOOK_SECONDS, PauseWatch, is_stopped, suspended_seconds
 from jaxprof.operating_system import Limits, MemoryGroup, read_limits
-from jaxprof.tui.device_monitor import DeviceMonitor
+from jaxprof.tui.shell.device_monitor import DeviceMonitor
 
 Times = namedtuple("Times", "user system idle iowait guest")
 FACTS = replace(CPU, cores=(0, 2), machine_cores=4, memory_bytes=None, frequency_limit_hertz=None)

@@ -11,6 +11,7 @@ from jaxprof.limits import QUERY_MEMORY, bounded_memory
 from jaxprof.query import execution
 from jaxprof.query.connection import connect
 from jaxprof.query.execution import QueriedSession, SqlProcess
+from pythons import stand_in
 from query.conftest import ask, asked
 
 
@@ -122,8 +123,8 @@ def test_a_call_that_asks_nobody_is_ended_with_its_process(path, monkeypatch):
 
 
 @pytest.mark.process
-def test_a_process_that_ends_before_its_answer_is_an_error(path, monkeypatch):
-    monkeypatch.setattr(execution.sys, "executable", "/bin/false")
+def test_a_process_that_ends_before_its_answer_is_an_error(path, tmp_path, monkeypatch):
+    monkeypatch.setattr(execution.sys, "executable", str(stand_in(tmp_path, "exit 1")))
     with pytest.raises(UsageError, match="ended with 1"), execution.execute("SELECT 1", [asked(path)]):
         pass
 

@@ -56,7 +56,7 @@ def step(x):
 
 
 def steps(count, seconds=1.0):
-    return StepsCounted(where=SourceLocation("train.py", 3), found_by="monitoring", count=count, seconds=seconds)
+    return StepsCounted(where=SourceLocation("train.py", 3), count=count, seconds=seconds)
 
 
 def test_a_window_of_some_seconds_holds_what_ran_in_it(stage):

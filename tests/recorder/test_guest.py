@@ -27,6 +27,7 @@ from jaxprof.recorder.places import OWN, file_kind, raised_at
 from jaxprof.recorder.recorder import failure
 from jaxprof.recorder.samples.monitored_loop import MonitoredLines
 from recorder.running import SOURCE
+from waiting import open_descriptors
 
 
 class OnTime(Exception):
@@ -334,9 +335,9 @@ class Reader:
         self.end, writing = os.pipe()
         reading = os.dup(self.end)
         os.set_blocking(self.end, False)
-        before = set(os.listdir("/dev/fd"))
+        before = open_descriptors()
         self.pipe = ProgramPipe(writing, reading)
-        self.ours = {int(name) for name in set(os.listdir("/dev/fd")) - before} - {writing, reading}
+        self.ours = open_descriptors() - before - {writing, reading}
 
     def lines(self):
         data = b""

@@ -14,6 +14,7 @@ import pytest
 
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.result import SIGNAL, UNKNOWN
+from jaxprof.devices.live.process_state import is_stopped
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from pythons import stand_in
@@ -29,6 +30,7 @@ from recorder.running import (
     session_in,
 )
 from terminal import Terminal
+from waiting import until
 
 ORDINARY = """
 import argparse, atexit, multiprocessing, os, signal, sys, threading
@@ -164,6 +166,7 @@ def test_signals_reach_the_program_once_and_a_stop_is_no_lines_time(tmp_path):
         for count, name in enumerate(("SIGINT", "SIGINT", "SIGUSR1"), start=1):
             os.kill(us, signal.Signals[name])
             terminal.until(f"got {count} {name}")
+        until(lambda: is_stopped(program))
         time.sleep(STOPPED_SECONDS)
         os.kill(program, signal.SIGCONT)
         terminal.until("goes on after 3")
@@ -172,6 +175,7 @@ def test_signals_reach_the_program_once_and_a_stop_is_no_lines_time(tmp_path):
         terminal.type(b"\x1a")
         terminal.until("Stopped")
         terminal.until("prompt> ", after="Stopped")  # what is typed earlier may meet the terminal between two modes
+        until(lambda: is_stopped(program))
         time.sleep(STOPPED_SECONDS)
         terminal.type(b"fg\n")
         os.kill(us, signal.SIGHUP)
@@ -190,10 +194,12 @@ def test_signals_reach_the_program_once_and_a_stop_is_no_lines_time(tmp_path):
     assert (run.status, run.program.ended.exit_code, notes_of(run)) == ("cancelled", 130, [])
     if sys.platform == "linux":  # only Linux counts what a thread waits for
         found = program_result(session_in(tmp_path), run.id)
-        assert [pause.cause for pause in found.pauses] == [SIGNAL, UNKNOWN]
-        assert min(pause.seconds for pause in found.pauses) > 0.6
-        assert found.states["paused"] > 0.6
-        assert not [line for line in found.lines if line.call.startswith("os.kill") and line.seconds > 0.3]
+        long = [pause.cause for pause in found.pauses if pause.seconds > STOPPED_SECONDS / 2]  # others: a full machine
+        assert long == [SIGNAL, UNKNOWN]
+        assert found.states["paused"] > STOPPED_SECONDS
+        assert not [
+            line for line in found.lines if line.call.startswith("os.kill") and line.seconds > STOPPED_SECONDS / 2
+        ]
         assert "paused" in [finding.code for finding in found.findings]
 
 

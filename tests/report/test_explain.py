@@ -114,10 +114,12 @@ def test_what_was_compiled_and_not_run_says_so():
     lines = list(explain.explanation_lines(explanation(session, "s")))
     assert lines[0] == "r1 m.py:step jit h100: compiled, and not run"
     command = "jaxprof hlo m.py:step --variant jit --for h100 --findings"
-    assert f"verify: {command}" not in lines, "these words came from another machine"
-    assert f"verify (from the file): {command}" in " ".join(" ".join(lines).split())
+    assert f"verify: {command}" in lines
+    session.content = "0" * 64  # it was read from a file, whatever host that states
     session.header = replace(session.header, host=socket.gethostname())
-    assert f"verify: {command}" in explain.explanation_lines(explanation(session, "s"))
+    of_file = " ".join(" ".join(explain.explanation_lines(explanation(session, "s"))).split())
+    assert f"verify: {command}" not in of_file
+    assert f"verify (from the file): {command}" in of_file
 
 
 def test_what_cost_most_is_named_first_whether_or_not_it_can_be_changed():

@@ -19,6 +19,7 @@ from jaxprof.runner.child import ChildProcess, Pipes
 from jaxprof.runner.engine_process import EngineProcess, ask, describe, jax_devices
 from jaxprof.runner.interpreter import Interpreter
 from runner import engines
+from waiting import open_descriptors
 
 pytestmark = pytest.mark.process
 
@@ -211,7 +212,7 @@ def test_a_child_is_killed_with_its_own_children(child):
 
 
 def test_a_child_that_cannot_be_started_leaves_no_descriptor_open():
-    before = os.listdir("/dev/fd")
+    before = open_descriptors()
     with pytest.raises(WorkerError, match="the child could not be started with /nowhere/python"):
         start_child("", python="/nowhere/python")
-    assert len(os.listdir("/dev/fd")) == len(before)
+    assert open_descriptors() == before

@@ -25,10 +25,24 @@ def planned(**fields):
     return [PlannedRun(spec=spec) for spec in sides(**fields)]
 
 
-def test_runs_take_at_least_their_starts_and_their_budgets():
-    assert expected_time(planned()) == "at least 7.6 s"
-    assert expected_time(planned(max_seconds=0.5)) == "at least 4.6 s"
-    assert expected_time(planned(side="A")) == "time unknown"
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "about 13 s or more"),
+        ({"launches": 1}, "about 8.5 s or more"),
+        ({"max_seconds": 0.5}, "about 5.8 s or more"),
+        ({"budget_seconds": 20.0}, "about 50 s or more"),
+        ({"capture": False}, "about 12 s or more"),
+        ({"side": "A"}, "time unknown"),
+    ],
+)
+def test_runs_take_their_starts_their_budgets_and_what_is_sampled_beside_them(options, words):
+    assert expected_time(planned(**options)) == words
+
+
+def test_a_run_alone_takes_no_turns():
+    alone = planned()[1:]
+    assert expected_time(alone) == "about 7.3 s or more"
 
 
 def test_what_is_left_is_what_the_turns_say_once_nothing_waits():

@@ -85,6 +85,20 @@ def test_where_stderr_is_no_terminal_only_a_storage_failure_is_told_and_that_onc
     assert plain.getvalue().count("No space left") == 1
 
 
+def test_where_stderr_is_no_terminal_a_long_run_is_reported_now_and_then():
+    clock, plain = Mock(return_value=16.0), io.StringIO()
+    progress = Progress(plain, clock=clock)
+    plan, started = sessions.plan("r1", "f", "jit"), e.WorkerStarted(run="r1", pid=1, python="p")
+    progress.take([plan, started, e.PhaseStarted(run="r1", phase="run", monotonic_seconds=16.0)])
+    for clock.return_value in (20.0, 35.9, 36.0, 40.0, 55.0, 56.5):
+        progress.tick()
+    assert plain.getvalue().splitlines() == [f"[1/1] selu f cpu:0  run {seconds} s" for seconds in ("20.0", "40.5")]
+    progress.take([e.RunFinished(run="r1", status="ok")])
+    clock.return_value = 99.0
+    progress.tick()
+    assert plain.getvalue().count("\n") == 2, "nothing runs"
+
+
 def live_line(monkeypatch, name, now):
     """What stands in the last line while a run compiles, which began at 16 s."""
     monkeypatch.setenv("TERM", "xterm")

@@ -49,10 +49,14 @@ def test_the_version_of_the_own_jax_is_the_one_that_is_installed(monkeypatch, tm
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("path", ["/nowhere/python", "/bin/true"])
-def test_what_is_no_python_is_refused(path):
+@pytest.mark.parametrize("is_there", [False, True])
+def test_what_is_no_python_is_refused(tmp_path, is_there):
+    path = tmp_path / "python"
+    if is_there:
+        path.write_text("#!/bin/sh\nexit 0\n")
+        path.chmod(0o755)
     with pytest.raises(UsageError) as caught:
-        find_interpreter(Path(path))
+        find_interpreter(path)
     assert caught.value.hint
 
 

@@ -136,8 +136,9 @@ def test_the_baseline_of_a_run_is_said_too():
     session = fold(e.Header(session="4f2a"), planned)
     assert recorded_starts(session, session.runs["r2"]) == [f"own.py:f, in {os.getcwd()}"]
     copied = fold(e.Header(session="4f2a", host="another"), planned)
+    copied.content = "0" * 64  # it was read from a file
     (line,) = recorded_starts(copied, copied.runs["r2"])
-    assert line.endswith(", recorded on another, not on this machine")
+    assert line.endswith(", not recorded on this machine (it names another)")
     assert len(recorded_starts(session, session.runs["r1"])) == 1
 
 

@@ -162,6 +162,17 @@ def test_what_is_measured_is_passed_on_between_turns_however_brief_they_are(stag
 
 
 @pytest.mark.process
+def test_how_long_the_turns_take_is_said_before_the_first_one_ends(stage):
+    """Blocks of 10 s for a minute of each of two: a long call says nothing until it ends."""
+    stage.take("a", "b")
+    lines = [json.loads(line) for line in stage.path.read_text().splitlines()[1:]]
+    first = next(at for at, line in enumerate(lines) if line["type"] == "samples_taken" and line["series"] == "run")
+    said = [line for line in lines[:first] if line["type"] == "progress_made"]
+    assert [(line["run"], line["fraction"]) for line in said] == [("r1", 0.0), ("r2", 0.0)]
+    assert all(line["remaining_seconds"] == pytest.approx(120.0) for line in said)
+
+
+@pytest.mark.process
 def test_sides_that_do_not_fit_beside_each_other_are_measured_one_after_the_other(stage, monkeypatch):
     alive = []
     launch_of = turns.Group._launch_together
@@ -324,13 +335,13 @@ def test_what_is_left_is_the_rest_of_this_launch_and_the_whole_of_those_to_come(
     sides[2].finished = e.RunFinished(status="failed")
     recorder = SimpleNamespace(emit=told.append, flush_when_due=lambda: None)
     group = SimpleNamespace(_rule=None, _launches=4, _recorder=recorder)
-    turns.Group._progress(group, 2, sides, 0.25, 3.0)
+    turns.Group._progress(group, 2, sides, 0.25, 12.0)
     assert [(event.run, event.fraction, event.note) for event in told] == [
         (run, pytest.approx(1.25 / 4), "launch 2 of 4, in turns with 2 more") for run in ("r1", "r2")
     ]
     assert told[0].remaining_seconds == pytest.approx(9 + 2 * (6 + 12)), "each starts three processes once more"
     group._launches, group._rule = 1, object()
-    turns.Group._progress(group, 1, sides[:1], 0.5, 3.0)
+    turns.Group._progress(group, 1, sides[:1], 0.5, 6.0)
     assert (told[-1].remaining_seconds, told[-1].fraction, told[-1].note) == (3.0, 0.5, "")
 
 

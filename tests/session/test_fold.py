@@ -291,9 +291,3 @@ def test_passes_that_cannot_be_are_left_out_with_a_notice(damage):
     session = program_events.session(kept, damaged)
     assert session.runs[RUN].program.iterations == [kept]
     assert len([notice for notice in session.notices if "iterations of a loop were left out" in notice]) == 1
-
-
-def test_a_program_that_did_not_run_is_called_paused_also_in_files_that_call_it_stopped():
-    states = {"host_busy": 1.0, "stopped": 2.0}
-    sampled = program_events.session(program_events.sampled(0.0, 3.0, states)).runs[RUN].program.sampled
-    assert [window.states for window in sampled] == [{"host_busy": 1.0, "paused": 2.0}]

@@ -233,21 +233,22 @@ def test_the_scale_of_a_histogram_ends_where_the_outliers_begin():
 
 
 def test_what_is_paid_once_counts_from_the_first_call():
-    assert [break_even_calls(1.0, once, 1.0, 1.0) for once in (0.0, 0.5)] == [1, None]
+    assert [break_even_calls(1.0, 1.0, once + 1.0, 1.0) for once in (0.0, 0.5)] == [1, None]
 
 
-@given(baseline=st.floats(1e-6, 1.0), once=st.floats(0.0, 10.0), first=st.floats(1e-6, 1.0), call=st.floats(1e-6, 1.0))
-def test_the_break_even_is_the_first_call_that_has_paid(baseline, once, first, call):
-    def total(calls):
-        return once + first + (calls - 1) * call
+SPENT, A_CALL = st.integers(1, 50), st.integers(1, 5)
 
-    calls = break_even_calls(baseline, once, first, call)
-    if calls is None:
-        assert call >= baseline
-        assert total(1000) > 1000 * baseline * (1 - 1e-9), "but for rounding, as below"
-        return
-    assert total(calls) <= calls * baseline * (1 + 1e-9)
-    assert calls == 1 or total(calls - 1) > (calls - 1) * baseline * (1 - 1e-9)
+
+@given(start=SPENT, call=A_CALL, baseline_start=SPENT, baseline_call=A_CALL)
+def test_the_break_even_is_the_first_call_from_which_on_the_total_is_no_longer(
+    start, call, baseline_start, baseline_call
+):
+    """Both totals are added up call by call, in whole seconds."""
+    ours = [start + call * further for further in range(100)]
+    theirs = [baseline_start + baseline_call * further for further in range(100)]
+    ahead = [one <= other for one, other in zip(ours, theirs, strict=True)]
+    first = next((calls for calls in range(1, 101) if all(ahead[calls - 1 :])), None)
+    assert break_even_calls(baseline_start, baseline_call, start, call) == first
 
 
 ONE_MODE = {

@@ -1,8 +1,9 @@
-"""What the tests of the app have in common: a small catalogue, one time of day, one time zone."""
+"""What the tests of the app have in common: a small catalogue, one time of day."""
 
 import asyncio
 import time
 from functools import cache, partialmethod
+from types import SimpleNamespace
 
 import pytest
 from textual import _callback
@@ -14,8 +15,8 @@ from textual.pilot import Pilot
 from textual.widget import Widget
 from textual.widgets import Input
 
+from jaxprof.tui import clock
 from jaxprof.tui.kit import guard
-from jaxprof.tui.kit.format import ago
 from tui.fakes import CARDS, NOW, PATIENCE_SECONDS, Needs, drawn
 
 REST_SECONDS = 0.002
@@ -189,11 +190,14 @@ def small_catalogue(monkeypatch):
 
 @pytest.fixture
 def one_moment(monkeypatch):
-    """The same time of day, time zone and host in every test."""
+    """The same time of day and host in every test."""
     monkeypatch.setattr("jaxprof.tui.home.preview.gethostname", lambda: "box")
-    monkeypatch.setattr("jaxprof.tui.home.start_list.ago", lambda seconds, now=None: ago(seconds, NOW))
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+    monkeypatch.setattr(clock, "unix_seconds", lambda: NOW)
+
+
+@pytest.fixture
+def app_clock(monkeypatch):
+    """The monotonic clock of the app; it stands until a test moves it."""
+    now = SimpleNamespace(seconds=1_000.0)
+    monkeypatch.setattr(clock, "monotonic", lambda: now.seconds)
+    return now

@@ -16,7 +16,8 @@ from jaxprof.runner.interpreter import Interpreter
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
 from jaxprof.tui.kit.explanation import READING
-from jaxprof.tui.profiler import Profiler
+from jaxprof.tui.kit.host import Destination
+from jaxprof.tui.shell.profiler import Profiler
 from jaxprof.workloads.model import Estimate, Parameter, VariantInfo, WorkloadInfo
 
 NOW = 1_795_000_000.0
@@ -407,10 +408,11 @@ class Walk:
     async def show(self, session, mode, *words, gone="", view="", run=""):
         """Goes to a screen with this session; its text has the words. `view`: of the profile of `run` or the last."""
         self.app.set_session(session if isinstance(session, Session) else session.session(), None)
+        await self.pilot.pause()  # until a screen in view shows it: the words may have been there before
         if view:
-            self.app.show_in("profile", run or next(reversed(self.app.session.runs)), view)
+            self.app.show(Destination("profile", view, run or next(reversed(self.app.session.runs))))
         else:
-            self.app.action_go(mode)
+            self.app.switch_mode(mode)
         await self.until(lambda: self.app.current_mode == mode and self.screen.whole, mode)
         await self.until(lambda: self.app.focused or self.screen.has_class("-empty"), f"{mode} has the focus")
         await self.shows(*words, gone=gone)

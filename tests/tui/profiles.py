@@ -9,7 +9,7 @@ from tui.session_tapes import HLO, Tape
 MS = 1_000_000
 
 
-def lane(device, name, kind, intervals):
+def lane(device, name, kind, intervals, left_out=0):
     """A lane of the timeline's text: intervals of name, op, start and duration in nanoseconds, in their order."""
     labels = list(dict.fromkeys((name, op) for name, op, _, _ in intervals))
     starts = [start for _, _, start, _ in intervals]
@@ -21,6 +21,7 @@ def lane(device, name, kind, intervals):
         "label": [labels.index((name, op)) for name, op, _, _ in intervals],
         "start": [start - before for start, before in zip(starts, [0, *starts], strict=False)],
         "duration": [duration for _, _, _, duration in intervals],
+        "left_out": left_out,
     }
 
 

@@ -64,7 +64,7 @@ def faults(app):
 
 @pytest.mark.usefixtures("small_catalogue", "shelf")
 async def test_nothing_is_cut_unseen_left_empty_in_silence_or_stands_for_a_value(monkeypatch):
-    monkeypatch.setattr("jaxprof.tui.device_monitor.PERIOD_SECONDS", 60.0)
+    monkeypatch.setattr("jaxprof.tui.shell.device_monitor.PERIOD_SECONDS", 60.0)
     async with walking(SIZES[0]) as walk:
         await walk.home()
         await walk.until(lambda: walk.app.devices.asked)

@@ -1,6 +1,7 @@
 """What is imported before the first frame with its rows is there: a start that becomes slower is seen here first."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src"
 UNTIL_THE_FRAME = """
 import asyncio, json, sys
-from jaxprof.tui.profiler import Profiler
+from jaxprof.tui.shell.profiler import Profiler
 from jaxprof.config import read_config
 
 found = []
@@ -33,8 +34,8 @@ WAITS = (
     "jax", "jaxlib", "numpy", "scipy", "psutil", "pynvml", "msgspec", "duckdb",
     "jaxprof.hlo", "jaxprof.trace", "jaxprof.report", "jaxprof.engine", "jaxprof.recorder", "jaxprof.query",
     "jaxprof.analysis.measured", "jaxprof.analysis.profile", "jaxprof.analysis.explain", "jaxprof.analysis.timeline",
-    "jaxprof.tui.kit.dialogs", "jaxprof.tui.kit.explanation", "jaxprof.tui.kit.script_dialog", "jaxprof.tui.actions",
-    "jaxprof.tui.results", "jaxprof.tui.program", "jaxprof.tui.profile.screen",
+    "jaxprof.tui.kit.dialogs", "jaxprof.tui.kit.explanation", "jaxprof.tui.kit.script_dialog", "jaxprof.tui.results",
+    "jaxprof.tui.shell.actions", "jaxprof.tui.program", "jaxprof.tui.profile.screen",
 )  # fmt: skip
 """What the first frame shows nothing of. Libraries come in threads afterwards, screens and dialogs when they are gone
 to."""
@@ -48,7 +49,12 @@ def test_the_first_frame_waits_for_nothing_that_it_does_not_show(tmp_path):
         [sys.executable, "-c", UNTIL_THE_FRAME],
         capture_output=True,
         text=True,
-        env={"PYTHONPATH": str(SOURCE), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "JAXPROF_HOME": str(tmp_path)},
+        env={
+            "PYTHONPATH": str(SOURCE),
+            "PATH": os.environ["PATH"],
+            "HOME": str(tmp_path),
+            "JAXPROF_HOME": str(tmp_path),
+        },
         timeout=120,
     )
     assert done.returncode == 0, done.stderr

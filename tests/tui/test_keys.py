@@ -4,7 +4,6 @@ import ast
 import importlib
 import inspect
 import pkgutil
-import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -20,17 +19,16 @@ from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.home.start_list import WAYS, own_rows
 from jaxprof.tui.keys import ACTIONS, GROUPS, IN_MENU, bindings, in_words, key_of, keys_of, letter_of, remap, shown
 from jaxprof.tui.kit.dialogs import Choose, Confirm, Option, Options
+from jaxprof.tui.kit.host import SECTIONS
 from jaxprof.tui.kit.python_source import SourceLines
 from jaxprof.tui.kit.script_dialog import script_dialog
-from jaxprof.tui.kit.table_columns import placed
-from jaxprof.tui.profiler import PLACES
+from jaxprof.tui.kit.table_columns import lay_out
 from jaxprof.tui.program.ledger import CompilationDialog
 from tui import recorded, session_tapes
 from tui.fakes import SMALL, WIDE, Stage, walking
 from tui.key_meanings import MEANINGS
 
 SOURCE = Path(jaxprof.tui.__file__).parent
-CHANGELOG = Path(__file__).parents[2] / "CHANGELOG.md"
 DESTRUCTIVE = {"cancel", "delete"}
 TEXTUALS = {"app.focus_next", "app.focus_previous", "dismiss", "command_palette", "suspend_process"}
 
@@ -132,11 +130,11 @@ async def test_the_menu_does_by_its_letter_and_each_of_the_six_screens_shows_wha
         """)
         await walk.until(lambda: not isinstance(walk.screen, Choose | HomeScreen), "Enter does what the line says")
         await walk.press("escape escape")
-        for session, modes in PLACES_SHOW:
+        for session, modes in SECTIONS_SHOW:
             app.set_session(session().session(), None)
-            for place, mode in [*zip(PLACES, modes.split(), strict=True)][::-1]:
-                await walk.press(key_of(f"app.mode.{place}"))
-                await walk.until(lambda place=place: getattr(walk.screen, "place", "") == place, place)
+            for section, mode in [*zip(SECTIONS, modes.split(), strict=True)][::-1]:
+                await walk.press(key_of(f"app.mode.{section}"))
+                await walk.until(lambda section=section: getattr(walk.screen, "section", "") == section, section)
                 assert app.current_mode == mode
         await walk.show(recorded.finished(), "program", "step")
         await walk.through(  # what is dimmed says why
@@ -193,24 +191,15 @@ async def test_no_line_of_a_menu_is_cut_at_80_columns():
         for names in MENUS:
             keys = [key for name in names.split() for key in GROUPS[name].keys if letter_of(key)]
             rows = [Option(key.label, key.help, letter_of(key)) for key in keys]
-            note = placed(shown_list._columns, width, rows)[-1]
+            note = lay_out(shown_list._columns, width, rows)[-1]
             cut += [(names, row.note, note.width) for row in rows if len(row.note) > note.width]
         assert cut == []
 
 
-PLACES_SHOW = [
+SECTIONS_SHOW = [
     (recorded.finished, "home program program hlo profile profile"),
     (session_tapes.finished, "home results profile hlo profile profile"),
 ]
-
-
-def test_what_the_changelog_names_for_former_keys_is_there():
-    table = CHANGELOG.read_text().partition("| keys of 0.1.0 | now |\n|---|---|\n")[2].partition("\n\n")[0]
-    named = {
-        key.removeprefix("5 ") for row in table.splitlines() for key in re.findall("`([^`]+)`", row.split(" | ")[1])
-    }
-    assert len(named) > 30
-    assert named <= {shown(key) for group in GROUPS.values() for action in group.keys for key in keys_of(action)}
 
 
 def test_keys_are_written_as_people_write_them_and_a_text_names_the_key_that_the_user_has():
@@ -240,7 +229,7 @@ DIALOGS = {
     "choice": lambda: Choose("Which?", LINES),
     "script": script_dialog,
     "compilation": lambda: CompilationDialog(compilation()),
-    "source": lambda: SourceLines(program_events.at(3)),
+    "source": lambda: SourceLines(program_events.at(3), {}),
 }
 
 

@@ -45,7 +45,7 @@ async def shown(walk, place):
 
 async def shown_again(walk, place):
     """The screen that was left, with its session as it is."""
-    walk.app.action_go(place.mode)
+    walk.app.switch_mode(place.mode)
     await walk.mode(place.mode)
     await walk.shows(place.says)
     await walk.pause()

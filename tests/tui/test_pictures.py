@@ -10,7 +10,7 @@ from pytest_textual_snapshot import SVGImageExtension
 import job_folders
 from jaxprof.tui.home.start_list import StartList
 from jaxprof.tui.job.processes import ProcessList
-from jaxprof.tui.profiler import Profiler
+from jaxprof.tui.shell.profiler import Profiler
 from tui import hlo_texts, profiles, recorded, session_tapes
 from tui.fakes import SMALL, WIDE, Stage, StillDevices, keep_session, still, walking
 
@@ -26,8 +26,8 @@ def stage(shelf, tmp_path, monkeypatch):
     keep_session(shelf, "first", ("selu", "jit", "ok", 0.71e-3), ("hessian", "jit", "ok", 9.2e-6), age_seconds=200_000)
     monkeypatch.setenv("HOME", str(shelf))
     monkeypatch.setattr("jaxprof.tui.home.preview.safe", lambda text: str(text).replace(str(shelf), "~"))
-    monkeypatch.setattr("jaxprof.tui.device_monitor.PERIOD_SECONDS", 60.0)
-    monkeypatch.setattr("jaxprof.tui.device_monitor.HISTORY", 2)
+    monkeypatch.setattr("jaxprof.tui.shell.device_monitor.PERIOD_SECONDS", 60.0)
+    monkeypatch.setattr("jaxprof.tui.shell.device_monitor.HISTORY", 2)
     return Stage()
 
 
@@ -116,9 +116,8 @@ def differs(snapshot):
 
 
 @pytest.mark.parametrize("size", SCREENS, ids=["small", "wide", "large"])
-async def test_screens(differs, monkeypatch, stage, size):
-    now, found = session_tapes.sampling().now, []
-    monkeypatch.setattr("jaxprof.tui.results.run_table.monotonic", lambda: now)
+async def test_screens(differs, monkeypatch, app_clock, stage, size):
+    app_clock.seconds, found = session_tapes.sampling().now, []
     async with walking(size, stage) as walk:
         for name, go in SCREENS[size].items():
             monkeypatch.setattr(Profiler, "session_grows", property(lambda app, name=name: name == "run"))
@@ -144,7 +143,7 @@ async def test_home(differs, stage, tmp_path):
 
 
 async def test_job(differs, monkeypatch):
-    monkeypatch.setattr("jaxprof.tui.device_monitor.PERIOD_SECONDS", 60.0)
+    monkeypatch.setattr("jaxprof.tui.shell.device_monitor.PERIOD_SECONDS", 60.0)
     async with walking(stage=Stage(light=True)) as walk:
         await job(walk)
         assert not await differs(walk, "steps")

@@ -1,4 +1,4 @@
-"""A real compile, held open: its phase and clock are seen to advance while the worker says nothing; then cancelled."""
+"""A compile in a real engine, held open: phase and clock advance while the engine says nothing; then cancelled."""
 
 import re
 import sys
@@ -6,21 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from held_compile import HELD_COMPILE
 from jaxprof.events import RunSpec
 from jaxprof.runner.interpreter import find_interpreter
 from jaxprof.runner.planning import PlannedRun
-from jaxprof.tui.profiler import Profiler
+from jaxprof.tui.shell.profiler import Profiler
 from tui.fakes import StillDevices, screen_text, until
-
-PROGRAM = """
-import jax.numpy as jnp
-
-
-def slow_to_compile(x):
-    for step in range(250):  # XLA takes tens of milliseconds for each sort, so this one takes ten seconds
-        x = jnp.sort(jnp.sin(x) + step)
-    return x
-"""
 
 
 @pytest.mark.process
@@ -28,8 +19,8 @@ def slow_to_compile(x):
 async def test_a_long_compile_is_seen_to_go_on_and_can_be_cancelled(tmp_path):
     pytest.importorskip("jax")
     file = tmp_path / "program.py"
-    file.write_text(PROGRAM)
-    named = {"target": f"{file}:slow_to_compile", "workload": "slow_to_compile", "device": "cpu:0", "preset": "quick"}
+    file.write_text(HELD_COMPILE)
+    named = {"target": f"{file}:held", "workload": "held", "device": "cpu:0", "preset": "quick"}
     spec = RunSpec(variant="jit", how="jit", arguments=("f32[64]",), **named)
     app = Profiler(interpreter=find_interpreter(Path(sys.executable)), devices=StillDevices)
     async with app.run_test(size=(80, 24)) as pilot:

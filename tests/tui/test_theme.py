@@ -47,13 +47,13 @@ async def test_a_theme_reaches_the_screens_that_are_out_of_view_when_it_is_chose
     async with walking() as walk:
         await walk.home()
         for mode in ("results", "home", "hlo"):
-            walk.app.action_go(mode)
+            walk.app.switch_mode(mode)
             await walk.mode(mode)
             await walk.pause()
         walk.app.theme = LIGHT.name
         await walk.pause()
         for mode in ("hlo", "results", "home", "profile"):
-            walk.app.action_go(mode)
+            walk.app.switch_mode(mode)
             await walk.mode(mode)
             await walk.pause()
             for bar in map(walk.find, (ModeBar, KeyBar)):

@@ -125,6 +125,10 @@ def with_products_cut(jaxpr, constants, arguments, bits):
     return [one.val if isinstance(one, Literal) else values[one] for one in jaxpr.outvars]
 
 
+def test_the_products_that_jaxprof_began_with_are_presets():
+    assert [preset["n"] for preset in built_in("matmul").presets.values()] == [1000, 3000, 5000, 10_000]
+
+
 @pytest.mark.parametrize("name", names())
 def test_a_declaration_is_complete(name):
     workload = built_in(name)

@@ -77,6 +77,48 @@ def test_the_decorator_gives_the_function_back():
         assert jaxprof.workload(inputs=["f32[3]"])(function) is function
 
 
+def repeated(x, n: int = 3, *, rate=0.5, quietly=True, words="all"):
+    for _ in range(n):
+        x = x * rate
+    return x
+
+
+@pytest.mark.parametrize("function", [repeated, functools.partial(repeated), jax.jit(repeated, static_argnums=1)])
+@pytest.mark.parametrize("options", [{"arguments": ["f32[2]"]}, {"companion": lambda: np.ones(2, "float32")}])
+def test_a_number_that_an_argument_has_as_its_default_is_a_parameter(function, options):
+    """It is set where the user sets it; until then the function's own default holds."""
+    workload = adopted(function, **options)
+    shown = [(each.name, each.kind, each.description) for each in workload.parameters]
+    assert shown == [("n", "int", "3 unless set"), ("rate", "float", "0.5 unless set")]
+    assert workload.resolve("quick") == {}
+    for settings, factor in (({}, 0.5**3), ({"n": "5"}, 0.5**5), ({"n": "2", "rate": "3"}, 9.0)):
+        parameters = workload.resolve("quick", settings)
+        inputs = inputs_of(workload, parameters)
+        for variant in workload.variants:
+            assert output(variant, parameters, inputs) == pytest.approx(factor * inputs[0]), variant.name
+        assert max(errors(workload, parameters, inputs).values()) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("options", "left"),
+    [
+        ({"arguments": ["f32[2]", "4"]}, ["rate"]),
+        ({"arguments": ["f32[2]", "rate=0.25"]}, ["n"]),
+        ({"declared": {"inputs": ["f32[n]"], "parameters": {"n": 2}}}, ["n"]),
+        ({"declared": {"inputs": ["f32[2]"], "numpy": lambda x, n=3: x}}, ["n"]),
+        ({"declared": {"inputs": ["f32[2]"], "expected": lambda x, rate=1.0: x}}, ["rate"]),
+        ({"declared": {"inputs": ["f32[2]"], "expected": 0.0}}, []),
+    ],
+    ids=["position", "name", "parameter", "twin", "function", "answer"],
+)
+def test_a_default_is_no_parameter_where_something_else_gives_the_argument_or_would_not_follow_it(options, left):
+    function = repeated
+    if declared := options.pop("declared", None):
+        function = functools.wraps(repeated)(lambda *given, **named: repeated(*given, **named))
+        jaxprof.workload(**declared)(function)
+    assert [each.name for each in adopted(function, **options).parameters] == left
+
+
 def test_options_are_what_they_say():
     @jaxprof.workload(
         name="my-scale",

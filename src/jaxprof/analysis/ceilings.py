@@ -199,11 +199,7 @@ def _path() -> Path:
 
 
 def _kept() -> dict[str, Rates]:
-    """Return the kept ceilings by device kind; empty if there is no readable file.
-
-    A file of an older version is ignored: that of 0.1.0 does not say when and with how many bytes a rate was measured,
-    so it may be the rate of a cache or of a busy machine.
-    """
+    """Return the kept ceilings by device kind; empty if there is no readable file."""
     import msgspec
 
     try:

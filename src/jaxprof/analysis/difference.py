@@ -47,14 +47,6 @@ FACTS: dict[str, Compared] = {
 """Exact facts of a compiled program, by the key that they have in every table. `product_bytes` counts the operands of
 matrix products and convolutions in the dtypes that the program requests: the CPU compiler computes 16-bit floats in
 float32, which hides an upcast."""
-FORMER_FACTS = {
-    "launches": "kernel_launches",
-    "bytes": "accessed_bytes",
-    "donated": "alias_bytes",
-    "code": "generated_code_bytes",
-    **{part: f"{part}_bytes" for part in ("peak", "argument", "output", "temporary", "constant")},
-}
-"""Facts by the names that limits had in 0.1.0, which are still read."""
 TIMES: dict[str, Compared] = {
     "run": Compared("time of a call", "second"),
     "first_run": Compared("first call", "second"),

@@ -350,6 +350,13 @@ _OF_CAPTURES = (
 )
 
 
+PAGE_FAULT_FIXES = {
+    "NumPy": "write into arrays that are kept (out=), or start Python with MALLOC_MMAP_MAX_=0 and "
+    "MALLOC_TRIM_THRESHOLD_=4294967296 (glibc; one of them alone makes it worse).",
+    "jit": "donate an argument of the result's shape that nothing needs afterwards (donate_argnums).",
+    "Op by op": "compile it with jax.jit, which makes fewer arrays.",
+}
+"""What avoids page faults, by what allocates: `bench/README.md` has what each saved."""
 _OF_RUNS = (
     _run(
         "run_failed",
@@ -371,7 +378,8 @@ _OF_RUNS = (
     ),
     _run("noise", "the median is not known well", "Half its 95 % interval is over 5 %.",
          "Close other programs on the machine, fix the clocks, or give a larger --budget."),
-    _run("no_interval", "no interval can be given", "Too few samples, or samples too similar to their neighbours.",
+    _run("no_interval", "no interval can be given",
+         "Fewer than five blocks of calls are independent: there are few, or each is like the one before it.",
          "More --launches give an interval over launches; a larger --budget gives more blocks."),
     _run("few_samples", "too few samples", "Under five calls were timed.",
          "A larger --budget gives more samples; a smaller size makes each call shorter."),
@@ -384,10 +392,18 @@ _OF_RUNS = (
     _run("busy_machine", "other processes used the cores", "They used more than 15 % of the cores during the run.",
          "Run it again on an idle machine: until then the times are an upper bound."),
     _run("disturbed", "a call takes a different time in turns with other runs",
-         "The other runs affect it; figures and speed-up are those of the runs alone.",
+         "The other runs affect it: its figures are those of the run alone, and so is its speed-up, unless both sides "
+         "are affected alike.",
          "Find out what the others leave behind (memory, caches, clocks) that changes its time."),
+    _run("not_of_medians", "the speed-up is not the ratio of the medians",
+         "The ratio of the medians lies outside the interval of the speed-up.",
+         "Decide by the speed-up: its sides were measured next to each other. More --launches bring both together."),
     _run("unsettled", "calls do not settle within a turn", "Later calls of a turn differ from earlier ones.",
          "The time of a call depends on what ran before it. Look at the samples in their order."),
+    _run("page_faults", "the system takes a call's memory back, and gives it again",
+         "The kernel maps and zeroes pages at each call, for at least 10 % of its CPU time. glibc does that with each "
+         "block above 32 MB, however long a program has been running; JAX on a CPU does it with large results.",
+         " ".join(f"{side}: {fix}" for side, fix in PAGE_FAULT_FIXES.items())),
     _run("throttled", "the device throttled its clocks", "Heat or its power limit made it slower during the run.",
          "Check the temperature and the power limit; a throttled device gives the times of a slower one."),
     _run("folded_constants", "XLA computed the result while compiling",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from jaxprof.analysis.difference import FACTS, FORMER_FACTS, TIMES, Compared, FigureDifference
+from jaxprof.analysis.difference import FACTS, TIMES, Compared, FigureDifference
 from jaxprof.analysis.run_result import result
 from jaxprof.analysis.session_difference import (
     CollectiveDifference,
@@ -143,8 +143,7 @@ def read_limit(text: str) -> GateLimit:
             f"cannot read --fail-on {text!r}",
             "It looks like --fail-on kernels, --fail-on flops:1% or --fail-on run:5%.",
         )
-    fact = FORMER_FACTS.get(match["fact"], match["fact"])
-    growth = float(match["growth"] or 0) / 100
+    fact, growth = match["fact"], float(match["growth"] or 0) / 100
     if fact in TIMES and not growth:
         raise UsageError(f"--fail-on {fact} is a time, and two times are never equal", f"Say by how much: {fact}:5%.")
     if fact not in FACTS and fact not in TIMES:

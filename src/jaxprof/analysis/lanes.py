@@ -236,7 +236,7 @@ def _busy_lane(device: str, members: Sequence[TimelineLane]) -> LaneGroup:
     kind, title = KINDS.index(BUSY), "device busy"
     label = np.zeros(len(work.starts), np.int64)
     row = _row(title, 0, np.array([kind], np.int64), work.starts, work.ends, label)
-    left_out = None if any(member.left_out != 0 for member in members) else 0
+    left_out = None if any(member.left_out for member in members) else 0
     busy = row.busy[kind]
     return LaneGroup(device, BUSY, title, [(BUSY, None)], [kind], (row,), row, busy, left_out=left_out)
 
@@ -273,7 +273,6 @@ def _lane(
             columns.append(np.asarray(member.correlations, np.int64)[order])
         rows += [_row(member.name, level, kinds, *held) for level, held in enumerate(_levels(columns))]
         offset += len(member.labels)
-    lacking = [member.left_out for member in members]
     return LaneGroup(
         device,
         kind,
@@ -283,7 +282,7 @@ def _lane(
         tuple(rows),
         _summary(title, rows, kinds),
         Busy.of(joined(part.starts for part in active), joined(part.ends for part in active)),
-        left_out=None if None in lacking else sum(number or 0 for number in lacking),
+        left_out=sum(member.left_out for member in members),
     )
 
 

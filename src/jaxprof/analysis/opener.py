@@ -89,7 +89,7 @@ def modules_of(session: Session) -> list[ModuleStages]:
             label=run.label,
             stages={name: partial(_text, session, run.id, name) for name in names},
             device=run.plan.device,
-            recorded_seconds=session.header.wall_seconds or None,
+            sources=session.sources,
         )
         for run in session.runs.values()
         if (names := [stage.name for stage in STAGES if stage.name in run.texts])

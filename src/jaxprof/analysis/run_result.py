@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 from jaxprof.analysis.speedup import (
     BUSY_SHARE,
     Memo,
-    alone_launches,
     compared,
     disturbed,
     others_cores,
     readings_during,
     steady_samples,
+    summary_alone,
     turn_launches,
 )
 from jaxprof.errors import JaxprofError
@@ -44,7 +44,7 @@ from jaxprof.stats.launches import summarise_launches, summarise_run
 from jaxprof.stats.modes import Modes, two_modes
 from jaxprof.stats.summary import MedianTime, Summary, median_interval, outliers, summarise
 from jaxprof.stats.turns import Block, LaunchBlocks, change_within, middle
-from jaxprof.units import and_more, counted, integer, percent, seconds, spread
+from jaxprof.units import and_more, between, counted, integer, percent, ratio, seconds, spread
 
 if TYPE_CHECKING:
     from jaxprof.events import TextRecorded
@@ -167,6 +167,11 @@ FEW_SAMPLES = 5
 DRIFT = 0.10
 """Difference between the medians of the two halves, over the median of all samples; above this a series drifts."""
 MANY_OUTLIERS = 0.10
+KERNEL_SHARE = 0.10
+"""Share of the calls' CPU time in the kernel from which their page faults are reported."""
+LEAST_PAGE_FAULTS = 16
+"""Page faults of a call below which its time in the kernel has another reason: glibc maps blocks above 32 MiB anew at
+each call, and that is 16 faults even with pages of 2 MiB."""
 _warnings_of: Memo[tuple[WarningRaised, ...]] = Memo()
 _FULL_PRECISION = ("", "float32", "float64")
 """Effective precisions of products that have no better precision to compare with."""
@@ -177,6 +182,7 @@ def derived_warnings(run: Run, summary: Summary | None, readings: Sequence[Devic
     if summary is not None and run.over:
         samples = steady_samples(run)  # the warnings from samples cost two bootstraps, so they are kept
         yield from _warnings_of.of((samples,), (run.id, len(samples)), lambda: tuple(_sample_warnings(run, summary)))
+    yield from _page_fault_warning(run)
     yield from _busy_warning(run)
     yield from _throttling_warning(run, readings)
     if run.check is not None and run.check.passed is False:
@@ -198,7 +204,7 @@ def what_is_wrong(check: CheckReported) -> str:
     """Describe how many numbers of a result are wrong, and the one that is furthest off."""
     if check.note and not check.worst_got:
         return check.note
-    if check.wrong_elements is None or check.elements is None:  # sessions of jaxprof 0.1.0
+    if check.wrong_elements is None or check.elements is None:
         return f"relative error {_digits(check.max_relative_error)} against a tolerance of {_digits(check.tolerance)}"
     how = f"off by more than the tolerance of {check.tolerance:g}" if check.tolerance else "not the same"
     if check.elements == 1:
@@ -229,10 +235,9 @@ def _interval_warnings(run: Run, summary: Summary) -> Iterator[WarningRaised]:
     """Warn if the median has no interval or a wide one."""
     halfwidth = summary.relative_halfwidth
     if halfwidth is None:
-        blocks = sum(len(launch.turns) for launch in run.launches)
-        those = counted(summary.count, "sample") + (f" in {counted(blocks, 'block')}" if blocks else "")
-        why = "too few, or too similar to their neighbours, for an interval of the median"
-        yield _warning(run, "no_interval", f"{those} of one launch: {why}")
+        those = f"{counted(summary.count, 'sample')} of one launch, {between(summary.minimum, summary.maximum)}"
+        why = "fewer than five of its blocks are independent, because there are few or each is like the one before it"
+        yield _warning(run, "no_interval", f"{those}: no interval of the median, since {why}")
     if halfwidth is not None and halfwidth > NOISY_HALFWIDTH:
         wide = spread(halfwidth, summary.low, summary.high)
         yield _warning(run, "noise", f"noisy: the 95 % interval of the median is {wide}")
@@ -244,7 +249,7 @@ def _order_warnings(run: Run, summary: Summary, samples: Sequence[float]) -> Ite
     if beside is not None:
         in_turns, alone = map(seconds, beside)
         times = f"a call takes {alone} alone and {in_turns} in turns with the others"
-        yield _warning(run, "disturbed", f"{times}: its figures and its speed-up are those of the runs alone")
+        yield _warning(run, "disturbed", f"{times}: its figures are those of the run alone")
     turns = [turn.seconds for launch in run.launches for turn in launch.turns] if beside is None else []
     change = change_within(turns)
     if change is not None:
@@ -277,6 +282,23 @@ def modes_text(modes: Modes) -> str:
     return f"{seconds(modes.low)} ({percent(modes.low_share)}), {seconds(modes.high)} ({percent(1 - modes.low_share)})"
 
 
+def _page_fault_warning(run: Run) -> Iterator[WarningRaised]:
+    """Warn if the kernel takes a part of the calls for mapping memory. Only on CPUs: a call on an accelerator is not
+    what the host's processors do meanwhile."""
+    faults, share = _of_calls(run, "page_faults"), _of_calls(run, "kernel_share")
+    on_cpu = run.plan.device.startswith("cpu")
+    if on_cpu and faults is not None and faults >= LEAST_PAGE_FAULTS and share is not None and share >= KERNEL_SHARE:
+        counts = (
+            f"about {counted(round(faults), 'page fault')} a call, and {percent(share)} of its CPU time in the kernel"
+        )
+        why = "memory that a call frees goes back to the system, and comes back page by page, zeroed"
+        from jaxprof.analysis.finding_catalogue import PAGE_FAULT_FIXES
+
+        side = {"numpy": "NumPy", "eager": "Op by op"}.get(run.plan.how, "jit")
+        fix = PAGE_FAULT_FIXES[side]
+        yield _warning(run, "page_faults", f"{counts}: {why}", fix[0].upper() + fix[1:])
+
+
 def _busy_warning(run: Run) -> Iterator[WarningRaised]:
     others, cores = others_cores(run)
     if others > BUSY_SHARE * cores:
@@ -306,8 +328,13 @@ class Versus:
     """Id of the baseline run."""
     speedup: TimeComparison
     """How many times as fast the run is, and the verdict; its `ratio` is known."""
+    not_of_medians: str
+    """Why the speed-up is not the ratio of the two medians, if that shows; otherwise empty."""
     break_even_calls: int | None
-    """Number of calls after which the one-time cost is recovered; None if never or unknown."""
+    """Number of calls from which on the run, with all that it does once, has taken no longer than the baseline with
+    the same; None if never or unknown."""
+    ahead_until_calls: int | None
+    """Number of calls up to which a run that does less once, and takes longer a call, is ahead; None for all others."""
 
 
 @frozen
@@ -370,6 +397,16 @@ class RunResult:
         return count / seconds if count and seconds else None
 
     @property
+    def page_faults(self) -> float | None:
+        """Minor page faults of one call: the median over launches."""
+        return _of_calls(self.run, "page_faults")
+
+    @property
+    def kernel_share(self) -> float | None:
+        """Share of the calls' CPU time that was spent in the operating system's kernel."""
+        return _of_calls(self.run, "kernel_share")
+
+    @property
     def one_time_phases(self) -> dict[str, float]:
         """Parts of the one-time cost in seconds by phase: what is paid before the first call, and that call. The
         break-even includes all of them. Empty if a part is unknown."""
@@ -379,6 +416,13 @@ class RunResult:
         return {name: seconds for name, seconds in spent if seconds is not None}
 
 
+def _of_calls(run: Run, figure: str) -> float | None:
+    """Return the median over launches of a figure of the steady run's calls; None if it is unknown."""
+    launches = [launch.phases for launch in run.launches] or [run.phases]
+    known = [value for phases in launches if "run" in phases and (value := getattr(phases["run"], figure)) is not None]
+    return middle(known) if known else None
+
+
 def result(session: Session, run_id: str, cost_of: Callable[[Session, Run], RunCost] = run_cost) -> RunResult:
     """Return the figures of one run. Raises KeyError for an unknown id. A screen, which must not wait, passes
     `prompt_cost`."""
@@ -386,7 +430,6 @@ def result(session: Session, run_id: str, cost_of: Callable[[Session, Run], RunC
     summary = _summary(run, "run")
     over_launches = summaries_over_launches(run)
     phase_seconds = _phase_seconds(run, over_launches)
-    once = _once_seconds(phase_seconds)
     dispatch, pipelined = _summary(run, "dispatch"), _summary(run, "pipelined")
     transfers = {name: spread for name in ("transfer_in", "transfer_out") if (spread := _summary(run, name))}
     median = summary.median if summary else None
@@ -395,6 +438,11 @@ def result(session: Session, run_id: str, cost_of: Callable[[Session, Run], RunC
     work_seconds = None if moved_nothing else median
     turns = [turn for launch in run.launches for turn in launch.turns]
     firsts = [turn.first_seconds for turn in turns if turn.first_seconds is not None]
+    versus = _versus(session, run, phase_seconds, work_seconds)
+    warnings = [*run.warnings, *derived_warnings(run, summary, readings_during(session, run))]
+    if versus is not None and versus.not_of_medians and not run.plan.side:  # of sides `compare` says it
+        said = f"its speed-up is {ratio(versus.speedup.ratio)}, and not what the medians come to"
+        warnings.append(_warning(run, "not_of_medians", f"{said}: {versus.not_of_medians}"))
     return RunResult(
         session=session,
         run=run,
@@ -407,9 +455,9 @@ def result(session: Session, run_id: str, cost_of: Callable[[Session, Run], RunC
         moved_nothing=moved_nothing,
         over_launches=over_launches,
         phase_seconds=phase_seconds,
-        once_seconds=once,
-        versus=_versus(session, run, phase_seconds, once, work_seconds),
-        warnings=(*run.warnings, *derived_warnings(run, summary, readings_during(session, run))),
+        once_seconds=_once_seconds(phase_seconds),
+        versus=versus,
+        warnings=tuple(warnings),
         _cost=partial(cost_of, session, run),
     )
 
@@ -419,20 +467,31 @@ def results(session: Session) -> list[RunResult]:
     return [result(session, run_id) for run_id in session.runs]
 
 
-def _versus(
-    session: Session, run: Run, phases: dict[str, float | None], once: float | None, median: float | None
-) -> Versus | None:
+def _versus(session: Session, run: Run, phases: dict[str, float | None], median: float | None) -> Versus | None:
     baseline = session.runs.get(run.plan.baseline)
     if baseline is None or median is None or ("run" in baseline.phases and baseline.phases["run"].zero_copy):
         return None
     speedup = compared(session, baseline, run)
     if speedup.ratio is None:
         return None
-    calls = None
-    if once is not None:
-        first = phases.get("first_run")  # what a call wins is the speed-up, which the medians may contradict
-        calls = break_even_calls(speedup.ratio * median, once, first if first is not None else median, median)
-    return Versus(baseline.id, speedup, calls)
+    theirs = _phase_seconds(baseline, summaries_over_launches(baseline))
+    call = speedup.ratio * median  # what a call wins is the speed-up, which the medians may contradict
+    starts = _start_seconds(theirs, call), _start_seconds(phases, median)
+    break_even = ahead_until = None
+    if starts[0] is not None and starts[1] is not None:
+        break_even = break_even_calls(starts[0], call, starts[1], median)
+        overtaken = break_even_calls(starts[1], median, starts[0], call)
+        if break_even is None and overtaken is not None and overtaken > 1:
+            ahead_until = overtaken - 1
+    summary = _summary(baseline, "run")
+    why = speedup.why_not_of_medians(summary.median / median) if summary is not None else ""
+    return Versus(baseline.id, speedup, why, break_even, ahead_until)
+
+
+def _start_seconds(phases: dict[str, float | None], call_seconds: float) -> float | None:
+    """Return the seconds up to the end of the first call; where that has no phase of its own, it is like any other."""
+    once, first = _once_seconds(phases), phases.get("first_run")
+    return None if once is None else once + (call_seconds if first is None else first)
 
 
 def _phase_seconds(run: Run, over_launches: dict[str, MedianTime]) -> dict[str, float | None]:
@@ -489,23 +548,20 @@ def _summary(run: Run, series: str) -> Summary | None:
 def steady_summary(run: Run) -> Summary | None:
     """Summarise the steady run. The interval is computed over launches, or over blocks if there is a single launch."""
     if disturbed(run):
-        return summarise_run(run.samples("alone"), alone_launches(run), run.series["alone"].calls_per_sample)
+        return summary_alone(run)
     calls = run.series["run"].calls_per_sample if "run" in run.series else 1
     return summarise_run(run.samples("run"), turn_launches(run.launches), calls)
 
 
 def break_even_calls(
-    baseline_seconds: float, once_seconds: float, first_seconds: float, call_seconds: float
+    baseline_start_seconds: float, baseline_call_seconds: float, start_seconds: float, call_seconds: float
 ) -> int | None:
-    """Return the smallest number k of calls with once + first + (k - 1) * call <= k * baseline. The baseline has no
-    one-time cost. None if it never breaks even."""
-    gain = baseline_seconds - call_seconds
-    debt = once_seconds + first_seconds - call_seconds
-    if debt <= gain:
-        return 1
-    if gain <= 0:
+    """Return the number of calls from which on a run's total is at most its baseline's, None if never. A total is
+    `start`, all up to the end of the first call, and a call's time for each further one."""
+    debt = start_seconds - baseline_start_seconds
+    gain = baseline_call_seconds - call_seconds
+    if gain < 0:
         return None
-    calls = max(1, math.floor(debt / gain))
-    while once_seconds + first_seconds + (calls - 1) * call_seconds > calls * baseline_seconds:
-        calls += 1
-    return calls
+    if debt <= 0:
+        return 1
+    return None if gain == 0 else 1 + math.ceil(debt / gain)

@@ -1,12 +1,13 @@
 """How many times as fast a run is as its baseline: from the turns of both, launch by launch, with a verdict.
 
 Each launch of runs in turns also samples each run alone, before any turns (`RunLaunch.alone`). If that differs from the
-turns by more than its interval, the other runs disturb this one: its figures are then those of the run alone, and no
-verdict rests on the turns.
+turns by more than its interval, the other runs disturb this one: its figures are then those of the run alone. So is its
+speed-up, unless both runs are disturbed alike.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Generic, TypeVar
@@ -16,7 +17,8 @@ from jaxprof.light_dataclass import frozen
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS, RunLaunch
 from jaxprof.stats.comparison import TimeComparison, compare, compare_apart, refuse
-from jaxprof.stats.launches import turns_over_alone
+from jaxprof.stats.launches import ALONE_MARGIN, ALONE_MARGIN_OF_ONE, summarise_run, turns_over_alone
+from jaxprof.stats.summary import Summary
 from jaxprof.stats.turns import BLOCK_SECONDS, Block, LaunchBlocks, in_blocks, middle
 
 Derived = TypeVar("Derived")
@@ -56,10 +58,16 @@ def disturbed(run: Run) -> tuple[float, float] | None:
 
 def _turns_or_alone(run: Run, launches: Sequence[RunLaunch]) -> tuple[float, float] | None:
     compared = turns_over_alone(turn_launches(launches), alone_launches(run))
-    if compared is None or not compared[1]:
+    summary = summary_alone(run)
+    if compared is None or not compared[1] or summary is None:
         return None
-    alone = middle([middle(launch.alone) for launch in launches])
-    return alone * compared[0], alone
+    return summary.median * compared[0], summary.median
+
+
+def summary_alone(run: Run) -> Summary | None:
+    """Summarise the calls of a run alone, as its figures are shown if it is disturbed; None if there are none."""
+    series = run.series.get("alone")
+    return None if series is None else summarise_run(run.samples("alone"), alone_launches(run), series.calls_per_sample)
 
 
 def turn_launches(launches: Sequence[RunLaunch]) -> list[LaunchBlocks]:
@@ -113,18 +121,28 @@ def side_versus(session: Session, before: Run, after: Run) -> AbVersus | None:
 
 
 def _compared(baseline: Run, run: Run) -> TimeComparison:
-    if disturbed(baseline) or disturbed(run):
-        return compare(_both_alone(baseline, run), by_width=run.plan.until_half_width is not None)
+    by_width = run.plan.until_half_width is not None
     pairs = zip(baseline.launches, run.launches, strict=False)
     launches = [launch for theirs, ours in pairs if (launch := _ordered_turns(theirs, ours)) is not None]
-    if not launches:
+    busy = any(others > BUSY_SHARE * cores for others, cores in map(others_cores, (baseline, run)))
+    in_turns = compare(launches, by_width=by_width, beside_others=busy) if launches else None
+    if disturbed(baseline) or disturbed(run):
+        # What disturbs both alike, as in a program beside itself, leaves the ratio as it is; pairs show that best.
+        alone = compare(_both_alone(baseline, run), by_width=by_width)
+        if in_turns is None or not _agree(in_turns, alone):
+            return alone
+    if in_turns is None:
         samples = baseline.samples("run"), run.samples("run")
         return compare_apart(*(middle(each) if each else None for each in samples))
-    return compare(
-        launches,
-        by_width=run.plan.until_half_width is not None,
-        beside_others=any(others > BUSY_SHARE * cores for others, cores in map(others_cores, (baseline, run))),
-    )
+    return in_turns
+
+
+def _agree(one: TimeComparison, other: TimeComparison) -> bool:
+    """Return whether two ratios differ by no more than a run may from itself alone before it is called disturbed."""
+    margin = ALONE_MARGIN if min(one.launches, other.launches) > 1 else ALONE_MARGIN_OF_ONE
+    if one.ratio is None or other.ratio is None:
+        return False
+    return abs(math.log(one.ratio / other.ratio)) <= math.log1p(margin)
 
 
 def others_cores(run: Run) -> tuple[float, float]:

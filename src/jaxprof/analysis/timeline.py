@@ -54,9 +54,8 @@ class TimelineLane:
     """Id that a launch on the host and its kernel share, -1 for other intervals; None if no interval has one."""
     steps: dict[int, int] = field(default_factory=dict)
     """Numbers of step annotations, by the interval's index."""
-    left_out: int | None = 0
-    """Number of the lane's intervals that are left out here; None in a session of an older version that lacks some of
-    its timeline."""
+    left_out: int = 0
+    """Number of the lane's intervals that are left out here."""
     active: tuple[list[int], list[int]] | None = None
     """Begins of equal parts of the profile, and how long the lane's intervals cover each part; None if no interval is
     left out."""
@@ -119,14 +118,14 @@ def read_timeline(text: str) -> Timeline:
             started_unix_ns=data["started_unix_ns"],
             left_out=data["left_out"],
             ops=[TimelineOp(module, program, name) for module, program, name in data["ops"]],
-            lanes=[_lane(lane, len(data["ops"]), whole=not data["left_out"]) for lane in data["lanes"]],
+            lanes=[_lane(lane, len(data["ops"])) for lane in data["lanes"]],
             counters=[_counter(counter) for counter in data.get("counters", ())],
         )
     except (ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
         raise FileRefusedError(f"the timeline of this session is damaged: {error}") from error
 
 
-def _lane(data: dict[str, Any], ops: int, *, whole: bool) -> TimelineLane:
+def _lane(data: dict[str, Any], ops: int) -> TimelineLane:
     labels = [(str(name), op) for name, op in data["labels"]]
     for name in ("device", "name", "kind"):
         if not isinstance(data[name], str):
@@ -145,7 +144,7 @@ def _lane(data: dict[str, Any], ops: int, *, whole: bool) -> TimelineLane:
         executions=_cumulative(data.get("execution")),
         correlations=_cumulative(data.get("correlation")),
         steps={int(at): int(number) for at, number in data.get("steps", ())},
-        left_out=int(data["left_out"]) if "left_out" in data else 0 if whole else None,
+        left_out=int(data.get("left_out", 0)),
         active=_active(data.get("active")),
     )
     columns = (lane.label_of, lane.starts, lane.durations, lane.executions, lane.correlations)

@@ -45,15 +45,19 @@ from jaxprof.events import (
     Event,
     Header,
     JaxImported,
+    ProgramSampled,
     RunClosed,
     RunFinished,
     RunPlanned,
     RunSpec,
     SessionClosed,
+    SourcesRead,
+    TextRecorded,
     WarningRaised,
     WorkerStarted,
 )
 from jaxprof.events.chunks import in_pieces
+from jaxprof.files import digests_of_sources
 from jaxprof.job_process import JobProcess
 from jaxprof.job_process import job_process as job_process_of_launcher
 from jaxprof.light_dataclass import frozen
@@ -77,7 +81,7 @@ class ProgramLog(LogWriter):
 
     def __init__(self, header: Header, path: Path, *, replace_existing: bool) -> None:
         """Create the file. Raises StorageError if it already exists (unless `replace_existing`) or is not writable."""
-        super().__init__(header, path, replace_existing=replace_existing)
+        super().__init__(header, path, replace_existing=replace_existing, own=True)
         if self.failure is not None:
             raise StorageError(self.failure.what, "Give another path.")
         self._lock = threading.RLock()  # a signal handler of the program may interrupt a write, and compile
@@ -89,6 +93,8 @@ class ProgramLog(LogWriter):
         self._planned: dict[str, RunPlanned] = {}
         """Runs that are not closed yet."""
         self._finished: dict[str, RunFinished] = {}
+        self._sources: set[str] = set()
+        """Names of source files in the events."""
 
     def emit(self, event: Event) -> None:
         """Write `event`. An event without a run id belongs to the program's run; each other id becomes `r2`, `r3`..."""
@@ -97,6 +103,15 @@ class ProgramLog(LogWriter):
         with self._lock:
             run = self._ids.setdefault(event.run, f"r{len(self._ids) + 1}")
             event = replace(event, run=run, monotonic_seconds=event.monotonic_seconds or time.monotonic())
+            match event:
+                case Compiled():
+                    self._sources |= {place.file for place in (event.called_from, event.defined_at) if place}
+                case ProgramSampled():
+                    self._sources |= {line.file for line in event.lines}
+                case TextRecorded(name="hlo"):
+                    from jaxprof.hlo.source import own_files
+
+                    self._sources |= own_files(event.text)
             self._waiting += in_pieces(event)
             if self._is_writing:
                 return
@@ -110,6 +125,8 @@ class ProgramLog(LogWriter):
     def finish(self, finished: RunFinished, wall_seconds: float) -> None:
         """Write the program's last event, then close every run and the file."""
         with self._lock:
+            if digests := digests_of_sources(self._sources, self.header.wall_seconds):
+                self.emit(SourcesRead.of(digests))
             self.emit(finished)
             for run, plan in list(self._planned.items()):
                 wall = wall_seconds if run == PROGRAM_RUN else None

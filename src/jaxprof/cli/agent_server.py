@@ -22,13 +22,11 @@ from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.types import CallToolResult, TextContent, Tool, ToolAnnotations
 from pydantic import Field, ValidationError
 
-from jaxprof.cli.target import is_compiled_now
-from jaxprof.operating_system import python_words
-from jaxprof.remote.place import ALLOWED, REFUSED, URLS, is_url
+from jaxprof.operating_system import OWN_CODE, python_words
+from jaxprof.remote.place import ALLOWED, REFUSED, URLS
 from jaxprof.report.envelope import Bounds, error_text
 from jaxprof.text import json_text
 from jaxprof.version import __version__
-from jaxprof.workloads import is_workload
 
 MOST_CHARACTERS = 24_000
 """Longest answer, in characters: some 7 000 tokens."""
@@ -166,11 +164,11 @@ def make_server(instructions: str, *, allow_run: bool, allow_urls: bool) -> MCPS
     """Make the server with its tools. `allow_run`: also those that run the user's code. `allow_urls`: a target may be a
     URL, which carries words of the client to whoever answers there."""
     os.environ[URLS] = ALLOWED if allow_urls else REFUSED
+    os.environ[OWN_CODE] = ALLOWED if allow_run else REFUSED  # the commands behind the tools refuse it where it starts
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=allow_urls)
     server = _Server("jaxprof", version=__version__, instructions=instructions, log_level="ERROR")
     reading: list[Any] = [explain, explain_code, open_session, query, query_schema, compare, list_sessions]
     running: list[Any] = []
-    hlo = _hlo(allow_run=allow_run)
     if allow_run:
         running = [hlo, run, compare_code]  # what compiles a function of the user's runs its file
     else:
@@ -250,29 +248,22 @@ async def list_sessions(limit: Limit = 20) -> CallToolResult:
     return await answer_of_command("sessions list", [], [], limit=limit)
 
 
-def _hlo(*, allow_run: bool) -> Any:
-    async def hlo(
-        target: Annotated[str, Field(description="A session, a profile, HLO (a file or a dump), or a workload")],
-        view: HloView = "kernels",
-        run: Run = "",
-        for_device: Annotated[str, Field(description="Compile a workload for h100, a100:8, tpu-v5e...")] = "",
-        mesh: Annotated[str, Field(description="The mesh of several devices: data=4,model=2")] = "",
-        arguments: Annotated[list[str], Field(description="A function's arguments, a spec each: f32[1024,1024]")] = [],  # noqa: B006
-        settings: Annotated[list[str], Field(description="Parameters of a workload: n=4096")] = [],  # noqa: B006
-        diff: Annotated[str, Field(description="Another such target: what differs from it, instead of a view")] = "",
-        limit: Limit = 20,
-    ) -> CallToolResult:
-        """What XLA made of a program: kernels with costs and least times, findings with advice, barriers (why kernels
-        were not fused further). With `for_device`, for a device that is not here: lower bounds, not measured times."""
-        for named in filter(None, (target, diff)):
-            if not allow_run and is_compiled_now(named) and not is_workload(named) and not is_url(named):
-                what = f"compiling {named} runs your code, which is not allowed"
-                return _result(error_text("not_allowed", what, "Start the server with --allow-run to allow it."))
-        options = [] if diff or view == "summary" else [f"--{view}"]
-        options += _given(diff=diff, run=run, for_=for_device, mesh=mesh, arg=arguments, set=settings)
-        return await answer_of_command("hlo", options, [target], limit=limit, seconds=_COMPILE_SECONDS)
-
-    return hlo
+async def hlo(
+    target: Annotated[str, Field(description="A session, a profile, HLO (a file or a dump), or a workload")],
+    view: HloView = "kernels",
+    run: Run = "",
+    for_device: Annotated[str, Field(description="Compile a workload for h100, a100:8, tpu-v5e...")] = "",
+    mesh: Annotated[str, Field(description="The mesh of several devices: data=4,model=2")] = "",
+    arguments: Annotated[list[str], Field(description="A function's arguments, a spec each: f32[1024,1024]")] = [],  # noqa: B006
+    settings: Annotated[list[str], Field(description="Parameters of a workload: n=4096")] = [],  # noqa: B006
+    diff: Annotated[str, Field(description="Another such target: what differs from it, instead of a view")] = "",
+    limit: Limit = 20,
+) -> CallToolResult:
+    """What XLA made of a program: kernels with costs and least times, findings with advice, barriers (why kernels
+    were not fused further). With `for_device`, for a device that is not here: lower bounds, not measured times."""
+    options = [] if diff or view == "summary" else [f"--{view}"]
+    options += _given(diff=diff, run=run, for_=for_device, mesh=mesh, arg=arguments, set=settings)
+    return await answer_of_command("hlo", options, [target], limit=limit, seconds=_COMPILE_SECONDS)
 
 
 _TARGET = Field(description="A workload, or FILE.py:function")

@@ -44,16 +44,6 @@ def command_line(*words: object) -> str:
     return shlex.join(["jaxprof", *(with_urls(str(word)) for word in words), "--format", "json"])
 
 
-def in_json(line: str) -> str:
-    """Return a command line for people, such as `jaxprof run ... && jaxprof compare ...`, with answers in JSON."""
-    commands = []
-    for part in line.split(" && "):
-        program, command, *words = shlex.split(part)
-        plain = command == "script" and words[:1] == ["--plain"]  # prints text, not JSON
-        commands.append(shlex.join([program, command, "--format", "json", *words[plain:]]))
-    return " && ".join(commands)
-
-
 def same_command(*more: str, without: Collection[str] = ()) -> str:
     """Return the current command line with an answer in JSON, with `more` words, and without the named parameters.
     Views and bounds are not repeated."""

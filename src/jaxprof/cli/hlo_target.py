@@ -13,7 +13,9 @@ from jaxprof.cli.options import refuse, refuse_without
 from jaxprof.cli.output import note
 from jaxprof.cli.target import choose, existing, is_compiled_now, is_ready, recorded
 from jaxprof.errors import UsageError
+from jaxprof.operating_system import refuse_own_code
 from jaxprof.units import counted
+from jaxprof.workloads import is_workload
 
 if TYPE_CHECKING:
     from jaxprof.session import Run, Session
@@ -21,7 +23,11 @@ if TYPE_CHECKING:
 
 def placed(options: CompileOptions, *targets: str) -> CompileOptions:
     """Return the options with the device of this machine that those of `targets` are compiled for (or measured on)
-    which are no programs yet. Raises UsageError for a device that JAX does not use."""
+    which are no programs yet. Raises UsageError for a device that JAX does not use, and for a function of the user's
+    that may not run here."""
+    for target in targets:
+        if is_compiled_now(target) and not is_workload(target):
+            refuse_own_code(target)  # the engine refuses it, too; this is before an interpreter starts
     if options.targets:
         refuse(("device",), "is a device of this machine, and --for compiles for others", "Give one of them.")
     elif any(map(is_compiled_now, targets)):

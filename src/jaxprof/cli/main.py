@@ -60,20 +60,6 @@ GROUPS = {
 COMMANDS = {name: "open_" if name == "open" else name for group in GROUPS.values() for name in group}
 """Command name → its module under `commands`, which has a click command called `command`."""
 
-FORMER = {
-    "ab": "compare",
-    "attach": "open --seconds 2",
-    "baseline": "gate",
-    "completion": "config completion",
-    "import": "open --keep",
-    "mcp": "agent mcp",
-    "rollup": "sessions rollup",
-    "show": "open --format text",
-    "target": "devices target",
-    "workloads": "run --describe",
-}
-"""Commands of 0.1.0 and of earlier clones → the words that stand in their place until 0.2."""
-
 CONFIGURED = frozenset({"run", "compare", "hlo", "gate"})
 """Commands whose options take their defaults from the user's and the project's settings."""
 
@@ -104,11 +90,7 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         word = args[0] if args else "-"
-        if (now := FORMER.get(word)) is not None:
-            if not ctx.resilient_parsing:
-                note(f"`{word}` is now `{now}`: the old name works in 0.1 and goes with 0.2")
-            args = [*now.split(), *args[1:]]
-        elif not word.startswith("-") and word not in COMMANDS and not (ctx.resilient_parsing and "://" in word):
+        if not word.startswith("-") and word not in COMMANDS and not (ctx.resilient_parsing and "://" in word):
             from jaxprof.cli.target import command_for
 
             name = command_for(args, COMMANDS, in_terminal=not terminal_problem())

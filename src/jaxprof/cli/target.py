@@ -37,6 +37,8 @@ T = TypeVar("T")
 _PATIENCE_SECONDS = 2.0
 _WITH_RUN = re.compile(r"(.+\.jaxprof(?:\.d)?)(:[^/:]+)")
 """A session and a run of it: `gs://bucket/a.jaxprof:r1`."""
+_RUN_OF_SESSION = re.compile(r"(?:last|.+\.jaxprof(?:\.d)?):.+|.+(?<!\.py):r\d+")
+"""A run of a session: `last:r1`, `a.jaxprof:selu`; `step.py:r1` is a function."""
 _fetched_paths: dict[str, Path] = {}
 
 
@@ -94,13 +96,16 @@ def _fetched(url: str) -> Path:
 
 
 def is_ready(word: str) -> bool:
-    """Return whether the word is a path to something that need not be compiled."""
-    return not word.endswith(".py") and os.path.exists(with_home(word))
+    """Return whether the word is a path to something that need not be compiled. A folder whose name ends like a
+    program's is none."""
+    path = with_home(word)
+    return os.path.isdir(path) if word.endswith(".py") else os.path.exists(path)
 
 
 def is_compiled_now(word: str) -> bool:
-    """Return whether the word is a workload or a function of the user's, and nothing that is compiled already."""
-    if is_ready(word):
+    """Return whether the word is a workload or a function of the user's, and nothing that is compiled already.
+    `last:r1` is a run of a session, although Python could import a module `last` from the current folder."""
+    if is_ready(word) or _RUN_OF_SESSION.fullmatch(word):
         return False
     from jaxprof.workloads import is_workload
 
@@ -278,9 +283,10 @@ def choose(given: Sequence[str], interpreter: Interpreter, variables: Mapping[st
 def command_for(words: Sequence[str], commands: Collection[str], *, in_terminal: bool) -> str:
     """Return the command that `words` stand for, a file and what follows it: `jaxprof FILE`. Runs nothing.
 
-    `script` for a program, `run` for `FILE.py:function`; `open` for a session, a job, a profile or HLO; `hlo` for the
-    last without a terminal, or with options. Raises UsageError for a word that is neither a command nor a path,
-    MissingFileError where there is nothing, FileRefusedError for a file of another kind.
+    `open` for a session, a job, a profile or HLO; `hlo` for the last without a terminal, or with options; `script` for
+    a file of Python, `run` for `FILE.py:function`. A folder is only looked at, whatever lies in it: somebody else may
+    have made it. Raises UsageError for a word that is neither a command nor a path, MissingFileError where there is
+    nothing, FileRefusedError for anything else.
     """
     word, *rest = words
     local = local_word(word)
@@ -290,7 +296,7 @@ def command_for(words: Sequence[str], commands: Collection[str], *, in_terminal:
         if colon and place.endswith(".py") and function.isidentifier():
             return "run"
         raise missing_file(word) if is_path(word) else unknown_name("command", word, commands)
-    if local == word and (path.suffix == ".py" or (path / "__main__.py").is_file()):  # nothing that was fetched is run
+    if local == word and path.suffix == ".py" and path.is_file():  # nothing that was fetched is run
         return "script"
     from jaxprof.analysis.opener import Kind, kind_of
 
@@ -298,6 +304,8 @@ def command_for(words: Sequence[str], commands: Collection[str], *, in_terminal:
     if kind is None:
         raise FileRefusedError(
             f"{word} is neither a program in Python nor a session, a job, a profile or HLO",
-            "jaxprof FILE.py profiles a program; jaxprof FILE.jaxprof opens a session.",
+            f"jaxprof script {word} runs the folder as a program."
+            if (path / "__main__.py").is_file()
+            else "jaxprof FILE.py profiles a program; jaxprof FILE.jaxprof opens a session.",
         )
     return "hlo" if kind is Kind.HLO and (rest or not in_terminal) else "open"

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from jaxprof.light_dataclass import field, frozen
 
 SCHEMA_MAJOR = 1
-SCHEMA_MINOR = 11
+SCHEMA_MINOR = 0
 
 REDACTED = "[redacted]"
 """Replaces what looks like a secret in a command line or a text."""
@@ -142,10 +142,17 @@ class SourceFile:
 
 @frozen(kw_only=True)
 class SourcesRead(Event):
-    """The source files of a run, identified by their contents, because a checkout changes the time of a file that it
-    does not change."""
+    """The source files of a run, identified by their contents. A line of a file is shown only where the file has the
+    same contents: whoever made the session knows all of it.
+
+    These are digests of files, not of lines, because a short line (`PIN = "4711"`) can be guessed from its digest."""
 
     files: list[SourceFile] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, digests: Mapping[str, str], run: str = "") -> SourcesRead:
+        """Return the event for digests by path."""
+        return cls(run=run, files=[SourceFile(file=file, digest=digest) for file, digest in digests.items()])
 
 
 @frozen(kw_only=True)

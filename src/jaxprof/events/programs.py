@@ -173,7 +173,7 @@ class Compiled(Event):
     """Number of StableHLO operations in the program, including those of the functions that it calls, without those of
     JAX's functions for random bits, which it unrolls for accelerators."""
     callbacks: bool = False
-    """Whether the program calls Python (`jax.pure_callback`, `jax.debug.print`); False in an older file."""
+    """Whether the program calls Python (`jax.pure_callback`, `jax.debug.print`)."""
     constants: list[ProgramArray] = field(default_factory=list)
     """Large constants in the program, largest first."""
     signature: list[SignatureLeaf] = field(default_factory=list)
@@ -185,7 +185,7 @@ class Compiled(Event):
     64th. Arguments that are replaced or used without a copy do not count."""
     numbers: int = 0
     """Python's numbers among the arguments, each of which every call copies to the device; 0 where the program does not
-    take all of its arguments, and in an older file."""
+    take all of its arguments."""
     reason: str = ""
     """The reason as text; empty for a plain `first`."""
     reason_code: str = "unknown"
@@ -226,8 +226,8 @@ class SampledLine:
     that gets NumPy arrays), `inline` (a compiled function in whose call the thread runs without the interpreter's lock:
     it launches or computes), `callback` (Python that a compiled function calls), `sync`, `transfer`, `data`, `unseen`
     (the interpreter's lock was held, and it is unknown by what), `contended` (the thread waited for that lock),
-    `preempted` (it waited for a processor, in a call in which it may have waited for the device before; such time is
-    `contended` in an older file), or a stage; empty in an older file."""
+    `preempted` (it waited for a processor, in a call in which it may have waited for the device before), or a
+    stage."""
     bytes: int | None = None
     """Size of the largest array that was read in that line; None if unknown."""
     sites: list[int] = field(default_factory=list)
@@ -298,11 +298,10 @@ class ProgramSampled(Event):
     own_seconds: float | None = None
     """CPU seconds of the recording thread in the window."""
     delay_seconds: float | None = None
-    """Seconds outside the stages in which the main thread was ready to run and the system ran others. None in an older
-    file."""
+    """Seconds outside the stages in which the main thread was ready to run and the system ran others."""
     device_wait_seconds: float | None = None
     """Seconds for which the device blocked the main thread, by the thread's CPU clock: it did not run, did not wait for
-    a processor, and was not blocked elsewhere. None if the system has no such clock, and in an older file."""
+    a processor, and was not blocked elsewhere. None if the system has no such clock."""
     debug_settings: list[str] = field(default_factory=list)
     """The options of `jax.config` for finding faults that were on for the whole process at the end of the window."""
     debug_settings_at: dict[str, SourceLocation] = field(default_factory=dict)
@@ -315,8 +314,6 @@ class StepsCounted(Event):
 
     where: SourceLocation
     """First line of the loop."""
-    found_by: str
-    """`monitoring` (counted exactly); in files of 0.1.0 also `annotation` and `tracing` (counted in short spells)."""
     count: int
     seconds: float
     """Total duration of the `count` intervals."""
@@ -400,7 +397,7 @@ class CopiesSeen:
     """Number of stack samples in which they were seen."""
     seconds: float | None = None
     file: str = ""
-    """File of the line that copies; empty in files of 0.1.0 for copies that JAX's transfer guard counted."""
+    """File of the line that copies; empty if unknown."""
     line: int | None = None
     function: str = ""
     call: str = ""
@@ -451,8 +448,7 @@ class Note:
     """Something that was not recorded, and why."""
 
     code: str = ""
-    """`no_jax`, `forked`, `pipe_full`, `not_recorded` or `not_unwound`; before schema 1.10 also `replaced` and
-    `pipe_closed`."""
+    """`no_jax`, `forked`, `pipe_full`, `not_recorded` or `not_unwound`."""
     message: str = ""
 
 

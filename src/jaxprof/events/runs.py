@@ -123,6 +123,11 @@ class PhaseEnded(Event):
     """Bytes moved by one call of a transfer phase."""
     zero_copy: bool | None = None
     """True if no byte was moved because host and device share the buffer; None if the phase moves no data."""
+    page_faults: float | None = None
+    """Minor page faults of one call of the steady run, in all threads; None for other phases, and if the system does
+    not count them."""
+    kernel_share: float | None = None
+    """Share of the CPU time of these calls that was spent in the operating system's kernel."""
     note: str = ""
 
 
@@ -224,8 +229,7 @@ class CheckReported(Event):
     """Effective precision of matrix products, if there are any: `float32`, `tf32`, `bfloat16 passes`."""
     note: str = ""
     elements: int | None = None
-    """Count of numbers in the expected result; None in sessions of jaxprof 0.1.0, which did not compare them one by
-    one."""
+    """Count of numbers in the expected result; None if they were not compared one by one."""
     wrong_elements: int | None = None
     worst_at: str = ""
     """Position of the number with the largest error, `['w'][3, 5]`; empty for a result of one number, and if all are

@@ -13,7 +13,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-from jaxprof.facts.units import BYTES, LIST, MOMENT, OBJECT, SECONDS, TEXT, Unit, plain
+from jaxprof.facts.units import BYTES, LIST, MOMENT, OBJECT, SECONDS, TEXT, TRUTH, Unit, plain
 from jaxprof.light_dataclass import frozen
 from jaxprof.session_files import lasting_name
 
@@ -339,5 +339,12 @@ HEADER: Facts[Any] = (
     Fact("host", TEXT, "Name of the machine", "header.host"),
 )
 """Facts of whatever has the header of a session."""
+FROM_FILE: Fact[Any] = Fact(
+    "from_file",
+    TRUTH,
+    "Whether all this is what a file says that this machine did not record itself",
+    "session.from_file",
+)
+"""Fact of whatever has a session."""
 RUN: Fact[Any] = Fact("run", TEXT, "Id of the run, unique within its session: r2", "run.id")
 """Fact of rows that belong to a run."""

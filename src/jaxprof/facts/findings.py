@@ -26,7 +26,12 @@ class _Row:
 
 
 def _findings(file: SessionFile) -> Iterator[_Row]:
-    session, name = file.session, file.name
+    from_file = file.session.from_file
+    for row in _rows(file.session, file.name):
+        yield replace(row, finding=replace(row.finding, from_file=from_file and bool(row.finding.verify)))
+
+
+def _rows(session: Session, name: str) -> Iterator[_Row]:
     for run in session.runs.values():
         if run.plan.how == "program" or run.program is not None:
             program = program_result(session, run.id)
@@ -67,6 +72,8 @@ FINDINGS = Relation(
              lambda row: row.finding.estimate if row.source == "program" else None),
         Fact("verify", TEXT, "The command that shows whether a change helped; null if none can",
              lambda row: row.finding.verify or None),
+        Fact("from_file", TRUTH, "Whether that command has words of a file that this machine did not record",
+             "finding.from_file"),
     ),
     _findings,
 )  # fmt: skip

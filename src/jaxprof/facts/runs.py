@@ -252,6 +252,10 @@ RUNS = Relation(
                  "result.pipelined_median_seconds", "pipelined"),
             Fact("first_after_pause_seconds", SECONDS, "Median of the first calls after the turn of another run",
                  "result.first_after_pause_seconds", "after pause"),
+            Fact("page_faults", NUMBER, "Minor page faults of one call of the steady run",
+                 "result.page_faults", "page faults"),
+            Fact("kernel_share", SHARE, "Share of these calls' CPU time in the operating system's kernel",
+                 "result.kernel_share", "in kernel"),
         ),
         Fact("launches", COUNT, "Fresh processes that measured it", lambda row: len(row.run.launches) or None),
         *only_if(
@@ -278,8 +282,10 @@ RUNS = Relation(
             Fact("baseline_run", TEXT, "Id of the run that it is compared with", "run.plan.baseline"),
             *within("result.versus.speedup", pick(TIMES_COMPARED, "speedup", "speedup_low", "speedup_high", "verdict")),
             *within("result.versus.speedup", pick(TIMES_COMPARED, "reason", "launches_to_decide")),
-            Fact("break_even_calls", COUNT, "Calls after which the one-time cost is won back; null: never, or unknown",
-                 "result.versus.break_even_calls"),
+            Fact("break_even_calls", COUNT, "Calls from which on it has taken no longer than its baseline, "
+                 "the one-time costs of both included; null: never, or unknown", "result.versus.break_even_calls"),
+            Fact("ahead_until_calls", COUNT, "Calls up to which it is ahead, if its one-time cost is less and a call "
+                 "takes longer; null: otherwise", "result.versus.ahead_until_calls"),
             Fact("warning_codes", LIST, "Codes of its warnings, of a program also of its findings", _warning_codes),
         ),
         Fact("wall_seconds", SECONDS, "From the start of the run to its end; null of a profile", _wall_seconds),

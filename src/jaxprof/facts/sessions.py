@@ -10,6 +10,7 @@ from typing import Any
 from jaxprof.events import PHASES as PHASES_OF_A_CALL
 from jaxprof.events import SAMPLED_PHASES, STARTUP_PHASES, DeviceReading
 from jaxprof.facts import (
+    FROM_FILE,
     HEADER,
     RUN,
     Fact,
@@ -42,6 +43,7 @@ SESSIONS = Relation(
         *in_tables(Fact("path", TEXT, "Its file", lambda file: str(file.path))),
         *within("session", pick(HEADER, "host")),
         Fact("command", LIST, "The command line, as a JSON list", "session.header.command"),
+        FROM_FILE,
         Fact("state", TEXT, "complete, being written, interrupted, or the signal that ended it", "session.state"),
         Fact("complete", TRUTH, "Whether its writer closed it properly", "session.complete"),
         Fact("ended", TEXT, "finished, interrupted, or the name of a signal", "session.closed.reason"),

@@ -65,7 +65,6 @@ def modules_at(path: Path) -> list[ModuleStages]:
         raise missing_file(path)
     modules = _parsed(path, _with_comments(path, files.read_text(path)))
     read = _reader(path, modules[0])
-    recorded = path.stat().st_mtime
     return [
         ModuleStages(
             key=f"{path}#{number}",
@@ -74,7 +73,6 @@ def modules_at(path: Path) -> list[ModuleStages]:
             number=number,
             is_part=len(modules) > 1,
             file=path.name,
-            recorded_seconds=recorded,
             assignment=_assignment(path),
         )
         for number, module in enumerate(modules)
@@ -97,7 +95,6 @@ def _in_folder(folder: Path) -> list[ModuleStages]:
             # A module that was dumped only before the passes is shown as it is; its notice says so.
             stages={stage: _reader(path) for stage, path in ({"hlo": next(iter(stages.values()))} | stages).items()},
             device=_device_kind(folder / f"{module}.gpu_target_config.pbtxt"),
-            recorded_seconds=next(iter(stages.values())).stat().st_mtime,
             assignment=_assignment(stages.get("hlo")),
         )
         for module, stages in by_module.items()

@@ -11,7 +11,7 @@ import re
 from functools import cache
 
 from jaxprof.hlo.analysis.origin import HloSourceLocation
-from jaxprof.hlo.read.syntax import unquote
+from jaxprof.hlo.read.syntax import STRING, unquote
 from jaxprof.light_dataclass import frozen
 
 
@@ -33,11 +33,10 @@ Origins = dict[int, LineOrigin]
 
 # -- StableHLO --------------------------------------------------------------------------------------------------------
 
-_STRING = r'"(?:[^"\\]|\\.)*+"'
-_LOCATION = re.compile(rf" loc\((#loc\d*|{_STRING}|unknown)\)")
+_LOCATION = re.compile(rf" loc\((#loc\d*|{STRING}|unknown)\)")
 _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$")
-_FILE = re.compile(rf"({_STRING}):(\d{{1,18}})(?::\d+)?")
-_NAMED = re.compile(rf"({_STRING})(?:\((#loc\d*)\))?$")
+_FILE = re.compile(rf"({STRING}):(\d{{1,18}})(?::\d+)?")
+_NAMED = re.compile(rf"({STRING})(?:\((#loc\d*)\))?$")
 _REFERENCE = re.compile(r"#loc\d*")
 
 

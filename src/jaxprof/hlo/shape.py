@@ -166,7 +166,7 @@ class Shape:
 
 _ARRAY = re.compile(
     r"\s*+(?P<dtype>[A-Za-z][A-Za-z0-9]*+)\s*+\[(?P<sizes>[^\[\]{}()]*+)\]"
-    r"(?:\{(?P<layout>(?:[^{}]++|\{[^{}]*+\})*+)\})?"
+    r"(?:\{(?P<layout>[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*)\})?"
 )
 _COMMENT = re.compile(COMMENT)
 _SIZE = re.compile(r"\s*(?:(<=)?\s*(\d{1,19})|(\?))\s*")

@@ -129,6 +129,21 @@ _FIELDS = re.compile(r"^[ \t]*(\d{1,18})[ \t]+\{([^{}\n]*)\}", re.MULTILINE)
 _FIELD = re.compile(r"(\w+)\s*=\s*(\d{1,18})\b")
 
 
+_NAMED_INLINE = re.compile(r'source_file="([^"\\\n]+\.py)"')
+_TABLES_END = re.compile(r"^(?:ENTRY |%|[\w.-]+ )[^\n]*\{$", re.MULTILINE)
+
+
+def own_files(text: str) -> set[str]:
+    """Return the Python files of the user's that a module in text names, in its table of files or in its metadata."""
+    title = text.find("\nFileNames")
+    if title < 0:
+        files = set(_NAMED_INLINE.findall(text))
+    else:
+        first = _TABLES_END.search(text, title)
+        files = set(Tables(text, title, first.start() if first is not None else len(text)).files.values())
+    return {file for file in files if file.endswith(".py") and is_own(file)}
+
+
 class Tables:
     """The tables in `text[start:end]`, read when a stack is first requested."""
 
@@ -154,6 +169,11 @@ class Tables:
             for number, inside in _FIELDS.findall(self._sections.get(title, ""))
         }
 
+    @property
+    def files(self) -> Mapping[int, str]:
+        """Name of each file by its number."""
+        return self._names("FileNames")
+
     @cached_property
     def frames(self) -> Mapping[int, tuple[Frame, int]]:
         """Place and parent (caller) number of each frame number; parent 0 means none.
@@ -161,7 +181,7 @@ class Tables:
         XLA prints a parent's number plus 1, so that 1 means none; a table in which a 0 occurs is read without that
         shift.
         """
-        files, functions = self._names("FileNames"), self._names("FunctionNames")
+        files, functions = self.files, self._names("FunctionNames")
         rows = self._rows("StackFrames")
         places = {
             number: Frame(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakValueDictionary
@@ -59,8 +59,8 @@ class ModuleStages:
     """`cuda:0`; for a dump JAX's kind of the device that it was compiled for, if the dump says it."""
     assignment: Callable[[], str] | None = None
     """Function that reads the assignment of buffers that XLA dumped beside the module; None without one."""
-    recorded_seconds: float | None = None
-    """Unix time of the recording; newer source files may differ from what ran."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Digests of source files at the time of the recording, by path."""
 
     @property
     def title(self) -> str:

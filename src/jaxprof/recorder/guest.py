@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, MethodType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
+from jaxprof.recorder.cpython import tracing_functions
 from jaxprof.recorder.places import OWN, file_kind
 
 _FRAMES_LOOKED_AT = 200
@@ -24,24 +25,7 @@ _FAULT_SIGNALS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP",
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-
-def _tracing_functions() -> tuple[Callable[[], Any], Callable[[Any], object], Callable[[Any], object]]:
-    """Return three functions: one gets the state of this thread, the others tell tools to leave it out, and no longer
-    to."""
-    try:
-        import ctypes
-
-        state = ctypes.pythonapi.PyThreadState_Get
-        enter, leave = ctypes.pythonapi.PyThreadState_EnterTracing, ctypes.pythonapi.PyThreadState_LeaveTracing
-    except (ImportError, AttributeError, OSError):  # another Python than CPython
-        return lambda: None, lambda _: None, lambda _: None
-    state.argtypes, state.restype = [], ctypes.c_void_p
-    enter.argtypes = leave.argtypes = [ctypes.c_void_p]
-    enter.restype = leave.restype = None
-    return state, enter, leave
-
-
-_state, _enter, _leave = _tracing_functions()
+_state, _enter, _leave = tracing_functions()
 
 
 def unseen(function: Callable[_P, _R]) -> Callable[_P, _R]:

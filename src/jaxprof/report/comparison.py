@@ -23,7 +23,7 @@ from jaxprof.analysis.session_difference import (
     SessionDifference,
 )
 from jaxprof.analysis.speedup import AbVersus
-from jaxprof.facts import HEADER, SENTENCE, Fact, Facts, column, optional, pick, recorder, within
+from jaxprof.facts import FROM_FILE, HEADER, SENTENCE, Fact, Facts, column, optional, pick, recorder, within
 from jaxprof.facts.kernels import places_text
 from jaxprof.facts.programs import REASONS
 from jaxprof.facts.runs import OF_RUN, PARAMETERS, RUNS, TIMES_COMPARED, RunRow
@@ -94,8 +94,11 @@ def growth_text(fact: FigureDifference) -> str:
 def _verdict(row: PhaseDifference) -> str:
     if row.times.ratio is None:
         return UNKNOWN  # a side does not have the phase
-    reason = row.times.reason
-    return f"{row.times.verdict}: {reason}" if reason else row.times.verdict
+    reasons = [row.times.reason]
+    if row.times.together and row.before and row.after:
+        reasons.append(row.times.why_not_of_medians(row.before / row.after))
+    words = "; ".join(filter(None, reasons))
+    return f"{row.times.verdict}: {words}" if words else row.times.verdict
 
 
 def _sides(key: str, unit: Unit, meaning: str, of: str | None = None, title: str = "") -> Iterator[Fact[Any]]:
@@ -435,6 +438,7 @@ RUN_COMPARED: Facts[Run] = (
 )
 _SIDE: Facts[Session] = (
     *HEADER,
+    replace(FROM_FILE, read="from_file"),
     Fact("state", TEXT, "complete, interrupted, or the signal that ended it"),
     Fact("notices", LIST, "What of the session could not be read"),
     Fact("comparisons", ROWS, "Measured comparisons that it holds", ab_results, inside=KEPT),

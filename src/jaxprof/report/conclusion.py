@@ -57,6 +57,8 @@ class Conclusion:
     action: str
     command: str = ""
     """The next command; empty where there is none."""
+    from_file: bool = False
+    """Whether the command has words of a file that this machine did not record."""
 
 
 def conclusion_lines(result: Conclusion, width: int = WIDTH) -> Iterator[str]:
@@ -68,7 +70,7 @@ def conclusion_lines(result: Conclusion, width: int = WIDTH) -> Iterator[str]:
         for line in others:
             yield from wrap(line, first=indent, width=width)
     if result.command:
-        yield f"{indent}{safe(result.command)}"
+        yield f"{indent}{'from the file: ' if result.from_file else ''}{safe(result.command)}"
 
 
 def closing_lines(session: Session, place: Path | None, width: int = WIDTH) -> Iterator[str]:
@@ -98,9 +100,10 @@ def conclusion(explanation: Explanation) -> Conclusion:
     session = explanation.session if explanation.is_unmeasured else None
     if session is not None and all(run.over or run.deserted for run in session.runs.values()):
         again = compared_again(session) or command("run", "--from", explanation.name)
-        return Conclusion(cost, certainty, "run it again to its end", again)
+        return Conclusion(cost, certainty, "run it again to its end", again, session.from_file)
     if unknown is not None:
-        return Conclusion(cost, certainty, f"{explanation.nothing_found}; unknown: {unknown.reason}", unknown.command)
+        action = f"{explanation.nothing_found}; unknown: {unknown.reason}"
+        return Conclusion(cost, certainty, action, unknown.command, unknown.from_file)
     return Conclusion(cost, certainty, explanation.nothing_found)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from jaxprof.text import json_text
 
-SCHEMA = "3.0"
+SCHEMA = "1.0"
 """Version of the envelope and of the keys in `data`. A session file has a schema version of its own."""
 ROWS = 50
 """Most rows of a list, unless `_KEPT` has another number for it."""

@@ -204,16 +204,21 @@ def explanation_lines(explanation: Explanation, *, width: int = WIDTH) -> Iterat
         following = explanation.abstentions[number : number + 1]
         yield from wrap(abstention.reason, first="? ", hang=1, width=width)
         if abstention.command and all(abstention.command != each.command for each in following):
-            yield from wrap(abstention.command, first="   ", hang=2, width=width)
+            of_file = from_file_text(explanation).strip()
+            yield from wrap(f"{of_file} {abstention.command}".strip(), first="   ", hang=2, width=width)
 
 
 def _verify_label(explanation: Explanation) -> str:
     """Return the label before a finding's command. That of a job shows a process and verifies nothing. Others say
-    whether their words, which come from the session, were recorded on another machine."""
+    whether their words come from a file that this machine did not record."""
     if explanation.subject == "job":
         return "look at:"
-    session = explanation.session
-    return "verify (from the file):" if session is not None and session.elsewhere else "verify:"
+    return f"verify{from_file_text(explanation)}:"
+
+
+def from_file_text(explanation: Explanation) -> str:
+    """Return ` (from the file)` if the commands of an explanation have words of a file."""
+    return " (from the file)" if explanation.from_file and explanation.subject != "job" else ""
 
 
 def _finding_lines(number: int, finding: Finding, width: int) -> Iterator[str]:
@@ -263,9 +268,13 @@ def _utilisations(explained: Explanation) -> tuple[Any, ...]:
     return utilisations(explained.session)[:MOST_UTILISATIONS] if explained.session is not None else ()
 
 
+_FROM_FILE: Fact[Any] = optional(
+    "from_file", TRUTH, "True if that command has words of a file that this machine did not record: read it first"
+)
 EXPLANATION: Facts[Explanation] = (
     Fact("name", TEXT, "What was explained, as commands take it"),
     Fact("subject", TEXT, "program, job, runs, comparison, profile, nothing"),
+    Fact("from_file", TRUTH, "Whether its words are those of a file that this machine did not record itself"),
     Fact("answers", LIST, "What is known of the whole, a line each", answers),
     Fact("utilisations", ROWS, "What share of the device's peak the runs reach", _utilisations, inside=UTILISATION),
     Fact("findings", ROWS, "What is worth changing, the most expensive first", inside=(
@@ -274,12 +283,14 @@ EXPLANATION: Facts[Explanation] = (
         Fact("evidence", OBJECT, "What it rests on, with names that other commands take", lambda finding: finding,
              inside=_EVIDENCE),
         Fact("verify", TEXT, "The command that shows whether a change helped; of a job, one that shows the process"),
+        _FROM_FILE,
     )),
     Fact("left_out", COUNT, "How many more findings there are"),
     Fact("unknown", ROWS, "What is unknown", "abstentions", inside=(
         Fact("code", TEXT, "What kind it is"),
         Fact("reason", TEXT, "Why it is unknown"),
         Fact("command", TEXT, "The command that would show it"),
+        _FROM_FILE,
     )),
 )  # fmt: skip
 _SENTENCES = {"findings": ("message", "fix"), "unknown": ("reason",)}

@@ -173,7 +173,7 @@ _PHASE: Facts[_PhaseRow] = (
     ),
     *only_if(
         "is_run",
-        *pick(RUNS.facts, "first_after_pause_seconds"),
+        *pick(RUNS.facts, "first_after_pause_seconds", "page_faults", "kernel_share"),
     ),
     *only_if("is_sampled", Fact("total_seconds", SECONDS, TOTAL_MEANING, "recorded.seconds"), Fact(
         "zero_copy", TRUTH, "Whether nothing was moved: there is then no bandwidth and no speed-up",
@@ -206,7 +206,8 @@ _MEMORY: Facts[_RunRow] = (
 
 
 _VERSUS: Facts[_RunRow] = (
-    *pick(RUNS.facts, "baseline_run", "speedup", "speedup_low", "speedup_high", "break_even_calls", "verdict"),
+    *pick(RUNS.facts, "baseline_run", "speedup", "speedup_low", "speedup_high", "break_even_calls", "ahead_until_calls",
+          "verdict"),
     *within("result.versus.speedup", (
         Fact("basis", TEXT, "What the interval rests on, in words"),
         *pick(TIMES_COMPARED, "reason", "launches", "launches_to_decide", "between_share"),

@@ -117,14 +117,15 @@ def verdicts_text(rows: Sequence[RunRow]) -> str:
 
 
 def break_even_text(result: RunResult) -> str:
-    """Return after how many calls a run has won back its one-time cost: `12 calls`, `never`; a dash for a baseline, and
-    if it is unknown."""
+    """Return after how many calls a run has won back its one-time cost: `12 calls`, `never`; `until call 12` where it
+    has the lesser one-time cost and the longer calls; a dash for a baseline, and if it is unknown."""
     if result.versus is None:
         return UNKNOWN
-    calls = result.versus.break_even_calls
-    if calls is not None:
-        number = integer(calls) if calls < 10_000 else scaled(calls, significant=2)
-        return f"{number} call{'s' if calls != 1 else ''}"
+    calls, last_ahead = result.versus.break_even_calls, result.versus.ahead_until_calls
+    if calls is not None or last_ahead is not None:
+        counted_calls = calls or last_ahead or 0
+        number = integer(counted_calls) if counted_calls < 10_000 else scaled(counted_calls, significant=2)
+        return f"until call {number}" if calls is None else f"{number} call{'s' if calls != 1 else ''}"
     return "never" if result.once_seconds is not None and (result.versus.speedup.ratio or 0.0) <= 1 else UNKNOWN
 
 
@@ -182,8 +183,9 @@ TABLED = frozenset({"zero_copy"})
 """Warnings that are not listed, because the table of phases shows them (`0-copy`) and every run on a CPU has them."""
 _ABOUT_RESULTS = frozenset(
     {UNLIKE_RESULTS, "results_differ", "wrong_result", "dead_code", "folded_constants", "dtype_narrowed"}
+    | {"not_of_medians"}
 )
-"""Warnings that the figures may be those of another program. They are always shown."""
+"""Warnings that figures may be those of another program, or that a row contradicts itself. They are always shown."""
 _WARNINGS_SHOWN = 2
 _Notes = dict[str, dict[str, list[str]]]
 """Labels of the runs, by the hint and the message about them."""

@@ -38,20 +38,13 @@ def basis_lines(result: AbResult) -> Iterator[tuple[str, str]]:
 
 
 def how_medians_differ(result: AbResult) -> str:
-    """Return why a ratio is not that of the medians, if that shows: they name another side as the faster one, or lie
-    beyond the interval of the ratio and the margin; otherwise an empty text."""
+    """Return why a ratio is not that of the medians, if that shows; otherwise an empty text."""
     medians = {side.run.id: side.summary.median for side in result.sides if side.summary is not None}
     first = medians.get(result.baseline.id)
     for versus in result.versus:
-        times, own = versus.times, medians.get(versus.run.id)
-        if not first or not own or times.ratio is None or times.measured != "in turns":
-            continue
-        of_medians, low, high = first / own, (times.low or times.ratio), (times.high or times.ratio)
-        apart = not low / (1 + times.margin) <= of_medians <= high * (1 + times.margin)
-        opposed = (round(of_medians, 2) - 1) * (round(times.ratio, 2) - 1) < 0
-        if apart or opposed:
-            what = "the fast calls" if times.of_fast_calls else "pairs of neighbouring blocks"
-            return f"these medians are of all calls, the ratio is of {what}"
+        own = medians.get(versus.run.id)
+        if first and own and (why := versus.times.why_not_of_medians(first / own)):
+            return why
     return ""
 
 

@@ -283,7 +283,7 @@ def _take_roll_ups(files: JobFiles) -> None:
             files.captures += roll_ups.collectives(hosts)
     for index, roll_up in files.rolled.items():
         figures, count = roll_up.figures, roll_up.process_count or 0
-        path = sessions.get(index, folder / roll_up.path)
+        path = sessions.get(index, folder / Path(roll_up.path).name)
         files.figures[index] = replace(
             figures, index=index, path=str(path), windows=windows.get(index, LoopWindows.of())
         )

@@ -54,7 +54,7 @@ class RolledUp:
     session_id: str
     job: str
     process_count: int | None
-    """Processes of the job; None if unknown. Roll-ups of earlier versions have 0 instead."""
+    """Processes of the job; None if unknown."""
     jaxprof: str
     complete: bool
     session_bytes: int

@@ -36,7 +36,7 @@ def compiled_now(
     refuse_to_run("compiling")
     interpreter = find_interpreter(options.python)
     planned = _planned(target, options, interpreter, variables)
-    writer = LogWriter(new_header(environment_facts()), options.out, replace_existing=options.force)
+    writer = LogWriter(new_header(environment_facts()), options.out, replace_existing=options.force, own=True)
     session = session_of(planned, writer, interpreter)
     if writer.failure is not None or writer.changed:
         report_location(writer, note)

@@ -36,11 +36,12 @@ from jaxprof.engine.protocol.request import (
 )
 from jaxprof.errors import UsageError, WorkerError
 from jaxprof.light_dataclass import frozen
-from jaxprof.operating_system import python_words, refuse_to_run
+from jaxprof.operating_system import python_words, refuse_own_code, refuse_to_run
 from jaxprof.reaper import REAPER
 from jaxprof.runner.child import ChildProcess, Pipes
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.session.log.codec import are_bounded
+from jaxprof.workloads import names
 from jaxprof.workloads.model import WorkloadInfo
 
 if TYPE_CHECKING:
@@ -93,7 +94,13 @@ class EngineProcess(ChildProcess):
         REAPER.add(self.pid, self._scratch)
 
     def send(self, request: Request) -> None:
-        """Send a request. Raises WorkerError if the child has ended."""
+        """Send a request. Raises WorkerError if the child has ended, NotAllowedError if it would run code of the user's
+        and may not."""
+        spec: RunSpec | None = getattr(request, "spec", None)
+        targets = (spec.target, spec.inputs_from) if spec is not None else getattr(request, "targets", ())
+        for target in targets:
+            if target and target not in names():
+                refuse_own_code(target)
         try:
             os.write(self._control, encode_request(request))
         except OSError as error:

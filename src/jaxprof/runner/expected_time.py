@@ -1,4 +1,4 @@
-"""Say how long runs take at least, before they begin, and how long the turns of running ones will still take."""
+"""Say how long runs take, before they begin, and how long the turns of running ones will still take."""
 
 from __future__ import annotations
 
@@ -8,24 +8,37 @@ from collections.abc import Collection, Sequence
 from jaxprof.events import RunSpec
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.session import Run
+from jaxprof.stats.turns import ALONE_SECONDS, ALONE_SHARE, PROBE_SECONDS, PROBES
 from jaxprof.units import seconds
 
-_START_SECONDS, _START_SECONDS_NUMPY = 1.0, 0.2
-"""Time from the start of a process to its first call."""
+_START_SECONDS, _START_SECONDS_NUMPY = 1.3, 0.3
+"""Time from the start of a process to its first turn, with the end of the one before it: the import, a first compile,
+and the warm-up. Measured on two cores with a short function, as all times here."""
+_CAPTURE_SECONDS = 0.6
+"""Time of both captures of a run, and of its check."""
+_SIDE_SHARE, _MOST_SIDE_SECONDS = 0.4, 2.0
+"""Share of the budget for the series beside the steady run: both transfers, dispatch, pipelined calls."""
 
 
 def expected_time(planned: Sequence[PlannedRun]) -> str:
-    """Return what starting the processes and the budgets take, however short a call is: `at least 23 s`."""
+    """Return what the runs take with short calls and compilations, which nobody knows before: `about 23 s or more`."""
     specs = [plan.spec for plan in planned]
     if any(spec.how not in ("numpy", "eager", "jit") or spec.side for spec in specs):
         return "time unknown"
-    return f"at least {seconds(math.fsum(map(_least_seconds, specs)), 2)}"
+    in_turns = len(specs) > 1
+    return f"about {seconds(math.fsum(_short_seconds(spec, in_turns=in_turns) for spec in specs), 2)} or more"
 
 
-def _least_seconds(spec: RunSpec) -> float:
+def _short_seconds(spec: RunSpec, *, in_turns: bool) -> float:
     starts = spec.launches * (_START_SECONDS_NUMPY if spec.how == "numpy" else _START_SECONDS)
-    most = math.inf if spec.max_seconds is None else spec.max_seconds
-    return starts + min(spec.timing_seconds, most)
+    work = spec.timing_seconds
+    if in_turns:
+        alone = min(ALONE_SECONDS, ALONE_SHARE * spec.timing_seconds / spec.launches)
+        work += spec.launches * alone + PROBES * PROBE_SECONDS
+    if spec.how != "numpy":
+        work += min(_MOST_SIDE_SECONDS, _SIDE_SHARE * spec.timing_seconds)
+        work += _CAPTURE_SECONDS if spec.capture else 0.0
+    return starts + min(work, math.inf if spec.max_seconds is None else spec.max_seconds)
 
 
 def left_in_words(runs: Collection[Run], now_seconds: float) -> str:

@@ -33,6 +33,8 @@ from jaxprof.text import shorten
 from jaxprof.units import counted, percent, seconds
 
 TICK_SECONDS = 0.1
+QUIET_SECONDS = 20.0
+"""Without a live line, say how far the current run is after this long without a word."""
 _CLEAR = "\r\x1b[K"
 _SIGNALS = signals("SIGINT", "SIGTERM", "SIGHUP")
 
@@ -117,8 +119,9 @@ class HeadlessRuns:
 class Progress:
     """Progress on stderr: one live line for the current run, one line for each finished run.
 
-    Takes the scheduler's batches (`take`) and redraws (`tick`), both on the thread that waits. Nothing is drawn if
-    stderr is not a terminal. If the terminal goes away (a dropped connection), drawing ends and measuring continues.
+    Takes the scheduler's batches (`take`) and redraws (`tick`), both on the thread that waits. If stderr is not a
+    terminal, a plain line each `QUIET_SECONDS` says how far the current run is. If the terminal goes away (a dropped
+    connection), drawing ends and measuring continues.
     """
 
     def __init__(self, stream: TextIO, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -129,6 +132,7 @@ class Progress:
         self._has_terminal = stream.isatty()
         self._redraws = self._has_terminal and os.environ.get("TERM", "") not in ("", "dumb")
         self._drawn = ""
+        self._noted_seconds = clock()
 
     def take(self, events: Sequence[Event]) -> None:
         """Fold a batch, print a line for each run that it ends, and redraw."""
@@ -139,11 +143,15 @@ class Progress:
         self.tick()
 
     def tick(self) -> None:
-        """Redraw the live line if it has changed."""
-        if not self._redraws:
+        """Redraw the live line if it has changed; where nothing is redrawn, print one now and then."""
+        if not self._redraws and self._clock() - self._noted_seconds < QUIET_SECONDS:
             return
         current = next((run for run in self.session.runs.values() if run.status == "running"), None)
         line = self._live_line(current) if current is not None else ""
+        if not self._redraws:
+            if line:
+                self.note(line)
+            return
         line = shorten(line, max(20, shutil.get_terminal_size().columns - 1)) if line else ""
         if line != self._drawn:
             self._drawn = line
@@ -188,6 +196,7 @@ class Progress:
         line = shorten(text, 2000)
         self._write(f"{_CLEAR if self._redraws else ''}{line}\n")
         self._drawn = ""
+        self._noted_seconds = self._clock()
 
     def _write(self, text: str) -> None:
         try:

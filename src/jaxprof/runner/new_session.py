@@ -27,7 +27,7 @@ def new_writer(out: Path | None, *, replace_existing: bool = False, process: Job
     if out is not None:
         refuse_folder(out)
     path = out if out is not None else Library().new_path(header)
-    return LogWriter(header, path, replace_existing=replace_existing and out is not None)
+    return LogWriter(header, path, replace_existing=replace_existing and out is not None, own=True)
 
 
 def refuse_folder(out: Path) -> None:

@@ -27,7 +27,7 @@ from jaxprof.engine.protocol.recording import CaptureRequest, RecordingOptions
 from jaxprof.errors import UsageError, WorkerError
 from jaxprof.files import with_home, write_all
 from jaxprof.light_dataclass import field, frozen
-from jaxprof.operating_system import refuse_to_run
+from jaxprof.operating_system import refuse_own_code, refuse_to_run
 from jaxprof.runner.child import OUT_OF_MEMORY, ChildProcess, Pipes
 from jaxprof.runner.escalation import (
     ENDING_SIGNALS,
@@ -148,6 +148,7 @@ class ProgramProcess(ChildProcess):
         and does not is ended by us, unless it handles that signal itself; a launcher of a job does so on its own terms.
         Raises WorkerError if the program cannot be started, UsageError on Windows."""
         refuse_to_run("recording a program")
+        refuse_own_code(program.name)
         self._inherit = inherit
         self._escalates = escalates
         self._escalation = Escalation()

@@ -29,11 +29,10 @@ from jaxprof.events import (
     RunFinished,
     RunPlanned,
     RunSpec,
-    SourceFile,
     SourcesRead,
     WorkerStarted,
 )
-from jaxprof.files import file_digest
+from jaxprof.files import digests_of_sources
 from jaxprof.redaction import redacted
 from jaxprof.runner.child import OUT_OF_MEMORY
 from jaxprof.runner.interpreter import Interpreter
@@ -53,8 +52,6 @@ PATIENCE_SECONDS = 2.0
 """How long a program may take to end when the user quits the app: to write its checkpoint and its last events."""
 WINDOW_SECONDS = 4.0
 """How long a profile may be read after a program that was asked to end; a launcher soon ends us too."""
-_MOST_SOURCES = 200
-"""Number of source files whose digest a session keeps."""
 HOST = "host"
 """Device of a run that may use several devices, or none."""
 
@@ -304,19 +301,15 @@ class ProgramScheduler(RecordingScheduler):
             return
         named = {at.file for row in program.compiled for at in (row.called_from, row.defined_at)}
         named |= {line.file for sampled in program.sampled for line in sampled.lines}
+        for run in self.session.runs.values():  # of capture windows
+            if "hlo" in run.texts:
+                from jaxprof.hlo.source import own_files
+
+                named |= own_files(self.session.text(run.id, "hlo") or "")
         if not self.program.module and self.program.argv:
             named.add(str(Path(self.program.directory or _directory(), self.program.argv[0])))
-        read = []
-        for file in sorted(named)[:_MOST_SOURCES]:
-            try:
-                if not file.endswith(".py") or Path(file).stat().st_mtime > began:
-                    continue
-            except (OSError, ValueError):
-                continue
-            if digest := file_digest(file):
-                read.append(SourceFile(file=file, digest=digest))
-        if read:
-            self._emit(SourcesRead(files=read))
+        if digests := digests_of_sources(named, began):
+            self._emit(SourcesRead.of(digests))
 
     def _missing(self, process: ProgramProcess) -> Iterator[Note]:
         """Yield what could not be seen of the program, if anything."""

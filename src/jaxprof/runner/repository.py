@@ -4,8 +4,9 @@ while it is compiled or measured."""
 from __future__ import annotations
 
 import os
+import re
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,10 @@ _OF_A_HOOK = (
 
 _RUNS_NOTHING = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")
 """Options that disable the programs a repository's own configuration could name, whatever git is asked."""
+_FETCHES_NOTHING = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
+"""Variables for questions: git would fetch an object that a partial clone lacks, with a command that its configuration
+names (`ext::`, `uploadpack`, `core.sshCommand`)."""
+_PLAIN_NAME = re.compile(r"[\w./-]+", re.ASCII)
 
 
 @frozen
@@ -48,8 +53,20 @@ class Repository:
 
     def is_dirty(self, seconds: float | None = None) -> bool | None:
         """Return whether tracked files have changes that are not committed; None if git fails or takes longer than
-        `seconds`, as in a large tree on a slow disk."""
-        status = git(self.folder, "status", "--porcelain", "--untracked-files=no", seconds=seconds).answer
+        `seconds`, as in a large tree on a slow disk. Filters that the repository's own configuration names are
+        disabled, and submodules, which have one of their own, are not entered."""
+        off: list[str] = []
+        asked = git(self.folder, "config", "--show-scope", "--name-only", "-z", "--get-regexp", r"^filter\..*\.")
+        words = (asked.answer or "").split("\0")
+        for scope, name in zip(words[::2], words[1::2], strict=False):
+            if scope in ("local", "worktree"):  # git would pass a file through such a filter to see if it has changed
+                if not _PLAIN_NAME.fullmatch(name):
+                    return None  # `-c` reads another name
+                off += ["-c", f"{name}={'false' if name.endswith('.required') else ''}"]
+        status = git(
+            self.folder, *off, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty",
+            seconds=seconds,
+        ).answer  # fmt: skip
         return None if status is None else bool(status)
 
     @property
@@ -121,10 +138,12 @@ class Answer:
     hint: str = ""
 
 
-def git(folder: Path, *words: str, seconds: float | None = None) -> Answer:
+def git(
+    folder: Path, *words: str, seconds: float | None = None, variables: Mapping[str, str] = _FETCHES_NOTHING
+) -> Answer:
     """Ask git about the repository at `folder`, ignoring the variables of a hook and running none; an answer that takes
     longer than `seconds` counts as failed. Raises UsageError without git."""
-    variables = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
+    inherited = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
     try:
         done = subprocess.run(
             ["git", "--no-optional-locks", *_RUNS_NOTHING, "-C", str(folder), *words],
@@ -133,7 +152,7 @@ def git(folder: Path, *words: str, seconds: float | None = None) -> Answer:
             errors="replace",
             stdin=subprocess.DEVNULL,
             check=False,
-            env={**variables, "LC_ALL": "C"},
+            env={**inherited, **variables, "LC_ALL": "C"},
             timeout=seconds,
         )
     except FileNotFoundError:
@@ -224,7 +243,8 @@ def checked_out(target: str, name: str) -> Iterator[Revision]:
     temporary = TemporaryFolder("git")
     tree = temporary.path.resolve() / repository.folder.name
     try:
-        added = git(repository.folder, "worktree", "add", "--quiet", "--detach", str(tree), commit)
+        # The revision's code is about to run: its checkout may fetch, and pass through filters.
+        added = git(repository.folder, "worktree", "add", "--quiet", "--detach", str(tree), commit, variables={})
         if added.answer is None:
             raise UsageError(f"{commit} cannot be checked out: {added.error}", "git worktree list shows what there is.")
         yield Revision(

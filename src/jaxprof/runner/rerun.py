@@ -90,8 +90,9 @@ def recorded_starts(session: Session, run: Run) -> list[str]:
 
 
 def recorded_elsewhere(session: Session) -> str:
-    """Return `, recorded on node1, not on this machine`; empty for a session of this machine."""
-    return f", recorded on {session.elsewhere}, not on this machine" if session.elsewhere else ""
+    """Return `, not recorded on this machine (it names node1)`; empty for a session that was."""
+    host = f" (it names {session.header.host})" if session.header.host else ""
+    return f", not recorded on this machine{host}" if session.from_file else ""
 
 
 def _call(session: Session, run: Run) -> str:

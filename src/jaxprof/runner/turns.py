@@ -374,8 +374,12 @@ class Group:
             block_seconds=BLOCK_SECONDS,
             warm_in_seconds=[side.warm_in_seconds or 0.0 for side in sides],
         )
-        reported_seconds = 0.0
-        began = time.monotonic()
+        whole = math.fsum(
+            max(plan.block_seconds, sides[index].call_seconds) + (sides[index].warm_in_seconds or 0.0)
+            for index in plan.order
+        )
+        self._progress(launch, sides, 0.0, whole)
+        reported_seconds = began = time.monotonic()
         for side in sides:
             waited = began - (side.warm_seconds or began)
             self._recorder.emit(PhaseEnded(run=side.run, phase=WAITING, seconds=waited))
@@ -388,7 +392,8 @@ class Group:
             now = time.monotonic()
             if now - reported_seconds >= BATCH_SECONDS:
                 reported_seconds = now
-                self._progress(launch, sides, number / len(plan.order), now - began)
+                share = number / len(plan.order)
+                self._progress(launch, sides, share, (now - began) / share)
             rounds, rest = divmod(number, len(sides))
             if self._rule is not None and not rest and rounds >= LEAST_BLOCKS and self._rule.is_over(now - began):
                 break  # all sides have had as many blocks
@@ -445,12 +450,12 @@ class Group:
         if side.engine is not None and side.plan.spec.device.startswith("cpu:"):
             side.engine.process.freeze()
 
-    def _progress(self, launch: int, sides: Sequence[Side], share: float, spent: float) -> None:
-        """Emit the progress of the sides: a `share` of this launch is over, for which they took `spent` seconds."""
-        left = spent / share * (1 - share)
+    def _progress(self, launch: int, sides: Sequence[Side], share: float, whole_seconds: float) -> None:
+        """Emit the progress of the sides: a `share` of this launch is over, whose turns take about `whole_seconds`."""
+        left = whole_seconds * (1 - share)
         if self._rule is None:
             cold = math.fsum(side.cold_seconds for side in sides)
-            left += (self._launches - launch) * (cold + spent / share)
+            left += (self._launches - launch) * (cold + whole_seconds)
         note = f"launch {launch} of {self._launches}" if self._launches > 1 else ""
         if len(sides) > 1:
             note = f"{note}, in turns with {len(sides) - 1} more".removeprefix(", ")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import socket
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -77,6 +76,8 @@ class Session:
         self.closed: e.SessionClosed | None = None
         self.deserted = True
         """Whether nobody writes it any more, as far as is known: then no run of it is waiting or running."""
+        self.content: str | None = None
+        """SHA-256 of the file as far as it was read, in hex; None for a session that this process makes."""
         self.last_seq = 0
         self.last_seconds = self.header.monotonic_seconds
         self._problems: Counter[str] = Counter()
@@ -109,11 +110,19 @@ class Session:
         return bool(self.runs) and all(run.plan.how == "imported" for run in self.runs.values())
 
     @property
-    def elsewhere(self) -> str:
-        """Host that recorded the session, if that is not this one; else empty. A file can claim any host: this warns of
-        sessions that come from elsewhere, and proves nothing."""
-        host = self.header.host
-        return host if host != socket.gethostname() else ""
+    def from_file(self) -> bool:
+        """Whether its words come from a file that this machine did not record, as a profile's names do. A file that was
+        recorded here is known by its whole content, and not by the host that it states."""
+        if self.content is None:
+            return self.is_profile
+        from jaxprof.session.log.own import is_own  # not above: the log reads sessions
+
+        return not is_own(self.content)
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """Digests of the source files of all runs, by path."""
+        return {file: digest for run in self.runs.values() for file, digest in run.sources.items()}
 
     @property
     def notices(self) -> list[str]:
@@ -226,6 +235,7 @@ def _phase_ended(session: Session, event: e.PhaseEnded) -> None:
         phase = phases[event.phase] = Phase(event.phase)
     phase.ended_seconds = event.monotonic_seconds
     phase.seconds, phase.bytes, phase.zero_copy, phase.note = event.seconds, event.bytes, event.zero_copy, event.note
+    phase.page_faults, phase.kernel_share = event.page_faults, event.kernel_share
     if run.current_phase == event.phase:
         run.current_phase = ""
 

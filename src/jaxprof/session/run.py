@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
 
 from jaxprof import events as e
 from jaxprof.events.base import unfinished
@@ -33,6 +32,8 @@ class Phase:
     seconds: float | None = None
     bytes: int | None = None
     zero_copy: bool | None = None
+    page_faults: float | None = None
+    kernel_share: float | None = None
     note: str = ""
 
 
@@ -123,10 +124,6 @@ class RecordedProgram:
     def apply(self, event: e.Event) -> None:
         """Fold one event of the program; other events are ignored."""
         kind = type(event)
-        if isinstance(event, e.ProgramSampled) and "stopped" in event.states:  # until version 1.10 of the schema
-            states = dict(event.states)
-            states["paused"] = states.pop("stopped")
-            event = replace(event, states=states)
         if kind in _PROGRAM_KEPT:
             setattr(self, _PROGRAM_KEPT[kind], event)
         elif kind in _PROGRAM_LISTED:

@@ -140,6 +140,23 @@ class TimeComparison:
             return f"the fast calls of {launches}, beside other processes"
         return launches if self.measured == "in turns" else f"{launches}, one process after the other"
 
+    def why_not_of_medians(self, of_medians: float) -> str:
+        """Return why `ratio` is not that of the two medians beside it, if that shows: their ratio `of_medians` names
+        another side as the faster one, or lies outside the interval (without one, beyond the margin); otherwise an
+        empty text."""
+        if self.ratio is None:
+            return ""
+        low, high = self.low or self.ratio / (1 + self.margin), self.high or self.ratio * (1 + self.margin)
+        opposed = (round(of_medians, 2) - 1) * (round(self.ratio, 2) - 1) < 0
+        if low <= of_medians <= high and not opposed:
+            return ""
+        if self.of_fast_calls:
+            return "these medians are of all calls, the ratio is of the fast calls"
+        if self.measured == "in turns":
+            return "these medians are of all calls, the ratio is of pairs of neighbouring blocks"
+        each = "each side alone, launch by launch" if self.together else "all calls, whatever their launch"
+        return f"these medians are of launches, the ratio is of {each}"
+
     @property
     def is_rough(self) -> bool:
         """Whether the interval, whatever it excludes, leaves the size of the difference open: its ends lie far apart

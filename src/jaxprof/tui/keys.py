@@ -69,15 +69,18 @@ _TRUST = Key("trust", "m:V", "trust", "Checks", "List every check of this captur
 _OF_A_PROCESS = (Key("open", "enter", "choose", "Open", "Open the session of this process; Esc comes back"),)
 GROUPS: dict[str, KeyGroup] = {
     "app": KeyGroup("Everywhere", (
-        Key("mode.start", "1", "place('start')", "Start", "What runs; your code, sessions, workloads, devices", HIDDEN),
-        Key("mode.summary", "2", "place('summary')", "Summary",
+        Key("mode.start", "1", "section('start')", "Start",
+            "What runs; your code, sessions, workloads, devices", HIDDEN),
+        Key("mode.summary", "2", "section('summary')", "Summary",
             "What costs most, and what to do: runs, a program or a job; press again for the next", HIDDEN),
-        Key("mode.compiles", "3", "place('compiles')", "Compiles",
+        Key("mode.compiles", "3", "section('compiles')", "Compiles",
             "What was compiled, for how long, and why again; of a workload, the passes", HIDDEN),
-        Key("mode.kernels", "4", "place('kernels')", "Kernels",
+        Key("mode.kernels", "4", "section('kernels')", "Kernels",
             "What XLA made of a run: kernels, and the text of each stage", HIDDEN),
-        Key("mode.timeline", "5", "place('timeline')", "Timeline", "When things ran, when the device was idle", HIDDEN),
-        Key("mode.memory", "6", "place('memory')", "Memory", "Does it fit, and what makes up the peak memory", HIDDEN),
+        Key("mode.timeline", "5", "section('timeline')", "Timeline",
+            "When things ran, when the device was idle", HIDDEN),
+        Key("mode.memory", "6", "section('memory')", "Memory",
+            "Does it fit, and what makes up the peak memory", HIDDEN),
         Key("help", "question_mark", "help", "Help", "What each screen answers, and all keys of this screen"),
         Key("menu", "m", "menu", "Menu", "All that can be done here, in words, each with its letter", priority=True),
         Key("palette", "ctrl+p", "command_palette", "Search",
@@ -404,7 +407,7 @@ def checked(keys: Mapping[str, str]) -> dict[str, str]:
 
 @frozen
 class Clash:
-    """A key that the user gives to two actions of one place, so that one of them is never reached."""
+    """A key that the user gives to two actions that work at once, so that one of them is never reached."""
 
     key: str
     """Name of the key as people write it."""
@@ -423,11 +426,14 @@ def clashes(keys: Mapping[str, str]) -> list[Clash]:
     collisions = []
     order = list(keys)
     for name in keys:
-        place = name.partition(".")[0]
+        group = name.partition(".")[0]
         for other, action in ACTIONS.items():
-            other_place = other.partition(".")[0]
-            same_place = place == other_place or not {"app", "rows"}.isdisjoint((place, other_place))
-            if not same_place or other == name or (other in keys and order.index(other) < order.index(name)):
+            groups = {group, other.partition(".")[0]}
+            if (
+                (len(groups) > 1 and groups.isdisjoint(("app", "rows")))
+                or other == name
+                or (other in keys and order.index(other) < order.index(name))
+            ):
                 continue
             if set(keys_of(ACTIONS[name])) & set(keys_of(action)):
                 continue  # by default they share a key: at any time only one of them does something

@@ -12,7 +12,7 @@ import functools
 import inspect
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jaxprof.errors import UsageError
@@ -74,9 +74,11 @@ def op_by_op(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def bound(function: Callable[..., Any], parameters: Mapping[str, Scalar]) -> Callable[..., Any]:
-    """Return `function` with the values of those keyword-only arguments that are parameters."""
-    given = {key: parameters[key] for key in keyword_only(function) if key in parameters}
+def bound(
+    function: Callable[..., Any], parameters: Mapping[str, Scalar], settable: Sequence[str] = ()
+) -> Callable[..., Any]:
+    """Return `function` with the values of those arguments that are parameters: keyword-only or `settable` ones."""
+    given = {key: parameters[key] for key in (*keyword_only(function), *settable) if key in parameters}
     return functools.partial(function, **given) if given else function
 
 
@@ -141,9 +143,9 @@ def last_by_name(function: Callable[..., Any], names: tuple[str, ...]) -> Callab
 
     def by_name(called: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(written_function(function))
-        def named(*arguments: Any) -> Any:
+        def named(*arguments: Any, **parameters: Any) -> Any:
             at = len(arguments) - len(names)
-            return called(*arguments[:at], **dict(zip(names, arguments[at:], strict=True)))
+            return called(*arguments[:at], **dict(zip(names, arguments[at:], strict=True)), **parameters)
 
         return named
 

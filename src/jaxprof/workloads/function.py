@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.workloads.callables import (
+    arguments_by_name,
     bound,
     call_by_name,
     in_order,
@@ -29,7 +30,7 @@ from jaxprof.workloads.callables import (
     written_function,
 )
 from jaxprof.workloads.decorator import Declaration, declaration_of, declared_parameters
-from jaxprof.workloads.model import Estimate, Parameters, Variant, Workload
+from jaxprof.workloads.model import Estimate, Parameter, Parameters, Variant, Workload
 from jaxprof.workloads.specs import Spec, parse
 
 if TYPE_CHECKING:
@@ -152,15 +153,16 @@ def workload_of(
         presets = {name: {**presets["quick"], **sizes} for name, sizes in lender.presets.items()}
     declared, given_by_name = _with_checked_specs(declared, function, presets["quick"], origin)
     written = written_function(function)
-    variants = _variants(declared, function, given_by_name)
-    expected, against = _answer(declared, variants)
+    own = _own_defaults(declared, function, {parameter.name for parameter in parameters})
+    variants = _variants(declared, function, given_by_name, tuple(own))
+    expected, against = _answer(declared, variants, tuple(own))
     return Workload(
         name=declared.name or name,
         title=declared.title or _title(function, written),
         description=declared.description
         or " ".join((inspect.getdoc(written) or "").split())
         or f"A function of {origin.rpartition(':')[0]}.",
-        parameters=parameters,
+        parameters=(*parameters, *own.values()),
         presets=presets,
         variants=variants,
         inputs=lender.inputs if lender is not None else _inputs(declared, origin),
@@ -177,12 +179,40 @@ def workload_of(
     )
 
 
+def _own_defaults(declared: Declaration, function: Callable[..., Any], known: set[str]) -> dict[str, Parameter]:
+    """Return the arguments whose defaults are numbers as parameters, by name, unless the parameters are declared: those
+    that no spec gives, that are not `known` yet, and that all variants, the twin and the known answer take, too. They
+    have no value unless they are set, because an inputs function may give one by position."""
+    answer = () if declared.expected is None else (declared.expected,)
+    twin = () if declared.numpy is None else (declared.numpy,)
+    every = (function, *(each.function for each in declared.variants if each.function is not None), *twin, *answer)
+    signature = signature_of(function)
+    made = declared.factory or any(variant.factory for variant in declared.variants)
+    if signature is None or declared.parameters or made or not all(map(callable, every)):
+        return {}
+    specs = declared.specs or ()
+    positional = [spec for spec in specs if not spec.keyword]
+    known |= signature.bind_partial(
+        *positional, **{spec.keyword: spec for spec in specs if spec.keyword}
+    ).arguments.keys()
+    return {
+        name: Parameter(name=name, description=f"{default} unless set", kind="int" if type(default) is int else "float")
+        for name, default in arguments_by_name(function).items()
+        if type(default) in (int, float)
+        and name not in known
+        and all(name in arguments_by_name(each) for each in every)
+    }
+
+
 def _variants(
-    declared: Declaration, function: Callable[..., Any], given_by_name: tuple[str, ...]
+    declared: Declaration, function: Callable[..., Any], given_by_name: tuple[str, ...], settable: tuple[str, ...]
 ) -> tuple[Variant, ...]:
     """Return the declared variants, the NumPy twin first, each with its function."""
     twin = () if declared.numpy is None else (replace(_TWIN, function=declared.numpy),)
-    return tuple(_complete(variant, declared, function, given_by_name) for variant in (*twin, *declared.variants))
+    return tuple(
+        replace(_complete(variant, declared, function, given_by_name), settable=settable)
+        for variant in (*twin, *declared.variants)
+    )
 
 
 def _complete(
@@ -253,13 +283,13 @@ def _inputs(declared: Declaration, origin: str) -> Callable[[Parameters, numpy.r
 
 
 def _answer(
-    declared: Declaration, variants: Sequence[Variant]
+    declared: Declaration, variants: Sequence[Variant], settable: Sequence[str]
 ) -> tuple[Callable[[Parameters, tuple[Any, ...]], Any] | None, str]:
     """Return the function that gives the right result, and what that is, in words: the declared one; else, without a
     NumPy twin, the function op by op. None: the baseline's result is right."""
     expected = declared.expected
     if callable(expected):
-        return lambda parameters, inputs: bound(expected, parameters)(*_to_numpy(inputs)), "known answer"
+        return lambda parameters, inputs: bound(expected, parameters, settable)(*_to_numpy(inputs)), "known answer"
     if expected is not None:
         return lambda parameters, inputs: expected, "known answer"
     if any(variant.how == "numpy" for variant in variants):

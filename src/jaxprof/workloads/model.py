@@ -120,6 +120,9 @@ class Variant:
     """Converts the workload's inputs to the form that this variant takes, such as a narrower dtype or another
     alignment. Called once, on the host, before anything is timed. None if the inputs stay as they are."""
 
+    settable: tuple[str, ...] = ()
+    """Arguments with a default of the function's own that a parameter of their name replaces."""
+
     def arguments(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return what this variant is called with, given the workload's `inputs` on the host."""
         return self.adapt(inputs) if self.adapt else inputs
@@ -131,7 +134,7 @@ class Variant:
             raise UsageError(f"the variant {self.name} has no function", "Give it function=.")
         load_modules(written_function(self.function), with_jax=self.how != "numpy")
         if not self.factory:
-            called = bound(self.function, parameters)
+            called = bound(self.function, parameters, self.settable)
         else:
             called = call_by_name(self.function, parameters, f"the factory of {self.name}")
         return op_by_op(called) if self.how == "eager" else called

@@ -1,6 +1,7 @@
 """What an explanation ranks first, what it costs and rests on, and what it does not say. What the kernels of a compiled
 program weigh: by a capture, by the least times on their device, or not at all."""
 
+import hashlib
 import os
 from dataclasses import replace
 
@@ -140,14 +141,19 @@ def test_what_is_found_in_which_order_and_what_is_said_of_each():
 
 
 @pytest.mark.parametrize(
-    ("name", "changed_after", "line"), [("turn.py", -10.0, "y = x.T"), ("turn.py", 10.0, ""), ("secret", -10.0, "")]
+    ("name", "recorded", "line"),
+    [("turn.py", "y = x.T", "y = x.T"), ("turn.py", "y = x", ""), ("turn.py", None, ""), ("secret", "y = x.T", "")],
 )
-def test_a_line_is_quoted_only_of_a_program_that_is_as_old_as_the_session(tmp_path, name, changed_after, line):
+def test_a_line_is_quoted_only_of_a_file_whose_digest_the_session_has(tmp_path, name, recorded, line):
+    """Whatever the time of the file is: the session states that, too."""
     file = tmp_path / name
     file.write_text("\n" * 6 + "    y = x.T\n")
-    changed_at = sessions.HEADER.wall_seconds + changed_after
-    os.utime(file, (changed_at, changed_at))
-    (finding,) = explained(run_of(TRANSPOSES.replace("/home/me/turn.py", str(file)))).findings
+    os.utime(file, (1, 1))
+    session = run_of(TRANSPOSES.replace("/home/me/turn.py", str(file)))
+    if recorded is not None:
+        content = "\n" * 6 + f"    {recorded}\n"
+        session.runs["r1"].sources[str(file)] = hashlib.sha256(content.encode()).hexdigest()
+    (finding,) = explained(session).findings
     assert finding.code_line == line
 
 

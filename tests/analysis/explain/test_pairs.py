@@ -19,6 +19,7 @@ from jaxprof.analysis.programs.findings import CODES, REMARKS
 from jaxprof.analysis.run_result import result
 from jaxprof.errors import UsageError
 from jaxprof.hlo.analysis.finding_codes import HLO_FINDINGS
+from jaxprof.units import seconds
 from report import sessions
 
 TESTS = Path(__file__).parents[2]
@@ -63,21 +64,39 @@ def of_samples(samples, *more):
     return lambda: [one.code for one in result(session(run("r1", *more, samples=samples)), "r1").warnings]
 
 
-def in_turns(turn):
-    """The warnings of a run of three launches: its calls in each turn, beside those of it alone."""
+def turns_of(turn, alone=STEADY, run="r1", second=0):
+    """Three launches of a run: its calls in each of twenty turns, beside those of it alone. The blocks of a `second`
+    one follow those of the first."""
     events = []
     for launch in (1, 2, 3):
         off = 1 + launch / 1000
-        events.append(e.WorkerStarted(run="r1", pid=launch, python="python", launch=launch))
-        events.append(e.SamplesTaken(run="r1", series="alone", seconds=[off * value for value in STEADY]))
+        events.append(e.WorkerStarted(run=run, pid=launch, python="python", launch=launch))
+        events.append(e.SamplesTaken(run=run, series="alone", seconds=[off * value for value in alone]))
         for block in range(1, 21):
             seconds = [value * off * (1 + block % 5 / 500) for value in turn]
-            events.append(e.SamplesTaken(run="r1", series="run", seconds=seconds, block=20 * launch + block))
-    return of_samples([], *events)
+            events.append(
+                e.SamplesTaken(run=run, series="run", seconds=seconds, block=40 * launch + 2 * block + second)
+            )
+    return events
 
 
-def machine(busy):
-    return e.EnvironmentRead(run="r1", python="3", numpy="2", settings={"other_busy_cores": busy, "cores": 2})
+def in_turns(turn):
+    return of_samples([], *turns_of(turn))
+
+
+def machine(busy, run="r1"):
+    return e.EnvironmentRead(run=run, python="3", numpy="2", settings={"other_busy_cores": busy, "cores": 2})
+
+
+def of_two(turn, *more):
+    """The warnings of a run beside one of a second a call, whose slow calls are as long, and whose fast ones not."""
+    ours = [*turns_of(turn, alone=turn, run="r2", second=1), *more]
+    runs = session(run("r1", *turns_of(STEADY)), run("r2", *ours, baseline="r1"))
+    return lambda: [one.code for one in result(runs, "r2").warnings]
+
+
+def faulting(faults, share):
+    return e.PhaseEnded(run="r1", phase="run", seconds=2.0, page_faults=faults, kernel_share=share)
 
 
 def checked(passed):
@@ -116,7 +135,12 @@ PAIRS = {
     "two_modes": (of_samples([6.0 + n % 7 / 50 if n % 3 == 0 else 2.0 + n % 5 / 50 for n in range(100)]), GOOD),
     "outliers": (of_samples(STEADY + [9.0] * 6), GOOD),
     "busy_machine": (of_samples(STEADY, machine(0.8)), of_samples(STEADY, machine(0.1))),
+    "page_faults": (of_samples(STEADY, faulting(576.0, 0.42)), of_samples(STEADY, faulting(8790.0, 0.05))),
     "disturbed": (in_turns([1.6, 1.62, 1.58, 1.6]), in_turns([1.01, 1.0, 1.02, 1.01])),
+    "not_of_medians": (
+        of_two([0.5, *STEADY], machine(0.8, "r2")),
+        of_two([0.5, *STEADY], machine(0.1, "r2")),
+    ),
     "unsettled": (in_turns([1.1, 1.1, 0.9, 0.9]), in_turns([1.0, 1.01, 1.0, 1.01])),
     "throttled": (of_samples(STEADY, throttled("power cap")), of_samples(STEADY, throttled())),
     "dispatch_bound_call": (said(lambda: on_gpu(630e-6, 400e-6, 1e-4)), said(lambda: on_gpu(630e-6, 2e-5, 1e-4))),
@@ -142,6 +166,24 @@ def test_every_code_has_a_pair():
         assert [code for code in codes_there.split() if f'"{code}' not in texts] == []
     elsewhere = set(" ".join(ELSEWHERE.values()).split())
     assert PAIRS.keys() | elsewhere == {entry.code for entry in entries().values() if entry.source in HERE}
+
+
+@pytest.mark.parametrize("near", [(2.0, 0.42), (None, 0.42), (576.0, None)])
+def test_time_in_the_kernel_without_page_faults_has_another_reason(near):
+    assert "page_faults" not in of_samples(STEADY, faulting(*near))()
+
+
+@pytest.mark.parametrize(("how", "fix"), [("numpy", "out="), ("jit", "donate_argnums"), ("eager", "jax.jit")])
+def test_what_avoids_page_faults_depends_on_what_allocates(how, fix):
+    made = session(run("r1", faulting(576.0, 0.42), samples=STEADY, how=how))
+    (warning,) = (one for one in result(made, "r1").warnings if one.code == "page_faults")
+    assert warning.message.startswith("about 576 page faults a call, and 42 % of its CPU time in the kernel: ")
+    assert fix in warning.advice
+
+
+def test_page_faults_of_the_host_are_nothing_about_a_call_on_a_gpu():
+    made = session(run("r1", faulting(576.0, 0.42), samples=STEADY, device="cuda:0"))
+    assert "page_faults" not in [one.code for one in result(made, "r1").warnings]
 
 
 def test_a_call_that_copies_its_result_to_the_host_is_not_bound_by_dispatch():
@@ -191,3 +233,25 @@ def test_a_code_is_found_by_its_words_and_an_unknown_one_is_refused_with_similar
     assert find_entry("host_sync").code == find_entry(" HOST-SYNC ").code == "host_sync"
     with pytest.raises(UsageError, match="host_sync"):
         find_entry("host-sink")
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "measured"),
+    [(1.05, 1.05, "in turns"), (1.6, 1.6, "in turns"), (1.6, 1.0, "launches in turns"), (1.0, 1.0, "in turns")],
+    ids=["little", "much", "one", "none"],
+)
+def test_a_run_that_is_disturbed_as_its_baseline_is_has_the_speed_up_of_its_turns(ours, theirs, measured):
+    """One that is disturbed for itself has that of both alone."""
+    noisy = [1.1, 0.9, 1.0, 1.08, 0.92, 1.0, 1.0, 1.02, 0.98, 1.0]
+    sides = [turns_of([factor * value for value in STEADY], noisy, name, second)
+             for factor, name, second in ((theirs, "r1", 0), (ours, "r2", 1))]  # fmt: skip
+    speedup = result(session(run("r1", *sides[0]), run("r2", *sides[1], baseline="r1")), "r2").versus.speedup
+    assert (speedup.measured, speedup.ratio) == (measured, pytest.approx(1.0, rel=0.01))
+
+
+def test_the_time_alone_in_a_note_is_the_one_on_screen():
+    skewed = [1.0, 1.4, 1.0, 1.4, 1.0, 1.4, 1.4, 1.4, 1.4]
+    found = result(session(run("r1", *turns_of([2.0] * 4, skewed))), "r1")
+    (note,) = [warning.message for warning in found.warnings if warning.code == "disturbed"]
+    assert f"takes {seconds(found.summary.median)} alone and " in note
+    assert found.summary.median != pytest.approx(1.4, rel=0.01), "the middle sample of the middle launch"

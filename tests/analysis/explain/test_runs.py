@@ -13,7 +13,7 @@ from jaxprof import events as e
 from jaxprof.analysis.explain import derive, model, runs
 from jaxprof.analysis.finding_catalogue import with_fix
 from jaxprof.finding import Finding
-from jaxprof.session import Run
+from jaxprof.session import Run, Session
 
 GIVEN = {"target": "f.py:step", "arguments": ("f32[8]", "3")}
 
@@ -210,7 +210,7 @@ def finding(code, run="r1", *, fault=False, **cost):
 
 
 def explained(*findings, abstentions=()):
-    return derive.explained(None, "s", "runs", [*findings, *abstentions], derive.MOST_FINDINGS)
+    return derive.explained(Session(), "s", "runs", [*findings, *abstentions], derive.MOST_FINDINGS)
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ CLOCKED = [windows(0.02, 0.02, own=own) for own in ((None, None), (0.3, 5.0), (N
 """Samples may miss most of what a process does between two calls; the CPU clock of its main thread does not."""
 CLOCKS = [trace(at, ALIKE, of) for at, of in enumerate((*CLOCKED, windows(0.02)))]
 COUNTED = [
-    e.StepsCounted(where=LOOP, found_by="tracing", count=10, seconds=took, monotonic_seconds=BEGAN + at + took)
+    e.StepsCounted(where=LOOP, count=10, seconds=took, monotonic_seconds=BEGAN + at + took)
     for at, took in ((1.0, 1.0), (11.0, 2.0))
 ]
 BY_TIME = [(index, trace_of(LOOP, windows(0.1, 0.5), [], COUNTED)) for index in range(2)]

@@ -319,8 +319,6 @@ RATES = {
 def test_steps_a_second():
     told = {case: figures_text(made.result(*loop(), *timed).steps.per_second) for case, timed in RATES.items()}
     held_cases("rates.txt", told)
-    of_0_1_0 = replace(made.steps(50, 1e-3), found_by="tracing")
-    assert made.result(*loop(), of_0_1_0).steps is None, "spells can miss the passes that wait"
 
 
 @pytest.mark.parametrize(("share", "samples"), [(0.6, 20), (0.0, 5), (1.0, 5), (1.0, 6), (0.5, 0)])

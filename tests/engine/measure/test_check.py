@@ -15,7 +15,8 @@ from engine.measure.heard import only, reporter
 from jaxprof.engine.measure import kept_arrays
 from jaxprof.engine.measure.check import (
     ALIGNMENT_BYTES,
-    aligned,
+    USUAL_OFFSET_BYTES,
+    at_usual_offset,
     check_result,
     effective_precision,
     map_arrays,
@@ -95,18 +96,24 @@ def test_a_variants_precision_counts_and_without_one_that_of_jaxs_configuration(
     assert found[1] == precision
 
 
-@pytest.mark.parametrize("offset", [0, 1, 3, 16])
+@pytest.mark.parametrize("offset", [0, 1, 3, 4, 16])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_arrays_are_aligned_whatever_the_allocator_gave(offset, order):
+def test_arrays_begin_where_large_ones_of_a_user_do_whatever_the_allocator_gave(offset, order):
     block = np.zeros(4096, np.uint8)
     start = -block.ctypes.data % ALIGNMENT_BYTES + 4 * offset
     odd = block[start : start + 4 * 15].view(np.float32).reshape((3, 5), order=order)
     odd[...] = np.arange(15).reshape(3, 5)
-    even = aligned(odd)
-    assert even.ctypes.data % ALIGNMENT_BYTES == 0
-    assert aligned(even) is even, "nothing is copied twice"
-    assert even.strides == odd.strides
-    np.testing.assert_array_equal(even, odd)
+    usual = at_usual_offset(odd)
+    assert usual.ctypes.data % ALIGNMENT_BYTES == USUAL_OFFSET_BYTES
+    assert at_usual_offset(usual) is usual, "nothing is copied twice"
+    assert usual.strides == odd.strides
+    np.testing.assert_array_equal(usual, odd)
+
+
+def test_jax_copies_an_array_at_the_usual_offset():
+    array = at_usual_offset(np.arange(1024, dtype=np.float32))
+    on_device = jax.device_put(array, jax.devices("cpu")[0])
+    assert jax.block_until_ready(on_device).unsafe_buffer_pointer() != array.ctypes.data
 
 
 def test_trees_of_arrays_keep_their_form():

@@ -14,11 +14,7 @@ from jaxprof.engine.measure.jax_devices import describe, find_device, list_devic
 from jaxprof.engine.measure.stages import updated
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.operating_system import Limits
-
-
-def says(monkeypatch, line):
-    """The first line of every file of the system is this one."""
-    monkeypatch.setattr(environment, "text_at", lambda path: f"{line}\ncpu0 1 2 3\n")
+from tables import rows
 
 
 @pytest.mark.parametrize(("quota", "cores"), [(None, 8.0), (1.5, 1.5), (16.0, 8.0)])
@@ -29,17 +25,21 @@ def test_the_cores_are_those_of_the_affinity_or_of_the_quota_if_that_is_less(mon
 
 
 @pytest.mark.parametrize(
-    ("line", "ticks"),
-    [
-        ("cpu  10 20 30 4000 5000 60 70 80 900 900", 270),
-        ("cpu0 10 20 30 4000 5000 60 70 80 900 900", None),
-        ("", None),
-    ],
+    ("usable", "ticks"),
+    [({0}, 270), ({0, 2}, 271), ({0, 1}, None), ({0, 3}, None)],
+    ids=["one", "two", "short", "absent"],
 )
-def test_the_machine_is_busy_whenever_a_core_is_not_idle_and_does_not_wait_for_a_disk(monkeypatch, line, ticks):
-    says(monkeypatch, line)
+def test_a_usable_processor_is_busy_when_it_is_not_idle_and_does_not_wait_for_a_disk(monkeypatch, usable, ticks):
+    lines = ["cpu  999 20 30 4000 5000 60 70 80", "cpu0 10 20 30 4000 5000 60 70 80 900 900", "cpu1 1 2 3", "intr 1 2"]
+    monkeypatch.setattr(environment, "text_at", lambda path: "\n".join([*lines, "cpu2 1 0 0 8 9 0 0 0", ""]))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: usable, raising=False)
     _, busy, _ = environment.host_load()
     assert busy == (None if ticks is None else ticks / os.sysconf("SC_CLK_TCK"))
+
+
+def test_where_the_system_counts_no_ticks_the_load_is_unknown(monkeypatch):
+    monkeypatch.setattr(environment, "text_at", lambda path: "")
+    assert environment.host_load()[1] is None
 
 
 def test_the_load_is_rounded_to_what_it_can_mean_and_may_be_unknown(monkeypatch):
@@ -50,12 +50,26 @@ def test_the_load_is_rounded_to_what_it_can_mean_and_may_be_unknown(monkeypatch)
     assert environment.load_average() is None
 
 
-@pytest.mark.parametrize(("ended", "others", "busy"), [(0.0, 5.0, None), (4.0, 6.0, 1.5), (4.0, -0.1, 0.0)])
-def test_other_processes_use_no_negative_number_of_cores_and_an_unknown_one_in_no_time(
-    monkeypatch, ended, others, busy
+@pytest.mark.parametrize(
+    ("ended", "others", "quota", "busy"),
+    rows("""
+        0.0  5.0   2.0  None
+        4.0  6.0   2.0  1.5
+        4.0  -0.1  2.0  0.0
+        4.0  9.0   2.0  2.0
+        4.0  6.0   1.5  1.0
+        4.0  1.6   1.5  0.0
+    """),
+)
+def test_other_processes_use_no_negative_number_of_cores_and_no_more_than_there_are(
+    monkeypatch, ended, others, quota, busy
 ):
+    """In no time they use an unknown number, and of a quota what the processors beside it do not suffice for."""
+    ended, others, quota, busy = (None if each == "None" else float(each) for each in (ended, others, quota, busy))
     readings = iter([(0.0, 0.0, 0.0), (ended, others, 0.0), (ended, others, 0.0)])
     monkeypatch.setattr(environment, "host_load", lambda: next(readings))
+    monkeypatch.setattr(environment, "processors", lambda: 2)
+    monkeypatch.setattr(environment, "read_limits", lambda: Limits(cores=quota))
     assert HostLoadMeter().other_busy_cores() == busy
 
 
@@ -145,7 +159,24 @@ def test_every_backend_that_starts_is_listed(monkeypatch):
 def test_runs_that_have_their_turns_meanwhile_are_no_work_of_others(monkeypatch):
     readings = iter([(0, 0, 0), (2, 5, 2), (10, 21, 2), (12, 25, 4), (12, 25, 4)])
     monkeypatch.setattr(environment, "host_load", lambda: next(readings))
+    monkeypatch.setattr(environment, "cores", lambda: 4.0)
+    monkeypatch.setattr(environment, "processors", lambda: 4)
     meter = HostLoadMeter()
     meter.wait(begins=True)
     meter.wait(begins=False)
     assert meter.other_busy_cores() == pytest.approx((3 + 2) / 4)
+
+
+@pytest.mark.parametrize(("worked", "busy"), [(0.02, 0.0), (0.5, 2.0)])
+def test_an_interval_that_outlasts_its_block_is_dropped(monkeypatch, worked, busy):
+    """The process was stopped between the block and the reading, and others had their turns."""
+    readings = iter([(0, 0, 0), (1, 1, 1), (2, 2, 1), (2.5, 3.5, 1.5), (3, 3, 2), (4, 4, 3), (4, 4, 3)])
+    monkeypatch.setattr(environment, "host_load", lambda: next(readings))
+    monkeypatch.setattr(environment, "cores", lambda: 2.0)
+    monkeypatch.setattr(environment, "processors", lambda: 2)
+    meter = HostLoadMeter()
+    meter.wait(begins=True)
+    meter.wait(begins=False)
+    meter.wait(begins=True, worked_seconds=worked)
+    meter.wait(begins=False)
+    assert meter.other_busy_cores() == pytest.approx(busy * 0.5 / (2.5 if busy else 2), abs=1e-3)

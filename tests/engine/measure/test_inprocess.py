@@ -59,7 +59,7 @@ def test_a_compile_is_cold_the_second_time_too():
         events = profiled(function, np.ones(4, np.float32))
         phases = {event.phase: event for event in of_run(events, "r1", e.PhaseEnded)}
         assert phases["compile"].note == ""
-        assert phases["compile"].seconds > 1e-3
+        assert phases["compile"].seconds > 0.0
     assert "compile_cached" not in {event.code for event in of(events, e.WarningRaised)}
 
 
@@ -101,7 +101,7 @@ def test_one_call_is_one_run_among_others():
     assert samples(events, "r7")
     closed = events[-1]
     assert (closed.status, closed.error) == ("ok", "")
-    assert closed.median_seconds == pytest.approx(median(samples(events, "r7")), rel=0.2)
+    assert closed.median_seconds == pytest.approx(median(samples(events, "r7")))
     assert closed.ci95_seconds is None or closed.ci95_seconds[0] <= closed.median_seconds <= closed.ci95_seconds[1]
     assert closed.wall_seconds > 0
     assert [event.monotonic_seconds for event in events] == sorted(event.monotonic_seconds for event in events)

@@ -6,11 +6,13 @@ import math
 import threading
 from dataclasses import replace
 from statistics import median
+from types import SimpleNamespace
 
 import pytest
 
 from engine.measure.heard import of, only
-from jaxprof.engine.measure.control import Cancelled, CapReached, Reporter, RunControl
+from jaxprof.engine.measure import control, environment, sampling
+from jaxprof.engine.measure.control import Cancelled, CapReached, PhaseReport, Reporter, RunControl
 from jaxprof.engine.measure.sampling import (
     MOST_SAMPLES,
     CallSampler,
@@ -303,7 +305,7 @@ def test_each_turn_gives_one_block_with_its_number():
 
 def test_a_block_counts_from_the_end_of_its_warm_in_and_keeps_its_first_call():
     world = World(iter([*([1e-3] * 400), 9e-3, 5e-3, 2e-3, *([1e-3] * 100)]))
-    world.control.on_wait = lambda *, begins: begins or [world.make(1) for _ in range(400 - world.calls)]
+    world.control.on_wait = lambda begins, **_: begins or [world.make(1) for _ in range(400 - world.calls)]
     samples = world.in_turns(1e-3, turn(1, warm_in_seconds=0.015), None)
     block = only(world.events, SamplesTaken)
     assert block.first_seconds == pytest.approx(9e-3, abs=1e-6)
@@ -321,13 +323,43 @@ def test_blocks_of_other_series_are_no_samples_of_the_run():
 def test_the_turns_last_from_the_begin_of_the_first_to_the_end_of_the_last():
     world = World(1e-3)
 
-    def others(*, begins):
-        world.now += 5.0 * (not begins)
+    def freeze(event):
+        world.now += 5.0 * isinstance(event, SamplesTaken)
 
-    world.control.on_wait = others
+    world.on_event = freeze
     assert world.sampler.turns_seconds is None
     world.in_turns(1e-3, turn(1), turn(2), None)
     assert world.sampler.turns_seconds == pytest.approx(5.0 + 2 * 0.010, rel=0.01), "with what others did between them"
+
+
+def test_page_faults_are_those_of_a_usual_call_and_the_time_in_the_kernel_is_that_of_the_series(monkeypatch):
+    """In the third of five turns, the heap grows."""
+    world = World(1e-3)
+    world.sample(1e-3)  # the warm-up, and another series
+    used = SimpleNamespace(ru_minflt=0, ru_utime=0.0, ru_stime=0.0)
+    growth = iter([0, 0, 5000, 0, 0])
+
+    def make(calls):
+        world.make(calls)
+        used.ru_minflt += 20 * calls + (next(growth, 0) if used.ru_minflt % 200 == 0 else 0)
+        used.ru_utime += 0.003 * calls
+        used.ru_stime += 0.001 * calls
+
+    fake = SimpleNamespace(RUSAGE_SELF=0, getrusage=lambda who: SimpleNamespace(**vars(used)))
+    monkeypatch.setattr(sampling, "resource", fake)
+    world.trial = Trial(prepare=lambda calls: calls, make=make)
+    phase = PhaseReport()
+    world.in_turns(1e-3, *map(turn, range(1, 6)), None)
+    world.sampler.describe(phase)
+    assert (phase.page_faults, phase.kernel_share) == (20, 0.25)
+
+
+def test_without_a_count_of_the_system_page_faults_are_unknown(monkeypatch):
+    monkeypatch.setattr(sampling, "resource", None)
+    world, phase = World(1e-3), PhaseReport()
+    world.sample(1e-3)
+    world.sampler.describe(phase)
+    assert (phase.page_faults, phase.kernel_share) == (None, None)
 
 
 def test_between_calls_that_consume_their_arguments_no_further_one_is_made():
@@ -358,7 +390,7 @@ def test_waiting_for_a_turn_does_not_count_towards_the_cap():
     world, waits = World(1e-3), list[bool]()
     world.control.start_clock(30.0)
 
-    def wait(*, begins):
+    def wait(*, begins, worked_seconds=None):
         waits.append(begins)
         assert world.control.remaining_seconds() is None, "the clock stands still"
 
@@ -368,16 +400,41 @@ def test_waiting_for_a_turn_does_not_count_towards_the_cap():
     assert 0.0 < world.control.remaining_seconds() <= 30.0
 
 
+def test_a_process_that_is_frozen_as_soon_as_it_has_sent_its_samples_counts_no_turns_of_others(monkeypatch):
+    """The client freezes it once it has read them: the earliest moment is within the write itself. Two other runs then
+    keep two cores busy for five seconds."""
+    world = World(1e-3)
+    frozen_seconds = 0.0
+
+    def freeze(event):
+        nonlocal frozen_seconds
+        if isinstance(event, SamplesTaken | TurnAwaited):
+            frozen_seconds += 5.0
+
+    def now():
+        return world.now + frozen_seconds
+
+    monkeypatch.setattr(environment, "host_load", lambda: (now(), world.now + 2 * frozen_seconds, world.now))
+    monkeypatch.setattr(environment, "cores", lambda: 2.0)
+    monkeypatch.setattr(environment, "processors", lambda: 2)
+    monkeypatch.setattr(control.time, "monotonic", now)
+    meter = environment.HostLoadMeter()
+    world.on_event, world.control.on_wait = freeze, meter.wait
+    world.control.start_clock(1.0)
+    world.in_turns(1e-3, *map(turn, range(20)), None)
+    assert frozen_seconds == 21 * 5.0
+    assert meter.other_busy_cores() == pytest.approx(0.0, abs=1e-3)
+    assert world.control.remaining_seconds() == pytest.approx(1.0 - world.now, abs=0.01), "nor towards the hard cap"
+
+
 def test_a_run_past_its_cap_does_not_wait_for_a_turn_first():
-    control, waits = RunControl(), list[bool]()
-    control.on_wait = lambda *, begins: waits.append(begins)
-    control.give_turn(turn(1))
-    control.start_clock(-1.0)
+    run, announced = RunControl(), list[str]()
+    run.start_clock(-1.0)
     with pytest.raises(CapReached):
-        control.next_turn()
-    assert waits == []
-    control.start_clock(None)
-    control.check()
+        run.next_turn(lambda: announced.append("samples"))
+    assert announced == ["samples"], "what was measured counts"
+    run.start_clock(None)
+    run.check()
 
 
 def test_a_run_that_is_cancelled_while_it_waits_stops_at_once():

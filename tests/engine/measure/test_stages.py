@@ -37,7 +37,16 @@ from jaxprof.engine.measure.stages import (
     settings,
 )
 from jaxprof.errors import HloError
-from jaxprof.events import BuffersReported, MemoryReported, PhaseEnded, TextRecorded, WarningRaised
+from jaxprof.events import (
+    BuffersReported,
+    MemoryReported,
+    PhaseEnded,
+    SourceFile,
+    SourcesRead,
+    TextRecorded,
+    WarningRaised,
+)
+from jaxprof.files import read_source
 from jaxprof.trace.buffers import allocations
 
 X = np.arange(64, dtype=np.float32)
@@ -101,6 +110,7 @@ def test_a_cold_compile_reports_its_phases_texts_and_figures_and_no_warning():
     assert list(texts) == ["jaxpr", "stablehlo", "hlo_before", "hlo"]
     assert all(len(text.text) == text.bytes > 0 for text in texts.values())
     assert "test_stages.py" in texts["jaxpr"].text, "with its lines"
+    assert only(events, SourcesRead).files == [SourceFile(file=__file__, digest=read_source(__file__)[1])]
     assert (of(events, MemoryReported), of(events, BuffersReported)) == ([program.memory], [program.buffers])
     assert program.hlo == texts["hlo"].text
     assert 0 < program.compile_seconds <= phases[-1].seconds

@@ -17,6 +17,15 @@ from jaxprof.runner.engine_process import empty_call_seconds
 from jaxprof.runner.interpreter import find_interpreter
 
 
+@pytest.mark.parametrize("library", [Mock(side_effect=OSError), Mock(return_value=Mock(spec=["malloc", "free"]))])
+def test_another_allocator_than_that_of_glibc_is_left_alone(monkeypatch, library):
+    """macOS has no such file; musl answers to its name, and has other functions."""
+    monkeypatch.setattr(startup.ctypes, "CDLL", library)
+    startup.settle_allocator()
+    library.assert_called_once_with("libc.so.6")
+    assert not library.return_value.malloc.called
+
+
 def imported(module):
     recorder, events = reporter()
     startup._timed_import(recorder, module)

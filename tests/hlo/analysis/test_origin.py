@@ -2,6 +2,8 @@
 """Where kernels came from: paths, directions, scopes, source lines; and the origins of all kernels at once, which are
 those that each kernel has, whether its text is plain or not."""
 
+import hashlib
+import os
 from pathlib import Path
 
 import jax
@@ -9,9 +11,10 @@ import jax.numpy as jnp
 import pytest
 
 from hlo.analysis.programs import compiled, only_kernel, written
+from jaxprof.events.base import REDACTED
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, op_path, origin_columns, source_lines, source_of
-from jaxprof.hlo.source import is_own
+from jaxprof.hlo.source import is_own, own_files
 from tables import rows
 
 
@@ -67,14 +70,43 @@ def test_a_fusion_of_several_lines_has_several_origins_its_own_first():
     assert kernel.origins[0].frame.function.endswith("several")
 
 
-def test_source_lines_are_read_where_the_file_is_there(tmp_path):
+SOURCE = 'a = 1\nb = 2\napi_key = "sk-proj-Ab12Cd34Ef56Gh78"\r\nd = 4\n'
+
+
+def test_source_lines_are_those_of_the_file_that_was_recorded(tmp_path):
     file = tmp_path / "model.py"
-    file.write_text("a = 1\nb = 2\nc = 3\nd = 4\n", encoding="utf-8")
-    assert source_lines(HloSourceLocation(str(file), 3)) == ((3, "c = 3"),)
-    assert source_lines(HloSourceLocation(str(file), 1), around=1) == ((1, "a = 1"), (2, "b = 2"))
-    assert source_lines(HloSourceLocation(str(file), 99)) == ()
-    assert source_lines(HloSourceLocation(str(tmp_path / "absent.py"), 3)) == ()
-    assert source_lines(HloSourceLocation("nul\0file", 3)) == ()
+    file.write_bytes(SOURCE.encode())
+    sources = {str(file): hashlib.sha256(SOURCE.encode()).hexdigest()}
+
+    def read(line, around=0, given=sources):
+        return source_lines(HloSourceLocation(str(file), line), given, around)
+
+    assert read(2) == ((2, "b = 2"),)
+    assert read(1, around=1) == ((1, "a = 1"), (2, "b = 2"))
+    assert [number for number, _ in read(4, around=9)] == [1, 2, 3, 4]
+    assert read(99) == read(0) == ()
+    ((_, secret),) = read(3)
+    assert REDACTED in secret, "as in all that is recorded"
+    assert "Ab12" not in secret
+    assert read(2, given={}) == read(2, given={str(file): ""}) == read(2, given={str(file): "0" * 64}) == ()
+    stat = file.stat()
+    file.write_bytes(SOURCE.replace("2", "3").encode())
+    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
+    assert read(2) == (), "another file now, of the same size"
+
+
+@pytest.mark.parametrize("name", ["absent.py", "nul\0.py", "folder.py", "pipe.py", "notes.txt", "//host/share/x.py"])
+def test_nothing_else_is_opened(tmp_path, name, monkeypatch):
+    (tmp_path / "folder.py").mkdir()
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / "notes.txt").write_text(SOURCE)
+    path = name if name.startswith("//") else str(tmp_path / name)
+    looked = []
+    monkeypatch.setattr(os, "stat", lambda path, *_, stat=os.stat, **more: looked.append(path) or stat(path, **more))
+    digest = hashlib.sha256(SOURCE.encode()).hexdigest()
+    assert source_lines(HloSourceLocation(path, 1), {path: digest}) == ()
+    assert source_lines(HloSourceLocation(path, 1), {}) == ()
+    assert path not in looked or name.endswith(("absent.py", "\0.py", "folder.py", "pipe.py"))
 
 
 _LIBRARY = "/home/me/.venv/lib/python3.11/site-packages/flax/nnx/nn/linear.py"
@@ -187,3 +219,31 @@ def test_however_they_are_written(own, held, expected):
     found = kernels(written(_FUSION.replace("OWN", own).replace("METADATA", held)))
     assert_columns(found)
     assert sorted(origin.op_name for origin in found[-1].origins) == sorted(expected)
+
+
+TABLES = """HloModule m
+
+FileNames
+1 "/home/me/model.py"
+2 "/usr/lib/python3.11/site-packages/flax/core.py"
+3 "notes.txt"
+
+FunctionNames
+1 "step"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=3}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+
+
+ENTRY %main (x: f32[8]) -> f32[8] {
+  ROOT %x = f32[8]{0} parameter(0), metadata={op_name="x \\n7 \\"/home/me/other.py\\"" stack_frame_id=1}
+}
+"""
+
+
+def test_the_users_files_that_a_module_names():
+    inline = f'{TABLES.partition("FileNames")[0]}  %y = f32[8]{{0}} sine(%x), metadata={{source_file="/home/me/a.py"}}'
+    assert (own_files(TABLES), own_files(inline), own_files("")) == ({"/home/me/model.py"}, {"/home/me/a.py"}, set())

@@ -60,7 +60,7 @@ def test_a_call_is_measured_as_a_workload_is_with_a_cold_compile_and_can_be_made
     assert of(said, e.RunFinished)[0].status == "ok", of(said, e.RunFinished)
     assert {event.run for event in said} == {"function:step"}
     phases = {event.phase: event for event in of(said, e.PhaseEnded)}
-    assert (phases["compile"].note, phases["trace"].seconds > 1e-4) == ("", True)
+    assert (phases["compile"].note, phases["trace"].seconds > 0.0) == ("", True)
     assert phases["transfer_in"].bytes == 4 + 12 + 128 + 8 * batch["y"].itemsize // 2  # int64 becomes 32 bits wide
     assert [event.name for event in of(said, e.TextRecorded)][-1] == "hlo"
     assert of(said, e.SamplesTaken)

@@ -290,8 +290,7 @@ def test_random_bits_do_not_make_a_program_large_on_an_accelerator():
         platform: module_size._walk(traced.lower(lowering_platforms=(platform,)).compiler_ir().operation).operations
         for platform in ("cpu", "cuda", "tpu")
     }
-    assert 40 < counted["cuda"] == counted["tpu"] < 120, "twice 222 with them"
-    assert counted["cpu"] < 240
+    assert 0 < counted["cuda"] == counted["tpu"] < counted["cpu"], "only a CPU has them as operations"
 
 
 @pytest.mark.parametrize(("read_every", "counted"), [(2, 1), (1, None)], ids=["over in time", "cut off"])

@@ -6,10 +6,10 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 import warnings
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -19,6 +19,7 @@ from jaxprof.events import LogLine, SessionClosed
 from jaxprof.events.base import REDACTED
 from jaxprof.session import Session
 from jaxprof.session.log import Library, LogWriter, load, new_header
+from jaxprof.session.log import writer as log_writer
 from jaxprof.session.log.codec import encode_header
 from jaxprof.session.log.reader import is_live
 from jaxprof.version import __version__
@@ -393,11 +394,16 @@ def test_a_session_that_is_replaced_leaves_nothing_and_only_the_user_may_read_th
 
 def test_a_header_says_what_made_the_session_where_and_when(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["python", "train.py", "--api-key", "sk-abcdefghijklmnopqrstuvwxyz"])
-    before = time.time(), time.monotonic()
+
+    class Moment(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return cls(2026, 11, 18, 11, 6, 40, tzinfo=tz)
+
+    monkeypatch.setattr(log_writer, "time", SimpleNamespace(time=lambda: 1_795_000_000.0, monotonic=lambda: 60.5))
+    monkeypatch.setattr(log_writer, "datetime", Moment)
     header = new_header({"cpu": "x"})
     assert (header.jaxprof, header.host, header.environment) == (__version__, socket.gethostname(), {"cpu": "x"})
     assert header.command == ["python", "train.py", "--api-key", REDACTED]
-    assert before[0] <= header.wall_seconds <= time.time()
-    assert before[1] <= header.monotonic_seconds <= time.monotonic()
-    created = datetime.strptime(header.created, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
-    assert abs(created.timestamp() - header.wall_seconds) < 2
+    assert (header.wall_seconds, header.monotonic_seconds) == (1_795_000_000.0, 60.5)
+    assert header.created == "2026-11-18T11:06:40Z"

@@ -1,12 +1,14 @@
 """The HLO screen: what it opens, kernels with their source, the way to the text and other stages, what can go wrong."""
 
 import threading
+import time
 
 import pytest
 from textual.widgets import Input
 
 from hlo_sources import BOTH_STAGES, SOURCES, WRONG
 from jaxprof import events as e
+from jaxprof.files import digests_of_sources
 from jaxprof.finding import Finding
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.analysis.origin import origin_columns
@@ -71,7 +73,7 @@ async def test_a_small_terminal_leads_from_the_heaviest_kernel_to_its_text_and_b
         session = tape.session()
         await walk.show(session, "hlo", "No compiled program")
         session.apply(e.TextRecorded(run="r1", name="hlo", text=HLO, bytes=len(HLO)))
-        walk.screen.take_change(frozenset({"r1"}), replaced=False)
+        walk.screen.receive_change(frozenset({"r1"}), replaced=False)
         await walk.shows("tanh_fusion")
 
 
@@ -79,7 +81,11 @@ async def test_stages_barriers_sources_and_the_order_of_the_kernels(tmp_path):
     path = tmp_path / "model.py"
     path.write_text("\n" * 9 + "    y = x @ w\n    return jnp.tanh(y / 2)\n")
     async with walking() as walk:
-        screen = await opened(walk, program_session(file=str(path)))
+        await opened(walk, program_session(file=str(path)))
+        await walk.shows("model.py:10", "its text was not recorded", gone="y = x @ w")
+        session = program_session(file=str(path))
+        session.apply(e.SourcesRead.of(digests_of_sources([str(path)], time.time()), run="r1"))
+        screen = await opened(walk, session)
         await walk.shows("▸10 y = x @ w", " 11 return jnp.tanh(y / 2)")
         table = walk.find(KernelTable)
         await walk.through("""
@@ -245,7 +251,7 @@ async def test_a_program_is_read_in_a_thread_and_given_up_for_another_whose_rows
     monkeypatch.setattr("jaxprof.hlo.analysis.origin.origin_columns", held_origins)
     async with walking() as walk:
         walk.app.set_session(program_session(hlo=HLO.replace("jit_loss", "slow").replace("dot.1", "dot.2")), None)
-        walk.app.action_go("hlo")
+        walk.app.switch_mode("hlo")
         await walk.on("HloScreen")
         await walk.press("]", "[Findings")  # the screen answers meanwhile
         walk.app.set_session(program_session(), None)
@@ -319,7 +325,7 @@ async def test_hlo_and_memory_show_the_same_module_whatever_was_looked_at_in_bet
         await walk.press("6", "[Memory] m · a.hlo")
         await walk.press("4", "a.hlo")
         await walk.press("m R home enter", "grad_fusion", gone="a.hlo")
-        walk.screen.take_change(frozenset({"r1"}), replaced=False)
+        walk.screen.receive_change(frozenset({"r1"}), replaced=False)
         await walk.press("6", "peak memory 2.50 MiB")
 
         tape = Tape()

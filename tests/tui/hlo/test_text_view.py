@@ -8,11 +8,11 @@ from textual.app import App
 from textual.binding import BindingType
 
 from jaxprof.hlo.read.parse import modules
-from jaxprof.tui.actions import open_menu
 from jaxprof.tui.hlo.modules import Document, HloDocument
 from jaxprof.tui.hlo.stage_side import CodeView, StageSide, coloured
 from jaxprof.tui.kit.dialogs import Choose
 from jaxprof.tui.kit.filter import FilterLine
+from jaxprof.tui.shell.actions import open_menu
 from jaxprof.tui.theme import VARIABLES
 from tables import rows
 from tui.fakes import until

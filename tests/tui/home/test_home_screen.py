@@ -3,9 +3,10 @@
 import pytest
 from textual.widgets import Input, Static
 
-from jaxprof.errors import WorkerError
+from jaxprof.errors import UsageError, WorkerError
 from jaxprof.runner.expected_time import expected_time
 from jaxprof.session.log import Library
+from jaxprof.tui.home import dialogs
 from jaxprof.tui.home.device_list import DeviceList
 from jaxprof.tui.home.dialogs import split_specs, whole_target
 from jaxprof.tui.home.plan_options import HomeOptions
@@ -13,6 +14,7 @@ from jaxprof.tui.home.preview import last_medians
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.home.start_list import StartList
 from jaxprof.tui.kit.dialogs import FormDialog
+from jaxprof.workloads.model import Parameter
 from tui.fakes import HOSTILE, MIDDLE, NoJax, NoMachine, Stage, info, keep_session, walking
 
 pytestmark = pytest.mark.usefixtures("catalogue", "shelf")
@@ -182,6 +184,15 @@ async def test_a_workload_of_ones_own_joins_the_list_and_runs_with_its_arguments
         runs = await planned(walk, 3)
         assert {plan.spec.target for plan in runs} == {"/x/train.py:step"}
         assert runs[0].spec.arguments == ("f32[8,8]", "i32[4]")
+
+
+def test_a_parameter_without_a_usual_value_may_stay_empty_and_any_other_may_not():
+    parameter = Parameter(name="n", description="3 unless set")
+    assert dialogs._number(parameter, "", usual="").read("") == []
+    with pytest.raises(UsageError, match="n wants a number"):
+        dialogs._number(parameter, "4", usual="4").read("")
+    with pytest.raises(UsageError, match="n wants a number"):
+        dialogs._number(parameter, "", usual="").read("many")
 
 
 def test_specs_are_set_apart_outside_of_brackets():

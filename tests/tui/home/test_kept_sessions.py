@@ -47,7 +47,7 @@ def kept_keys(walk):
 
 async def listed(walk, count=3):
     """Start, with the cursor on the newest session."""
-    walk.app.action_go("home")
+    walk.app.switch_mode("home")
     await walk.home()
     await walk.until(lambda: len(kept_keys(walk)) == count, f"{count} sessions")
     rows = walk.find(StartList)
@@ -169,8 +169,8 @@ async def test_a_path_is_opened_and_a_folder_without_a_profile_is_refused(tmp_pa
         (-5, "just now"),
     ],
 )
-def test_ago(passed, words):
-    assert ago(NOW - passed, NOW) == words
+def test_ago(passed, words):  # by the clock of `one_moment`
+    assert ago(NOW - passed) == words
 
 
 async def test_a_job_is_one_row_which_is_opened_renamed_and_deleted_whole(kept, kept_job):

@@ -1,5 +1,6 @@
 """Times and intervals in words, and lines of source files, opened with care."""
 
+import hashlib
 import re
 
 from textual.content import Content
@@ -10,7 +11,7 @@ from jaxprof.stats.summary import summarise
 from jaxprof.tui.kit.drawing import hang, whole_parts
 from jaxprof.tui.kit.explanation import head_lines
 from jaxprof.tui.kit.format import ago, half_width, interval, moment
-from jaxprof.tui.kit.python_source import excerpt
+from jaxprof.tui.kit.python_source import source_facts
 
 
 def test_a_time_is_local_and_one_that_no_calendar_has_is_unknown():
@@ -28,12 +29,18 @@ def test_an_interval_wider_than_the_median_has_its_two_ends_alone():
     assert half_width(None) == " -"
 
 
-def test_a_source_file_is_read_only_if_it_is_one(tmp_path):
+def test_why_no_line_of_a_file_is_shown(tmp_path):
+    """Of a file that was not recorded it is not said whether it is here."""
     path = tmp_path / "m.py"
-    path.write_text("a = 1\nb = 2\nc = 3\n")
-    assert excerpt(HloSourceLocation(str(path), 2), 1).lines == ((1, "a = 1"), (2, "b = 2"), (3, "c = 3"))
-    for bad in ("/dev/zero", str(tmp_path), "/no/such/file", "a\0b"):
-        assert excerpt(HloSourceLocation(bad, 1), 1).lines == ()
+    path.write_text("a = 1\n")
+
+    def shown(sources):
+        return "\n".join(line.plain for line in source_facts(HloSourceLocation(str(path), 1), 60, sources))
+
+    assert "a = 1" in shown({str(path): hashlib.sha256(b"a = 1\n").hexdigest()})
+    for sources, why in (({}, "not recorded"), ({str(path): "0" * 64}, "not here as it was recorded")):
+        assert why in shown(sources)
+        assert "a = 1" not in shown(sources)
 
 
 def test_the_largest_costs_are_never_cut_and_an_action_between_words():

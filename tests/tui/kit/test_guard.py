@@ -236,7 +236,7 @@ def test_textuals_own_decorators_and_threads_are_used_here_alone():
             if isinstance(node, ast.ImportFrom) and node.module == "textual":
                 imported |= {"on", "work"} & {name.name for name in node.names}
     assert imported == set()
-    assert started == {"jaxprof.tui.kit.guard", "jaxprof.tui.launch"}
+    assert started == {"jaxprof.tui.kit.guard", "jaxprof.tui.shell.launch"}
 
 
 # -- threads -----------------------------------------------------------------------------------------------------------

@@ -45,9 +45,11 @@ def test_a_scale_is_never_empty_and_a_logarithmic_one_leaves_zero_out(log):
     for values in ([], [5.0], [5.0, 5.0], [0.0, 0.0], [math.inf, 2.0]):
         scale = spanning(values, log=log)
         assert scale.high > scale.low
-        assert all(0 <= scale.place(value) <= 1 for value in values if math.isfinite(value) and (value > 0 or not log))
+        assert all(
+            0 <= scale.fraction(value) <= 1 for value in values if math.isfinite(value) and (value > 0 or not log)
+        )
     scale = spanning([0.0, -3.0, 1.0, 100.0], log=True, margin=0.0)
-    assert (scale.place(10.0), scale.place(0.0)) == (pytest.approx(0.5), -math.inf)
+    assert (scale.fraction(10.0), scale.fraction(0.0)) == (pytest.approx(0.5), -math.inf)
     assert Scale(900.0, 1.1e6, log=True).ticks(6) == pytest.approx([1e3, 1e4, 1e5, 1e6])
     assert Scale(0.0, 1.0).ticks(6) == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1.0])
 

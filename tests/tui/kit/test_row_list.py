@@ -11,7 +11,7 @@ from jaxprof.facts import column
 from jaxprof.report.renderers import Table
 from jaxprof.tui.kit.claims import Claim, ClaimList
 from jaxprof.tui.kit.row_list import Heading, RowList
-from jaxprof.tui.kit.table_columns import Span, TableColumn, header_line, placed, row_line, table_lines
+from jaxprof.tui.kit.table_columns import Span, TableColumn, header_line, lay_out, row_line, table_lines
 from tui import hlo_texts
 from tui.fakes import screen_text, until, walking
 
@@ -24,7 +24,7 @@ ALL = (NAME, NOTE, HOST, SIZE)
 
 def test_a_line_fills_the_width_and_is_never_wider():
     for width in range(3, 90):
-        layout = placed(ALL, width)
+        layout = lay_out(ALL, width)
         header, row = header_line(layout), row_line("a\x1b[31mlong name of many letters", layout, width)
         assert header.cell_length == row.cell_length
         assert row.cell_length == width or width < 10
@@ -39,9 +39,9 @@ def test_the_first_row_of_a_table_of_a_report_without_titles_does_not_look_like_
 
 def test_a_cell_that_spans_takes_what_is_left_and_an_arrow_shows_the_order():
     why = TableColumn[str]("why", lambda row: Span((row, "$error")), 3)
-    layout = placed((TableColumn[str]("name", str, 8), why, SIZE), 30)
+    layout = lay_out((TableColumn[str]("name", str, 8), why, SIZE), 30)
     assert row_line("out of memory", layout, 30).plain.rstrip() == " out of … out of memory"
-    layout = placed((TableColumn[str]("name", str, 8), TableColumn[str]("size", str, 8, right=True)), 30)
+    layout = lay_out((TableColumn[str]("name", str, 8), TableColumn[str]("size", str, 8, right=True)), 30)
     assert header_line(layout, layout[0].column).plain == " name ▾       size"
     assert header_line(layout, layout[1].column, backwards=True).plain == " name       ▴ size"
 

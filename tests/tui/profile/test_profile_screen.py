@@ -14,6 +14,7 @@ from jaxprof.analysis.memory import memory_of_run
 from jaxprof.analysis.profile import device_steps, overview
 from jaxprof.session import Session
 from jaxprof.trace.checks import TRUST
+from jaxprof.tui.kit.host import Destination
 from jaxprof.tui.kit.plots import Axis, seconds_tick
 from jaxprof.tui.kit.screen_bars import ModeBar
 from jaxprof.tui.profile import screen
@@ -21,7 +22,7 @@ from jaxprof.tui.profile.memory import BufferList, MemoryView, size_plot
 from jaxprof.tui.profile.overview import OverviewList, overview_facts
 from jaxprof.tui.profile.timeline.pane import TimelineView
 from jaxprof.tui.profile.times import TimeTree
-from jaxprof.tui.profiler import place_of
+from jaxprof.tui.shell.profiler import mode_for
 from tui import profiles, recorded
 from tui import session_tapes as sessions
 from tui.fakes import MIDDLE, SMALL, walking
@@ -83,7 +84,7 @@ async def test_a_profile_opens_at_its_overview_and_a_measured_run_has_none(tmp_p
         await walk.on("ProfileScreen")
         await walk.shows("dot.1")
         lines = walk.find(OverviewList)
-        assert place_of(profiles.captured().session()) == "results"
+        assert mode_for(profiles.captured().session()) == "results"
         assert (walk.app.current_mode, walk.app.focused) == ("profile", lines)
         await walk.press("m m", "estimated from the schedule")
         assert walk.find(MemoryView).display
@@ -92,12 +93,12 @@ async def test_a_profile_opens_at_its_overview_and_a_measured_run_has_none(tmp_p
             await walk.press("down")
         await walk.press("enter")
         await walk.mode("hlo")
-        assert walk.app.run_in_view == "r2"
+        assert walk.app.destination.run == "r2"
         await walk.press("escape")
         await walk.mode("profile")
 
         walk.app.set_session(profiles.captured().session(), None)
-        walk.app.show_in("profile", "r2", "overview")
+        walk.app.show(Destination("profile", "overview", "r2"))
         await walk.on("ProfileScreen")
         await walk.press("m T escape")  # the menu has no such letter, and stays
         assert "Overview" not in walk.text.splitlines()[1]
@@ -176,9 +177,9 @@ async def test_the_timeline_under_keys_and_the_mouse_and_of_another_session():
         gutter, begin, window = view.size.width - browse.width, browse.cursor, browse.window
         await pilot.click(view, offset=(gutter + 20, 0))
         assert browse.range == tuple(sorted((begin, window.time_at(20, browse.width)))), "to the mouse"
-        lines = len(browse.places)
+        lines = len(browse.lines)
         await pilot.click(view, offset=(2, 1))
-        assert len(browse.places) != lines, "a click on a name opens or closes"
+        assert len(browse.lines) != lines, "a click on a name opens or closes"
 
         await opened(walk, profiles.captured("another_kernel"))  # of a run of the same name
         await walk.press("/ 'another enter", "match 1 of 10")
@@ -195,7 +196,7 @@ async def test_the_timeline_of_a_captured_program_is_beside_its_lines_and_one_of
     tape.add(e.TextRecorded, "r2", name="timeline", text=profiles.timeline())
     async with walking(SMALL) as walk:
         await walk.show(tape, "program", "exit code 0")
-        walk.app.run_in_view = made.RUN
+        walk.app.select(made.RUN)
         await walk.through("""
             5 | [Timeline] Time Flame Lines | gpu:0 device busy
             m L | [Lines] | train.py:91  float()
@@ -216,7 +217,7 @@ async def test_the_ways_to_hlo_and_back():
     async with walking(MIDDLE) as walk:
         app = walk.app
         app.set_session(profiles.captured().session(), None)
-        app.run_in_view = "r2"
+        app.select("r2")
         app.switch_mode("results")
         await walk.mode("results")
         await walk.until(lambda: app.focused is not None)
@@ -230,15 +231,15 @@ async def test_the_ways_to_hlo_and_back():
         """)
         view = await opened(walk)
         await walk.through("down m . m . m h | #hlo | loop_fusion")
-        assert app.run_in_view == "r2"
+        assert app.destination.run == "r2"
         await walk.through("escape | #profile")
-        app.show_in("profile", "r2", "timeline", kernel="dot.1")
+        app.show(Destination("profile", "timeline", "r2", kernel="dot.1"))
         await walk.until(lambda: app.current_mode == "profile" and view.browse.cursor == 200_000)
         await opened(walk, profiles.imported())
         assert "kernels with 12 %" in walk.text, "a program of a profile shows the whole timeline"
         await opened(walk, profiles.imported(), run="r1")
         await walk.through("down m . m h | #hlo")
-        assert app.run_in_view == "r2"
+        assert app.destination.run == "r2"
 
 
 async def test_the_tree_of_passes_the_buffers_that_are_alive_at_the_cursor_and_whether_a_program_fits(monkeypatch):
@@ -264,7 +265,7 @@ async def test_the_tree_of_passes_the_buffers_that_are_alive_at_the_cursor_and_w
         read = threading.Event()
         monkeypatch.setattr(screen, "memory_of_run", lambda *given: read.wait(20) and memory_of_run(*given))
         walk.app.set_session(tape.session(), None)
-        walk.app.show_in("profile", "r2", "memory")
+        walk.app.show(Destination("profile", "memory", "r2"))
         await walk.mode("profile")
         buffers = walk.find(BufferList)
         await walk.until(lambda: walk.app.focused is None, "the list is hidden while the buffers are read")
@@ -318,7 +319,7 @@ async def test_what_has_no_data_says_why_or_shows_that_of_another_run_and_checks
     eager.close()
     async with walking(MIDDLE) as walk:
         walk.app.set_session(profiles.captured().session(), None)
-        walk.app.run_in_view = "r1"
+        walk.app.select("r1")
         await walk.press("5", "gpu:0 #1 Co")  # from a NumPy run, that of a captured one
         assert "timeline" not in walk.app.lacking()
         await opened(walk, run="r1")
@@ -327,7 +328,7 @@ async def test_what_has_no_data_says_why_or_shows_that_of_another_run_and_checks
             ("memory", "NumPy's memory"),
             ("timeline", "NumPy runs have no profile"),
         ):
-            walk.app.show_in("profile", "r1", view)
+            walk.app.show(Destination("profile", view, "r1"))
             await walk.shows(words)
             assert str(walk.screen.query_one("#compile-pane").border_subtitle) == "", "no passes have no order"
 
@@ -345,9 +346,9 @@ async def test_what_has_no_data_says_why_or_shows_that_of_another_run_and_checks
         await opened(walk, tape)
         await walk.shows("damaged")
         walk.app.set_session(eager.session(), None)
-        walk.app.action_go("home")
+        walk.app.switch_mode("home")
         await walk.mode("home")
-        walk.app.run_in_view = "r1"
+        walk.app.select("r1")
         await walk.press("6", "(memory analysis)")
 
         for row in worst:

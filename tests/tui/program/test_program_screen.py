@@ -3,7 +3,7 @@
 import re
 import threading
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,17 +12,18 @@ import pytest
 import program_events as made
 from jaxprof import events as e
 from jaxprof.analysis.programs.derive import program_result
+from jaxprof.files import digests_of_sources
 from jaxprof.report.conclusion import program_cost
 from jaxprof.runner.program import ProgramCommand
 from jaxprof.session import Session
 from jaxprof.tui.kit.program_summary import figures, first_line, share_bar
 from jaxprof.tui.kit.row_list import RowList
-from jaxprof.tui.live import Live, LiveChanged
 from jaxprof.tui.profile.screen import arrays_of
 from jaxprof.tui.profile.times import TimeTree
-from jaxprof.tui.profiler import Profiler
 from jaxprof.tui.program.ledger import LedgerList
 from jaxprof.tui.program.screen import ProgramScreen
+from jaxprof.tui.shell.live import Live, LiveChanged
+from jaxprof.tui.shell.profiler import Profiler
 from tui import recorded
 from tui.fakes import MIDDLE, PYTHON, SMALL, WIDE, FakeProgramScheduler, walking
 
@@ -63,7 +64,7 @@ async def test_the_summary_begins_with_the_largest_costs_compiles_with_the_ledge
         rows = walk.find(LedgerList)
         for key, place, focused in (("3", "compiles", True), ("2", "summary", False), ("3", "compiles", True)):
             await walk.press(key)
-            await walk.until(lambda place=place: screen.place == place, place)
+            await walk.until(lambda place=place: screen.section == place, place)
             assert (walk.app.focused is rows) is focused
 
         await walk.through("""
@@ -98,13 +99,13 @@ async def test_times_lines_sources_and_advice_and_no_list_is_drawn_again_in_vain
         await walk.press("5 end", "wall time ")
         assert "100" in walk.row("wall time  ").split()
         await walk.through("""
-            m L down enter | train.py:91 cannot be read here
-            escape 2 m a | @ExplanationDialog | 1. | verify (from the file): jaxprof
+            m L down enter | train.py:91: its text was not recorded
+            escape 2 m a | @ExplanationDialog | 1. | verify: jaxprof
             y
         """)
         assert walk.app.clipboard.startswith("jaxprof script --plain train.py")
         await walk.through("""
-            escape r | @FormDialog | recorded on box, not on this | before you run it | --epochs 3
+            escape r | @FormDialog | comes from the session file | before you run it | --epochs 3
             escape
         """)
         assert walk.stage.programs == []
@@ -141,7 +142,10 @@ async def test_times_lines_sources_and_advice_and_no_list_is_drawn_again_in_vain
 
         (tmp_path / "train.py").write_text("".join(f"line_{number} = {number}\n" for number in range(1, 200)))
         monkeypatch.setattr(made, "FOLDER", str(tmp_path))
-        await walk.show(recorded.finished(), "program")
+        tape = recorded.finished()
+        digests = digests_of_sources([str(tmp_path / "train.py")], time())
+        tape.events.append(e.SourcesRead.of(digests, run=made.RUN))
+        await walk.show(tape, "program")
         await walk.through("""
             5 m L | line_91 = 91
             down enter | @SourceLines | ▸ 91 line_91 = 91
@@ -155,7 +159,7 @@ async def test_nothing_is_obeyed_that_comes_from_outside():
         assert walk.text.count("[b]jit[/x]␛[31m␊") > 2
         await walk.through("""
             m b enter down down enter | static argument [b]jit[/x]␛[31m␊
-            escape 5 m L down enter | cannot be read here
+            escape 5 m L down enter | its text was not recorded
         """)
         assert not {"\x1b", "\u202e"} & set(walk.text)
         await walk.press("escape 3")
@@ -176,7 +180,7 @@ async def test_what_an_ended_program_did_not_do_is_not_called_to_come_and_captur
         for letter, mode, run in (("h", "hlo", "r5"), ("t", "profile", "r4")):
             await walk.show(tape, "program", "exit code 0")
             await walk.through(f"m {letter} | #{mode}")
-            assert walk.app.run_in_view == run
+            assert walk.app.destination.run == run
 
         await walk.show(made.session(), "program", "No findings.")
         await walk.press("3", "No compilation was recorded.")
@@ -187,7 +191,7 @@ async def test_what_an_ended_program_did_not_do_is_not_called_to_come_and_captur
 
         for path in (Path("fetched.jaxprof"), Path("kept.jaxprof")):
             walk.app.set_session(recorded.finished().session(), path)
-            walk.app.action_go("program")
+            walk.app.switch_mode("program")
             screen = await walk.on("ProgramScreen")
             for key in "rw":
                 await walk.press(key)
@@ -203,16 +207,15 @@ async def test_what_an_ended_program_did_not_do_is_not_called_to_come_and_captur
 # -- while it goes on ---------------------------------------------------------------------------------------------
 
 
-async def test_a_long_compile_ticks_while_nothing_is_said(monkeypatch):
+async def test_a_long_compile_ticks_while_nothing_is_said(app_clock, monkeypatch):
     tape = recorded.compiling()
-    now = [tape.now]
-    monkeypatch.setattr("jaxprof.tui.kit.program_summary.monotonic", lambda: now[0])
+    app_clock.seconds = tape.now
     monkeypatch.setattr(Profiler, "session_grows", property(lambda app: True))
     monkeypatch.setattr(ProgramScreen, "TICK_SECONDS", 0.05)
     async with walking(SMALL) as walk:
         screen = await walk.show(tape, "program", "compiling `step`, backend, 0.5 s  called from train.py:88")
         await walk.shows("▶ running      1.5 s")
-        now[0] += 42.04
+        app_clock.seconds += 42.04
         await walk.shows("compiling `step`, backend, 42.5 s", "▶ running     43.5 s")
         await walk.press("1")
         await walk.until(lambda: screen._clock is None)

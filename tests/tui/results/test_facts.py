@@ -10,7 +10,7 @@ from jaxprof.analysis.run_result import results
 from jaxprof.stats.comparison import TimeComparison
 from jaxprof.stats.location import Spread, t_quantile
 from jaxprof.text import safe
-from jaxprof.tui.kit.format import clock, speedup_short, speedup_style
+from jaxprof.tui.kit.format import elapsed_text, speedup_short, speedup_style
 from jaxprof.tui.kit.table_columns import table_lines
 from jaxprof.tui.results import result_panel as facts
 from jaxprof.tui.results.screen import row_text
@@ -31,7 +31,7 @@ from tui.session_tapes import Tape
     ],
 )
 def test_a_clock_never_shows_a_time_that_has_not_come(elapsed, shown):
-    assert clock(elapsed) == shown
+    assert elapsed_text(elapsed) == shown
 
 
 def speedup(ratio, low=None, high=None, measured="in turns"):
@@ -137,6 +137,16 @@ def test_all_that_is_said_of_a_run():
             lines = [row_text(one, "numpy"), *(line.plain for line in lines_of(one, 100))]
             held[f"{name}: {one.run.id}"] = "".join(f"  {line}".rstrip() + "\n" for line in lines)
     held_cases("facts_of_runs.txt", held)
+
+
+def test_settings_are_named_as_one_would_set_them():
+    tape = Tape()
+    tape.plan("r1", "jit")
+    settings = {"jax_enable_x64": False, "TF_CPP_MIN_LOG_LEVEL": "1", "cores": 2}
+    tape.add(e.EnvironmentRead, "r1", python="3.13.0", numpy="2.3.4", settings=settings)
+    (only,) = results(tape.session())
+    shown = "python 3.13.0 · numpy 2.3.4 · jax_enable_x64=False · TF_CPP_MIN_LOG_LEVEL=1 · cores 2"
+    assert facts.environment_lines(only, 200)[0].plain.endswith(shown)
 
 
 @pytest.mark.parametrize("width", [55, 110])

@@ -7,21 +7,12 @@ import pytest
 
 from jaxprof import events as e
 from jaxprof.runner.planning import PlanOptions, plan_runs
-from jaxprof.tui.profiler import Profiler
 from jaxprof.tui.results.run_table import RunTable
 from jaxprof.tui.results.screen import ResultsScreen
+from jaxprof.tui.shell.profiler import Profiler
 from tui import session_tapes as sessions
 from tui.fakes import MIDDLE, SMALL, info, walking
 from tui.session_tapes import Tape
-
-
-class Now:
-    """The monotonic clock, standing where a tape stands."""
-
-    def __init__(self, monkeypatch, tape):
-        self.seconds = tape.now
-        for module in ("results.run_table", "results.screen"):
-            monkeypatch.setattr(f"jaxprof.tui.{module}.monotonic", lambda: self.seconds)
 
 
 @pytest.fixture
@@ -57,9 +48,9 @@ def phases(walk):
 # -- of a session that somebody writes ----------------------------------------------------------------------------
 
 
-async def test_a_long_compile_ticks_while_nothing_is_said_until_the_screen_is_left_or_it_ends(monkeypatch):
+async def test_a_long_compile_ticks_while_nothing_is_said_until_the_screen_is_left_or_it_ends(app_clock, monkeypatch):
     tape = sessions.compiling()
-    now = Now(monkeypatch, tape)
+    app_clock.seconds = tape.now
     async with walking(SMALL) as walk:
         screen = await walk.show(tape, "results", "the session was interrupted", "the session ended before")
         assert screen._clock is None, "nobody writes it"
@@ -68,7 +59,7 @@ async def test_a_long_compile_ticks_while_nothing_is_said_until_the_screen_is_le
         monkeypatch.setattr(Profiler, "session_grows", property(lambda app: True))
         screen = await walk.show(tape, "results", "▶ jit", "1 of 3 done · 1 queued")
         await walk.shows("2.5 s")
-        now.seconds += 40.05
+        app_clock.seconds += 40.05
         await walk.shows("42.5 s")
         await walk.press("4")
         await walk.until(lambda: screen._clock is None)
@@ -82,9 +73,9 @@ async def test_a_long_compile_ticks_while_nothing_is_said_until_the_screen_is_le
 
 
 @pytest.mark.usefixtures("growing")
-async def test_samples_are_shown_as_they_come_and_a_later_launch_has_clocks_of_its_own(monkeypatch):
+async def test_samples_are_shown_as_they_come_and_a_later_launch_has_clocks_of_its_own(app_clock):
     tape = sessions.sampling()
-    Now(monkeypatch, tape)
+    app_clock.seconds = tape.now
     async with walking(MIDDLE) as walk:
         screen = await walk.show(tape, "results", "37 of 4 calls", "1 of 3 done · 1 queued · ≈ 2 s left")
         last = walk.app.session.runs["r3"]
@@ -97,7 +88,7 @@ async def test_samples_are_shown_as_they_come_and_a_later_launch_has_clocks_of_i
         await walk.shows("67 of 4 calls")
 
     tape = sessions.in_turns()
-    Now(monkeypatch, tape)
+    app_clock.seconds = tape.now
     async with walking(SMALL) as walk:
         await walk.show(tape, "results", gone="starting")
         rows = [line for line in walk.text.splitlines() if "│ ▶" in line]

@@ -4,9 +4,9 @@ import threading
 
 from jaxprof.tui.kit.explanation import READING, ExplanationDialog, ExplanationHead
 from jaxprof.tui.kit.screen_bars import KeyBar
-from jaxprof.tui.profiler import Profiler
 from jaxprof.tui.results import run_table
 from jaxprof.tui.results.screen import ResultsScreen, RunTable
+from jaxprof.tui.shell.profiler import Profiler
 from tui import profiles
 from tui import session_tapes as sessions
 from tui.fakes import SMALL, WIDE, walking
@@ -33,10 +33,10 @@ async def test_the_essentials_the_advice_and_copying(monkeypatch):
         )
         await walk.press("4")
         await walk.on("HloScreen")
-        assert walk.app.run_in_view == "r3", "the run under the cursor"
-        walk.app.action_go("home")
+        assert walk.app.destination.run == "r3", "the run under the cursor"
+        walk.app.switch_mode("home")
         await walk.pause()
-        walk.app.run_in_view = "r2"
+        walk.app.select("r2")
         walk.app.switch_mode("results")
         await walk.until(lambda: walk.screen is screen and screen.query_one(RunTable).current == "r2")
 
@@ -164,7 +164,7 @@ async def test_nothing_stays_of_the_session_before_whose_runs_have_the_same_name
         screen.query_one(RunTable).move_to_key("r2")
         await walk.shows("out of memory")
         await walk.show(failed("no such device"), "results")
-        assert (screen.chosen.id, walk.app.run_in_view) == ("r1", "r1"), "the first, and other screens show it too"
+        assert (screen.chosen.id, walk.app.destination.run) == ("r1", "r1"), "the first, and other screens show it too"
         screen.query_one(RunTable).move_to_key("r2")
         await walk.shows("no such device", gone="out of memory")
 

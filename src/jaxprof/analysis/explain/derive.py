@@ -65,12 +65,17 @@ def explained(
     session: Session, name: str, subject: Subject, items: Sequence[Finding | Abstention], most: int
 ) -> Explanation:
     """Return the explanation that these findings and gaps come to, in order and without repetitions."""
-    findings = [with_fix(item) for item in items if isinstance(item, Finding)]
+    from_file = session.from_file
+    findings = [
+        replace(with_fix(item), from_file=from_file and bool(item.verify))
+        for item in items
+        if isinstance(item, Finding)
+    ]
     ranked = sorted(_merged(_without_duplicates(findings)), key=_rank)
     unknown: dict[str, Abstention] = {}
     for item in items:
         if isinstance(item, Abstention):  # of many runs, one that says what is missing is enough
-            unknown.setdefault(item.code, item)
+            unknown.setdefault(item.code, replace(item, from_file=from_file and bool(item.command)))
     return Explanation(
         name=name,
         subject=subject,
@@ -132,7 +137,7 @@ def program_findings(session: Session, program: ProgramResult, name: str) -> Ite
             verify=(record_again(program) or verify) if finding.code == "program_failed" else verify,
             run=program.run.id,
             directory=program.directory,
-            code_line=code_line(finding.where, session.header.wall_seconds, program.run.sources),
+            code_line=code_line(finding.where, session),
             compilations=sum(row.count for row in rows),
             fault=finding.code in _PROGRAM_FAULTS,
         )

@@ -6,13 +6,12 @@ Also the shell commands that verify a fix or fill a gap.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from jaxprof.events import SourceLocation
 from jaxprof.events.base import REDACTED
-from jaxprof.files import is_as_recorded
 from jaxprof.light_dataclass import field, frozen
 from jaxprof.session_files import with_urls
 
@@ -117,6 +116,8 @@ class Abstention:
     reason: str
     command: str = ""
     """Command that would fill the gap; empty if there is none."""
+    from_file: bool = False
+    """Whether the command has words of a file that this machine did not record."""
 
 
 def _is_measured(run: Run) -> bool:
@@ -143,6 +144,12 @@ class Explanation:
     """The job that was explained, for a job."""
 
     @property
+    def from_file(self) -> bool:
+        """Whether its words, commands among them, come from a file that this machine did not record. Those of a job
+        always do: its sessions lie in a folder, and its commands name nothing but their paths."""
+        return self.session is None or self.session.from_file
+
+    @property
     def is_unmeasured(self) -> bool:
         """Whether the session has runs, and none of them was measured."""
         runs = self.session.runs.values() if self.session is not None and self.job is None else ()
@@ -162,19 +169,11 @@ class Explanation:
 _LONGEST_LINE = 100
 
 
-def code_line(
-    place: SourceLocation | None, recorded_seconds: float | None, sources: Mapping[str, str] | None = None
-) -> str:
-    """Return the line without its indentation; empty if the file is not here, is no Python file, or may have changed.
-
-    It may have changed if it was modified after `recorded_seconds` (Unix time), or since its digest in `sources` was
-    taken. A session can come from anywhere and name any file, so only files that look like Python source are read.
-    """
-    if place is None or place.line is None or not place.file.endswith(".py") or not recorded_seconds:
-        return ""
-    if not is_as_recorded(place.file, sources or {}, recorded_seconds):
+def code_line(place: SourceLocation | None, session: Session) -> str:
+    """Return the line without its indentation; empty if the file is not here as the session recorded it."""
+    if place is None or place.line is None:
         return ""
     from jaxprof.hlo.analysis.origin import HloSourceLocation, source_lines
 
-    lines = source_lines(HloSourceLocation(place.file, place.line))
+    lines = source_lines(HloSourceLocation(place.file, place.line), session.sources)
     return lines[-1][1].strip()[:_LONGEST_LINE] if lines else ""

@@ -69,10 +69,9 @@ def weights_of_call(session: Session, run: Run, module: Module) -> KernelWeights
 
 
 def module_findings(
-    module: Module, weights: KernelWeights, run: Run, *, verify: str, recorded_seconds: float | None
+    session: Session, module: Module, weights: KernelWeights, run: Run, *, verify: str
 ) -> Iterator[Finding]:
-    """Yield the findings of a module of a run with the cost of their kernels. `recorded_seconds` is the Unix time after
-    which a changed source file is not read, unless its digest still equals that in the run's sources."""
+    """Yield the findings of a module of a run with the cost of their kernels."""
     by_name = {kernel.name: kernel for kernel in reversed(kernels(module))}
     for finding in findings(module):
         priced = _priced(finding, weights, by_name)
@@ -82,7 +81,7 @@ def module_findings(
         yield replace(
             priced,
             places=(where,),
-            code_line=code_line(where, recorded_seconds, run.sources),
+            code_line=code_line(where, session),
             kernels=finding.kernels[:_KERNELS_NAMED],
             verify=verify,
             run=run.id,

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 _FAULTS = ("wrong_result", "unlike_results", "results_differ", "folded_constants", "dead_code")
 """Warnings that make the times meaningless."""
-_TO_CHANGE = ("compiled_again", "dtype_narrowed")
+_TO_CHANGE = ("compiled_again", "dtype_narrowed", "page_faults")
 """Warnings about the program that leave its times right."""
 _DOUBTS = (
-    "throttled", "busy_machine", "disturbed", "unsettled", "drift", "two_modes", "noise", "outliers",
+    "throttled", "busy_machine", "disturbed", "not_of_medians", "unsettled", "drift", "two_modes", "noise", "outliers",
     "no_interval", "few_samples",
     "over_budget", "max_seconds_reached", "not_captured",
 )  # fmt: skip
@@ -363,8 +363,7 @@ def _of_profiles(session: Session, program: ProgramResult | None, name: str) -> 
         weights = KernelWeights(
             scope=scope, shares=shares, seconds=seconds, scope_seconds=whole_seconds, estimate=program is not None
         )
-        recorded = session.header.wall_seconds if program is not None else None
-        yield from module_findings(module, weights, run, verify=verify, recorded_seconds=recorded)
+        yield from module_findings(session, module, weights, run, verify=verify)
     if not with_hlo:
         yield Abstention("no_hlo", "no HLO in the profile: its kernels have times, and no findings")
 
@@ -381,10 +380,10 @@ def _of_runs(session: Session, runs: Sequence[Run], name: str) -> _Items:
         from jaxprof.analysis.explain.modules import module_findings, weights_of_call
 
         read += 1
-        weights, recorded = weights_of_call(session, run, module), session.header.wall_seconds
+        weights = weights_of_call(session, run, module)
         verify = run_verified(session, name, run)
         yield from step_findings(run, "call", verify, whole_program=False)
-        yield from module_findings(module, weights, run, verify=verify, recorded_seconds=recorded)
+        yield from module_findings(session, module, weights, run, verify=verify)
         yield from capture_abstentions(run, name)
     uncaptured = [run for run in runs if run.plan.how == "jit" and run.status == "ok" and not run.measured]
     if uncaptured:

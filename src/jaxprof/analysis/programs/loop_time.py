@@ -29,8 +29,6 @@ from jaxprof.light_dataclass import field, frozen
 
 WORKS = frozenset({"compiled", "inline", "fed", "callback", "dispatch", "transfer", "sync", *STAGES})
 """Kinds of work that JAX does."""
-_KINDS = {"device_busy": "compiled", "host_busy": "host", "waiting": "host"}
-"""Kind of work by state, for sessions recorded before lines had a kind."""
 LoopKey = tuple[str, str, int]
 """File, function and first line of a loop."""
 
@@ -111,7 +109,7 @@ def _kind_of(line: SampledLine, window: ProgramSampled) -> str:
     device: what an operation costs the host, the thread itself does."""
     if line.kind == "dispatch" and line.state == "device_busy" and window.device_wait_seconds is not None:
         return "compiled"
-    return line.kind or _KINDS.get(line.state, line.state)
+    return line.kind or line.state
 
 
 def _may_be_delayed(line: SampledLine | Spot) -> bool:

@@ -95,9 +95,8 @@ def loops(
     counted: Sequence[StepsCounted], taken: Sequence[StepsTaken] = (), sampled: Sequence[ProgramSampled] = ()
 ) -> tuple[StepFigures, ...]:
     """Return the loops of a program, longest first. `taken` holds steps that were reported one by one. `sampled` is a
-    second source for the time spent in the loops. What 0.1.0 counted in short spells, or by annotations, is left
-    out."""
-    groups = grouped((event.where, event) for event in counted if event.found_by == "monitoring")
+    second source for the time spent in the loops."""
+    groups = grouped((event.where, event) for event in counted)
     counts = totals((event.where, event.count) for event in taken)
     took = totals((event.where, sum(event.seconds)) for event in taken)
     seen = _sampled_seconds(sampled, taken)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from itertools import chain, islice
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from jaxprof.analysis.session_difference import SessionDifference
 
 _COMPILED = ("targets", "axes", "shard", "arguments", "settings", "python")
-_RUN = re.compile(r".+(?<!\.py):r\d+")
-"""A run of a session, `last:r1`; `step.py:r1` is a function."""
 _PRECISIONS = click.Choice(("default", "high", "highest", "bfloat16", "tensorfloat32", "float32"))
 
 
@@ -116,7 +113,7 @@ def command(files: tuple[str, ...], form: str, no_run: bool, **words: Any) -> in
 
 def _are_measured(files: tuple[str, ...]) -> bool:
     """Return whether the sides are run: functions and workloads, not sessions. Raises UsageError for a mixture."""
-    run = [file for file in files if is_compiled_now(file) and "://" not in file and not _RUN.fullmatch(file)]
+    run = [file for file in files if is_compiled_now(file) and "://" not in file]
     if run and len(run) < len(files):
         kept = next(file for file in files if file not in run)
         raise UsageError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jaxprof.cli import options
-from jaxprof.cli.answers import command_line, explained_job, in_json, print_answer
+from jaxprof.cli.answers import command_line, explained_job, next_of_session, print_answer
 from jaxprof.cli.options import refuse
 from jaxprof.cli.output import format_option, print_json, print_report
 from jaxprof.cli.target import local_source, named, recorded
@@ -69,11 +69,13 @@ def _explain(file: str, most: int) -> Explanation:
 
 
 def _next(explained: Explanation) -> list[str]:
-    """Return the commands that verify the fixes; without a finding, those that would fill what is unknown."""
-    verifying = (finding.verify for finding in explained.findings)
-    commands = dict.fromkeys(filter(None, verifying))
-    commands = commands or dict.fromkeys(unknown.command for unknown in explained.abstentions if unknown.command)
-    return [in_json(line) for line in commands] or [command_line("explain", "--code", "all")]
+    """Return the commands that say more. Those that verify a fix start something, and have words of the session: they
+    stand beside their findings, and are never proposed here."""
+    if explained.session is not None:
+        commands = next_of_session(explained.session, explained.name)[1:]  # the first one was just given
+    else:  # of a job, which names nothing but the paths of its processes
+        commands = [f"{finding.verify} --format json" for finding in explained.findings if finding.verify]
+    return list(dict.fromkeys(commands)) or [command_line("explain", "--code", "all")]
 
 
 def _print_entry(code: str, form: str) -> None:

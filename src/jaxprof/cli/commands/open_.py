@@ -156,7 +156,7 @@ def launch_app(
     path: Path | None, interpreter: Interpreter | None, *, follow: bool = False, profile: Path | None = None
 ) -> int:
     """Start the app with the session at `path`, which may be made of a `profile`, and return its exit code."""
-    from jaxprof.tui.launch import launch
+    from jaxprof.tui.shell.launch import launch
 
     return launch(path, interpreter=interpreter, follow=follow, profile=profile)
 

@@ -149,7 +149,7 @@ def _run_alone(
     has_terminal = not terminal_problem() and sys.stderr is not None and sys.stderr.isatty()
     if plain or form == "json" or not has_terminal:
         return run_plain(program, interpreter, out, force=force, form=form)
-    from jaxprof.tui.launch import launch
+    from jaxprof.tui.shell.launch import launch
 
     if out is not None:
         refuse_folder(out)

@@ -4,9 +4,10 @@ The cost of the twin is reported, because it may take longer than the run itself
 are really computed decides the tolerance. JAX's default is the device's fast path: TF32 on NVIDIA GPUs since Ampere,
 one bfloat16 pass on TPU, float32 on CPU (JAX documentation, `jax.default_matmul_precision`).
 
-Inputs are made on the host once, seeded, at a fixed alignment, and never changed afterwards. Alignment decides whether
-JAX on a CPU copies a NumPy array or shares it (it shares at 64 bytes), so it must not be left to chance. No jax here:
-NumPy variants run without it.
+Inputs are made on the host once, seeded, at a fixed address modulo 64 bytes, and never changed afterwards. It decides
+whether JAX on a CPU shares a NumPy array (at a multiple of 64) or copies it, so it must not be left to chance: it is
+where glibc puts a large array, 16 bytes after such a multiple, because a user's arrays cost a copy. No jax here: NumPy
+variants run without it.
 """
 
 from __future__ import annotations
@@ -23,21 +24,23 @@ from jaxprof.workloads.check import compare, tolerance
 from jaxprof.workloads.model import Parameters, Variant, Workload
 
 ALIGNMENT_BYTES = 64
+USUAL_OFFSET_BYTES = 16
+"""Where an array that glibc has mapped begins, after a multiple of 64 bytes: behind the header of its block."""
 
 
 def make_inputs(workload: Workload, parameters: Parameters, seed: int) -> tuple[Any, ...]:
-    """Return the workload's inputs, the same for the same seed, every array at a fixed alignment."""
-    inputs: tuple[Any, ...] = map_arrays(aligned, workload.inputs(parameters, np.random.default_rng(seed)))
+    """Return the workload's inputs, the same for the same seed, every array at the usual offset."""
+    inputs: tuple[Any, ...] = map_arrays(at_usual_offset, workload.inputs(parameters, np.random.default_rng(seed)))
     return inputs
 
 
-def aligned(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return `array` if its data begins at a multiple of 64 bytes, otherwise a copy of the same layout that does."""
-    if array.ctypes.data % ALIGNMENT_BYTES == 0 or array.dtype.hasobject:
+def at_usual_offset(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return `array` if its data begins at the usual offset, otherwise a copy of the same layout that does."""
+    if array.ctypes.data % ALIGNMENT_BYTES == USUAL_OFFSET_BYTES or array.dtype.hasobject:
         return array
     order: Any = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
     block = np.empty(array.nbytes + ALIGNMENT_BYTES, dtype=np.uint8)
-    offset = -block.ctypes.data % ALIGNMENT_BYTES
+    offset = (USUAL_OFFSET_BYTES - block.ctypes.data) % ALIGNMENT_BYTES
     copy: np.ndarray[Any, Any] = (
         block[offset : offset + array.nbytes].view(array.dtype).reshape(array.shape, order=order)
     )

@@ -38,8 +38,9 @@ class RunControl:
         """Turns from the thread that reads requests; None ends the turns, or wakes a cancelled run."""
         self.waits_for_turn = False
         """Whether the run does nothing until the next turn."""
-        self.on_wait: Callable[..., object] = lambda *, begins: None
-        """Called with `begins=True` when the run begins to wait for a turn, and with `begins=False` when it goes on."""
+        self.on_wait: Callable[..., object] = lambda **_: None
+        """Called with `begins=True` and `worked_seconds` when the run begins to wait for a turn, and with
+        `begins=False` when it goes on."""
 
     def cancel(self) -> None:
         """Request that the run stop at the next opportunity."""
@@ -50,13 +51,19 @@ class RunControl:
         """Give the next turn to the run; None if there are no more."""
         self._turns.put(turn)
 
-    def next_turn(self) -> TurnRequest | None:
-        """Wait for the next turn and return it, or None for no more; the wait does not count towards the hard cap.
-        Raises Cancelled and CapReached."""
-        self.check()
+    def next_turn(self, announce: Callable[[], object], worked_seconds: float | None = None) -> TurnRequest | None:
+        """Announce that the run waits, wait for its next turn and return it, or None for no more. Raises Cancelled and
+        CapReached. `worked_seconds`: how long its last block took.
+
+        From the announcement on the client may freeze this process at any moment, and the others have their turns:
+        that time counts neither towards the hard cap nor as the run's own.
+        """
         remaining = self.remaining_seconds()
         self.start_clock(None)
-        self.on_wait(begins=True)
+        self.on_wait(begins=True, worked_seconds=worked_seconds)
+        announce()
+        if remaining is not None and remaining <= 0:
+            raise CapReached
         self.waits_for_turn = True
         turn = self._turns.get()
         self.waits_for_turn = False
@@ -95,6 +102,8 @@ class PhaseReport:
     """False if the measured time means nothing: the event's seconds are then None."""
     bytes: int | None = None
     zero_copy: bool | None = None
+    page_faults: float | None = None
+    kernel_share: float | None = None
     note: str = ""
 
 
@@ -129,7 +138,15 @@ class Reporter:
         """Report the end of a phase whose time was measured elsewhere."""
         report = phase or PhaseReport()
         self.emit(
-            PhaseEnded(phase=name, seconds=seconds, bytes=report.bytes, zero_copy=report.zero_copy, note=report.note)
+            PhaseEnded(
+                phase=name,
+                seconds=seconds,
+                bytes=report.bytes,
+                zero_copy=report.zero_copy,
+                page_faults=report.page_faults,
+                kernel_share=report.kernel_share,
+                note=report.note,
+            )
         )
 
     def warn(self, code: str, message: str, fix: str = "") -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import platform
 import re
@@ -39,44 +40,50 @@ _BLAS_THREADS = (
 
 
 Load = tuple[float, float | None, float]
-"""A reading of the machine's work: the clock, the CPU seconds of all cores since boot that were not idle (None if
-unknown), and those of this process."""
+"""A reading of the machine's work: the clock, the CPU seconds since boot in which the processors that this process may
+use were not idle (None if unknown), and those of this process."""
 
 
 def host_load() -> Load:
     """Take a reading. The system counts in steps of some ms, so a difference over a short time is right on average."""
-    times = os.times()
-    return time.monotonic(), _machine_busy_seconds(), times.user + times.system
+    return time.monotonic(), _busy_seconds(), time.process_time()
 
 
 class HostLoadMeter:
     """Measures the work of other processes while a run is measured. While the run waits for its turn, the machine
     belongs to the runs that it is compared with, which do not count as others."""
 
+    LATE_SECONDS = 0.01
+    """A reading that comes later than this after its block may include the turns of other runs, and is dropped."""
+
     def __init__(self) -> None:
         self._since = host_load()
         self._others_seconds = self._seconds = 0.0
         self._known = True
 
-    def wait(self, *, begins: bool) -> None:
-        """Note that a wait for a turn begins or ends now."""
+    def wait(self, *, begins: bool, worked_seconds: float | None = None) -> None:
+        """Note that a wait for a turn begins or ends now; at its begin, how long the block before it took."""
         if begins:
-            self._add()
+            self._add(math.inf if worked_seconds is None else worked_seconds + self.LATE_SECONDS)
         else:
             self._since = host_load()
 
     def other_busy_cores(self) -> float | None:
-        """Return how many cores, on average, other processes have used so far; None if unknown."""
+        """Return how many of the usable cores, on average, other processes have used so far; None if unknown. Where a
+        quota is less than the processors, others use none of it before they leave fewer processors idle than that."""
         self._add()
         self._since = host_load()
         if not self._known or self._seconds <= 0:
             return None
-        return round(max(0.0, self._others_seconds) / self._seconds, 3)
+        usable, spare = cores(), processors() - cores()
+        return round(min(max(0.0, self._others_seconds / self._seconds - spare), usable), 3)
 
-    def _add(self) -> None:
+    def _add(self, most_seconds: float = math.inf) -> None:
         (clock, busy, own), (clock_before, busy_before, own_before) = host_load(), self._since
         if busy is None or busy_before is None:
             self._known = False
+            return
+        if clock - clock_before > most_seconds:
             return
         self._others_seconds += busy - busy_before - (own - own_before)
         self._seconds += clock - clock_before
@@ -147,12 +154,21 @@ def _blas_threads() -> int | None:
     return None
 
 
-def _machine_busy_seconds() -> float | None:
-    line = text_at(Path("/proc/stat")).partition("\n")[0]
-    if not line.startswith("cpu "):
+def _busy_seconds() -> float | None:
+    """Return the seconds since boot in which the usable processors were neither idle nor waiting for a disk, summed;
+    None if the system does not report all of them."""
+    lines = (line.split() for line in text_at(Path("/proc/stat")).splitlines() if line.startswith("cpu"))
+    rows = {name: numbers for name, *numbers in lines if len(numbers) >= 8}
+    if not rows:
         return None
-    user, nice, system, _idle, _wait, interrupt, soft, steal = (int(part) for part in line.split()[1:9])
-    return (user + nice + system + interrupt + soft + steal) / os.sysconf("SC_CLK_TCK")
+    ticks = 0
+    for processor in os.sched_getaffinity(0):
+        row = rows.get(f"cpu{processor}")
+        if row is None:
+            return None
+        user, nice, system, _idle, _wait, interrupt, soft, steal = map(int, row[:8])
+        ticks += user + nice + system + interrupt + soft + steal
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _scalar(value: Any) -> Scalar | None:

@@ -320,7 +320,7 @@ def _steady(
         with reporter.phase("run") as phase:
             phase.zero_copy = moves_nothing
             samples = sampler.sample(blocked, plan, first_seconds)
-            phase.seconds = sampler.turns_seconds
+            sampler.describe(phase)
         call_seconds = sorted(samples)[len(samples) // 2] if samples else first_seconds
         side = min(SIDE_SECONDS, SIDE_SHARE * request.spec.timing_seconds) if _has_side_series(request) else 0.0
         # Pipelined calls come first because they keep all threads busy. Once a process has paused for 0.1 s, each later

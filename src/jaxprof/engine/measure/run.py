@@ -6,6 +6,7 @@ end. numpy and jax are imported only after start-up has shown that they are inst
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -15,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from jaxprof.engine.measure.control import Emit, Reporter, RunControl
 from jaxprof.engine.measure.failure import conclude
 from jaxprof.engine.measure.sampling import MOST_SAMPLES, CallSampler, Execute, Plan, Trial, here
-from jaxprof.engine.measure.startup import start_jax, start_numpy
+from jaxprof.engine.measure.startup import settle_allocator, start_jax, start_numpy
 from jaxprof.errors import unknown_name
-from jaxprof.events import ESTIMATED_BY, CostReported, SourceFile, SourcesRead, TextRecorded
-from jaxprof.files import file_digest
+from jaxprof.events import ESTIMATED_BY, CostReported, SourcesRead, TextRecorded
+from jaxprof.files import read_source
 from jaxprof.workloads.model import Variant, Workload
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def measure_request(request: RunRequest, emit: Emit, control: RunControl, execut
     def work() -> None:
         from jaxprof.workloads.find import find
 
+        settle_allocator()
         spec = request.spec
         workload = execute(partial(find, spec.target, spec.arguments, spec.argv, spec.inputs_from))
         variant = workload.variant(request.spec.variant)
@@ -102,8 +104,8 @@ def _measured(
     if variant.source:
         reporter.emit(TextRecorded(name="source", text=variant.source, bytes=len(variant.source.encode())))
     file = request.spec.target.rpartition(":")[0]
-    if digest := file_digest(file) if file.endswith(".py") else "":
-        reporter.emit(SourcesRead(files=[SourceFile(file=file, digest=digest)]))
+    if digest := read_source(file)[1] if file.endswith(".py") else "":
+        reporter.emit(SourcesRead.of({os.path.abspath(file): digest}))
     with reporter.phase("inputs"):
         inputs = make_inputs(workload, request.spec.parameters, request.spec.seed)
         arguments = variant.arguments(inputs)
@@ -197,7 +199,7 @@ def run_numpy(
             in_turns=request.in_turns,
         )
         sampler.sample(Trial(prepare=lambda calls: repeat(inputs, calls), make=_loop(function)), plan, first)
-        phase.seconds = sampler.turns_seconds
+        sampler.describe(phase)
     return kept[0]
 
 

@@ -9,15 +9,20 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from statistics import median
 from typing import Any
 
-from jaxprof.engine.measure.control import Reporter
+from jaxprof.engine.measure.control import PhaseReport, Reporter
 from jaxprof.events import SamplesTaken, TurnAwaited
 from jaxprof.hlo import not_collecting
 from jaxprof.light_dataclass import frozen
+
+try:
+    import resource
+except ImportError:  # Windows, where `profile` may measure all the same
+    resource = None  # type: ignore[assignment]
 
 Clock = Callable[[], float]
 Execute = Callable[[Callable[[], Any]], Any]
@@ -89,6 +94,17 @@ class Plan:
     """Whether blocks of samples are taken one at a time, when the run's control gives it a turn."""
 
 
+@dataclass(slots=True)
+class _Usage:
+    """What all threads of the process used during the calls of a series."""
+
+    page_faults: list[float] = field(default_factory=list)
+    """Minor page faults a call in each burst. Their median counts, because the heap may grow once between two."""
+    kernel_seconds: float = 0.0
+    """The system estimates it by its ticks, so it means something of the whole series only."""
+    cpu_seconds: float = 0.0
+
+
 @cache
 def clock_cost_seconds(clock: Clock = time.perf_counter) -> float:
     """Return the time that one reading of the clock adds, or its smallest step if larger: the median of pairs."""
@@ -116,24 +132,35 @@ class CallSampler:
         self._execute = execute
         self.turns_seconds: float | None = None
         """Time from the first to the last sample of the turns, including those of other runs; None without turns."""
+        self._usage = _Usage()
 
     def sample(self, trial: Trial, plan: Plan, call_seconds: float) -> list[float]:
         """Return the samples of `trial`, in seconds a call, which are also sent as they come.
 
         `call_seconds`: the time of an earlier call, which counts as the warm-up if it exceeds the budget.
         """
+        self._usage = _Usage()
         if call_seconds > plan.budget_seconds and not plan.in_turns:
             return self._sample_long(trial, plan, call_seconds)
         calls, gap = plan.calls_per_sample or 1, 0
         if call_seconds <= LONG_SHARE * plan.budget_seconds:
             calls = plan.calls_per_sample or self._calibrate(trial, plan)
             call_seconds = self._warm_up(trial, plan, calls)
+            self._usage = _Usage()
         if plan.in_turns:
             return self._take_turns(trial, plan, calls, call_seconds)
         if plan.calls_per_sample is None and call_seconds > 0:
             spacing = min(plan.budget_seconds, SPREAD_SECONDS) / plan.most_samples
             gap = max(0, round((spacing - calls * call_seconds) / call_seconds))
         return self._steady(trial, plan, calls, gap)
+
+    def describe(self, phase: PhaseReport) -> None:
+        """Add to `phase`, the steady run's, what is known of the series that was sampled last."""
+        phase.seconds = self.turns_seconds
+        if self._usage.page_faults:
+            phase.page_faults = round(median(self._usage.page_faults), 2)
+        if self._usage.cpu_seconds:
+            phase.kernel_share = round(self._usage.kernel_seconds / self._usage.cpu_seconds, 4)
 
     def take(self, trial: Trial, calls: int = 1) -> float:
         """Take one sample, in seconds a call."""
@@ -144,8 +171,15 @@ class CallSampler:
     ) -> list[float]:
         """Take up to `most` samples in about `seconds`, with `gap` untimed calls after each. With a warm-in, its first
         sample precedes them, and its other samples are dropped."""
+        before = resource and resource.getrusage(resource.RUSAGE_SELF)
         samples: list[float]
-        samples = self._execute(partial(_burst, trial, self._clock, calls, most, seconds, gap, warm_in))
+        samples, made = self._execute(partial(_burst, trial, self._clock, calls, most, seconds, gap, warm_in))
+        if before:
+            after = resource.getrusage(resource.RUSAGE_SELF)
+            kernel = after.ru_stime - before.ru_stime
+            self._usage.page_faults.append((after.ru_minflt - before.ru_minflt) / made)
+            self._usage.kernel_seconds += kernel
+            self._usage.cpu_seconds += kernel + after.ru_utime - before.ru_utime
         return samples
 
     def _sample_long(self, trial: Trial, plan: Plan, call_seconds: float) -> list[float]:
@@ -166,22 +200,25 @@ class CallSampler:
     def _take_turns(self, trial: Trial, plan: Plan, calls: int, call_seconds: float) -> list[float]:
         """Return the samples of all turns that this run gets. Between turns it only waits, and costs nothing."""
         sample_seconds = calls * call_seconds
-        self._reporter.emit(TurnAwaited(call_seconds=sample_seconds))
+        announce = partial(self._reporter.emit, TurnAwaited(call_seconds=sample_seconds))
         samples: list[float] = []
-        began: float | None = None
-        while (turn := self._reporter.control.next_turn()) is not None:
-            began = self._clock() if began is None else began
+        first_began: float | None = None
+        worked: float | None = None
+        while (turn := self._reporter.control.next_turn(announce, worked)) is not None:
+            began = self._clock()
+            first_began = began if first_began is None else first_began
             gap = 0
             if plan.calls_per_sample is None and call_seconds > 0:
                 gap = max(0, round((turn.seconds / turn.most_samples - sample_seconds) / call_seconds))
             block = self._burst(
                 trial, calls, most=turn.most_samples, seconds=turn.seconds, gap=gap, warm_in=turn.warm_in_seconds
             )
+            ended = self._clock()
+            worked, self.turns_seconds = ended - began, ended - first_began
             first = block.pop(0) if turn.warm_in_seconds else None
             if turn.series == plan.series:
                 samples.extend(block)
-            self._send(replace(plan, series=turn.series), block, calls, turn.block, first)
-            self.turns_seconds = self._clock() - began
+            announce = partial(self._send, replace(plan, series=turn.series), block, calls, turn.block, first)
         return samples
 
     def _calibrate(self, trial: Trial, plan: Plan) -> int:
@@ -247,10 +284,14 @@ class CallSampler:
         )
 
 
-def _burst(trial: Trial, clock: Clock, calls: int, most: int, seconds: float, gap: int, warm_in: float) -> list[float]:
-    """Take samples. This is the only place where the clock runs, and it is one frame, because every frame costs."""
+def _burst(
+    trial: Trial, clock: Clock, calls: int, most: int, seconds: float, gap: int, warm_in: float
+) -> tuple[list[float], int]:
+    """Take samples; return them with the number of all calls that were made. This is the only place where the clock
+    runs, and it is one frame, because every frame costs."""
     prepare, make = trial.prepare, trial.make
     samples: list[float] = []
+    made = 0
     warm = clock() + warm_in if warm_in else 0.0
     ends = clock() + seconds
     with not_collecting():
@@ -259,6 +300,7 @@ def _burst(trial: Trial, clock: Clock, calls: int, most: int, seconds: float, ga
             began = clock()
             make(work)
             samples.append((clock() - began) / calls)
+            made += calls
             del work
             if warm:
                 del samples[1:]
@@ -267,9 +309,10 @@ def _burst(trial: Trial, clock: Clock, calls: int, most: int, seconds: float, ga
                 warm, most, ends = 0.0, most + 1, clock() + seconds
                 continue
             if len(samples) >= most or clock() >= ends:
-                return samples
+                return samples, made
             if gap:
                 make(prepare(gap))
+                made += gap
 
 
 def precise(samples: list[float]) -> bool:

@@ -30,12 +30,16 @@ import jax.monitoring
 from jax.experimental.compilation_cache import compilation_cache
 
 from jaxprof.engine.measure.control import Reporter
-from jaxprof.events import BuffersReported, MemoryReported, TextRecorded, finite
+from jaxprof.events import BuffersReported, MemoryReported, SourcesRead, TextRecorded, finite
+from jaxprof.files import digests_of_sources
 from jaxprof.hlo.dumped import DUMP_ENDING, DUMP_PASS, with_reasons
+from jaxprof.hlo.source import own_files
 from jaxprof.light_dataclass import frozen
 from jaxprof.trace.buffers import LARGEST_MODULE_BYTES
 from jaxprof.trace.buffers import buffers_of as read_buffers
 
+_BEGAN_SECONDS = time.time()
+"""Unix time of this import, before which the user's files were read: one that was changed later is not what runs."""
 LARGEST_LITERAL = 16
 """Largest number of elements of a literal that is shown."""
 _OPENING = re.compile(
@@ -339,6 +343,8 @@ def _compiled(reporter: Reporter, lowered: Any, options: dict[str, Any]) -> Any:
 
 def _record(reporter: Reporter, name: str, text: str, *, keep_constants: bool) -> None:
     if text:
+        if name == "hlo" and (digests := digests_of_sources(own_files(text), _BEGAN_SECONDS)):
+            reporter.emit(SourcesRead.of(digests))
         shown = text if keep_constants else redact_literals(text)
         reporter.emit(TextRecorded(name=name, text=shown, bytes=len(shown.encode("utf-8", "backslashreplace"))))
 

@@ -19,7 +19,7 @@ from jaxprof.hlo.read.syntax import unquote
 _LEFT_OUT = frozenset(
     {"metadata", "channel_id", "frontend_attributes", "control-predecessors", "backend_config", "origin", "id"}
 ) | frozenset(CALLING_ATTRIBUTES)
-_TEXT = re.compile(r'(?P<key>"?\b(?:body|ir|code|ptx)"?\s*+[:=]\s*+)?"(?P<text>(?:[^"\\]|\\.)*+)"')
+_TEXT = re.compile(r'(?P<key>"?\b(?:body|ir|code|ptx)"?\s*+[:=]\s*+)?"(?P<text>[^"\\]*+(?:\\.[^"\\]*+)*)"')
 _LONGEST_SETTING = 200
 """Characters from which a text in a `backend_config` counts as code, whatever its key."""
 NUMBERS = re.compile(r"(?:\.\d+|\.clone|\.remat\d*)+$")

@@ -23,6 +23,7 @@ from jaxprof.hlo.analysis.kinds import KernelKind, held_in, kind_of, platform_of
 from jaxprof.hlo.analysis.opcodes import ARITHMETIC, PRODUCTS, SAME_PLACE, TRANSCENDENTAL, base_opcode
 from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, Origin, op_path, origins, sources_of
 from jaxprof.hlo.model import Instruction, Module, once_per_module
+from jaxprof.hlo.read.syntax import STRING
 from jaxprof.hlo.shape import Shape
 from jaxprof.light_dataclass import frozen
 
@@ -309,7 +310,7 @@ _BY_ATTRIBUTES = SAME_PLACE | {
 """Opcodes whose kernels are alike if attributes and shapes agree: neither the producers of their operands nor another
 computation matters.
 """
-_ORIGIN_TEXT = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*+")*+\}')
+_ORIGIN_TEXT = re.compile(rf', metadata=\{{[^{{}}"]*+(?:{STRING}[^{{}}"]*+)*\}}')
 _LOCAL_NAME = re.compile(r"(?<![=\w])%([^\s,(){}=]+)")
 _LONGEST_COMPARED = 4096
 """Longest fused computation that is compared, in characters; longer ones are rare."""

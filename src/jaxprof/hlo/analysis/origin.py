@@ -12,20 +12,22 @@ and a kernel is a number. Reading them still takes seconds, so it can be cancell
 
 from __future__ import annotations
 
+import os
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from io import TextIOWrapper
+from io import StringIO
 from typing import TYPE_CHECKING, NamedTuple
 
-from jaxprof.files import open_regular
+from jaxprof.files import read_source
 from jaxprof.hlo import not_collecting
 from jaxprof.hlo.read.plain import plain_instructions
 from jaxprof.hlo.read.record import Metadata, read_metadata
 from jaxprof.hlo.source import Frame, is_own, own_frame
 from jaxprof.light_dataclass import frozen
+from jaxprof.redaction import LineScrubber
 
 if TYPE_CHECKING:
     from jaxprof.hlo.model import Computation, Instruction
@@ -185,18 +187,37 @@ def sources_of(places: Iterable[HloSourceLocation | None]) -> tuple[HloSourceLoc
     return tuple(dict.fromkeys(sorted(stated, key=lambda place: not place.is_own)))
 
 
-def source_lines(place: HloSourceLocation, around: int = 0) -> tuple[tuple[int, str], ...]:
-    """Return the line itself with `around` lines on each side, numbered; empty if the file cannot be read here."""
-    first = max(1, place.line - around)
+def source_lines(place: HloSourceLocation, sources: Mapping[str, str], around: int = 0) -> tuple[tuple[int, str], ...]:
+    """Return the line itself with `around` lines on each side, numbered; empty unless the file here is the one that was
+    recorded. Everything that shows source goes through this function.
+
+    Whoever made a session, a profile or HLO may have named any file of this machine in it. `sources` has the digests
+    that the session holds, by path: they prove that its maker knows the file. Without one the file is not even looked
+    at. What looks like a secret is left out, as it is of all that is recorded.
+    """
+    digest = sources.get(place.file, "")
+    # A path of another host makes Windows send it the user's credentials.
+    if not digest or not place.file.endswith(".py") or place.file.startswith(("//", "\\\\")):
+        return ()
     try:
-        with TextIOWrapper(open_regular(place.file), encoding="utf-8", errors="replace") as file:
-            return tuple(
-                (number, line.rstrip("\r\n"))
-                for number, line in zip(range(1, place.line + around + 1), file, strict=False)
-                if number >= first
-            )
+        status = os.stat(place.file)
     except (OSError, ValueError):
         return ()
+    lines = _recorded_lines(place.file, digest, status.st_size, status.st_mtime_ns)
+    first = max(1, place.line - around)
+    return tuple(enumerate(lines[first - 1 : max(0, place.line + around)], first))
+
+
+@lru_cache(maxsize=8)
+def _recorded_lines(file: str, digest: str, size: int, modified_ns: int) -> tuple[str, ...]:
+    """Return the lines of a file, without what looks like a secret; none if its digest is another one."""
+    content, found = read_source(file)
+    if found != digest:
+        return ()
+    scrubber = LineScrubber()
+    return tuple(
+        [scrubber.scrubbed("", line.rstrip("\n")) for line in StringIO(content.decode("utf-8", "replace"), None)]
+    )
 
 
 _PAGE = 16384

@@ -29,9 +29,9 @@ from jaxprof.hlo.read.syntax import (
 from jaxprof.hlo.shape import Shape, parse_shape
 from jaxprof.text import whole_number
 
-# Possessive throughout: a repetition keeps what it has taken, so that no text makes these backtrack.
+# Possessive wherever a character is repeated, so that no text makes these backtrack far; groups as in `syntax.py`.
 _NAME = r"\s*+(?:ROOT\s++(?!=))?%?[^\s=%,(){}\"]++\s*+=\s*+"
-_ARRAY_SHAPE = r"[A-Za-z]\w*+\[[^\[\]\"]*+\](?:\{(?:[^{}\"]|\{[^{}\"]*+\})*+\})?"
+_ARRAY_SHAPE = r"[A-Za-z]\w*+\[[^\[\]\"]*+\](?:\{[^{}\"]*+(?:\{[^{}\"]*+\}[^{}\"]*+)*\})?"
 _BEGINNING = re.compile(
     rf"{_NAME}(?:(?P<shape>{_ARRAY_SHAPE})\s*+|(?P<tuple>\w?\())(?:(?P<opcode>[A-Za-z][\w\-]*+)\((?P<flat>[^()\"/]*+\))?)?",
     re.ASCII,
@@ -211,7 +211,7 @@ def _closed_end(text: str, start: int, limit: int) -> int:
     return found.end if found and found.closed else -1
 
 
-_PLAIN_METADATA = re.compile(r'[^"]*?, metadata=\{((?:[^{}"\\]|"[^"\\]*+")*+)\}')
+_PLAIN_METADATA = re.compile(r'[^"]*?, metadata=\{([^{}"\\]*+(?:"[^"\\]*+"[^{}"\\]*+)*)\}')
 """Pattern whose braces are the metadata's own, because the first string after the operands lies in the metadata."""
 _METADATA_ITEM = re.compile(rf"(\w+)\s*=\s*({OPEN_STRING}|[^\s\"]++)", re.DOTALL)
 _TEXTS = ("op_name", "source_file")

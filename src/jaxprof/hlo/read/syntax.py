@@ -11,10 +11,13 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-STRING = r'"(?:[^"\\]++|\\.)*+"'
+# Up to Python 3.11.4 a possessive quantifier around a group loses its position where an iteration fails, so only single
+# characters have one. A group is repeated greedily, and so that no text makes it backtrack far, each of its iterations
+# begins with a character that may not follow the repetition.
+STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*"'
 # If a closing mark is missing, the rest is taken, so that later marks do not search for it again.
-OPEN_STRING = STRING + "?"
-COMMENT = r"/\*(?:[^*]++|\*(?!/))*+(?:\*/)?"
+OPEN_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*(?:"|(?=\\?\Z))'
+COMMENT = r"/\*[^*]*+(?:\*(?!/)[^*]*+)*(?:\*/|\Z)"
 _TOKEN = re.compile(rf"{OPEN_STRING}|[{{}}\[\]()]|{COMMENT}|//[^\n]*+", re.DOTALL)
 _OPENING = {"{": "}", "[": "]", "(": ")"}
 
@@ -58,7 +61,7 @@ def short_text(text: str) -> str:
     return "".join([*pieces, text[kept:]])
 
 
-_BLANK = re.compile(rf"(?:\s++|{COMMENT}|//[^\n]*+)*+")
+_BLANK = re.compile(rf"(?:\s++|{COMMENT}|//[^\n]*+)*")
 
 
 def skip_blank(text: str, at: int, limit: int) -> int:
@@ -79,9 +82,10 @@ _ATTRIBUTE_NAME = re.compile(r"([A-Za-z_][\w.\-]*)\s*=\s*")
 # A value consists of words, strings, brackets, and a blank before a bracket (`replica_groups=mesh['x'=4] {'x'}`). One
 # match takes up to three levels of brackets; deeper ones take the slow way.
 _FLAT = rf"[^{{}}\[\]()\"/]++|{STRING}|/(?![/*])|{COMMENT}"
-_NESTED = rf"(?:{_FLAT}|[{{\[(](?:{_FLAT})*+[}}\])])"
-_BRACKETED = rf"[{{\[(](?:{_NESTED}|[{{\[(]{_NESTED}*+[}}\])])*+[}}\])]"
-_WORDS = rf"(?:[^{{}}\[\]()\",\s/]++|[ \t]++(?=[{{\[(])|{STRING}|/(?![/*])|{_BRACKETED})++"
+_INNERMOST = rf"[{{\[(](?:{_FLAT})*[}}\])]"
+_INNER = rf"[{{\[(](?:{_FLAT}|{_INNERMOST})*[}}\])]"
+_BRACKETED = rf"[{{\[(](?:{_FLAT}|{_INNER})*[}}\])]"
+_WORDS = rf"(?:[^{{}}\[\]()\",\s/]++|[ \t]++(?=[{{\[(])|{STRING}|/(?![/*])|{_BRACKETED})+"
 _VALUE = re.compile(_WORDS, re.DOTALL)
 # The form in which XLA prints nearly all attributes, in one match; everything else takes the slow way, with the same
 # result.
@@ -153,7 +157,7 @@ def items(inside: str) -> list[str]:
 
 
 _PERCENT_NAME = re.compile(r"%([^\s,(){}\[\]=\"#]+)")
-_PLAIN_NAMES = re.compile(r"[A-Za-z_][\w.\-]*(?:,\s*[A-Za-z_][\w.\-]*)*+")
+_PLAIN_NAMES = re.compile(r"[A-Za-z_][\w.\-]*+(?:,\s*+[A-Za-z_][\w.\-]*+)*")
 _LAST_NAME = re.compile(r"(?:%([^\s,(){}\[\]=\"#]+)|(?<![\w.\-%])([A-Za-z_][\w.\-]*))(?:#\d+)?$")
 _COMMENT = re.compile(rf"{COMMENT}|//[^\n]*+")
 

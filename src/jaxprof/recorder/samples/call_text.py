@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import builtins
 import linecache
-import opcode
 import os
 import sys
 import threading
@@ -21,6 +20,7 @@ from types import BuiltinFunctionType, CodeType, ModuleType
 from typing import Any
 
 from jaxprof.light_dataclass import frozen
+from jaxprof.recorder.cpython import operation_at
 
 LONGEST_TEXT = 48
 _FILES_KEPT = 64
@@ -40,7 +40,7 @@ class CallSpot:
 
     line: int
     operation: str
-    """The opcode: `CALL`, `FOR_ITER`, `BINARY_OP`."""
+    """The opcode: `CALL`, `FOR_ITER`, `BINARY_OP`; empty if the inside of this Python is unknown."""
     text: str
     """The call of the instruction: `float()`, `.item()`, `train_step`, `np.asarray()`, `x + y`; empty if unknown."""
     callee: tuple[str, ...] = ()
@@ -56,15 +56,15 @@ class CallSpot:
     @property
     def is_call(self) -> bool:
         """Whether the instruction is a call and not an operator."""
+        if not self.operation:
+            return bool(self.callee) or (self.text.startswith(".") and self.text.endswith("()"))
         return self.operation.startswith(("CALL", "PRECALL", "INSTRUMENTED_CALL", "KW_NAMES"))
 
 
 @lru_cache(maxsize=4096)
 def spot_of(code: CodeType, offset: int) -> CallSpot:
     """Return the instruction at `offset` (`frame.f_lasti`) of a code object."""
-    bytecode = code.co_code
-    at = _instruction(bytecode, offset)
-    operation = opcode.opname[bytecode[at]] if bytecode else ""
+    at, operation = operation_at(code, offset)
     line, span = position_of(code, at)
     if span is None:
         return CallSpot(line, operation, "")
@@ -74,19 +74,12 @@ def spot_of(code: CodeType, offset: int) -> CallSpot:
 
 def position_of(code: CodeType, offset: int) -> tuple[int, Span | None]:
     """Return the line of the instruction at `offset`, and its span; None if that is unknown."""
-    positions = islice(code.co_positions(), _instruction(code.co_code, offset) // 2, None)
+    positions = islice(code.co_positions(), operation_at(code, offset)[0] // 2, None)
     first, last, began, ended = next(positions, (None, None, None, None))
     line = first or code.co_firstlineno
     if first is None or last is None or began is None or ended is None:
         return line, None
     return line, (first, last, began, ended)
-
-
-def _instruction(bytecode: bytes, offset: int) -> int:
-    at = min(max(offset, 0), max(len(bytecode) - 2, 0))
-    while at > 0 and bytecode[at] == 0:  # the caches after an instruction belong to it
-        at -= 2
-    return at
 
 
 def _segment(lines: tuple[bytes, ...], first: int, last: int, began: int, ended: int) -> str:

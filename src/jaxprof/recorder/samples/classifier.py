@@ -6,13 +6,13 @@ between them. The stages of compilations are not derived here: JAX announces the
 
 from __future__ import annotations
 
-import dis
 import os
 import re
 from dataclasses import replace
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
+from jaxprof.recorder.cpython import instructions
 from jaxprof.recorder.places import JAX, LIBRARY, STDLIB, USER, package_of
 from jaxprof.recorder.samples.call_text import CallSpot, Span, compiled_by, is_a, is_foreign, look_up, spot_of
 from jaxprof.recorder.samples.flow import feeds, statement_at
@@ -308,7 +308,7 @@ class _WorkPlaces:
         held = [names.get(name) for name in code.co_names]
         if not any(is_a(value, ModuleType) or compiled_by(value) == "user" for value in held):
             return
-        for instruction in dis.get_instructions(code):
+        for instruction in instructions(code):
             at = instruction.offset
             if not (outermost.begins <= at <= outermost.ends and instruction.opname.startswith("CALL")):
                 continue

@@ -14,19 +14,17 @@ entries grow with the program's age, so that a day has some 600 000 of them, and
 
 from __future__ import annotations
 
-import dis
-import sys
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import pairwise
 from types import FrameType
-from typing import Any
 
 from jaxprof.events import StepsTaken
 from jaxprof.light_dataclass import dataclass, field, frozen
+from jaxprof.recorder.cpython import instructions, local_reader
 from jaxprof.recorder.guest import raised_by_program
 from jaxprof.recorder.places import outwards
 from jaxprof.recorder.samples.loops import Loop, loops_of
@@ -83,7 +81,7 @@ def counters_of(loop: Loop) -> tuple[LoopCounter, ...]:
     nested = any(other.begins < loop.begins and loop.ends <= other.ends for other in loops_of(code))
     found: dict[str, LoopCounter] = {}
     head = False
-    for instruction in dis.get_instructions(code):
+    for instruction in instructions(code):
         at, operation = instruction.offset, instruction.opname
         if at < loop.begins or at > loop.ends or any(other.begins <= at <= other.ends for other in inner):
             continue
@@ -113,7 +111,7 @@ def _stored(operation: str, argument: object) -> tuple[str, ...]:
 def read_counter(frame: FrameType, counter: LoopCounter) -> int | None:
     """Return the counter's value in a frame; None if it has none, or one that is no plain integer. Raises nothing.
 
-    Where `READS_ANYWHERE` is false, only the thread that runs the frame may call it.
+    Where `cpython.READS_ANYWHERE` is false, only the thread that runs the frame may call it.
     """
     try:
         code = frame.f_code
@@ -131,27 +129,7 @@ def read_counter(frame: FrameType, counter: LoopCounter) -> int | None:
     return value if type(value) is int and -_LARGEST < value < _LARGEST else None
 
 
-_Reads = Callable[[FrameType, str], Any]
-
-READS_ANYWHERE = sys.version_info >= (3, 12) and bool(getattr(sys, "_is_gil_enabled", lambda: True)())
-"""Whether a thread other than the frame's may read a counter: a single call into Python reads it, under the lock."""
-
-
-def _reader() -> _Reads | None:
-    """Return the function that reads a function's local variable in this Python, or None if there is none."""
-    if sys.version_info >= (3, 13):
-        return lambda frame, name: frame.f_locals.get(name)
-    try:
-        import ctypes
-
-        get = ctypes.pythonapi.PyFrame_GetVarString
-    except (ImportError, AttributeError, OSError):  # before 3.12
-        return None
-    get.argtypes, get.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.py_object
-    return lambda frame, name: get(frame, name.encode())
-
-
-_read_local = _reader()
+_read_local = local_reader()
 
 
 @dataclass(slots=True)

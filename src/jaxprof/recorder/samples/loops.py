@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import dis
-import sys
 from collections.abc import Sequence
+from dis import Instruction
 from functools import lru_cache
 from types import CodeType
 
 from jaxprof.events import SourceLocation
 from jaxprof.light_dataclass import frozen
+from jaxprof.recorder.cpython import HANDLERS_LAST, instructions
 
 _COLLECTS = ("LIST_APPEND", "SET_ADD", "MAP_ADD")
 """Opcodes by which a comprehension adds an item; with the argument 1 they build a display such as `[*rows, row]`."""
-_HANDLERS_LAST = sys.version_info >= (3, 12)
 _LARGEST_CODE_BYTES = 60_000
 """Analysing a larger function would hold the interpreter's lock for too long."""
 
@@ -58,7 +57,7 @@ def _loops_of(_identity: int, code: CodeType) -> tuple[Loop, ...]:
     lines: dict[int, int] = {}
     line = code.co_firstlineno
     handlers = _Handlers()
-    for instruction in dis.get_instructions(code):
+    for instruction in instructions(code):
         handlers.take(instruction)
         if instruction.positions is not None and instruction.positions.lineno is not None:
             line = instruction.positions.lineno
@@ -105,7 +104,7 @@ class _Handlers:
         self._last: tuple[str, ...] = ("", "", "")
         """The last three operations."""
 
-    def take(self, instruction: dis.Instruction) -> None:
+    def take(self, instruction: Instruction) -> None:
         """Take the next instruction."""
         self._last = (*self._last[1:], instruction.opname)
         if instruction.opname == "PUSH_EXC_INFO":
@@ -116,7 +115,7 @@ class _Handlers:
     def left_by(self, target: int) -> bool:
         """Return whether a jump from the last instruction to `target` leaves a handler."""
         inside = self._last[-2] == "CLEANUP_THROW" or (bool(self._begins) and target < self._begins[-1])
-        return inside and _HANDLERS_LAST
+        return inside and HANDLERS_LAST
 
 
 def loops_at(code: CodeType, offset: int) -> tuple[Loop, ...]:

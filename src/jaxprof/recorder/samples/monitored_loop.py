@@ -25,6 +25,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from jaxprof.light_dataclass import dataclass, field
+from jaxprof.recorder.cpython import monitoring
 from jaxprof.recorder.guest import ReplacedName, raised_by_program
 from jaxprof.recorder.samples.call_text import compiled_by
 from jaxprof.recorder.samples.iterations import LEFT as LOOP_LEFT
@@ -159,7 +160,7 @@ def _spell_callbacks(
     They fill `moments` and `calls`; `watched`: what else is called for this code. They are closures, because a closure
     variable costs half as much as an attribute."""
     targets, first, last = loop.targets, loop.line, loop.last_line
-    disable, clock, current = _monitoring().DISABLE, time.perf_counter, _thread.get_ident
+    disable, clock, current = monitoring().DISABLE, time.perf_counter, _thread.get_ident
     most = MOST_EVENTS
 
     def jumped(code: object, offset: int, destination: int) -> object:
@@ -240,12 +241,12 @@ class MonitoredLines:
             watched = self._watched if self._watched is not None and self._watched[0] is loop.code else None
             self.end()
             self._code, self._called = loop.code, list(calls)
-            events = _monitoring().events
+            events = monitoring().events
             spell = _spell_callbacks(loop, moments, calls, watched, self._main_thread)
             for name, callback in (*spell.items(), ("CALL", self._calling)):
-                _monitoring().register_callback(self._tool, getattr(events, name), callback)
+                monitoring().register_callback(self._tool, getattr(events, name), callback)
             for code in self._called:
-                _monitoring().set_local_events(
+                monitoring().set_local_events(
                     self._tool, code, events.LINE | events.PY_START | events.PY_RETURN | events.CALL
                 )
             self._set(loop.code, spell=True)
@@ -258,14 +259,14 @@ class MonitoredLines:
         except Exception as error:  # it would be one of the program's
             if raised_by_program(error):
                 raise
-        return _monitoring().DISABLE
+        return monitoring().DISABLE
 
     def end(self) -> None:
         """End the spell, if there is one: lines are not timed any more."""
         with self._tool_lock:
             if self._code is not None and self._tool is not None:
                 for code in self._called:
-                    _monitoring().set_local_events(self._tool, code, 0)
+                    monitoring().set_local_events(self._tool, code, 0)
                 self._set(self._code, spell=False)
                 self._register_watched()
             self._code, self._called = None, []
@@ -297,10 +298,10 @@ class MonitoredLines:
         with self._tool_lock:
             self.unwatch()
             if self._tool is not None:
-                events = _monitoring().events
+                events = monitoring().events
                 for event in (events.JUMP, events.LINE, events.PY_RETURN, events.PY_START, events.CALL):
-                    _monitoring().register_callback(self._tool, event, None)
-                _monitoring().free_tool_id(self._tool)
+                    monitoring().register_callback(self._tool, event, None)
+                monitoring().free_tool_id(self._tool)
                 self._tool = None
             for replaced in self._replaced:
                 replaced.restore()
@@ -309,28 +310,27 @@ class MonitoredLines:
     def _set(self, code: CodeType, *, spell: bool) -> None:
         """Set the events that Python reports for this code. An event that is switched on again is so at all places,
         including those at which its callback had switched it off."""
-        events = _monitoring().events
+        events = monitoring().events
         wanted = 0
         if self._watched is not None and self._watched[0] is code:
             wanted |= events.JUMP | events.PY_START | events.PY_RETURN
         if spell:
             wanted |= events.JUMP | events.LINE | events.PY_RETURN | events.CALL
-        _monitoring().set_local_events(self._tool, code, wanted)
+        monitoring().set_local_events(self._tool, code, wanted)
 
     def _register_watched(self) -> None:
-        events = _monitoring().events
+        events = monitoring().events
         jumped, left = self._watched[1:] if self._watched is not None else (None, None)
         for event, callback in ((events.JUMP, jumped), (events.PY_START, left), (events.PY_RETURN, left)):
-            _monitoring().register_callback(self._tool, event, callback)
+            monitoring().register_callback(self._tool, event, callback)
 
     def _take_tool(self) -> bool:
         if self._number_lost:
             return False
-        monitoring = _monitoring()
         for number in _TOOLS:
-            if monitoring.get_tool(number) is None:
+            if monitoring().get_tool(number) is None:
                 try:
-                    monitoring.use_tool_id(number, "jaxprof")
+                    monitoring().use_tool_id(number, "jaxprof")
                 except ValueError:  # another tool was faster
                     continue
                 self._tool = number
@@ -361,7 +361,7 @@ class MonitoredLines:
             return get_tool
 
         around = (("use_tool_id", giving_up), ("get_tool", hiding))
-        self._replaced = [ReplacedName(_monitoring(), name, ours) for name, ours in around]
+        self._replaced = [ReplacedName(monitoring(), name, ours) for name, ours in around]
 
 
 def _watch_callbacks(watched: WatchedIterations, main_thread: int) -> tuple[_Callback, _Callback]:
@@ -370,7 +370,7 @@ def _watch_callbacks(watched: WatchedIterations, main_thread: int) -> tuple[_Cal
     code, begins, targets = watched.loop.code, watched.loop.begins, watched.loop.targets
     outer = (other for other in loops_of(code) if other.begins < begins and watched.loop.ends <= other.ends)
     around = {target for other in outer for target in other.targets}
-    disable, clock, current, moments = _monitoring().DISABLE, time.monotonic, _thread.get_ident, watched.moments
+    disable, clock, current, moments = monitoring().DISABLE, time.monotonic, _thread.get_ident, watched.moments
     append, wanted = moments.append, watched.wanted
 
     def jumped(_code: object, _offset: int, destination: int) -> object:
@@ -403,7 +403,3 @@ def _watch_callbacks(watched: WatchedIterations, main_thread: int) -> tuple[_Cal
                 wanted.append(None)
 
     return jumped, left
-
-
-def _monitoring() -> Any:
-    return sys.monitoring  # type: ignore[attr-defined,unused-ignore]

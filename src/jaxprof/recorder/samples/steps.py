@@ -12,16 +12,15 @@ iterations. Python 3.11 has no events for iterations, and lets no other thread r
 from __future__ import annotations
 
 import inspect
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, FrameType
 
 from jaxprof.events import StepsCounted, StepsTaken, TimedLine
 from jaxprof.hot_loop import hot_loop
+from jaxprof.recorder.cpython import HAS_MONITORING, IS_KNOWN, READS_ANYWHERE
 from jaxprof.recorder.samples.iterations import (
     PROOFS,
-    READS_ANYWHERE,
     MomentLog,
     NumberLog,
     counters_of,
@@ -64,8 +63,8 @@ _Key = tuple[int, int]
 
 
 def line_clock(main_thread: int) -> MonitoredLines | None:
-    """Return the line clock for this Python; None before 3.12, which has no events for one code object."""
-    return MonitoredLines(main_thread) if sys.version_info >= (3, 12) else None
+    """Return the line clock for this Python; None if it has no events for one code object, as before 3.12."""
+    return MonitoredLines(main_thread) if HAS_MONITORING else None
 
 
 class IterationWatch:
@@ -260,9 +259,11 @@ class StepCounter:
     @property
     def unavailable(self) -> str:
         """Why a loop that was seen cannot be followed, as the end of a sentence; empty if it can."""
+        if not IS_KNOWN:  # no loop is ever seen
+            return "because this version of jaxprof does not know the inside of this Python"
         if self._clock is not None or not self._saw_loop:
             return ""
-        if sys.version_info < (3, 12):
+        if not HAS_MONITORING:
             return "because that needs Python 3.12 or newer"
         return "because other tools use all monitoring slots of this Python"
 
@@ -358,7 +359,6 @@ def _counted(loop: Loop, times: LineTimes, now: float) -> StepsCounted:
     return StepsCounted(
         monotonic_seconds=now,
         where=loop.place,
-        found_by="monitoring",
         count=len(times.intervals),
         seconds=sum(times.intervals),
         intervals_seconds=times.intervals[::every],

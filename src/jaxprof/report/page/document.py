@@ -60,7 +60,9 @@ def _answer(session: Session, name: str) -> Section:
         content.append(heading("What is not known"))
         for abstention in explained.abstentions:
             content.append(paragraph(abstention.reason))
-            content += command(abstention.command)
+            content += command(abstention.command, from_file=abstention.from_file)
+    if explained.from_file:
+        content.append(paragraph("This page was made from a file that this machine did not record itself.", "note"))
     return Section("answer", "What to do first", content)
 
 
@@ -71,7 +73,7 @@ def _finding(finding: Finding) -> Iterator[str]:
     yield paragraph(place, "place") if place else ""
     yield paragraph(finding.message)
     yield paragraph(f"→ {finding.fix}")
-    yield from command(finding.verify)
+    yield from command(finding.verify, from_file=finding.from_file)
     yield "</div>"
 
 

@@ -79,10 +79,10 @@ def paragraph(words: str, kind: str = "") -> str:
     return f"<p{named}>{text(words)}</p>"
 
 
-def command(line: str) -> Iterator[str]:
-    """Yield a command to copy; nothing for an empty one."""
+def command(line: str, *, from_file: bool) -> Iterator[str]:
+    """Yield a command to copy, with a mark if it has words of a file; nothing for an empty one."""
     if line:
-        yield f'<p class="command"><code>{text(line)}</code></p>'
+        yield f'<p class="command">{"from the file: " if from_file else ""}<code>{text(line)}</code></p>'
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:

@@ -5,6 +5,7 @@ A listing of hundreds of sessions decodes only lines of some types, and skips th
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -50,7 +51,9 @@ class Follower(Generic[S]):
         self._offset: int | None = None
         """Position at which to go on after `rest`; None while the file is open."""
         self._file = _open(self.path)
+        self._digest = hashlib.sha256()
         first = self._file.readline(LINE.most)
+        self._digest.update(first)
         if not first.strip():
             self._file.close()
             raise FileRefusedError(
@@ -62,6 +65,7 @@ class Follower(Generic[S]):
             self._file.close()
             raise
         self.session = kind(header)
+        self.session.content = self._digest.hexdigest()
         if newer_minor(header):
             self.session.notice(
                 f"written by jaxprof {header.jaxprof} with a newer schema: what this version does not know is left out"
@@ -79,12 +83,14 @@ class Follower(Generic[S]):
             self._file.seek(self._offset)
             self._offset = None
         while block := self._file.read(BLOCK_BYTES):
+            self._digest.update(block)
             for line in self._lines.feed(block):
                 if line and (event := self._event(line)) is not None:  # fifty million empty lines are a file, too
                     self.session.apply(event)
                     yield event
             for _ in range(self._lines.take_left_out()):
                 self.session.notice(f"lines of {LINE.words} were left out. {LINE.hint}")
+            self.session.content = self._digest.hexdigest()
 
     def rest(self) -> None:
         """Close the file until the next call that reads, which goes on from here."""

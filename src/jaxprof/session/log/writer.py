@@ -14,6 +14,7 @@ What is beyond the copy and no longer in the file is lost: the session says how 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import secrets
 import socket
@@ -35,6 +36,7 @@ from jaxprof.files import private_folder, write_all
 from jaxprof.limits import COPY
 from jaxprof.redaction import LineScrubber, is_secret_name, redacted, scrubbed
 from jaxprof.session.log.codec import encode_header, encode_line
+from jaxprof.session.log.own import add_own
 from jaxprof.session_files import EXTENSION
 from jaxprof.units import counted
 from jaxprof.version import __version__
@@ -143,13 +145,15 @@ class LogWriter:
     number of events that were in the file and are no longer anywhere.
     """
 
-    def __init__(self, header: Header, path: Path | None, *, replace_existing: bool = False) -> None:
-        """Create the file. Raises StorageError if it exists (unless it may be replaced).
+    def __init__(self, header: Header, path: Path | None, *, replace_existing: bool = False, own: bool = False) -> None:
+        """Create the file. Raises StorageError if it exists (unless it may be replaced). `own`: it holds what this
+        machine measures, and nothing of a file (`session.log.own`).
 
         If it cannot be written for another reason, nothing is raised: see `failure`.
         """
         self.header = header
         self.path = path
+        self._own = own
         self.failure: StorageError | None = None
         self._seq = 0
         self._scrubber = LineScrubber()
@@ -220,6 +224,11 @@ class LogWriter:
         if self.failure is not None:  # for `move_to`
             content, self.lost = self._content()
             self._kept = list(content)
+        elif self._own and self._file >= 0:
+            digest = hashlib.sha256()
+            for part in _parts(self._file, self._written.bytes):
+                digest.update(part)
+            add_own(digest.hexdigest())
         self._release()
 
     def _release(self) -> None:

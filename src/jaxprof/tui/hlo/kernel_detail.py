@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from jaxprof.hlo.analysis.origin import HloSourceLocation, Origin
+from jaxprof.hlo.analysis.origin import HloSourceLocation, Origin, source_lines
 from jaxprof.hlo.read.syntax import short_text
 from jaxprof.report.kernels import times
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.hlo.stage_side import coloured
 from jaxprof.tui.kit.drawing import cell, hang
 from jaxprof.tui.kit.fact_list import FactLine, FactTarget, Leads, heading
-from jaxprof.tui.kit.python_source import excerpt, source_facts
+from jaxprof.tui.kit.python_source import source_facts
 from jaxprof.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def kernel_facts(opened: OpenedModule, ranked: Ranked, width: int, around: int =
         ),
     ]
     parts = (
-        _origins(kernel, width, opened.program.recorded_seconds, around),
+        _origins(kernel, width, opened.program.sources, around),
         _cost(ranked, width),
         _findings(opened, kernel, width),
         _inside(opened, kernel, width),
@@ -67,7 +67,7 @@ def kind_of(kernel: Kernel) -> str:
     return f"{words} by {kernel.target}" if kernel.target and kernel.target != kernel.kind else words
 
 
-def _origins(kernel: Kernel, width: int, recorded_seconds: float | None, around: int) -> list[FactLine]:
+def _origins(kernel: Kernel, width: int, sources: Mapping[str, str], around: int) -> list[FactLine]:
     facts: list[FactLine] = []
     located = sorted((origin for origin in kernel.origins if origin.source), key=lambda origin: not origin.is_own)
     first = next(iter(located), None)
@@ -75,7 +75,7 @@ def _origins(kernel: Kernel, width: int, recorded_seconds: float | None, around:
         facts.append(Content.styled("the module does not record its source line", "$quiet"))
     else:
         function = first.frame.function.rpartition("<locals>.")[2] if first.frame is not None else ""
-        facts += source_facts(first.source, width, recorded_seconds, function, around)
+        facts += source_facts(first.source, width, sources, function, around)
     if kernel.op_name:
         facts += hang(Content(""), kernel.op_name, width, "$text-muted")
     by_place: dict[HloSourceLocation | None, Origin] = {}
@@ -84,7 +84,7 @@ def _origins(kernel: Kernel, width: int, recorded_seconds: float | None, around:
     others = [*list(by_place.values())[1:], *(origin for origin in kernel.origins if origin.source is None)]
     if others:
         facts.append(heading("Also from", f"{counted(len(others), 'more place')} fused into it"))
-        facts += [_origin(origin, width) for origin in others[:MOST_LISTED]]
+        facts += [_origin(origin, width, sources) for origin in others[:MOST_LISTED]]
         facts += _and_more(len(others) - MOST_LISTED)
     return facts
 
@@ -99,10 +99,10 @@ def _and_more(count: int) -> list[FactLine]:
     return [Content.styled(f"  and {count} more", "$quiet")] if count > 0 else []
 
 
-def _origin(origin: Origin, width: int) -> Content:
+def _origin(origin: Origin, width: int, sources: Mapping[str, str]) -> Content:
     place = origin.source
     text = cell(place.short if place is not None else UNKNOWN, min(24, max(12, width // 3)), "$code-name")
-    lines = excerpt(place, 0).lines if place is not None else ()
+    lines = source_lines(place, sources) if place is not None else ()
     code = lines[0][1].strip() if lines else origin.op_name
     direction = " ∂" if origin.path.direction == "backward" else ""
     return Content.assemble("  ", text, " ", (shorten(code or UNKNOWN, max(8, width - 29)), "$text-muted"), direction)
@@ -136,7 +136,6 @@ def _cost(ranked: Ranked, width: int) -> list[FactLine]:
 
 
 def _figures(figures: Mapping[str, str], width: int) -> list[FactLine]:
-    """Return figures with their labels."""
     heads = {label: Content.styled(f"{label:<{_LABEL}}", "$text-muted") for label in figures}
     return [line for label, text in figures.items() for line in hang(heads[label], text, width)]
 
@@ -188,7 +187,7 @@ def _barriers(opened: OpenedModule, kernel: Kernel, width: int) -> list[FactLine
     return [*facts, *_and_more(len(near) - MOST_BARRIERS)]
 
 
-def group_facts(group: KernelGroup, width: int) -> list[FactLine]:
+def group_facts(group: KernelGroup, width: int, sources: Mapping[str, str]) -> list[FactLine]:
     """Return a group of kernels, as sums; the table has its kernels."""
     title = group.path[-1]
     facts: list[FactLine] = [
@@ -197,7 +196,7 @@ def group_facts(group: KernelGroup, width: int) -> list[FactLine]:
     ]
     file, colon, line = title.rpartition(":")
     if colon and line.isdecimal() and len(line) < 19:
-        facts += source_facts(HloSourceLocation(file, int(line)), width, None)[1:]
+        facts += source_facts(HloSourceLocation(file, int(line)), width, sources)[1:]
     figures = {
         "share": percent(group.share), "FLOPs": scaled(group.total("flops")), "bytes": bytes_(group.total("bytes"))
     }  # fmt: skip

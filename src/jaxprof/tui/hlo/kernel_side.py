@@ -61,7 +61,6 @@ class KernelSide(Guarded, Container):
 
     @property
     def table(self) -> KernelTable:
-        """The table of kernels."""
         return self.query_one(KernelTable)
 
     @property
@@ -102,7 +101,6 @@ class KernelSide(Guarded, Container):
         self._show()
 
     def show_tab(self, tab: str) -> None:
-        """Show another list."""
         self.tab = tab
         self._findings.display = tab == "findings"
         self.table.display = tab != "findings"
@@ -147,7 +145,6 @@ class KernelSide(Guarded, Container):
         show_titles(box, titles, whole_parts(below, box.size.width - 4))
 
     def on_resize(self) -> None:
-        """Fit the titles."""
         self._show_titles()
 
     def _show_facts(self) -> None:
@@ -159,8 +156,8 @@ class KernelSide(Guarded, Container):
             title = "Finding"
             if opened is not None and finding is not None:
                 about, facts = finding, partial(finding_facts, opened, finding)
-        elif group is not None:
-            title, about, facts = "Group", group.path, partial(group_facts, group)
+        elif opened is not None and group is not None:
+            title, about, facts = "Group", group.path, partial(group_facts, group, sources=opened.program.sources)
         elif opened is not None and ranked is not None:
             around = 0 if self.screen.has_class("-short") else 1
             about, facts = ranked.key, partial(kernel_facts, opened, ranked, around=around)

@@ -123,7 +123,6 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
             self._arrange(fresh=True)
 
     def set_filter(self, text: str) -> None:
-        """Show only rows with these words."""
         if text != self._filter:
             self._filter = text
             self._arrange()
@@ -140,7 +139,14 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
         if fresh:
             self.opened = set(self._groups) if len(self.filtered) <= OPEN_UP_TO else set()
             self.opened_at_first = frozenset(self.opened)
-        self._make_columns()
+        unknown = {"least", "bound"} if self.ranking.device is None else set()
+        unknown |= {"measured"} if self.ranking.basis != "measured" else set()
+        # A column with a `sort` can be clicked; the rows themselves are sorted above.
+        named = {"share": TableColumn("share", self._share, _BAR + 5, sort=hash)}
+        named |= {name: self._column(name) for name in _LAYOUT if name not in unknown}
+        self._columns, self._order = tuple(named.values()), named.get(self.wanted.sort)
+        self.backwards = COLUMNS[self.wanted.sort].is_right == self.wanted.turned
+        self._names = {id(column): name for name, column in named.items()}
         self.rearrange()
         self.post_message(self.Sorted())
 
@@ -184,16 +190,6 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
 
     # -- drawing ----------------------------------------------------------------------------------------------
 
-    def _make_columns(self) -> None:
-        unknown = {"least", "bound"} if self.ranking.device is None else set()
-        unknown |= {"measured"} if self.ranking.basis != "measured" else set()
-        # A column with a `sort` can be clicked; the rows themselves are sorted in `_arrange`.
-        named = {"share": TableColumn("share", self._share, _BAR + 5, sort=hash)}
-        named |= {name: self._column(name) for name in _LAYOUT if name not in unknown}
-        self._columns, self._order = tuple(named.values()), named.get(self.wanted.sort)
-        self.backwards = COLUMNS[self.wanted.sort].is_right == self.wanted.turned
-        self._names = {id(column): name for name, column in named.items()}
-
     def _column(self, name: str) -> TableColumn[Hashable]:
         shown, layout = COLUMNS[name], _LAYOUT[name]
         if name == "name":
@@ -212,19 +208,16 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
         return Content.assemble(bar(share, _BAR), cell(text, 5, "" if share is not None else "$quiet", right=True))
 
     def _cell(self, name: str, key: Hashable) -> Cell:
-        if key in self._groups:
-            return self._group_cell(name, self._groups[key])
+        if (group := self._groups.get(key)) is not None:
+            if name != "name":
+                return counted(group.count, "kernel") if name == "kind" else total_text(name, group), "$text-muted"
+            label = group.path[-1].rpartition("/")[2] if self.arrangement.grouping == "source" else group.path[-1]
+            return f"{'  ' * (len(group.path) - 1)}{self.mark_of(group.path)} {label}"
         text = COLUMNS[name].text(self.ranking[cast(int, key)])
         if name == "name":
             around = self._groups.get(self._around.get(key))
             return "  " * (len(around.path) if around is not None else 0) + text
         return (text, "$quiet") if text == UNKNOWN else (text, _BOUNDS[text]) if text in _BOUNDS else text
-
-    def _group_cell(self, name: str, group: KernelGroup) -> Cell:
-        if name == "name":
-            label = group.path[-1].rpartition("/")[2] if self.arrangement.grouping == "source" else group.path[-1]
-            return f"{'  ' * (len(group.path) - 1)}{self.mark_of(group.path)} {label}"
-        return counted(group.count, "kernel") if name == "kind" else total_text(name, group), "$text-muted"
 
     # -- keys -------------------------------------------------------------------------------------------------
 

@@ -259,12 +259,21 @@ def read_program(opened: OpenedModule) -> Iterator[str]:
                 opened.stages[name] = _document(opened.program, name)
             except JaxprofError as error:
                 opened.errors[name] = error
-            if name == "hlo" and name in opened.stages:
-                yield from _kernels(opened)
-            else:
-                yield name
-    if opened.module is not None:
-        yield from _conclusions(opened, opened.module)
+            yield from _kernels(opened) if name == "hlo" and name in opened.stages else (name,)
+    if (module := opened.module) is not None:
+        from jaxprof.hlo.analysis.barriers import barriers
+        from jaxprof.hlo.analysis.findings import findings
+        from jaxprof.hlo.analysis.origin import origin_columns
+
+        opened.findings = findings(module)
+        yield "findings"
+        opened.barriers = grouped(
+            (name, barrier) for barrier in barriers(module) for name in {barrier.producer, barrier.consumer}
+        )
+        yield "barriers"
+        instructions = (kernel.instruction for kernel in opened.kernels or ())
+        opened.origins = origin_columns(instructions, cancelled=opened.closed.is_set)
+        yield "origins"
     opened.over = True
     yield "over"
 
@@ -290,19 +299,3 @@ def _kernels(opened: OpenedModule) -> Iterator[str]:
     opened.kernels = kernels(module)
     opened.notices = notices(module)
     yield "kernels"
-
-
-def _conclusions(opened: OpenedModule, module: Module) -> Iterator[str]:
-    from jaxprof.hlo.analysis.barriers import barriers
-    from jaxprof.hlo.analysis.findings import findings
-    from jaxprof.hlo.analysis.origin import origin_columns
-
-    opened.findings = findings(module)
-    yield "findings"
-    opened.barriers = grouped(
-        (name, barrier) for barrier in barriers(module) for name in {barrier.producer, barrier.consumer}
-    )
-    yield "barriers"
-    instructions = (kernel.instruction for kernel in opened.kernels or ())
-    opened.origins = origin_columns(instructions, cancelled=opened.closed.is_set)
-    yield "origins"

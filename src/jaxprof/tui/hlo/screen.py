@@ -43,6 +43,7 @@ from jaxprof.tui.kit.dialogs import Choose, Option, ReportDialog, derived_dialog
 from jaxprof.tui.kit.fact_list import FactTarget
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import HIDDEN, in_thread, on
+from jaxprof.tui.kit.host import Destination
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import ViewsScreen
@@ -91,6 +92,8 @@ class HloScreen(ViewsScreen, keys="hlo"):
         self._opened: OpenedModule | None = None
         self._device: DevicePeaks | None = None
         """The device that the user chose; None for the program's own device."""
+        self._kernel = ""
+        """Kernel to go to once the kernels are known."""
 
     def compose_body(self) -> ComposeResult:
         yield StageTabs(id="hlo-tabs")
@@ -113,32 +116,32 @@ class HloScreen(ViewsScreen, keys="hlo"):
         if replaced:
             self._device = None
         if replaced or before is None:
-            self._choose(first_of(self._of_session, self.profiler.run_in_view))
+            self._choose(first_of(self._of_session, self.profiler.destination.run))
         elif before.key in runs:
             now = self._of_session.get(before.key)
             if now is not None and set(now.stages) != set(before.stages):
                 self._choose(now)
         self._show_empty()
 
-    def come_into_view(self) -> None:
-        """Show the run that another screen had in view, if it has HLO; a file stays, here and on Memory, until then."""
-        super().come_into_view()
-        program = self._of_session.get(self.profiler.run_in_view)
-        if program is not None and self.profiler.module_in_view is None:
+    def arrive(self, destination: Destination) -> None:
+        """Read a file; else show the run in view, if it has HLO, and a kernel. A file stays, here and on Memory, until
+        another screen shows a run."""
+        super().arrive(destination)
+        program = self._of_session.get(destination.run)
+        self._kernel = destination.kernel or self._kernel
+        if destination.unread is not None:
+            self.open_file(destination.unread)
+        elif program is not None and destination.module is None:
             if program.key != self._run:
                 self._choose(program)
         elif self._opened is not None and self._run not in self._of_session:
             self._share(self._opened.program)
-        path, self.profiler.hlo_wanted = self.profiler.hlo_wanted, None
-        if path is not None:
-            self.open_file(path)
-        self._take_kernel()
+        self._show_kernel()
 
-    def _take_kernel(self) -> None:
-        """Go to the kernel that another screen requested, once the kernels are known."""
-        name = self.profiler.kernel_wanted
-        if name and len(self.lists.table.ranking):
-            self.profiler.kernel_wanted = ""
+    def _show_kernel(self) -> None:
+        """Go to the kernel that another screen leads to, once the kernels are known."""
+        if self._kernel and len(self.lists.table.ranking):
+            name, self._kernel = self._kernel, ""
             self.to_kernel(name)
 
     def _choose(self, program: ModuleStages | None) -> None:
@@ -162,9 +165,9 @@ class HloScreen(ViewsScreen, keys="hlo"):
     def _share(self, program: ModuleStages) -> None:
         """Let the other screens show the same program."""
         if program.key in self._of_session:
-            self.profiler.run_in_view = program.key
+            self.profiler.select(program.key)
         else:
-            self.profiler.module_in_view = program
+            self.profiler.select(module=program)
 
     def _in_session(self, opened: OpenedModule) -> HloProgram:
         """Return the open program with its device, and with its session if it is of a run."""
@@ -218,7 +221,7 @@ class HloScreen(ViewsScreen, keys="hlo"):
         if opened.origins is not None:
             ranking.know_origins(opened.origins)
         self.lists.show_ranking(opened, ranking)
-        self._take_kernel()
+        self._show_kernel()
         self._follow()
 
     def _show_empty(self) -> None:
@@ -244,10 +247,15 @@ class HloScreen(ViewsScreen, keys="hlo"):
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         """Offer a capture while the screen is empty for want of one, and dim the filter while it is empty."""
-        if action == "filter" and self._opened is None:
+        if action in ("filter", "compare") and self._opened is None:
             return self._why_empty()
-        if action == "compare":
-            return self._why_alone()
+        if action == "compare" and self._opened is not None:
+            if "hlo" not in self._opened.program.stages:
+                return f"{self._opened.program.title} has no optimised HLO to compare"
+            if len(self._compiled) < 2:
+                opens = in_words("hlo.open")
+                return f"this is the only compiled program here: {opens} opens another one to compare with"
+            return None
         if action == "tab" and parameters[0] in TITLES and parameters[0] not in self._stages:
             return f"{TITLES[str(parameters[0])]} was not recorded for this program."
         uncaptured = uncaptured_program(self.profiler.session) if self._opened is None else None
@@ -262,22 +270,18 @@ class HloScreen(ViewsScreen, keys="hlo"):
 
     @property
     def lists(self) -> KernelSide:
-        """The lists: kernels, findings, roofline."""
         return self.query_one(KernelSide)
 
     @property
     def texts(self) -> StageSide:
-        """The stages of the program."""
         return self.query_one(StageSide)
 
     @property
     def in_text(self) -> bool:
-        """Whether the tab in view is a text."""
         return self._view in TITLES
 
     @property
     def _stages(self) -> Mapping[str, object]:
-        """The stages that were recorded of the program, by name."""
         return self._opened.program.stages if self._opened is not None else {}
 
     def tabs(self) -> Iterator[Tab]:
@@ -309,13 +313,6 @@ class HloScreen(ViewsScreen, keys="hlo"):
         (self.texts.view if self.in_text else listed).focus()
 
     # -- from one side to the other -----------------------------------------------------------------------------
-
-    def to_lists(self) -> None:
-        """Go back to the lists, to the kernel at the cursor of the text."""
-        at = self.texts.kernel_at_cursor()
-        if at is not None:
-            self.lists.select(*at)
-        self.action_tab(self.lists.tab)
 
     def to_text_of(self, target: FactTarget) -> None:
         """Go to the line of an instruction in the optimised HLO."""
@@ -355,8 +352,10 @@ class HloScreen(ViewsScreen, keys="hlo"):
         if self.in_text and search.display:
             search.clear()
             self.texts.view.focus()
-        elif self.in_text:
-            self.to_lists()
+        elif self.in_text:  # back to the lists, to the kernel at the cursor of the text
+            if (kernel := self.texts.kernel_at_cursor()) is not None:
+                self.lists.select(*kernel)
+            self.action_tab(self.lists.tab)
         elif line.value or self.focused is not self.lists.current_list:
             line.clear()
             self.lists.current_list.focus()
@@ -378,7 +377,6 @@ class HloScreen(ViewsScreen, keys="hlo"):
 
     @property
     def _programs(self) -> list[ModuleStages]:
-        """All programs, those of the session first."""
         return [*self._of_session.values(), *self._of_files.values()]
 
     @property
@@ -418,16 +416,6 @@ class HloScreen(ViewsScreen, keys="hlo"):
         first, second = (program for program in self._compiled if program.key in (self._run, other.key))
         self.app.push_screen(difference_of(first, second))
 
-    def _why_alone(self) -> str | None:
-        """Return why the program in view cannot be compared with another one; None if it can be."""
-        if self._opened is None:
-            return self._why_empty()
-        if "hlo" not in self._opened.program.stages:
-            return f"{self._opened.program.title} has no optimised HLO to compare"
-        if len(self._compiled) < 2:
-            return f"this is the only compiled program here: {in_words('hlo.open')} opens another one to compare with"
-        return None
-
     def action_choose_device(self) -> None:
         if self._opened is None:
             return
@@ -450,26 +438,27 @@ class HloScreen(ViewsScreen, keys="hlo"):
 
     def open_file(self, path: Path) -> None:
         """Open an HLO file, or a folder that XLA dumped into, in a thread."""
-        in_thread(self, lambda: modules_at(path), "file", then=partial(self._file_read, path))
 
-    def _file_read(self, path: Path, programs: list[ModuleStages]) -> None:
-        for program in programs:  # a file that is opened again replaces its earlier programs
-            self._of_files.pop(program.key, None)
-            self._of_files[program.key] = program
-        self._choose(programs[0])
-        self.profiler.hlo_file = path
-        self.profiler.show_state()
-        for screen in self.profiler.screens_in_view():
-            if screen is not self:  # the user has gone on: what is said there depends on what is open
-                screen.come_into_view()
-        if len(programs) > 1:
-            self.action_choose_program()
+        def show(programs: list[ModuleStages]) -> None:
+            for program in programs:  # a file that is opened again replaces its earlier programs
+                self._of_files.pop(program.key, None)
+                self._of_files[program.key] = program
+            self._choose(programs[0])
+            self.profiler.select(module=programs[0], file=path)
+            self.profiler.show_state()
+            for screen in self.profiler.screens_in_view():
+                if screen is not self:  # the user has gone on: what is said there depends on what is open
+                    screen.come_into_view()
+            if len(programs) > 1:
+                self.action_choose_program()
+
+        in_thread(self, lambda: modules_at(path), "file", then=show)
 
     def action_profile(self) -> None:
         ranked, run = self.lists.table.ranked, self.run
         if ranked is None:
             return
         if run is not None and run.measured:
-            self.profiler.show_in("profile", run.id, "timeline", kernel=ranked.kernel.name)
+            self.profiler.show(Destination("profile", "timeline", run.id, ranked.kernel.name))
         else:
             self.say("No profile of this run was recorded.")

@@ -15,7 +15,6 @@ from textual.containers import Vertical
 from textual.content import Content, Span
 
 from jaxprof.errors import UsageError
-from jaxprof.hlo.places import LineOrigin
 from jaxprof.hlo.shape import DTYPE_BITS
 from jaxprof.hlo.stages import STAGES
 from jaxprof.text import safe
@@ -37,7 +36,7 @@ _SIDEWAYS = 16
 _DTYPES = rf"(?:{'|'.join(DTYPE_BITS)}|i\d+|u?int\d+|b?float\d+|complex\d+|bool|key<\w+>|Ref(?:<\w+>)?)"
 _STYLES = (
     ("$code-comment italic", r"//.*|/\*.*?(?:\*/|$)|#\s.*"),
-    ("$code-string", r"\"(?:[^\"\\]|\\.)*+\"?|'(?:[^'\\]|\\.)*+'"),
+    ("$code-string", r"\"[^\"\\]*+(?:\\.[^\"\\]*+)*\"?|'[^'\\]*+(?:\\.[^'\\]*+)*'"),
     ("bold $code-keyword", r"\b(?:HloModule|ENTRY|ROOT|module|func\.func|public|private|return|attributes|dense|let|in|"
      r"lambda|None|[Tt]rue|[Ff]alse|nan|inf)\b|^(?:FileNames|FunctionNames|FileLocations|StackFrames)\b"),
     ("$phase-lower", rf"\b{_DTYPES}\[[^\[\]]*\]|\b(?:tensor|memref|vector|tuple|complex)<[^<>]*(?:<[^<>]*>[^<>]*)*>"),
@@ -90,7 +89,6 @@ class CodeView(RowList[int], keys="text"):
         self.go(line)
 
     def show_hits(self, hits: Hits | None) -> None:
-        """Mark the matches of a search; None marks nothing."""
         self._hits = hits
         self.refresh()
 
@@ -117,7 +115,6 @@ class CodeView(RowList[int], keys="text"):
 
     @property
     def _room(self) -> int:
-        """Columns for the text of a line."""
         return max(1, self.scrollable_content_region.width - self._gutter)
 
     def draw_row(self, index: int, width: int) -> Content:
@@ -218,7 +215,6 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
 
     @property
     def view(self) -> CodeView:
-        """The widget with the text of the stage."""
         return self.query_one(CodeView)
 
     def show_program(self, opened: OpenedModule | None) -> None:
@@ -231,7 +227,11 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
         tables that few readers want."""
         self.stage, opened = stage, self._opened
         document = opened.stages.get(stage) if opened is not None else None
-        self.show_document(document or Document(self._missing()))
+        if document is None and opened is not None:
+            error, reading = opened.errors.get(stage), stage in opened.program.stages and not opened.over
+            why = "reading…" if reading else f"{TITLES[stage]} was not recorded for this program."
+            document = Document(str(error) if error is not None else why)
+        self.show_document(document or Document(""))
         if isinstance(document, HloDocument) and opened is not None and not self.view.cursor:
             module = opened.module if stage == "hlo" else document.modules[0]
             line = document.line_of(module.entry) if module is not None and module.entry is not None else None
@@ -248,17 +248,6 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
         if fresh and line.display and line.value:
             self._search(line.value, jump=False)
         self._show_count()
-
-    def _missing(self) -> str:
-        opened = self._opened
-        if opened is None:
-            return ""
-        error = opened.errors.get(self.stage)
-        if error is not None:
-            return str(error)
-        if self.stage in opened.program.stages and not opened.over:
-            return "reading…"
-        return f"{TITLES[self.stage]} was not recorded for this program."
 
     def go_to_kernel(self, computation: str, name: str) -> bool:
         """Show an instruction's line in the optimised HLO; return False if it has no line."""
@@ -364,22 +353,22 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
             facts.clear()
             return
         origin, around = document.origin(line), 1 if self.size.height >= 30 else 0
-        facts.show(lambda width: _origin_facts(origin, width, opened.program.recorded_seconds, around))
+
+        def draw(width: int) -> list[Content]:
+            if origin is None:
+                return [Content.styled("This line has no source location.", "$quiet")]
+            lines: list[Content] = []
+            if origin.place is not None:
+                lines += source_facts(origin.place, width, opened.program.sources, around=around)
+            if origin.op_name:
+                names = Content.styled(safe(origin.op_name), "$text-muted")
+                if lines and lines[0].cell_length + names.cell_length + 3 <= width:
+                    lines[0] = Content.assemble(lines[0], "   ", names)
+                else:
+                    lines.append(names)
+            return [line.truncate(width, ellipsis=True) for line in lines]
+
+        facts.show(draw)
 
     def on_resize(self) -> None:
         self._show_origin()
-
-
-def _origin_facts(origin: LineOrigin | None, width: int, recorded_seconds: float | None, around: int) -> list[Content]:
-    if origin is None:
-        return [Content.styled("This line has no source location.", "$quiet")]
-    facts: list[Content] = []
-    if origin.place is not None:
-        facts += source_facts(origin.place, width, recorded_seconds, around=around)
-    if origin.op_name:
-        names = Content.styled(safe(origin.op_name), "$text-muted")
-        if facts and facts[0].cell_length + names.cell_length + 3 <= width:
-            facts[0] = Content.assemble(facts[0], "   ", names)
-        else:
-            facts.append(names)
-    return [fact.truncate(width, ellipsis=True) for fact in facts]

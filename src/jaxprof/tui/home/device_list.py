@@ -10,10 +10,10 @@ from collections.abc import Hashable
 from textual.content import Content
 
 from jaxprof import units
-from jaxprof.tui.device_monitor import DeviceMonitor, DeviceRow
 from jaxprof.tui.kit.drawing import bar, cell, heat, mark, spark
 from jaxprof.tui.kit.row_list import Heading, RowList
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
+from jaxprof.tui.shell.device_monitor import DeviceMonitor, DeviceRow
 
 BAR_WIDTH = 8
 HEAD = 12
@@ -41,7 +41,6 @@ class DeviceList(RowList[DeviceRow], keys="devices"):
         self._chosen = chosen
 
     def show_devices(self) -> None:
-        """Show the devices as they are now."""
         if self._devices.asked:
             self.show_empty("The devices cannot be read.")
         rows: dict[Hashable, DeviceRow | Heading] = {}

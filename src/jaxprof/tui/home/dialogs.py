@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jaxprof.runner.planning import PlannedRun
     from jaxprof.session.log import Entry, Library
     from jaxprof.tui.home.plan_options import HomeOptions
-    from jaxprof.tui.profiler import Profiler
+    from jaxprof.tui.shell.profiler import Profiler
 
 
 _BUDGET = Parameter(
@@ -48,7 +48,7 @@ def ask_parameters(app: App[Any], info: WorkloadInfo, choices: HomeOptions, take
     numbered = {f"p{index}": parameter for index, parameter in enumerate(info.parameters)}
     usual = {name: _value_text(preset.get(parameter.name, "")) for name, parameter in numbered.items()}
     fields = {
-        name: _number(parameter, chosen.settings.get(parameter.name, usual[name]), parameter.bounds)
+        name: _number(parameter, chosen.settings.get(parameter.name, usual[name]), parameter.bounds, usual[name])
         for name, parameter in numbered.items()
     }
     if fields:
@@ -96,9 +96,10 @@ def _variants(info: WorkloadInfo, text: str) -> set[str]:
     return named
 
 
-def _number(parameter: Parameter, value: str, bounds: str = "") -> FormField:
+def _number(parameter: Parameter, value: str, bounds: str = "", usual: str = "0") -> FormField:
+    """Return the field of a parameter; one that usually has no value may stay empty."""
     hint = parameter.description + (f" ({bounds})" if bounds else "")
-    return FormField(parameter.name, value, hint, lambda text: [parameter.read(text)])
+    return FormField(parameter.name, value, hint, lambda text: [parameter.read(text)] if text or usual else [])
 
 
 def _value_text(value: object) -> str:

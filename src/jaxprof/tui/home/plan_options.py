@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.planning import PlannedRun, PlanOptions
-    from jaxprof.tui.profiler import PlanSides
+    from jaxprof.tui.shell.profiler import PlanSides
     from jaxprof.workloads.model import VariantInfo, WorkloadInfo
 
 
@@ -52,11 +52,9 @@ class HomeOptions:
         )
 
     def change(self, workload: str, **changes: Any) -> None:
-        """Change options of one workload."""
         self.by_workload[workload] = replace(self.of(workload), **changes)
 
     def is_changed(self, workload: str) -> bool:
-        """Return whether the user changed an option of the workload."""
         chosen = self.by_workload.get(workload)
         return chosen is not None and bool(chosen.settings or chosen.sweep or chosen.variants)
 
@@ -141,7 +139,7 @@ class HomeOptions:
 
 
 def plan_line(chosen: Sequence[WorkloadInfo], choices: HomeOptions, width: int) -> Content:
-    """Return what Enter would run and how long it will take at least, or the error in the options."""
+    """Return what Enter would run and how long it will take, or the error in the options."""
     from jaxprof.runner.expected_time import expected_time
 
     try:

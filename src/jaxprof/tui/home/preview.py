@@ -26,9 +26,8 @@ from jaxprof.tui.kit.table_columns import table_lines
 if TYPE_CHECKING:
     from jaxprof.events import RunPlanned
     from jaxprof.session.log import Entry
-    from jaxprof.session.log.entry import JobOutline
     from jaxprof.tui.home.plan_options import HomeOptions
-    from jaxprof.workloads.model import VariantInfo, WorkloadInfo
+    from jaxprof.workloads.model import WorkloadInfo
 
 _NAME = 12
 """Columns of the names of the facts."""
@@ -77,20 +76,15 @@ def session_summary(entry: Entry, open_path: Path | None, width: int, cost: str 
     lines += _fact("state", _state(entry, open_path), width, "$text-muted")
     lines += _fact("costs most", cost, width)
     lines.append(Content(""))
-    if entry.job is not None:
-        return [*lines, *_processes(entry.job, width)]
+    if (job := entry.job) is not None:
+        ended = ", ".join(f"{count} {status}" for status, count in job.by_status.items())
+        missing = f"; {job.missing} of {job.count} have no session in this folder" if job.missing else ""
+        lines += _fact("processes", f"{len(job.processes)}: {ended}{missing}", width, "$text-muted")
+        return [*lines, *Content.styled("Enter shows its processes beside each other.", "$text-muted").wrap(width)]
     lines += _runs(entry, width)
     if not entry.planned:
         lines.append(Content.styled("This session contains no runs.", "$text-muted"))
     return lines
-
-
-def _processes(job: JobOutline, width: int) -> Iterator[Content]:
-    """Yield how the processes of a job ended."""
-    recorded = ", ".join(f"{count} {status}" for status, count in job.by_status.items())
-    missing = f"; {job.missing} of {job.count} have no session in this folder" if job.missing else ""
-    yield from _fact("processes", f"{len(job.processes)}: {recorded}{missing}", width, "$text-muted")
-    yield from Content.styled("Enter shows its processes beside each other.", "$text-muted").wrap(width)
 
 
 def _state(entry: Entry, open_path: Path | None) -> str:
@@ -163,7 +157,11 @@ def description(info: WorkloadInfo, choices: HomeOptions, entries: Sequence[Entr
     name_width = min(24, max(8, *(len(variant.name) for variant in info.variants)))
     included = choices.included(info)
     for variant in info.variants:
-        yield _variant(info, variant, last.get(variant.name, ""), variant in included, name_width, width)
+        words = [variant.description or variant.how, "the baseline" if variant.name == info.baseline else ""]
+        line = Content.assemble("  ", mark(variant in included), " ", cell(variant.name, name_width), "  ")
+        tail = Content.styled(f" {safe(last[variant.name])} ", "$success") if variant.name in last else Content("")
+        room = width - line.cell_length - tail.cell_length
+        yield line + (cell(" · ".join(filter(None, words)), room, "$text-muted") if room > 4 else "") + tail
     yield Content("")
     yield from _fact("Yours", info.origin if info.origin != "built in" else "", width)
     yield from hang(Content(""), " ".join(info.description.split()), width)
@@ -195,13 +193,3 @@ def _parameters(info: WorkloadInfo, choices: HomeOptions, width: int) -> Iterato
             "  ",
         )
         yield from hang(head, parameter.description, width, "$text-muted")
-
-
-def _variant(
-    info: WorkloadInfo, variant: VariantInfo, last: str, included: bool, name_width: int, width: int
-) -> Content:
-    words = [variant.description or variant.how, "the baseline" if variant.name == info.baseline else ""]
-    line = Content.assemble("  ", mark(included), " ", cell(variant.name, name_width), "  ")
-    tail = Content.styled(f" {safe(last)} ", "$success") if last else Content("")
-    room = width - line.cell_length - tail.cell_length
-    return line + cell(" · ".join(filter(None, words)), room, "$text-muted") + tail if room > 4 else line + tail

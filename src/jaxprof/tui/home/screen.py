@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -25,11 +25,10 @@ from jaxprof.tui.home.start_list import MOST_HERE, StartList, StartRow, explaine
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import HIDDEN, Hidden, in_thread, on
+from jaxprof.tui.kit.host import Destination, LiveChanged
 from jaxprof.tui.kit.picture import Lines, ScrollPane, show_titles
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
-from jaxprof.tui.live import LiveChanged
-from jaxprof.tui.profiler import made
 from jaxprof.workloads import names
 
 if TYPE_CHECKING:
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
 
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.session.log import Entry
+    from jaxprof.tui.shell.profiler import Profiler
     from jaxprof.workloads.model import WorkloadInfo
 
 
@@ -79,6 +79,11 @@ class HomeScreen(SessionScreen, keys="home"):
         """What costs most in a recorded program, by session and time of its last change; empty if it cannot be read."""
         self._costing = False
         """Whether a thread reads one of them."""
+
+    @property
+    def profiler(self) -> Profiler:
+        """The app, of which this screen needs more than the others: the devices, the library, the user's settings."""
+        return cast("Profiler", self.app)
 
     def compose_body(self) -> ComposeResult:
         user = self.profiler.user.config
@@ -164,8 +169,7 @@ class HomeScreen(SessionScreen, keys="home"):
         super().on_live_changed(message)
         self.list_sessions()
 
-    def come_into_view(self) -> None:
-        super().come_into_view()
+    def arrive(self, destination: Destination) -> None:
         if self._previewed is not None:  # not before the first frame
             self.list_sessions()
 
@@ -287,7 +291,6 @@ class HomeScreen(SessionScreen, keys="home"):
             await self.run_action(row.action)
 
     def action_kept(self, what: str) -> None:
-        """Rename or delete the session under the cursor."""
         from jaxprof.tui.home import dialogs
 
         if (entry := self._rows.entry) is not None:
@@ -379,7 +382,7 @@ class HomeScreen(SessionScreen, keys="home"):
         both = self._to_compare
         sessions = [entry.path for entry in reversed(self._entries) if entry.path in both]
         if len(sessions) == 2:
-            self.app.push_screen(made("results.compare_dialog", "of_sessions", *sessions))
+            self.profiler.compare_sessions(*sessions)
         elif len(infos := self._described(both)) == 2:
             self.profiler.start_comparison(self.choices.comparison(infos))
 

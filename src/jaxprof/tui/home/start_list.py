@@ -7,7 +7,8 @@ starts without its dialog: a file that happens to lie in the folder is shown bef
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -119,28 +120,22 @@ def own_rows(
     others = [_kept(entry) for entry in kept if not entry.running]
     programs = scripts_with_jax(folder)
     rest = [_MORE_PROGRAMS] if most is not None and len(programs) > most else []
-    yours = [*first, *_here(programs[:most]), *rest, *others, *([_OLDER] if more else [])]
-    return yours or list(WAYS)
+    here = [_program_row(path) for path in programs[:most]]
+    return [*first, *here, *rest, *others, *([_OLDER] if more else [])] or list(WAYS)
 
 
-def _here(paths: Iterable[Path]) -> Iterator[StartRow]:
+def _program_row(path: Path) -> StartRow:
     from jaxprof.runner.program import ProgramCommand  # not needed for the first frame
 
-    for path in paths:
-        explains = (
-            f"{path.name} imports jax. Enter asks for its arguments, Enter again runs it unchanged and says where its "
-            "time goes: the slowest lines, what was compiled and why again, copies, memory, and what to change."
-        )
-        program = ProgramCommand(path=path.name, directory=str(path.parent))
-        yield StartRow(path.name, "imports jax", explains, program=program, source=_beginning(path))
-
-
-def _beginning(path: Path) -> str:
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(_SOURCE_SHOWN)
-    except OSError:
-        return ""
+    explains = (
+        f"{path.name} imports jax. Enter asks for its arguments, Enter again runs it unchanged and says where its time "
+        "goes: the slowest lines, what was compiled and why again, copies, memory, and what to change."
+    )
+    source = ""
+    with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
+        source = file.read(_SOURCE_SHOWN)
+    program = ProgramCommand(path=path.name, directory=str(path.parent))
+    return StartRow(path.name, "imports jax", explains, program=program, source=source)
 
 
 def _kept(entry: Entry) -> StartRow:

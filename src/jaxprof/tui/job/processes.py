@@ -213,9 +213,8 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
 
     @property
     def columns(self) -> int:
-        """Columns available for steps."""
-        places = self._placed(max(1, self.scrollable_content_region.width))
-        return max(8, places[-1].width)
+        layout = self._layout_for(max(1, self.scrollable_content_region.width))
+        return max(8, layout[-1].width)
 
     @property
     def title(self) -> str:
@@ -250,8 +249,8 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
         header, grid = super().draw_header(width), self.grid
         if header is None or grid is None or self.view != "map":
             return header
-        place = self._placed(width)[-1]
-        return header[: place.left].pad_right(max(0, place.left - header.cell_length)) + axis(grid, place.width)
+        steps = self._layout_for(width)[-1]
+        return header[: steps.left].pad_right(max(0, steps.left - header.cell_length)) + axis(grid, steps.width)
 
     def _index(self, row: ProcessFigures) -> Cell:
         return str(row.index), "bold $error" if row.index in self._late else "bold"
@@ -278,20 +277,19 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
         )
 
     def _steps(self, row: ProcessFigures) -> Cell:
-        return lambda width: styled_runs(self._marks(row, width))
+        def marks(width: int) -> Iterator[tuple[str, str]]:
+            grid = self.grid
+            if grid is None or row.index not in grid.processes:
+                return
+            at = grid.processes.index(row.index)
+            ratios, levels = grid.ratio[at].tolist(), grid.levels[at].tolist()
+            column = self.column if row is self.current_row else None
+            for at, (level, ratio) in enumerate(zip(levels, ratios, strict=True)):
+                room = left_of(at + 1, len(levels), width) - left_of(at, len(levels), width)
+                style = STYLES[max(0, level)]
+                yield mark_of(level, ratio) * room, f"reverse {style}" if at == column else style
 
-    def _marks(self, row: ProcessFigures, width: int) -> Iterator[tuple[str, str]]:
-        """Yield the characters of a row with their styles."""
-        grid = self.grid
-        if grid is None or row.index not in grid.processes:
-            return
-        at = grid.processes.index(row.index)
-        ratios, levels = grid.ratio[at].tolist(), grid.levels[at].tolist()
-        column = self.column if row is self.current_row else None
-        for at, (level, ratio) in enumerate(zip(levels, ratios, strict=True)):
-            room = left_of(at + 1, len(levels), width) - left_of(at, len(levels), width)
-            style = STYLES[max(0, level)]
-            yield mark_of(level, ratio) * room, f"reverse {style}" if at == column else style
+        return lambda width: styled_runs(marks(width))
 
     # -- keys and mouse ---------------------------------------------------------------------------------------
 
@@ -321,10 +319,9 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
         self._changed()
 
     def on_click(self, event: events.Click) -> None:
-        """Go to the column under the mouse."""
-        offset, place = event.get_content_offset(self), self._placed(self.scrollable_content_region.width)[-1]
+        offset, steps = event.get_content_offset(self), self._layout_for(self.scrollable_content_region.width)[-1]
         count = len(self.grid.steps) if self.grid is not None else 0
-        if offset is not None and count and self.view == "map" and 0 <= offset.x - place.left < place.width:
-            x = offset.x - place.left
-            column = next(at for at in range(count) if left_of(at + 1, count, place.width) > x)
+        if offset is not None and count and self.view == "map" and 0 <= offset.x - steps.left < steps.width:
+            x = offset.x - steps.left
+            column = next(at for at in range(count) if left_of(at + 1, count, steps.width) > x)
             self._go_to_column(column)

@@ -8,13 +8,13 @@ event is folded once.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxprof.light_dataclass import frozen
+from jaxprof.tui import clock
 
 if TYPE_CHECKING:
     from jaxprof.analysis.jobs.job import JobFigures
@@ -72,7 +72,7 @@ class JobReading:
         from jaxprof.rollup.job import SESSIONS_READ, JobSteps, read_roll_ups
         from jaxprof.session.log.job_folder import JobFollower, may_grow
 
-        began = time.monotonic()
+        began = clock.monotonic()
         if began < self._due or (seen := _fingerprint(self.folder)) == self._seen:
             return None
         files = read_roll_ups(self.folder)
@@ -85,7 +85,7 @@ class JobReading:
         job = _in_view(files.job_figures(), JobSteps(files))
         self._seen = seen
         if any(process.status == "running" for process in job.figures.processes):
-            ended = time.monotonic()
+            ended = clock.monotonic()
             self._due = ended + max(_LEAST_PAUSE_SECONDS, _PAUSE_FACTOR * (ended - began))
         return job
 

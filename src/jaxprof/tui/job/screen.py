@@ -21,6 +21,7 @@ from jaxprof.tui.kit.claims import Claim, ClaimList, claim_of
 from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import in_thread, on
+from jaxprof.tui.kit.host import Destination
 from jaxprof.tui.kit.picture import Lines, show_titles
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import ViewsScreen
@@ -96,7 +97,6 @@ class JobScreen(ViewsScreen, keys="job"):
 
     @property
     def processes(self) -> ProcessList:
-        """The widget with the processes."""
         return self.query_one(ProcessList)
 
     def focus_view(self) -> None:
@@ -109,11 +109,8 @@ class JobScreen(ViewsScreen, keys="job"):
         """The figures of the job in view; None before it is read."""
         return self._job.figures if self._job is not None else None
 
-    def come_into_view(self) -> None:
-        """Read the folder that the app wants shown, and follow it from then on."""
-        super().come_into_view()
-        if not self.whole:
-            return
+    def arrive(self, destination: Destination) -> None:
+        """Read the folder of the job, and follow it from then on."""
         folder = self.profiler.job_folder
         if folder is not None and (self._reading is None or self._reading.folder != folder):
             self._reading, self._job, self._error = JobReading(folder), None, None
@@ -211,10 +208,11 @@ class JobScreen(ViewsScreen, keys="job"):
         job, view = self._job, self.processes
         if job is None or not view.size.width or view.view != "map":
             return
-        requested = (id(job), view.columns, view.values_of)
+        columns, values_of = view.columns, view.values_of
+        requested = (id(job), columns, values_of)
         if requested == self._requested:
             return
-        self._requested, columns, values_of = requested, view.columns, view.values_of
+        self._requested = requested
 
         def show(grid: StepGrid) -> None:
             if requested == self._requested:  # no other grid was requested since

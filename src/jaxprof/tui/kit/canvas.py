@@ -68,22 +68,17 @@ class Canvas:
     def framed(self, labels: Mapping[int, str], gutter: int) -> list[Content]:
         """Return the canvas line by line, each exactly `width` columns wide, to the right of an axis with ticks and
         labels at some rows; these take `gutter` columns."""
-        return [
-            Content.assemble(
-                (labels.get(row, "").rjust(gutter), "$text-muted"),
-                ("┤" if row in labels else "│", "$rule"),
-                self._row(row),
-            )
-            for row in range(self.height)
-        ]
+        lines = []
+        for row in range(self.height):
+            label = (labels.get(row, "").rjust(gutter), "$text-muted")
+            cells = zip(self._bits[row], self._covers[row], self._styles[row], strict=True)
+            drawn = ((cover or (chr(_FIRST + bits) if bits else " "), style) for bits, cover, style in cells)
+            lines.append(Content.assemble(label, ("┤" if row in labels else "│", "$rule"), styled_runs(drawn)))
+        return lines
 
     def row_of(self, up: float) -> int:
         """Return the row of cells at a share of the height, 0 at the bottom and 1 at the top, clipped to the canvas."""
         return min(self.height - 1, max(0, round((1 - up) * (self._dots_down - 1)) // 4))
-
-    def _row(self, row: int) -> Content:
-        cells = zip(self._bits[row], self._covers[row], self._styles[row], strict=True)
-        return styled_runs((cover or (chr(_FIRST + bits) if bits else " "), style) for bits, cover, style in cells)
 
 
 _NICE = (1.0, 2.0, 5.0, 10.0)
@@ -97,8 +92,8 @@ class Scale:
     high: float
     log: bool = False
 
-    def place(self, value: float) -> float:
-        """Return the place of `value`: 0 at `low`, 1 at `high`, not clipped outside."""
+    def fraction(self, value: float) -> float:
+        """Return where `value` lies: 0 at `low`, 1 at `high`, not clipped outside."""
         if self.log:
             if value <= 0:
                 return -math.inf
@@ -110,9 +105,14 @@ class Scale:
         5 times them."""
         if most < 1:
             return []
-        return self._log_ticks(most) if self.log else self._linear_ticks(most)
-
-    def _linear_ticks(self, most: int) -> list[float]:
+        if self.log:
+            first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+            for factors in ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
+                candidates = [f * 10.0**power for power in range(first, last + 1) for f in factors]
+                in_range = [value for value in candidates if self.low * 0.999 <= value <= self.high * 1.001]
+                if len(in_range) <= most:
+                    return in_range
+            return in_range[:: math.ceil(len(in_range) / most)]
         rough = (self.high - self.low) / max(1, most - 1)
         power = 10.0 ** math.floor(math.log10(rough))
         for nice in (*_NICE, 20.0, 50.0):
@@ -121,16 +121,6 @@ class Scale:
             if last - first + 1 <= most:
                 return [index * step for index in range(first, last + 1)]
         return []
-
-    def _log_ticks(self, most: int) -> list[float]:
-        first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
-        for factors in ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
-            candidates = [f * 10.0**power for power in range(first, last + 1) for f in factors]
-            in_range = [value for value in candidates if self.low * 0.999 <= value <= self.high * 1.001]
-            if len(in_range) <= most:
-                return in_range
-        every = math.ceil(len(in_range) / most)
-        return in_range[::every]
 
 
 def spanning(values: Iterable[float], *, log: bool = False, margin: float = 0.05, zero: bool = False) -> Scale:
@@ -161,7 +151,7 @@ def axis_lines(scale: Scale, text: Callable[[float], str], gutter: int, inner: i
     line, numbers = ["─"] * inner, [" "] * inner
     free_from, room = 0, inner - (columns(title) + 1 if title else 0)
     for tick in scale.ticks(max(2, inner // 9)):
-        column = round(scale.place(tick) * (inner - 1))
+        column = round(scale.fraction(tick) * (inner - 1))
         if not 0 <= column < inner:
             continue
         line[column] = "┬"
@@ -184,7 +174,7 @@ def ruler(scale: Scale, width: int, text: Callable[[float, float], str]) -> str:
     ticks = scale.ticks(max(2, width // 14))
     step = ticks[1] - ticks[0] if len(ticks) > 1 else scale.high - scale.low
     for tick in ticks:
-        column, label = int(scale.place(tick) * width), "╷" + text(tick, step)
+        column, label = int(scale.fraction(tick) * width), "╷" + text(tick, step)
         if free <= column and column + columns(label) <= width:
             line[column : column + len(label)] = label
             free = column + len(label) + 1

@@ -3,7 +3,6 @@ whether a capture can be trusted: the worst check in one line, all checks in a d
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.content import Content
@@ -22,7 +21,7 @@ from jaxprof.tui.kit.picture import Lines
 if TYPE_CHECKING:
     from jaxprof.facts.captures import CaptureCheck
     from jaxprof.session import Run, Session
-    from jaxprof.tui.profiler import Profiler
+    from jaxprof.tui.kit.host import Host
 
 
 def source_of(session: Session, run: Run) -> Run:
@@ -89,12 +88,12 @@ def uncaptured_program(session: Session) -> Run | None:
     return program if program is not None and last_window(session) == ("", "") else None
 
 
-def is_ours(app: Profiler) -> bool:
+def is_ours(app: Host) -> bool:
     """Return whether this app started the program in view."""
     return app.session is app.live.session and app.live.program is not None
 
 
-def how_to_capture(app: Profiler, run: Run) -> str:
+def how_to_capture(app: Host, run: Run) -> str:
     """Return, in two sentences, why there is nothing to show and how to get it."""
     name, key = safe(run.plan.workload), key_of("program.capture")
     windows = run.program.windows if run.program is not None else []
@@ -112,12 +111,13 @@ def how_to_capture(app: Profiler, run: Run) -> str:
     )
 
 
-def nothing_was_run(app: Profiler) -> str:
+def nothing_was_run(app: Host) -> str:
     """Return the text of a view whose session has no run, in two sentences: what is open instead, or that nothing was
     run, and the keys that lead on."""
-    kernels, summary, start = (key_of(f"app.mode.{place}") for place in ("kernels", "summary", "start"))
-    if app.hlo_file is not None:
-        name, memory = safe(app.hlo_file.name), key_of("app.mode.memory")
+    kernels, summary, start = (key_of(f"app.mode.{section}") for section in ("kernels", "summary", "start"))
+    to = app.destination
+    if to.file is not None and to.module is not None:
+        name, memory = safe(to.file.name), key_of("app.mode.memory")
         return (
             f"{name} is HLO that was not run here: it has no measured times and no timeline. "
             f"Press {kernels} for its kernels, {memory} for its memory."
@@ -130,12 +130,12 @@ def nothing_was_run(app: Profiler) -> str:
     return f"Nothing was run yet. Press {start} to profile your code, run a workload, or open a session or a profile."
 
 
-def can_capture(app: Profiler, run: Run | None) -> bool:
+def can_capture(app: Host, run: Run | None) -> bool:
     """Return whether `capture` can do something for this program now."""
     return run is not None and (run.shown.over or is_ours(app))
 
 
-def capture(app: Profiler, run: Run | None) -> None:
+def capture(app: Host, run: Run | None) -> None:
     """Start the profiler in a running program, if there is one; for a program that has ended, ask for a rerun with a
     capture."""
     if run is None:
@@ -196,14 +196,13 @@ def why_no_capture(run: Run) -> str:
         return "Nothing of this program was captured."
     if run.plan.side:
         return OF_A_SIDE
-    return "No capture was recorded (--no-capture, or a session of an older version)."
+    return "No capture was recorded (--no-capture)."
 
 
 class TrustLine(Lines):
     """One line under the tabs: the worst check of a run's captures."""
 
     def show_run(self, run: Run | None) -> None:
-        """Show the worst check of a run's captures."""
         self.show(lambda width: [] if run is None else [_line(run, width).truncate(max(1, width - 1), ellipsis=True)])
 
 
@@ -229,19 +228,19 @@ def _line(run: Run, width: int) -> Content:
     return Content.assemble((f" {mark} ", style), *words, (key, "$footer-key-foreground")).stylize(click)
 
 
-def trust_lines(run: Run, width: int) -> list[Content]:
-    """Return all checks of a run's captures, by capture."""
-    lines: list[Content] = []
-    for kind, rows in grouped((row.kind, row.check) for row in trust_of(run)).items():
-        lines += [Content("")] if lines else []
-        lines.append(Content.styled(CAPTURES.get(kind, safe(kind)), "bold $primary"))
-        for check in rows:
-            mark, style = MARKS.get(check.verdict, MARKS["unknown"])
-            lines += hang(Content.assemble((f"{mark} ", style)), check.message, width)
-            lines += hang(Content("  "), check.advice, width, "$text-muted") if check.advice else []
-    return lines or [Content.styled(safe(why_no_capture(run)), "$text-muted")]
+def show_checks(app: Host, run: Run) -> None:
+    """List all checks of a run's captures in a dialog, by capture."""
+    source = source_of(app.session, run)
 
+    def draw(width: int) -> list[Content]:
+        lines: list[Content] = []
+        for kind, rows in grouped((row.kind, row.check) for row in trust_of(source)).items():
+            lines += [Content("")] if lines else []
+            lines.append(Content.styled(CAPTURES.get(kind, safe(kind)), "bold $primary"))
+            for check in rows:
+                mark, style = MARKS.get(check.verdict, MARKS["unknown"])
+                lines += hang(Content.assemble((f"{mark} ", style)), check.message, width)
+                lines += hang(Content("  "), check.advice, width, "$text-muted") if check.advice else []
+        return lines or [Content.styled(safe(why_no_capture(source)), "$text-muted")]
 
-def ask_about(app: Profiler, run: Run) -> None:
-    """List all checks of a run's captures in a dialog."""
-    app.push_screen(TextDialog("Can this capture be trusted?", partial(trust_lines, source_of(app.session, run))))
+    app.push_screen(TextDialog("Can this capture be trusted?", draw))

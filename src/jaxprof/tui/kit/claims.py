@@ -10,7 +10,7 @@ from textual.content import Content
 from jaxprof.light_dataclass import frozen
 from jaxprof.text import safe
 from jaxprof.tui.kit.drawing import cell
-from jaxprof.tui.kit.format import place_text
+from jaxprof.tui.kit.format import location_text
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.units import bytes_, seconds
 
@@ -31,7 +31,7 @@ class Claim:
     mark: str = ""
     """`!` for missing data, `✗` for a finding of a job, `✓` if nothing was found."""
     cost: str = ""
-    place: str = ""
+    location: str = ""
     fix: str = ""
     about: Any = None
     """What Enter leads to: a process or a line; None for nothing."""
@@ -44,7 +44,7 @@ def claim_of(finding: Finding, about: Any, mark: str = "", directory: str = "") 
     if finding.seconds is not None:
         cost = seconds(finding.seconds)
     saves = f"; would save about {seconds(finding.saves_part, 2)}" if finding.saves_part is not None else ""
-    return Claim(finding.message + saves, mark, cost, place_text(finding.where, directory), finding.fix, about)
+    return Claim(finding.message + saves, mark, cost, location_text(finding.where, directory), finding.fix, about)
 
 
 class ClaimList(RowList[Claim]):
@@ -53,11 +53,10 @@ class ClaimList(RowList[Claim]):
     UNFOLDS = True
 
     def show(self, claims: Iterable[Claim]) -> None:
-        """Show other claims."""
         self.show_rows({(claim.mark, claim.text): claim for claim in claims})
 
     def haystack(self, row: Claim) -> str:
-        return f"{row.text} {row.place} {row.fix}"
+        return f"{row.text} {row.location} {row.fix}"
 
     def _lines_at(self, index: int, width: int) -> list[Content]:
         claim = self.row(self.key_at(index))
@@ -86,7 +85,7 @@ def _head(claim: Claim) -> Content:
 def _lines(claim: Claim, width: int) -> list[Content]:
     """Return all lines of a claim: what was observed and its cost, the source line, and the fix."""
     room = max(12, width - _INDENT)
-    parts = ((claim.text, claim.style), (claim.place, "$primary"), (claim.fix, "$text-muted"))
+    parts = ((claim.text, claim.style), (claim.location, "$primary"), (claim.fix, "$text-muted"))
     lines = [line for text, style in parts if text for line in Content.styled(safe(text), style).wrap(room)]
     indent = Content(" " * _INDENT)
     return [_head(claim) + (lines[0] if lines else ""), *(indent + line for line in lines[1:])]

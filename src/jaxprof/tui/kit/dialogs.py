@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from textual.app import App, ComposeResult
 
     from jaxprof.report.renderers import Piece
+    from jaxprof.tui.kit.host import Host
 
 
 Answer = TypeVar("Answer")
@@ -42,7 +43,7 @@ class Dialog(Guarded, ModalScreen[Answer], keys="dialog"):
     CSS_PATH = STYLES
     HORIZONTAL_BREAKPOINTS = VERTICAL_BREAKPOINTS = _NO_BREAKPOINTS
 
-    def ask(self, app: App[Any], take: Callable[[Answer], object]) -> None:
+    def ask(self, app: App[Any] | Host, take: Callable[[Answer], object]) -> None:
         """Open the dialog over `app`; `take` gets the answer, if there is one."""
 
         def answered(answer: Answer | None) -> None:
@@ -355,7 +356,7 @@ class Confirm(FormDialog, keys="confirm"):
 
 
 def ask_text(
-    app: App[Any],
+    app: App[Any] | Host,
     title: str,
     field: FormField,
     take: Callable[[str], object],

@@ -77,7 +77,6 @@ def spark(values: Sequence[float | None], width: int, style: str = "$bar") -> Co
 
 
 def mark(on: bool) -> Content:
-    """Return a mark box, on or off."""
     return Content.styled(MARKED, "bold $primary") if on else Content.styled(UNMARKED, "$quiet")
 
 

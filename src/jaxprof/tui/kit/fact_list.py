@@ -37,7 +37,6 @@ Facts = Callable[[int], Sequence[FactLine]]
 
 
 def heading(text: str, note: str = "") -> FactLine:
-    """Return the title of a section."""
     return Content.assemble((text, "bold $primary"), (f"  {safe(note)}" if note else "", "$text-muted"))
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from textual.content import Content
 
 from jaxprof.stats.summary import FEWEST_FOR_INTERVAL, Summary
 from jaxprof.text import safe
+from jaxprof.tui import clock
 from jaxprof.units import UNKNOWN, WIDEST_HALF, between, counted, percent, ratio, seconds, spread
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def status_mark(status: str) -> Content:
     return Content.styled(*STATUS_MARKS.get(status, ("?", "$warning")))
 
 
-def clock(elapsed_seconds: float) -> str:
+def elapsed_text(elapsed_seconds: float) -> str:
     """Return an elapsed time that counts: tenths of a second up to a minute, whole seconds after it, in the words of
     `units.seconds`, as every report has it once it has ended."""
     if elapsed_seconds < 59.95:
@@ -94,9 +94,9 @@ def baseline_name(session: Session, run: Run) -> str:
     return baseline.as_baseline if baseline is not None else ""
 
 
-def ago(unix_seconds: float, now: float | None = None) -> str:
+def ago(unix_seconds: float) -> str:
     """Return the age of a Unix time: `just now`, `5 min ago`, `3 h ago`, `2 d ago`, then the date."""
-    passed = max(0.0, (time.time() if now is None else now) - unix_seconds)
+    passed = max(0.0, clock.unix_seconds() - unix_seconds)
     if passed < 60:
         return "just now"
     if passed < 3600:
@@ -116,17 +116,17 @@ def moment(unix_seconds: float) -> str:
 
 def _local(unix_seconds: float, form: str) -> str:
     try:
-        return time.strftime(form, time.localtime(unix_seconds))
+        return clock.strftime(form, clock.localtime(unix_seconds))
     except (OverflowError, OSError, ValueError):
         return UNKNOWN
 
 
-def place_text(where: SourceLocation | None, directory: str = "") -> str:
+def location_text(where: SourceLocation | None, directory: str = "") -> str:
     """Return `train.py:88`, relative to the program's `directory`; empty if unknown."""
     return safe(where.short(directory)) if where else ""
 
 
-def place_in_full(where: SourceLocation | None) -> str:
+def location_in_full(where: SourceLocation | None) -> str:
     """Return a location with its whole path and the enclosing function; empty if unknown."""
     if not where:
         return ""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import inspect
 import threading
-import time
 import traceback
 from collections.abc import Callable, Iterator
 from functools import partial, wraps
@@ -28,6 +27,7 @@ from textual.worker import get_current_worker
 from jaxprof.errors import JaxprofError, system_words
 from jaxprof.files import private_folder
 from jaxprof.text import safe, safe_lines
+from jaxprof.tui import clock
 from jaxprof.tui.keys import bindings
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def report(node: MessagePump, error: Exception, where: str) -> None:
     An app that ends removes its widgets one by one, and still handles the messages of each: a handler that no longer
     finds another widget is then not a defect.
     """
-    app, now = node.app, time.monotonic()
+    app, now = node.app, clock.monotonic()
     if isinstance(error, NoMatches) and not (app.is_running and node.is_attached):
         return
     reported = _reported.setdefault(app, {})
@@ -221,7 +221,7 @@ def log_defect(text: str) -> str:
         too_long = path.exists() and path.stat().st_size > LARGEST_LOG_BYTES
         with path.open("w" if too_long else "a", encoding="utf-8", errors="backslashreplace") as file:
             path.chmod(0o600)
-            file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')}\n{text}\n")
+            file.write(f"{clock.strftime('%Y-%m-%dT%H:%M:%S%z')}\n{text}\n")
     except OSError as problem:
         where = f"The traceback could not be written to {path}: {system_words(problem)}."
     else:

@@ -47,7 +47,6 @@ class Lines(Guarded, Widget):
     """What Textual got last, and its width: in another one, Textual draws it anyway."""
 
     def clear(self) -> None:
-        """Show nothing."""
         self.show(lambda width: ())
 
     def show(self, draw: Callable[[int], Iterable[Content]]) -> None:

@@ -1,4 +1,4 @@
-"""Plots, as pure functions: lines over two linear or logarithmic axes (break-even curves, time or speed-up over size),
+"""Plots, as pure functions: lines over two linear or logarithmic axes (time or speed-up over size),
 and the samples of a run as a histogram, which counts outliers at its right, and in their order in time.
 
 Written by hand: Textual has only a `Sparkline`, without axes.
@@ -100,7 +100,7 @@ def line_plot(
     _draw(canvas, lines, x_scale, y_scale)
     for mark in marks:
         _put_mark(canvas, mark, x_scale, y_scale)
-    body = canvas.framed({canvas.row_of(y_scale.place(tick)): text for tick, text in numbers.items()}, gutter)
+    body = canvas.framed({canvas.row_of(y_scale.fraction(tick)): text for tick, text in numbers.items()}, gutter)
     return Content("\n").join(
         [_head(lines, x_axis, y_axis, width), *body, *axis_lines(x_scale, x_axis.text, gutter, canvas.width)]
     )
@@ -113,7 +113,6 @@ def nothing(text: str, width: int, height: int) -> Content:
 
 
 def _head(lines: Sequence[PlotLine], x_axis: Axis, y_axis: Axis, width: int) -> Content:
-    """Return the title with the scales, and the legend."""
     scales = {(True, True): ", log-log", (False, True): ", log", (True, False): " (log)"}
     title = f"{y_axis.title} over {x_axis.title}{scales.get((x_axis.log, y_axis.log), '')}"
     parts: list[tuple[str, str]] = [(shorten(title, width), "$text-muted")]
@@ -132,9 +131,9 @@ def _head(lines: Sequence[PlotLine], x_axis: Axis, y_axis: Axis, width: int) -> 
 def _draw(canvas: Canvas, lines: Sequence[PlotLine], x_scale: Scale, y_scale: Scale) -> None:
     for line in lines:
         places = [
-            (x_scale.place(x), y_scale.place(y))
+            (x_scale.fraction(x), y_scale.fraction(y))
             for x, y in line.points
-            if math.isfinite(x_scale.place(x)) and math.isfinite(y_scale.place(y))
+            if math.isfinite(x_scale.fraction(x)) and math.isfinite(y_scale.fraction(y))
         ]
         dots = [canvas.dot_at(x, y) for x, y in places]
         for dot in dots:
@@ -143,13 +142,13 @@ def _draw(canvas: Canvas, lines: Sequence[PlotLine], x_scale: Scale, y_scale: Sc
             canvas.line(start, end, line.style, every=3 if line.dotted else 1)
     for line in lines:  # markers come last, so that no line hides one
         for x, y in line.points if line.marker else ():
-            column, row = canvas.dot_at(x_scale.place(x), y_scale.place(y))
+            column, row = canvas.dot_at(x_scale.fraction(x), y_scale.fraction(y))
             canvas.put(column // 2, row // 4, line.marker, line.style)
 
 
 def _put_mark(canvas: Canvas, mark: Mark, x_scale: Scale, y_scale: Scale) -> None:
     """Draw the mark, and its label if there is room beside it."""
-    x, y = x_scale.place(mark.x), y_scale.place(mark.y)
+    x, y = x_scale.fraction(mark.x), y_scale.fraction(mark.y)
     if not (0 <= x <= 1 and 0 <= y <= 1):
         return
     dot_column, dot_row = canvas.dot_at(x, y)
@@ -194,7 +193,7 @@ def distribution(
     scale = Scale(low, high)
 
     def column(value: float) -> int:
-        return min(width - 1, max(0, round(scale.place(value) * (width - 1))))
+        return min(width - 1, max(0, round(scale.fraction(value) * (width - 1))))
 
     interval = summary.ci95 if modes is None else None
     within = range(column(interval[0]), column(interval[1]) + 1) if interval is not None else range(0)

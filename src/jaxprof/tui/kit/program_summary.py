@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from textual.content import Content
 
 from jaxprof.analysis.programs.result import CALLS, NOT_SEEN, ProgramResult
 from jaxprof.text import columns, safe, shorten
+from jaxprof.tui import clock
 from jaxprof.tui.kit.drawing import cell, whole_parts
-from jaxprof.tui.kit.format import clock, place_text, status_mark
+from jaxprof.tui.kit.format import elapsed_text, location_text, status_mark
 from jaxprof.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ def state_title(state: str) -> str:
 
 
 def state_style(state: str) -> str:
-    """Return the colour of a state."""
     return STATES[state][1] if state in STATES else "$bar-track"
 
 
@@ -85,29 +84,24 @@ def doing(program: RecordedProgram, directory: str, now_seconds: float, width: i
     stage, window = _stage(program), program.windows[-1] if program.windows else None
     if stage is not None:
         before = f"{_DOING.get(stage.stage, stage.stage)} `{stage.function}`, {_WITH.get(stage.stage, '')}, "
-        at = place_text(stage.called_from, directory)
+        at = location_text(stage.called_from, directory)
         after = (f"  called from {at}" if at else "") + (f" in thread {stage.thread}" if stage.thread else "")
         began = stage.began_seconds
     elif window is not None and window.state == "began" and window.monotonic_seconds:
         before, after, began = "capturing a profile, ", "", window.monotonic_seconds
     else:
-        return Content.assemble(("now ", "$text-muted"), cell(_sampled(program), max(1, width - 4)))
-    time = clock(now_seconds - began)
+        words = "starting" if program.jax is None else "JAX is imported"  # without a sample yet
+        if program.sampled:
+            last = program.sampled[-1].states
+            length, longest = sum(last.values()), sorted(in_order(last), key=lambda pair: -pair[1])[:3]
+            words = ", ".join(f"{state_title(state)} {percent(value / length)}" for state, value in longest)
+            words += " (JAX is not imported yet)" * (program.jax is None)
+        return Content.assemble(("now ", "$text-muted"), cell(words, max(1, width - 4)))
+    time = elapsed_text(now_seconds - began)
     head = Content.assemble(
         ("now ", "$text-muted"), (shorten(before, max(1, width - 4 - CLOCK)), "bold $phase-compile"), (time, "bold")
     )
     return head + cell(after, max(0, width - head.cell_length), "$text-muted")
-
-
-def _sampled(program: RecordedProgram) -> str:
-    """Return the states of the last samples in words, or that there are none yet."""
-    if not program.sampled:
-        return "starting" if program.jax is None else "JAX is imported"
-    last = program.sampled[-1]
-    length = sum(last.states.values())
-    parts = sorted(in_order(last.states), key=lambda pair: -pair[1])[:3]
-    words = ", ".join(f"{state_title(state)} {percent(value / length)}" for state, value in parts) if length else ""
-    return words if program.jax is not None else f"{words} (JAX is not imported yet)"
 
 
 def _stage(program: RecordedProgram) -> StageRunning | None:
@@ -134,21 +128,24 @@ def head_lines(
 
     `silent`: since when its writer is silent; `shift_seconds`: how far the writer's clock is ahead of ours.
     """
-    run, now_seconds = result.run, monotonic() + shift_seconds
+    run, now_seconds = result.run, clock.monotonic() + shift_seconds
     runs = not result.ended and not session.deserted
     ended_well = not run.over and result.ended and result.exit_code in (0, None)
     status = "running" if runs else "ok" if ended_well else run.end(deserted=True).status
     state = "running" if runs else state_in_words(run, result, silent)
     time = "" if runs or not result.wall_seconds else seconds(result.wall_seconds)
     if runs and result.began_seconds:
-        time = clock(now_seconds - result.began_seconds)
+        time = elapsed_text(now_seconds - result.began_seconds)
     lines = [
         first_line(shlex.join(result.argv), status, state, time, width),
         whole_parts((Content.styled(safe(text), style) for text, style in figures(session, result)), width),
     ]
-    if not runs and (trouble := trouble_of(run, result)):
-        lines.append(Content.styled(shorten(trouble, width), "$error"))
-    elif runs and run.program is not None:
+    if not runs:  # what went wrong besides the exit code, and what the recording missed
+        error = run.error.splitlines()[0] if run.error else ""
+        words = [error, run.hint] if error and error != f"exit code {result.exit_code}" else []
+        if trouble := " ".join(filter(None, [*words, *(note.message for note in result.notes)])):
+            lines.append(Content.styled(shorten(trouble, width), "$error"))
+    elif run.program is not None:
         lines.append(doing(run.program, result.directory, now_seconds, width))
     return [*lines, share_bar({state: round(took, 3) for state, took in result.spent.items()}, width)]
 
@@ -192,14 +189,6 @@ def state_in_words(run: Run, result: ProgramResult, silent: str = "") -> str:
     if run.status == "crashed":
         return f"crashed, exit code {result.exit_code}"
     return f"exit code {result.exit_code}"
-
-
-def trouble_of(run: Run, result: ProgramResult) -> str:
-    """Return what went wrong besides the exit code, and what the recording missed."""
-    error = run.error.splitlines()[0] if run.error else ""
-    words = [error] if error and error != f"exit code {result.exit_code}" else []
-    words += [run.hint] if words and run.hint else []
-    return " ".join([*words, *(note.message for note in result.notes)])
 
 
 def figures(session: Session, result: ProgramResult) -> list[Figure]:

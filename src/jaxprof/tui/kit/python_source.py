@@ -1,22 +1,20 @@
-"""Lines of Python files, with highlighting. A session may name any path, so files are opened with care."""
+"""Lines of Python files, with highlighting. A session may name any path: `source_lines` reads what it recorded."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual.containers import VerticalScroll
 from textual.content import Content
 
-from jaxprof.light_dataclass import frozen
 from jaxprof.text import columns, safe, safe_lines
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import TextDialog
 from jaxprof.tui.kit.drawing import cell
-from jaxprof.tui.kit.format import place_in_full
+from jaxprof.tui.kit.format import location_in_full
 
 if TYPE_CHECKING:
     from jaxprof.events import SourceLocation
@@ -29,37 +27,6 @@ def highlighted(source: str) -> Content:
     from textual.highlight import highlight  # late, because it would delay the first frame
 
     return highlight("\n".join(safe_lines(source.rstrip())), language="python")
-
-
-LARGEST_BYTES = 8 << 20
-"""Largest file, in bytes, that is opened: a larger one is not source code."""
-
-
-@frozen
-class Excerpt:
-    """Lines around a source location."""
-
-    lines: tuple[tuple[int, str], ...]
-    """Line numbers, from 1, with their text; empty if the file cannot be read here."""
-    modified_seconds: float | None
-    """Modification time of the file as Unix time; None if there is no such file here."""
-
-
-def excerpt(place: HloSourceLocation, around: int) -> Excerpt:
-    """Return the line with `around` lines on each side. Opens only regular files: reading a device or a pipe might
-    never end."""
-    try:
-        status = Path(place.file).stat()
-    except (OSError, ValueError):
-        return Excerpt((), None)
-    return _read(place, around, status.st_mtime) if status.st_size <= LARGEST_BYTES else Excerpt((), None)
-
-
-@lru_cache(maxsize=512)
-def _read(place: HloSourceLocation, around: int, modified_seconds: float) -> Excerpt:
-    from jaxprof.hlo.analysis.origin import source_lines  # late, because it would delay the first frame
-
-    return Excerpt(source_lines(place, around), modified_seconds)
 
 
 def numbered(lines: Sequence[tuple[int, str]], here: int | None, width: int, *, dim: bool = False) -> list[Content]:
@@ -77,30 +44,38 @@ def numbered(lines: Sequence[tuple[int, str]], here: int | None, width: int, *, 
 
 
 def source_facts(
-    place: HloSourceLocation, width: int, recorded_seconds: float | None, function: str = "", around: int = 1
+    where: HloSourceLocation, width: int, sources: Mapping[str, str], function: str = "", around: int = 1
 ) -> list[Content]:
-    """Return a source place such as `…/model.py:88 in attention`, with its lines when the file can be read here."""
-    file, tail = safe(place.file), safe(f":{place.line}" + (f" in {function}" if function else ""))
+    """Return a source location such as `…/model.py:88 in attention`, with its lines if the file is here as it was
+    recorded: `sources` has the digests by path."""
+    from jaxprof.hlo.analysis.origin import source_lines  # late, because it would delay the first frame
+
+    file, tail = safe(where.file), safe(f":{where.line}" + (f" in {function}" if function else ""))
     room = min(columns(file), max(8, width - columns(tail)))
     facts = [cell(file, room, "$code-name", cut="start") + Content.styled(tail, "bold $code-name")]
-    source = excerpt(place, around)
-    indent = min((len(line) - len(line.lstrip()) for _, line in source.lines if line.strip()), default=0)
-    lines = [(number, line[indent:][:400]) for number, line in source.lines if line.strip() or number == place.line]
-    facts += numbered(lines, place.line, width, dim=True)
-    if source.modified_seconds is None:
-        facts.append(Content.styled("  the file is not on this machine", "$quiet"))
-    elif not source.lines:
-        facts.append(Content.styled("  the file no longer has this line", "$warning"))
-    elif recorded_seconds is not None and source.modified_seconds > recorded_seconds + 1:
-        facts.append(Content.styled("  file changed since the recording: line may differ", "$warning"))
+    source = source_lines(where, sources, around)
+    indent = min((len(line) - len(line.lstrip()) for _, line in source if line.strip()), default=0)
+    lines = [(number, line[indent:][:400]) for number, line in source if line.strip() or number == where.line]
+    facts += numbered(lines, where.line, width, dim=True)
+    if not source:
+        facts.append(Content.styled(f"  {_why_unread(where.file, sources)}", "$quiet"))
     return facts
 
 
-def lines_around(where: SourceLocation, around: int) -> Sequence[tuple[int, str]]:
-    """Return the numbered lines of the file at `where`; none if it has no line, or its file cannot be read here."""
-    from jaxprof.hlo.analysis.origin import HloSourceLocation  # late, because it would delay the first frame
+def _why_unread(file: str, sources: Mapping[str, str]) -> str:
+    """Return why no line of a file is shown. Of a file that was not recorded it is not even said whether it is here."""
+    if file not in sources:
+        return "its text was not recorded"
+    return "the file is not here as it was recorded"
 
-    return excerpt(HloSourceLocation(where.file, where.line), around).lines if where.line is not None else ()
+
+def lines_around(where: SourceLocation, sources: Mapping[str, str], around: int) -> Sequence[tuple[int, str]]:
+    """Return the numbered lines of the file at `where`; none if it has no line, or its file is not here as it was
+    recorded."""
+    from jaxprof.hlo.analysis.origin import HloSourceLocation, source_lines  # late: it would delay the first frame
+
+    located = HloSourceLocation(where.file, where.line) if where.line is not None else None
+    return source_lines(located, sources, around) if located is not None else ()
 
 
 AROUND = 200
@@ -112,21 +87,23 @@ class SourceLines(TextDialog, keys="source"):
 
     CLASSES = "dialog help source-lines"
 
-    def __init__(self, place: SourceLocation) -> None:
-        super().__init__(place_in_full(place), keys=f"{key_of('source.copy')} copies the place")
-        self._place = place
-        self._lines = lines_around(replace(place, line=place.line or 1), AROUND)
+    def __init__(self, where: SourceLocation, sources: Mapping[str, str]) -> None:
+        """`sources`: the digests that the session has of source files, by path."""
+        super().__init__(location_in_full(where), keys=f"{key_of('source.copy')} copies the place")
+        self._where = where
+        self._unread = _why_unread(where.file, sources)
+        self._lines = lines_around(replace(where, line=where.line or 1), sources, AROUND)
 
     def on_mount(self) -> None:
         box = self.query_one(VerticalScroll)
-        index = next((at for at, (number, _) in enumerate(self._lines) if number == self._place.line), 0)
+        index = next((at for at, (number, _) in enumerate(self._lines) if number == self._where.line), 0)
         self.call_after_refresh(lambda: box.scroll_to(y=max(0, index - box.size.height // 2), animate=False))
 
     def lines(self, width: int) -> list[Content]:
         if not self._lines:
-            words = f"{self._place.text} cannot be read here: the file may be on another machine, or have moved."
+            words = f"{self._where.text}: {self._unread}"
             return [Content.styled(safe(words), "$text-muted")]
-        return numbered(self._lines, self._place.line, width)
+        return numbered(self._lines, self._where.line, width)
 
     def action_copy(self) -> None:
-        self.copy(self._place.text)
+        self.copy(self._where.text)

@@ -26,12 +26,12 @@ from jaxprof.text import safe
 from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.guard import HIDDEN, Guarded
 from jaxprof.tui.kit.table_columns import (
-    Placed,
+    LaidOutColumn,
     Row,
     TableColumn,
     header_line,
     in_order,
-    placed,
+    lay_out,
     row_line,
     text_of,
 )
@@ -108,7 +108,7 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
             (column for column in self._columns if order and column.title == order), None
         )
         self.backwards = False
-        self._layout: tuple[int, list[Placed[Row]]] = (-1, [])
+        self._layout: tuple[int, list[LaidOutColumn[Row]]] = (-1, [])
         self._drawn_rows: dict[Hashable, Content] = {}
         """Rows drawn since the rows last changed."""
         self.marked: list[Any] = []
@@ -126,7 +126,7 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
 
     def first_line(self, index: int, row: Row, width: int) -> Content:
         """Return the first line of a row: by default its cells."""
-        return row_line(row, self._placed(width), width)
+        return row_line(row, self._layout_for(width), width)
 
     def row_of(self, key: Hashable) -> Row | Heading | None:
         """Return the row or heading with that key; None if it is not shown."""
@@ -139,7 +139,7 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
 
     def draw_header(self, width: int) -> Content | None:
         """Return the line above the rows, which does not scroll; None without one."""
-        return header_line(self._placed(width), self._order, backwards=self.backwards) if self._top else None
+        return header_line(self._layout_for(width), self._order, backwards=self.backwards) if self._top else None
 
     def draw_row(self, index: int, width: int) -> Content:
         """Return row `index` in `width` columns."""
@@ -176,7 +176,6 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
 
     @property
     def count(self) -> int:
-        """The number of rows."""
         return len(self._keys)
 
     def key_at(self, index: int) -> Hashable:
@@ -202,14 +201,13 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
             self.move_to(0)
 
     def rearrange(self) -> None:
-        """Filter and sort the rows again."""
         lines = self.arranged()
         same, self._rows = list(lines) == self._keys, lines
         if not same:
             self.set_keys(list(lines))
             return
         before = self._layout
-        if any(column.fits for column in self._columns) and self._place(before[0]) != before:
+        if any(column.fits for column in self._columns) and self._lay_out(before[0]) != before:
             self.refresh()
         self.redraw()
         if self._unfold():
@@ -237,7 +235,6 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
             self._post_highlighted()
 
     def refresh_row(self, index: int) -> None:
-        """Redraw one row."""
         first = self._line_of_row(index) + self._top - round(self.scroll_y)
         begin = max(self._top, first)
         end = min(self.size.height, first + 1 + len(self._below.get(index, ())))
@@ -391,7 +388,6 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
         return f"by {self._order.title} {'▴' if self.backwards else '▾'}"
 
     def sorted_rows(self, rows: dict[Hashable, Row | Heading]) -> dict[Hashable, Row | Heading]:
-        """Return the rows in the chosen order."""
         if self._order is None or self._order.sort is None:
             return dict(reversed([*rows.items()])) if self.backwards else rows
         sort: Callable[[Any], object] = self._order.sort
@@ -440,12 +436,12 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
         strips = Visual.to_strips(self, content, width, 1, style, pad=True)
         return strips[0] if strips else Strip.blank(width, style.rich_style)
 
-    def _placed(self, width: int) -> list[Placed[Row]]:
-        return (self._layout if self._layout[0] == width else self._place(width))[1]
+    def _layout_for(self, width: int) -> list[LaidOutColumn[Row]]:
+        return (self._layout if self._layout[0] == width else self._lay_out(width))[1]
 
-    def _place(self, width: int) -> tuple[int, list[Placed[Row]]]:
+    def _lay_out(self, width: int) -> tuple[int, list[LaidOutColumn[Row]]]:
         rows = (row for key in self._keys if (row := self.row(key)) is not None)
-        self._layout = (width, placed(self._columns, width, rows))
+        self._layout = (width, lay_out(self._columns, width, rows))
         return self._layout
 
     # -- keys and mouse ---------------------------------------------------------------------------------------
@@ -495,9 +491,9 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
                 self.action_choose()
         if offset is None or offset.y >= self._top:
             return
-        for place in self._placed(self.scrollable_content_region.width):
-            if place.left <= offset.x < place.left + place.width and place.column.sort is not None:
-                self.sort_by(place.column, backwards=place.column is self._order and not self.backwards)
+        for column in self._layout_for(self.scrollable_content_region.width):
+            if column.left <= offset.x < column.left + column.width and column.column.sort is not None:
+                self.sort_by(column.column, backwards=column.column is self._order and not self.backwards)
 
 
 class TreeView(RowList[Row], keys="tree"):
@@ -531,7 +527,6 @@ class TreeView(RowList[Row], keys="tree"):
                 yield from self._seen(below)
 
     def can_open(self, key: Hashable | None) -> bool:
-        """Return whether that row has rows inside."""
         row = self.row(key)
         return row is not None and bool(self.inside(key, row))
 

@@ -6,7 +6,7 @@ therefore only has to show the current session.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.screen import Screen
 from textual.widget import Widget
@@ -15,9 +15,8 @@ from jaxprof.session_files import lasting_name
 from jaxprof.tui.keys import in_words
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import HIDDEN, Guarded
+from jaxprof.tui.kit.host import SECTION_OF, Destination, Host, LiveChanged
 from jaxprof.tui.kit.screen_bars import KeyBar, ModeBar, StageTabs, Tab, TooSmall
-from jaxprof.tui.live import LiveChanged
-from jaxprof.tui.profiler import PLACES_OF, Profiler
 from jaxprof.tui.theme import STYLES
 
 if TYPE_CHECKING:
@@ -48,14 +47,14 @@ class SessionScreen(Guarded, Screen[None]):
     _clock: Timer | None = None
 
     @property
-    def profiler(self) -> Profiler:
-        """The app, with its own type."""
-        return cast("Profiler", self.app)
+    def profiler(self) -> Host:
+        """The app, as the screens know it."""
+        return cast("Host", self.app)
 
     @property
-    def place(self) -> str:
-        """Name of the place that this screen currently shows."""
-        return PLACES_OF[self.MODE]
+    def section(self) -> str:
+        """The section that this screen currently shows."""
+        return SECTION_OF[self.MODE]
 
     @property
     def whole(self) -> bool:
@@ -67,7 +66,14 @@ class SessionScreen(Guarded, Screen[None]):
         return self._innermost is not None and self._innermost.is_attached
 
     def compose(self) -> ComposeResult:
-        set_size_classes(self)
+        # The size classes for the app's size. Textual sets them when a screen learns its size, after a first layout,
+        # which is visible over a slow line.
+        app, classes = self.app, dict[str, bool]()
+        breakpoints = ((app.HORIZONTAL_BREAKPOINTS, app.size.width), (app.VERTICAL_BREAKPOINTS, app.size.height))
+        for steps, extent in breakpoints:
+            fitting = [name for start, name in steps or () if extent >= start]
+            classes |= {name: name in fitting[-1:] for _, name in steps or ()}
+        self.update_classes(classes)
         yield ModeBar()
         yield from self.compose_body()
         yield KeyBar()
@@ -129,7 +135,7 @@ class SessionScreen(Guarded, Screen[None]):
             bar.show_state()
         self.refresh_bindings()
 
-    def take_change(self, runs: frozenset[str], *, replaced: bool) -> None:
+    def receive_change(self, runs: frozenset[str], *, replaced: bool) -> None:
         """Show this change of the session and those that the screen missed; out of view, note it for later."""
         self._replaced = self._replaced or replaced
         self._missed = runs if replaced else self._missed | runs
@@ -163,12 +169,17 @@ class SessionScreen(Guarded, Screen[None]):
             self.refresh_bindings()  # they may have changed under a dialog
 
     def come_into_view(self) -> None:
-        """Show the changes that the screen missed. Subclasses add what they reload at each visit."""
+        """Show the changes that the screen missed, then the destination, unless a key leads on to another one."""
         if not self.whole:
             return
         self.show_state()
         if self._missed or self._replaced:
-            self.take_change(self.profiler.opened.run_ids, replaced=False)
+            self.receive_change(self.profiler.opened.run_ids, replaced=False)
+        if self.profiler.destination.mode == self.MODE:
+            self.arrive(self.profiler.arrive())
+
+    def arrive(self, destination: Destination) -> None:
+        """Show what the user goes to. Subclasses also reload here what may have changed since the last visit."""
 
 
 class ViewsScreen(SessionScreen):
@@ -201,16 +212,14 @@ class ViewsScreen(SessionScreen):
         self.query_one(StageTabs).show_tabs(self.tabs(), shown)
 
     def tabs(self) -> Iterator[Tab]:
-        """Yield the tabs."""
         for name, title in self.VIEWS.items():
             yield Tab(name, title)
 
-    def show_wanted(self, view: str) -> None:
-        """Show a view, if there is one of that name, with the words to filter by that another screen has left."""
-        words, self.profiler.words_wanted = self.profiler.words_wanted, ""
-        if words:
-            self.query_one(FilterLine).open(words)
-        self.action_tab(view)
+    def arrive(self, destination: Destination) -> None:
+        """Show a view with the rows that contain some words; by default what the user left."""
+        if destination.text:
+            self.query_one(FilterLine).open(destination.text)
+        self.action_tab(destination.view)
 
     def action_tab(self, name: str) -> None:
         if name in self.VIEWS and self.check_action("tab", (name,)):
@@ -225,10 +234,10 @@ class ViewsScreen(SessionScreen):
         self.action_tab(names[(at + step) % len(names)])
 
     def action_trust(self) -> None:
-        from jaxprof.tui.kit.captures import ask_about
+        from jaxprof.tui.kit.captures import show_checks
 
         if self.run is not None:
-            ask_about(self.profiler, self.run)
+            show_checks(self.profiler, self.run)
 
     def action_filter(self) -> None:
         self.query_one(FilterLine).open()
@@ -248,19 +257,3 @@ class ViewsScreen(SessionScreen):
     def action_unfilter(self) -> None:
         self.query_one(FilterLine).clear()
         self.on_filter_line_left()
-
-
-def set_size_classes(screen: Screen[Any]) -> None:
-    """Give `screen` the size classes that Textual will give it for the app's size; called while it composes.
-
-    Textual sets them when a screen learns its size, after a first layout, which is visible over a slow line.
-    """
-    size = screen.app.size
-    classes: dict[str, bool] = {}
-    for steps, extent in (
-        (screen.app.HORIZONTAL_BREAKPOINTS, size.width),
-        (screen.app.VERTICAL_BREAKPOINTS, size.height),
-    ):
-        fitting = [name for start, name in steps or () if extent >= start]
-        classes |= {name: name in fitting[-1:] for _, name in steps or ()}
-    screen.update_classes(classes)

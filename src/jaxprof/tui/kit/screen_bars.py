@@ -16,11 +16,10 @@ from textual.style import Style
 from textual.widgets import Input
 
 from jaxprof.light_dataclass import frozen
-from jaxprof.text import columns, safe, shorten
+from jaxprof.text import columns, shorten
 from jaxprof.tui.keys import ACTIONS, HIDDEN, IN_MENU, LAST_RANK, key_of
+from jaxprof.tui.kit.host import SECTIONS, Host
 from jaxprof.tui.kit.picture import Picture
-from jaxprof.tui.profiler import PLACES, Profiler
-from jaxprof.units import counted, percent
 
 if TYPE_CHECKING:
     from textual.screen import Screen
@@ -33,12 +32,13 @@ class ModeBar(Picture):
         self.show_state()
 
     def show_state(self) -> None:
-        """Show what is open and goes on now."""
         self.show(self._line)
 
     def _line(self, width: int, height: int) -> Content:
-        state, session = _state(cast("Profiler", self.app))
-        tabs = self._tabs()
+        app = cast("Host", self.app)
+        state, path = app.activity, app.session_path
+        session = path.name.removesuffix(".jaxprof") if path is not None else ""
+        tabs = self._tabs(app.lacking())
         left = Content.assemble((" jaxprof ", "bold $primary"), tabs)
         if left.cell_length + (columns(state) + 2 if state else 0) > width:
             left = tabs  # drop the name of the app first: the state and the tabs matter more
@@ -50,35 +50,16 @@ class ModeBar(Picture):
         gap = width - left.cell_length - right.cell_length - 1
         return Content.assemble(left, " " * gap, right) if gap >= 0 else left
 
-    def _tabs(self) -> Content:
+    def _tabs(self, lacking: Container[str]) -> Content:
         parts: list[Content] = []
-        lacking = cast("Profiler", self.app).lacking()
-        for place in PLACES:
-            here, mode = place == getattr(self.screen, "place", ""), f"app.mode.{place}"
-            click = Style.from_meta({"@click": f"app.place('{place}')"})
-            tab = Content.styled(f" {key_of(mode)} ", "$quiet" if not here else "bold $foreground on $panel")
-            usual = "$text-disabled" if place in lacking else "$text-muted"
-            name = Content.styled(f"{ACTIONS[mode].label} ", "bold $foreground on $panel" if here else usual)
+        for section in SECTIONS:
+            here, key = section == getattr(self.screen, "section", ""), f"app.mode.{section}"
+            click = Style.from_meta({"@click": f"app.section('{section}')"})
+            tab = Content.styled(f" {key_of(key)} ", "$quiet" if not here else "bold $foreground on $panel")
+            usual = "$text-disabled" if section in lacking else "$text-muted"
+            name = Content.styled(f"{ACTIONS[key].label} ", "bold $foreground on $panel" if here else usual)
             parts.append((tab + name).stylize(click))
         return Content.assemble(*parts)
-
-
-def _state(app: Profiler) -> tuple[str, str]:
-    """Return the current activity, and the name of the open session."""
-    state = ""
-    if app.live.busy and app.live.session is not None:
-        waiting = sum(not run.over for run in app.live.session.runs.values())
-        state = f"{counted(waiting, 'run')} to go"
-        if app.live.program is not None:
-            state = "program running"
-    if app.opened.silent_since:
-        state = app.opened.silent_since
-    if app.reading is not None:
-        fraction = app.reading.progress.fraction
-        share = f"{percent(fraction)} " if fraction is not None else ""
-        state = safe(share + (app.reading.progress.note or f"reading {app.reading.path.name}"))
-    name = app.session_path.name.removesuffix(".jaxprof") if app.session_path is not None else ""
-    return state, name
 
 
 @frozen
@@ -169,11 +150,11 @@ class KeyBar(Picture):
             is_text = isinstance(screen.focused, Input) and len(shown) == 1 and shown.isascii()
             listed = not (is_text or binding.key.startswith(IN_MENU))
             if listed and binding.show and binding.description and binding.id and binding.action not in keys:
-                place = _LAST.index(binding.id) + 1 if binding.id in _LAST else 0
-                rank = LAST_RANK if place else ACTIONS[binding.id].bar if active.enabled else HIDDEN
+                position = _LAST.index(binding.id) + 1 if binding.id in _LAST else 0
+                rank = LAST_RANK if position else ACTIONS[binding.id].bar if active.enabled else HIDDEN
                 text = _key_text(binding.key, shown, binding.description, enabled=active.enabled)
-                keys[binding.action] = BarKey(text, rank, place)
-        in_order = sorted(keys.values(), key=attrgetter("place"))
+                keys[binding.action] = BarKey(text, rank, position)
+        in_order = sorted(keys.values(), key=attrgetter("position"))
         self.show(lambda width, height: _fitting(in_order, width - 1))
 
 
@@ -184,8 +165,8 @@ class BarKey(NamedTuple):
     """A click on it presses the key."""
     rank: int
     """Priority of the key: if not all keys fit, the higher rank stays; keys that do nothing now are dropped first."""
-    place: int
-    """Place of the key among those at the right end, from 1; 0 elsewhere."""
+    position: int
+    """Position of the key among those at the right end, from 1; 0 elsewhere."""
 
 
 @lru_cache(maxsize=256)

@@ -14,7 +14,7 @@ from jaxprof.tui.kit.dialogs import FormDialog, FormField, Texts
 
 if TYPE_CHECKING:
     from jaxprof.session import Run
-    from jaxprof.tui.profiler import Profiler
+    from jaxprof.tui.kit.host import Host
 
 
 def script_dialog(program: ProgramCommand | None = None, question: str = "") -> FormDialog:
@@ -28,12 +28,12 @@ def script_dialog(program: ProgramCommand | None = None, question: str = "") -> 
     options = [
         f"{name.replace('_', ' ')} {value}" for name in RECORDED_AGAIN if (value := getattr(given.options, name))
     ]
-    place = f"It runs in {working_directory(given.directory)}." if given.directory else ""
-    words = (question, place, f"It is recorded with {', '.join(options)}." if options else "")
+    directory = f"It runs in {working_directory(given.directory)}." if given.directory else ""
+    words = (question, directory, f"It is recorded with {', '.join(options)}." if options else "")
     return FormDialog("Profile a script", {"command": field}, "Run", "runs it", question=" ".join(filter(None, words)))
 
 
-def ask_for_program(app: Profiler, program: ProgramCommand | None = None, question: str = "") -> None:
+def ask_for_program(app: Host, program: ProgramCommand | None = None, question: str = "") -> None:
     """Ask for a program, by default any, and start it."""
     given = program or ProgramCommand(path="")
 
@@ -47,7 +47,7 @@ RERUN_CAPTURE_STEPS = 5
 """Steps of the capture window that a rerun proposes."""
 
 
-def rerun_program(app: Profiler, run: Run, *, capture: bool = False) -> None:
+def rerun_program(app: Host, run: Run, *, capture: bool = False) -> None:
     """Start the program of `run` again; `capture`: with a capture window, if the program had none.
 
     A program that this app itself started runs at once. One that a session file names, or that gets a capture, is shown

@@ -65,7 +65,7 @@ class TableColumn(Generic[Row]):
 
 
 @dataclass(frozen=True)
-class Placed(Generic[Row]):
+class LaidOutColumn(Generic[Row]):
     """A column and its position in a line."""
 
     column: TableColumn[Row]
@@ -73,7 +73,7 @@ class Placed(Generic[Row]):
     width: int
 
 
-def placed(all_columns: Sequence[TableColumn[Row]], width: int, rows: Iterable[Row] = ()) -> list[Placed[Row]]:
+def lay_out(all_columns: Sequence[TableColumn[Row]], width: int, rows: Iterable[Row] = ()) -> list[LaidOutColumn[Row]]:
     """Return the columns that fit into `width`, with their positions; the first one of the width stays free."""
     least = _least(all_columns, rows)
     shown_ids = {id(column) for column in all_columns if not column.priority}
@@ -88,13 +88,24 @@ def placed(all_columns: Sequence[TableColumn[Row]], width: int, rows: Iterable[R
         room -= needed
     shown = [column for column in all_columns if id(column) in shown_ids]
     widths = [least[id(column)] for column in shown]
-    _grow(shown, widths, room)
-    _shrink(shown, widths, -room)
-    places, left = [], 1
+    while room > 0:  # spare width by weight; what one column cannot use goes to the others
+        open_ = [at for at, column in enumerate(shown) if column.weight and widths[at] < column.most]
+        if not open_:
+            break
+        weights, before = sum(shown[at].weight for at in open_), room
+        for at in open_:
+            more = min(shown[at].most - widths[at], max(1, before * shown[at].weight // weights), room)
+            widths[at] += more
+            room -= more
+    soft = [at for at, column in enumerate(shown) if column.weight or column.fits]
+    while room < 0 and soft and max(widths[at] for at in soft) > _LEAST:  # missing width from the widest column
+        widths[max(soft, key=lambda at: widths[at])] -= 1
+        room += 1
+    laid_out, left = [], 1
     for column, size in zip(shown, widths, strict=True):
-        places.append(Placed(column, left, size))
+        laid_out.append(LaidOutColumn(column, left, size))
         left += size + column.gap
-    return places
+    return laid_out
 
 
 def _least(all_columns: Sequence[TableColumn[Row]], rows: Iterable[Row]) -> dict[int, int]:
@@ -105,28 +116,7 @@ def _least(all_columns: Sequence[TableColumn[Row]], rows: Iterable[Row]) -> dict
             shown = column.cell(row)
             text = shown(column.most).plain.strip() if callable(shown) else text_of(shown)
             longest[id(column)] = max(longest[id(column)], columns(text))
-    return {id(column_): max(column_.width, min(column_.most, longest.get(id(column_), 0))) for column_ in all_columns}
-
-
-def _grow(shown: Sequence[TableColumn[Row]], widths: list[int], room: int) -> None:
-    """Share `room` out by weight; room that one column cannot use goes to the others."""
-    while room > 0:
-        open_ = [at for at, column in enumerate(shown) if column.weight and widths[at] < column.most]
-        if not open_:
-            return
-        weights, before = sum(shown[at].weight for at in open_), room
-        for at in open_:
-            more = min(shown[at].most - widths[at], max(1, before * shown[at].weight // weights), room)
-            widths[at] += more
-            room -= more
-
-
-def _shrink(shown: Sequence[TableColumn[Row]], widths: list[int], missing: int) -> None:
-    """Shrink the columns that can give way by `missing` in total, always the widest one."""
-    soft = [at for at, column in enumerate(shown) if column.weight or column.fits]
-    while missing > 0 and soft and max(widths[at] for at in soft) > _LEAST:
-        widths[max(soft, key=lambda at: widths[at])] -= 1
-        missing -= 1
+    return {id(each): max(each.width, min(each.most, longest.get(id(each), 0))) for each in all_columns}
 
 
 def text_of(value: Cell) -> str:
@@ -154,42 +144,41 @@ def drawn(value: Cell, width: int, *, right: bool = False, style: str = "", cut:
     return Content(" " * gap) + content if right else content + Content(" " * gap)
 
 
-def row_line(row: Row, layout: Sequence[Placed[Row]], width: int) -> Content:
+def row_line(row: Row, layout: Sequence[LaidOutColumn[Row]], width: int) -> Content:
     """Return a row as one line; a span takes the rest of `width` and is the last."""
     contents = []
-    for place in layout:
-        column = place.column
+    for part in layout:
+        column = part.column
         value = column.cell(row)
-        size = width - place.left if isinstance(value, Span) else place.width
+        size = width - part.left if isinstance(value, Span) else part.width
         contents.append(drawn(value, size, right=column.right, style=column.style, cut=column.cut))
         if isinstance(value, Span):
             break
     return _joined(contents, layout)
 
 
-def _joined(contents: Sequence[Content], layout: Sequence[Placed[Row]]) -> Content:
-    """Join cells into one line."""
+def _joined(contents: Sequence[Content], layout: Sequence[LaidOutColumn[Row]]) -> Content:
     parts, reached = [], 0
-    for content, place in zip(contents, layout, strict=False):
-        parts += [Content(" " * (place.left - reached)), content]
-        reached = place.left + content.cell_length
+    for content, part in zip(contents, layout, strict=False):
+        parts += [Content(" " * (part.left - reached)), content]
+        reached = part.left + content.cell_length
     return Content.assemble(*parts)
 
 
 def header_line(
-    layout: Sequence[Placed[Row]],
+    layout: Sequence[LaidOutColumn[Row]],
     sorted_by: TableColumn[Row] | None = None,
     *,
     backwards: bool = False,
 ) -> Content:
     """Return the titles, with an arrow at the sort column."""
     titles = []
-    for place in layout:
-        title, right = place.column.title, place.column.right
-        if place.column is sorted_by:
+    for part in layout:
+        title, right = part.column.title, part.column.right
+        if part.column is sorted_by:
             arrow = "▴" if backwards else "▾"
             title = f"{arrow} {title}" if right else f"{title} {arrow}"
-        titles.append(cell(title, place.width, "bold" if place.column is sorted_by else "", right=right))
+        titles.append(cell(title, part.width, "bold" if part.column is sorted_by else "", right=right))
     return _joined(titles, layout)
 
 
@@ -205,25 +194,18 @@ def table_lines(table: Table[Any], width: int) -> Iterator[Content]:
         yield Content.styled(line, style).truncate(max(1, width), ellipsis=True)
 
 
-def _cut_texts(table: Table[Any], lines: Iterable[Content], width: int) -> Iterator[Content]:
-    """Yield the texts of the last column, which has reasons, that the lines of the table do not show whole."""
-    from jaxprof.report.renderers import texts
-
-    shown = "\n".join(line.plain for line in lines)
-    for text in dict.fromkeys(row[-1] for row in texts(table.cut())):
-        if safe(text) not in shown:
-            yield from hang(Content("  … "), text, width, "$text-muted")
-
-
 def report_contents(pieces: Iterable[Piece], width: int) -> Iterator[Content]:
     """Yield the lines of a report, as a command prints it, in the colours of the app; longer ones are wrapped."""
-    from jaxprof.report.renderers import Headline, Table, report_lines
+    from jaxprof.report.renderers import Headline, Table, report_lines, texts
 
     for piece in pieces:
         if isinstance(piece, Table):
             yield from [Content(safe(piece.title))] * bool(piece.title)
-            lines = list(table_lines(piece, width))
-            yield from (*lines, *_cut_texts(piece, lines, width))
+            yield from (lines := list(table_lines(piece, width)))
+            shown = "\n".join(line.plain for line in lines)
+            for text in dict.fromkeys(row[-1] for row in texts(piece.cut())):
+                if safe(text) not in shown:  # the last column has reasons, which a narrow table cuts
+                    yield from hang(Content("  … "), text, width, "$text-muted")
         else:
             style = "bold" if isinstance(piece, Headline) else ""
             for line in report_lines([piece], width):

@@ -5,7 +5,7 @@ The cursor starts at the peak.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from textual.containers import Container, Vertical
@@ -61,7 +61,6 @@ class BufferList(RowList["LiveValue"], keys="buffers"):
         self._buffers: tuple[LiveValue, ...] = ()
 
     def show(self, buffers: tuple[LiveValue, ...]) -> None:
-        """Show other buffers, the largest first."""
         if buffers is not self._buffers:
             self._buffers = buffers
             self.show_rows(dict(enumerate(buffers)))
@@ -87,16 +86,6 @@ def _name(buffer: LiveValue) -> str:
 
 Size = tuple[float, int]
 """A place, in instructions of a schedule or in seconds, and the bytes alive from there on."""
-
-
-def peak_lines(picture: MemoryPicture, width: int) -> list[Content]:
-    """Return the request that failed if memory ran out, the peak, and its parts in numbers and as a bar."""
-    lines = [line for text in memory_heading(picture) for line in hang(Content(""), text, width)]
-    whole = sum(picture.parts.values())
-    if whole:
-        parts = ((size, *STYLES.get(kind, OTHER)) for kind, size in picture.parts.items())
-        lines.append(stacked(parts, whole, width))
-    return lines or [Content.styled("The peak memory is unknown.", "$text-muted")]
 
 
 def size_plot(points: Sequence[Size], at: int | None, across: Axis, what: str, width: int, height: int) -> Content:
@@ -165,10 +154,20 @@ class MemoryView(Guarded, Container, keys="memory"):
 
     def show_picture(self, picture: MemoryPicture, measured: Content | None = None) -> None:
         """Show the memory of a program, and what the allocator of its device `measured`."""
-        known = [measured] if measured is not None else []
-        self.query_one("#memory-head", Lines).show(
-            lambda width: [*peak_lines(picture, width), *(line.truncate(width, ellipsis=True) for line in known)]
-        )
+
+        def head(width: int) -> Iterator[Content]:
+            heading, whole = memory_heading(picture), sum(picture.parts.values())
+            if not heading and not whole:
+                yield Content.styled("The peak memory is unknown.", "$text-muted")
+            for text in heading:
+                yield from hang(Content(""), text, width)
+            if whole:
+                parts = ((size, *STYLES.get(kind, OTHER)) for kind, size in picture.parts.items())
+                yield stacked(parts, whole, width)
+            if measured is not None:
+                yield measured.truncate(width, ellipsis=True)
+
+        self.query_one("#memory-head", Lines).show(head)
         self.query_one("#buffer-box").display = True
         if picture is not self._picture:
             self._picture, self._at = picture, peak_of(picture)
@@ -201,7 +200,10 @@ class MemoryView(Guarded, Container, keys="memory"):
         if picture is None:
             return
         across = Axis("the schedule's instructions", whole_tick)
-        self._plot("Live size over the schedule, an estimate", points_of(picture), self._at, across, "alive")
+        points = picture.schedule.points if picture.schedule is not None else ()
+        sizes: list[Size] = [(point.position, point.bytes) for point in points] or [*enumerate(picture.live_bytes)]
+        sizes += [(position + 1, size) for position, size in sizes[-1:]]  # the end of the schedule
+        self._plot("Live size over the schedule, an estimate", sizes, self._at, across, "alive")
         listed, title = picture.buffers, ["Largest buffers"]
         keys = ["◂ alive at the peak", "+n others reuse its memory"] if picture.buffers else []
         if (schedule := picture.schedule) is not None:
@@ -241,14 +243,6 @@ class MemoryView(Guarded, Container, keys="memory"):
     def to_peak(self) -> bool:
         """Move the cursor back to the peak; return False if it is already there."""
         return self._picture is not None and self._move_to(peak_of(self._picture))
-
-
-def points_of(picture: MemoryPicture) -> Sequence[Size]:
-    """Return the positions in the schedule with the bytes alive from each on, and its end; empty if they are
-    unknown."""
-    points = picture.schedule.points if picture.schedule is not None else ()
-    sizes = [(point.position, point.bytes) for point in points] or list(enumerate(picture.live_bytes))
-    return [*sizes, *((place + 1, size) for place, size in sizes[-1:])]
 
 
 def peak_of(picture: MemoryPicture) -> int:

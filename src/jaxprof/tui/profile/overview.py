@@ -23,7 +23,6 @@ from jaxprof.tui.kit.table_columns import table_lines
 from jaxprof.units import bytes_, counted, integer, percent_or_less, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.measured import MeasuredKernel
     from jaxprof.analysis.profile import ProfileOverview, ProfileProgram
 
 KERNELS, PROGRAMS, DEVICES = 16, 8, 16
@@ -37,7 +36,6 @@ class OverviewList(FactList, keys="overview"):
 
 
 def overview_facts(profile: ProfileOverview, width: int) -> Sequence[FactLine]:
-    """Return all lines of the overview in `width` columns."""
     lines: list[FactLine] = []
     for part in (_devices(profile, width), _kernels(profile, width), _programs(profile, width)):
         made = list(part)
@@ -73,22 +71,16 @@ def _kernels(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
         FactTarget("", kernel.name, kernel=True, run=run) if run in with_hlo else None
         for run, kernel in profile.kernels[:KERNELS]
     )
-    table = _kernel_table([kernel for _, kernel in profile.kernels], width)
+    for rates, spread in ((True, True), (False, True), (False, False)):  # as many figures as leave room for the names
+        table = measured_table([kernel for _, kernel in profile.kernels], programs=True, rates=rates, spread=spread)
+        table = replace(table, most=KERNELS, rest="and {} more kernels")
+        if max(map(columns, text_lines(table))) <= width:
+            break
     yield from _listed("Kernels", "self time", table, targets, width)
     for device, took in profile.unattributed_seconds.items():
         if took > 0:
             words = f"{seconds(took)} on {device} belong to no HLO op, copies included"
             yield Content.styled(safe(words), "$text-muted")
-
-
-def _kernel_table(kernels: Sequence[MeasuredKernel], width: int) -> Table[MeasuredKernel]:
-    """Return the table of the longest kernels with as many figures as leave room for the names."""
-    for rates, spread in ((True, True), (False, True), (False, False)):
-        table = measured_table(kernels, programs=True, rates=rates, spread=spread)
-        table = replace(table, most=KERNELS, rest="and {} more kernels")
-        if max(map(columns, text_lines(table))) <= width:
-            break
-    return table
 
 
 def _programs(profile: ProfileOverview, width: int) -> Iterator[FactLine]:

@@ -8,6 +8,7 @@ profile also has an overview, which is its first view.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -38,6 +39,7 @@ from jaxprof.tui.kit.captures import (
 from jaxprof.tui.kit.dialogs import Choose, Option
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import HIDDEN, in_thread, on
+from jaxprof.tui.kit.host import Destination
 from jaxprof.tui.kit.picture import show_titles
 from jaxprof.tui.kit.python_source import SourceLines
 from jaxprof.tui.kit.row_list import RowList
@@ -104,7 +106,7 @@ def why_no_passes(run: Run) -> str:
         return f"The compile was not captured: {untaken[0]}."
     if run.plan.side:
         return OF_A_SIDE
-    return "The compile was not captured (--no-capture, or a session of an older version)."
+    return "The compile was not captured (--no-capture)."
 
 
 VIEWS = {
@@ -131,8 +133,8 @@ class ProfileScreen(ViewsScreen, keys="profile"):
         """What the trees were made of, by view."""
 
     @property
-    def place(self) -> str:
-        """The place of this screen in the menu, which lists Compiles and Memory as places of their own."""
+    def section(self) -> str:
+        """The section of the view: Compiles and Memory are sections of their own."""
         return {"compile": "compiles", "memory": "memory"}.get(self._view, "timeline")
 
     def compose_body(self) -> ComposeResult:
@@ -159,35 +161,28 @@ class ProfileScreen(ViewsScreen, keys="profile"):
         return run if run is not None and run.is_program else next(reversed(programs), None)
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
-        """Show the run in view if it has changed."""
         session, program = self.profiler.session, self._program
         if replaced or self._run not in session.runs:
             self._trees.clear()
             for tree in self.query(TimeTree):
                 tree.show({})
-            self._choose(first_with_capture(session, self.profiler.run_in_view))
+            self._choose(first_with_capture(session, self.profiler.destination.run))
         elif self._run in runs or (program is not None and program.id in runs):
             self._choose(self._run)
 
-    def come_into_view(self) -> None:
-        """Show the run that another screen had in view, in the requested view; of a program without a timeline, where
-        its time went."""
-        super().come_into_view()
-        if not self.whole:
-            return
-        session, wanted = self.profiler.session, self.profiler.run_in_view
-        view, self.profiler.view_wanted = self.profiler.view_wanted, ""
-        run = session.runs.get(wanted)
-        if run is not None and wanted != self._run and (views_of(session, run) or (view and not run.is_program)):
-            self._choose(wanted)
+    def arrive(self, destination: Destination) -> None:
+        """Show the run in view; of a program without a timeline, where its time went."""
+        session, view = self.profiler.session, destination.view
+        run = session.runs.get(destination.run)
+        if run is not None and run.id != self._run and (views_of(session, run) or (view and not run.is_program)):
+            self._choose(run.id)
         elif not session.runs:  # what is said of it depends on what else is open
             self._choose("")
         if view == "timeline" and self._program is not None and view not in self._has():
             view = "time"
-        self.show_wanted(view)
-        kernel, self.profiler.kernel_wanted = self.profiler.kernel_wanted, ""
-        if kernel:
-            self.query_one(TimelinePane).want_kernel(kernel)
+        super().arrive(replace(destination, view=view))
+        if destination.kernel:
+            self.query_one(TimelinePane).want_kernel(destination.kernel)
 
     def _choose(self, run_id: str) -> None:
         self._run = run_id
@@ -219,15 +214,12 @@ class ProfileScreen(ViewsScreen, keys="profile"):
             words = self._words(run) or (why_no_passes(run) if run is not None else "")
             self._show_tree(found, lambda: passes(found) if found is not None else {}, words)
         elif self._view in OF_PROGRAM and program is not None:
-            self._show_program(program_result(self.profiler.session, program.id))
-
-    def _show_program(self, result: ProgramResult) -> None:
-        """Show where the time of a program went, in the view that is open."""
-        grows = not result.ended and self.profiler.session_grows
-        if self._view == "time":
-            self.query_one(TimePane).show(result, self._words(self.run))
-        else:
+            result = program_result(self.profiler.session, program.id)
+            if self._view == "time":
+                self.query_one(TimePane).show(result, self._words(run))
+                return
             make = partial(nested if self._view == "flame" else by_line, result)
+            grows = not result.ended and self.profiler.session_grows
             empty = "No lines sampled yet." if grows else "No line was sampled."
             self._show_tree(result, make, empty, counted(result.samples, "sample"))
 
@@ -252,7 +244,7 @@ class ProfileScreen(ViewsScreen, keys="profile"):
     def _show_memory(self, run: Run | None) -> None:
         """Show the memory: a thread derives it from the HLO of the program."""
         session, words, view = self.profiler.session, self._words(run), self.query_one(MemoryView)
-        if (module := self.profiler.module_in_view) is not None:
+        if (module := self.profiler.destination.module) is not None:
             view.read(module, lambda: memory_of_dump(module), _NO_SCHEDULE)
         elif run is None or words:
             program = program_result(session, run.id) if run is not None and run.is_program else None
@@ -291,7 +283,7 @@ class ProfileScreen(ViewsScreen, keys="profile"):
         for name, title in VIEWS.items():
             if name in has | usual | {self._view}:
                 yield Tab(name, title, enabled=name in has or name == self._view)
-        module = self.profiler.module_in_view if self._view == "memory" else None
+        module = self.profiler.destination.module if self._view == "memory" else None
         run = program if self._view in OF_PROGRAM else self.run
         label = module.title if module is not None else run.label if run is not None else ""
         yield Tab("", shorten(label, 60), shorten(label, 24), enabled=False)
@@ -324,7 +316,7 @@ class ProfileScreen(ViewsScreen, keys="profile"):
         current = next((n for n, run in enumerate(runs) if run.id == self._run), 0)
 
         def take(number: int) -> None:
-            self.profiler.run_in_view = runs[number].id
+            self.profiler.select(runs[number].id)
             self._choose(runs[number].id)
 
         Choose("Which run?", options, current).ask(self.app, take)
@@ -333,22 +325,22 @@ class ProfileScreen(ViewsScreen, keys="profile"):
     def _to_hlo_of(self) -> None:
         target = self.query_one(OverviewList).target
         if target is not None:
-            self.profiler.show_in("hlo", target.run, kernel=target.name)
+            self.profiler.show(Destination("hlo", run=target.run, kernel=target.name))
 
     @on(RowList.Chosen, "#flame, #lines")
     def _show_source(self, message: RowList.Chosen) -> None:
         """Show the line of a row, and the lines around it."""
         row = cast("TimeTree", message.rows).current_row
         if row is not None and row.where is not None:
-            self.app.push_screen(SourceLines(row.where))
+            self.app.push_screen(SourceLines(row.where, self.profiler.session.sources))
 
     @on(RowList.Chosen, "#memory")
     def _to_instruction(self) -> None:
         session, buffer = self.profiler.session, self.query_one(BufferList).current_row
         if buffer is not None and buffer.instruction:
-            of_file = self.profiler.module_in_view is not None
+            of_file = self.profiler.destination.module is not None
             run = "" if of_file else with_hlo(session, session.runs[self._run]).id
-            self.profiler.show_in("hlo", run, kernel=buffer.instruction)
+            self.profiler.show(Destination("hlo", run=run, kernel=buffer.instruction))
 
     async def action_back(self) -> None:
         if self._view == "memory" and self.query_one(MemoryView).to_peak():

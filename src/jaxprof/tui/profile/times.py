@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from jaxprof.analysis.flame import PICOSECONDS, FlameFrame, StackFrame, line_stacks, program_flame, stacks_flame
+from jaxprof.analysis.flame import PICOSECONDS, FlameFrame, line_stacks, program_flame, stacks_flame
 from jaxprof.analysis.measured import passes_in, stage_times
 from jaxprof.analysis.programs.result import ProgramResult, states_by_column
 from jaxprof.events import SourceLocation
@@ -25,7 +25,7 @@ from jaxprof.report.renderers import Table
 from jaxprof.text import columns
 from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.kit.drawing import cell, hang, spark, stacked
-from jaxprof.tui.kit.format import place_text
+from jaxprof.tui.kit.format import location_text
 from jaxprof.tui.kit.guard import HIDDEN
 from jaxprof.tui.kit.picture import Lines, ScrollPane
 from jaxprof.tui.kit.plots import seconds_tick
@@ -185,7 +185,7 @@ class TimeTree(TreeView[TimeNode], keys="time_tree"):
 def nested(program: ProgramResult) -> Mapping[str, TimeNode]:
     """Return the lines of a program under the loops and lines that led to them; empty if no time was recorded."""
     return _tree(
-        program_flame(program).root, lambda frame: (frame.at.name, place_text(_where(frame), program.directory))
+        program_flame(program).root, lambda frame: (frame.at.name, location_text(_where(frame), program.directory))
     )
 
 
@@ -200,7 +200,11 @@ def by_line(program: ProgramResult) -> Mapping[str, TimeNode]:
     that took most of its time, with its share if there are several, which then are inside.
     """
     stacks = line_stacks(program)
-    of_lines = [replace(stack, frames=_line_and_state(stack.frames)) for stack in stacks]
+    of_lines = []
+    for stack in stacks:  # its line and its state; lines with one location have one name, whatever they call
+        *_, line, state = stack.frames
+        frames = (line._replace(name="") if line.line is not None else line, state)
+        of_lines.append(replace(stack, frames=frames))
     root = stacks_flame(of_lines, "sampled").root
     shown = {id(frame) for frame in root.inside[:MOST]}
     longest_last = [line for line in reversed(program.lines) if line.call]
@@ -210,26 +214,18 @@ def by_line(program: ProgramResult) -> Mapping[str, TimeNode]:
         where = _where(frame)
         if frame.above is not root or where is None:
             return frame.at.name, ""
-        text = lines_around(where, 0) if id(frame) in shown else ()
+        text = lines_around(where, program.run.sources, 0) if id(frame) in shown else ()
         source = (text[0][1].strip() if text else "") or calls.get((where.file, where.line), "")
         longest = frame.inside[0]
         share = f" {percent(longest.total / frame.total)}" if len(frame.inside) > 1 else ""
-        return f"{place_text(where, program.directory)}  {source}".rstrip(), state_title(_state(longest)) + share
-
-    def of_one_state(line: TimeNode) -> TimeNode:
-        (state, *more) = line.inside
-        return line if more else replace(state, name=line.name, note=line.note)
+        return f"{location_text(where, program.directory)}  {source}".rstrip(), state_title(_state(longest)) + share
 
     trees = _tree(root, words)
     lines = sorted((line for tree in trees.values() for line in tree.inside), key=lambda line: line.where is None)
-    inside = tuple(map(of_one_state, lines))
+    inside = tuple(
+        line if len(line.inside) > 1 else replace(line.inside[0], name=line.name, note=line.note) for line in lines
+    )
     return {name: replace(tree, inside=inside) for name, tree in trees.items() if program.lines}
-
-
-def _line_and_state(frames: tuple[StackFrame, ...]) -> tuple[StackFrame, ...]:
-    """Return the line and the state of a stack; lines with one place have one name, whatever they call."""
-    *_, line, state = frames
-    return (line._replace(name="") if line.line is not None else line, state)
 
 
 def _where(frame: FlameFrame) -> SourceLocation | None:
@@ -260,7 +256,6 @@ def passes(tree: PassTimes) -> Mapping[str, TimeNode]:
 
 
 def _passes(node: PassTimes, depth: int = 0) -> TimeNode:
-    """Return a phase or pass with those inside it."""
     inside = tuple(_passes(child, depth + 1) for child in node.children) if depth < DEEPEST else ()
     return TimeNode(node.name, node.seconds, node.self_seconds, node.count, inside, node.stage)
 

@@ -22,7 +22,7 @@ from jaxprof.text import columns, safe
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import TextDialog
 from jaxprof.tui.kit.drawing import bar, cell, hang
-from jaxprof.tui.kit.format import place_in_full, place_text
+from jaxprof.tui.kit.format import location_in_full, location_text
 from jaxprof.tui.kit.python_source import SourceLines
 from jaxprof.tui.kit.row_list import TreeView
 from jaxprof.tui.kit.table_columns import Cell, Drawing, TableColumn, either, in_order
@@ -40,9 +40,8 @@ class CompilationDialog(TextDialog, keys="compilation"):
         self._row = row
 
     def action_source(self) -> None:
-
-        if place := self._row.item.called_from or self._row.item.defined_at:
-            self.app.push_screen(SourceLines(place))
+        if where := self._row.item.called_from or self._row.item.defined_at:
+            self.app.push_screen(SourceLines(where, self._row.program.run.sources))
 
 
 def compilation_lines(row: ProgramRow, width: int) -> list[Content]:
@@ -126,18 +125,18 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
     def haystack(self, row: LedgerRow) -> str:
         if isinstance(row, Compiled):
             return ""
-        texts = [row.function, place_in_full(row.defined_at), _whole_reason(row)]
-        return " ".join([*texts, *(f"{place_in_full(one.called_from)} {one.reason}" for one in row.rows[:64])])
+        texts = [row.function, location_in_full(row.defined_at), _whole_reason(row)]
+        return " ".join([*texts, *(f"{location_in_full(one.called_from)} {one.reason}" for one in row.rows[:64])])
 
     # -- cells ------------------------------------------------------------------------------------------------
 
     def _function(self, row: LedgerRow) -> Drawing:
         """Return the name of a function and its place, if there is room; of a compilation, the line that called it."""
         if isinstance(row, Compiled):
-            where = place_text(row.called_from, self._result.directory) or _kind(row)
+            where = location_text(row.called_from, self._result.directory) or _kind(row)
             return lambda width: cell("", 4) + cell(where, max(1, width - 4), cut="start")
         name = Content.assemble(f"{self.mark_of(_key(row))} ", (safe(row.function), _name_style(row)), "  ")
-        at = place_text(row.defined_at or row.called_from, self._result.directory)
+        at = location_text(row.defined_at or row.called_from, self._result.directory)
 
         def draw(width: int) -> Content:
             room = width - name.cell_length
@@ -149,8 +148,8 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
         return lambda width: bar(self._result.of_wall(row.seconds), width, "$phase-compile")
 
     def below(self, index: int, width: int) -> list[Content]:
-        row, place = self.row(self.key_at(index)), self._placed(width)[-1]
-        room = place.width if place.column.title == "reason" else 0
+        row, last = self.row(self.key_at(index)), self._layout_for(width)[-1]
+        room = last.width if last.column.title == "reason" else 0
         if row is None or columns(safe(_whole_reason(row))) <= room:
             return []
         style = _reason_style(row)
@@ -171,7 +170,7 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
 
 
 def _key(function: FunctionCompiles) -> Hashable:
-    return function.function, place_in_full(function.defined_at)
+    return function.function, location_in_full(function.defined_at)
 
 
 def _of_function(of: Callable[[FunctionCompiles], Cell]) -> Callable[[LedgerRow], Cell]:

@@ -7,6 +7,7 @@ went by line and over time is on the Profile screen.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from textual.app import ComposeResult
@@ -25,6 +26,7 @@ from jaxprof.tui.kit.claims import Claim, ClaimList, claim_of
 from jaxprof.tui.kit.explanation import cost_lines
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import on
+from jaxprof.tui.kit.host import Destination
 from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LogPane
 from jaxprof.tui.kit.picture import Lines, show_titles
 from jaxprof.tui.kit.program_summary import head_lines
@@ -77,8 +79,8 @@ class ProgramScreen(ViewsScreen, keys="program"):
     """The program that the user has cancelled, and how often."""
 
     @property
-    def place(self) -> str:
-        """The place of this screen in the menu: the summary, unless the ledger is in view."""
+    def section(self) -> str:
+        """The section of the view: Summary, unless the ledger is in view."""
         return "compiles" if self._view == "ledger" else "summary"
 
     def compose_body(self) -> ComposeResult:
@@ -100,7 +102,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
         """Show the program that another screen had in view, else the last of the session, if it has changed."""
         session, before = self.profiler.session, self._run
-        wanted, recorded = session.runs.get(self.profiler.run_in_view), session.programs
+        wanted, recorded = session.runs.get(self.profiler.destination.run), session.programs
         self._run = wanted.id if wanted is not None and wanted.is_program else recorded[-1].id if recorded else ""
         if replaced or self._run != before:
             self._result = None
@@ -109,17 +111,13 @@ class ProgramScreen(ViewsScreen, keys="program"):
         elif self._run in runs:
             self._show()
 
-    def come_into_view(self) -> None:
-        """Show what changed meanwhile, and start the clocks again."""
-        super().come_into_view()
-        if not self.whole:
-            return
+    def arrive(self, destination: Destination) -> None:
+        """Show the program in view, and start the clocks again."""
         self.show_session(frozenset(), replaced=False)
         self.set_clock(self._ticks)
-        view, self.profiler.view_wanted = self.profiler.view_wanted, ""
-        if view == "summary":
-            view = "findings" if self._view == "ledger" else self._view
-        self.show_wanted(view)
+        if destination.view == "summary":
+            destination = replace(destination, view="findings" if self._view == "ledger" else self._view)
+        super().arrive(destination)
 
     def _show(self) -> None:
         run = self.run
@@ -129,14 +127,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
             self.query_one("#program-head", Lines).clear()
             self.set_clock(False)
             return
-        self._show_result(program_result(self.profiler.session, run.id))
-        self.tick()
-        self.share_room()
-        self.set_clock(self._ticks)
-
-    def _show_result(self, result: ProgramResult) -> None:
-        """Show the current figures of the program in all views."""
-        self._result = result
+        result = self._result = program_result(self.profiler.session, run.id)
         runs = not result.ended and self.profiler.session_grows
         for name, words in NOTHING.items():
             self.query_one(f"#{name}", RowList).show_empty(words[not runs])
@@ -146,6 +137,9 @@ class ProgramScreen(ViewsScreen, keys="program"):
         self.query_one("#costs", Lines).show(lambda width: [*cost_lines(costs, width), Content("")])
         self.query_one("#output", LogPane).show(result.run.id, result.run.log)
         self._show_sums()
+        self.tick()
+        self.share_room()
+        self.set_clock(self._ticks)
 
     @on(LedgerList.Sorted)
     def _show_sums(self) -> None:
@@ -208,7 +202,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
 
     @on(RowList.Chosen, "#ledger")
     def _compilation(self) -> None:
-        """Show all of one compilation."""
         row = self.query_one(LedgerList).current_row
         if isinstance(row, Compiled) and self._result is not None:
             self.app.push_screen(CompilationDialog(ProgramRow(self._result, row)))
@@ -218,7 +211,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
         """Show the line that a finding is about, and the lines around it."""
         claim = self.query_one(AdviceList).current_row
         if claim is not None and claim.about is not None:
-            self.app.push_screen(SourceLines(claim.about))
+            self.app.push_screen(SourceLines(claim.about, self.profiler.session.sources))
 
     # -- commands to the program ------------------------------------------------------------------------------
 
@@ -244,10 +237,10 @@ class ProgramScreen(ViewsScreen, keys="program"):
         capture(self.profiler, self.run)
 
     def action_profile(self) -> None:
-        self.profiler.show_in("profile", last_window(self.profiler.session)[0], "timeline")
+        self.profiler.show(Destination("profile", "timeline", last_window(self.profiler.session)[0]))
 
     def action_hlo(self) -> None:
-        self.profiler.show_in("hlo", last_window(self.profiler.session)[1])
+        self.profiler.show(Destination("hlo", run=last_window(self.profiler.session)[1]))
 
     def action_cancel(self) -> None:
         run = self.run

@@ -86,7 +86,6 @@ def verdict(difference: SessionDifference) -> Iterator[Piece]:
 
 
 def of_runs(session: Session, first: str, second: str) -> ReportDialog:
-    """Return the dialog that compares two runs of a session."""
 
     def derive() -> Iterator[Piece]:
         difference = session_difference(session, session, run_before=first, run_after=second)
@@ -96,7 +95,6 @@ def of_runs(session: Session, first: str, second: str) -> ReportDialog:
 
 
 def of_sessions(first: Path, second: Path) -> ReportDialog:
-    """Return the dialog that compares two sessions."""
 
     def derive() -> Iterator[Piece]:
         return comparison_pieces(session_difference(load(first, Session), load(second, Session)))

@@ -74,22 +74,28 @@ class ResultPanel(ScrollPane):
         if result is None or group is None:
             return
         show_titles(self, Content(shorten(result.run.label, 60)), Content(safe(_state(result.run))))
-        self._show_sweep(sweep)
-        self._show_run(session, result, group)
-        self._show_samples(result)
-
-    def _show_sweep(self, sweep: SweepGroup | None) -> None:
-        """Show where the variants of a sweep cross, and their times over its sizes."""
         crossovers, table = self.query_one("#crossovers", Lines), self.query_one("#sweep-table", Lines)
         plot = self.query_one("#sweep-plot", Picture)
         plot.display = sweep is not None
         if sweep is None:
             crossovers.clear()
             table.clear()
-            return
-        crossovers.show(partial(crossover_lines, sweep))
-        table.show(partial(table_lines, sweep_table(sweep)))
-        plot.show(partial(sweep_plot, sweep))
+        else:
+            mark = Content.styled("◉ ", "bold $warning")
+            crossings = [*sweep.crossovers()]
+            crossovers.show(lambda width: [line for each in crossings for line in hang(mark, each, width, "bold")])
+            table.show(partial(table_lines, sweep_table(sweep)))
+            plot.show(partial(sweep_plot, sweep))
+        self._show_run(session, result, group)
+        # The samples, as soon as the run takes some.
+        run, summary, modes = result.run, result.summary, result.modes
+        samples = () if run.is_program else steady_samples(run)
+        comes = run.shown.status == "running" and not run.is_program and run.plan.how != "compile"
+        self.query_one("#samples").display = bool(samples) or comes
+        for name, picture in (("distribution", distribution), ("trend", trend)):
+            self.query_one(f"#{name}", Picture).show(
+                lambda w, h, draw=picture: draw(samples, summary, w, h, modes)  # type: ignore[misc]
+            )
 
     def _show_run(self, session: Session, result: RunResult, group: RunGroup) -> None:
         """Show what is known of a run in words and tables."""
@@ -118,16 +124,6 @@ class ResultPanel(ScrollPane):
         for part, draw in {"head": head, "left": left, "right": right, "each-phase": phases}.items():
             self.query_one(f"#{part}", Lines).show(draw)
 
-    def _show_samples(self, result: RunResult) -> None:
-        """Show the samples of a run, as soon as it takes some."""
-        run, summary, modes = result.run, result.summary, result.modes
-        samples = () if run.is_program else steady_samples(run)
-        comes = run.shown.status == "running" and not run.is_program and run.plan.how != "compile"
-        self.query_one("#samples").display = bool(samples) or comes
-        for name, draw in (("distribution", distribution), ("trend", trend)):
-            plot = self.query_one(f"#{name}", Picture)
-            plot.show(lambda w, h, draw=draw: draw(samples, summary, w, h, modes))  # type: ignore[misc]
-
 
 def _state(run: Run) -> str:
     """Return how a run was measured, or while it is in progress where it is, such as `launch 2 of 3, in turns`."""
@@ -144,12 +140,6 @@ def _state(run: Run) -> str:
 def _under(name: str, lines: Sequence[Content]) -> list[Content]:
     """Return lines below a blank line and a heading; nothing without lines."""
     return [Content(""), Content.styled(name, "bold $primary"), *lines] if lines else []
-
-
-def crossover_lines(sweep: SweepGroup, width: int) -> Iterator[Content]:
-    """Yield where variants cross, in words."""
-    for crossover in sweep.crossovers():
-        yield from hang(Content.styled("◉ ", "bold $warning"), crossover, width, "bold")
 
 
 def sweep_plot(sweep: SweepGroup, width: int, height: int) -> Content:
@@ -279,14 +269,13 @@ def environment_lines(result: RunResult, width: int) -> list[Content]:
     if result.run.environment is None:
         return []
     known = environment_facts(result.run)
-    settings = " · ".join(f"{name.replace('_', ' ')} {value}" for name, value in known.items())
+    settings = " · ".join(f"{name}={value}" if "_" in name else f"{name} {value}" for name, value in known.items())
     # The interpreter of an opened profile only read it.
     interpreter = UNKNOWN if result.run.plan.how == IMPORTED else result.run.python or UNKNOWN
     return [*fact("settings", settings, width), *fact("interpreter", interpreter, width)]
 
 
 def warning_lines(result: RunResult, width: int) -> list[Content]:
-    """Return each warning with its fix."""
     lines: list[Content] = []
     for warning in result.warnings:
         lines += hang(Content.styled("! ", "bold $warning"), warning.message, width, "$warning")
@@ -295,7 +284,6 @@ def warning_lines(result: RunResult, width: int) -> list[Content]:
 
 
 def failure_lines(result: RunResult, width: int) -> list[Content]:
-    """Return the error, its hint, and its traceback."""
     run = result.run
     if not run.shown.error or run.shown.status == "ok":
         return []

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable
-from time import monotonic
 from typing import TYPE_CHECKING, cast
 
 from textual.content import Content
@@ -20,12 +19,13 @@ from jaxprof.events import SAMPLED_PHASES
 from jaxprof.facts import at
 from jaxprof.facts.runs import interval_text
 from jaxprof.report.runs import RunGroup, break_even_text, parameters_text
+from jaxprof.tui import clock
 from jaxprof.tui.kit.captures import nothing_was_run
 from jaxprof.tui.kit.drawing import bar, cell, mark
 from jaxprof.tui.kit.format import (
     BROKEN,
     SPEEDUP_WIDTH,
-    clock,
+    elapsed_text,
     half_width,
     speedup_short,
     speedup_style,
@@ -39,7 +39,7 @@ from jaxprof.units import WIDEST_HALF, bytes_, percent, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.session import Run, Session
-    from jaxprof.tui.profiler import Profiler
+    from jaxprof.tui.kit.host import Host
 
 
 def _extra(title: str, width: int, priority: int, text: Callable[[RunResult], str]) -> TableColumn[RunResult]:
@@ -90,8 +90,8 @@ class RunTable(RowList[RunResult]):
         """Id of the queued run that begins next."""
 
     @property
-    def _profiler(self) -> Profiler:
-        return cast("Profiler", self.app)
+    def _profiler(self) -> Host:
+        return cast("Host", self.app)
 
     @property
     def empty_text(self) -> str:
@@ -204,7 +204,8 @@ class RunTable(RowList[RunResult]):
     def _clock(self, run: Run) -> str:
         """Return the time in the current phase while somebody writes the session."""
         began = _began_seconds(run) if self._growing else None
-        return clock(monotonic() + self._profiler.opened.clock_shift_seconds - began) if began is not None else ""
+        now = clock.monotonic() + self._profiler.opened.clock_shift_seconds
+        return elapsed_text(now - began) if began is not None else ""
 
     def _bar(self, run_result: RunResult) -> Cell:
         group = self.group_by_run[run_result.run.id]

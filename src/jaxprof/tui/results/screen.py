@@ -8,7 +8,6 @@ the widgets draw.
 
 from __future__ import annotations
 
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from textual.containers import Vertical
@@ -19,10 +18,12 @@ from jaxprof.report.runs import break_even_text, parameters_text
 from jaxprof.runner.expected_time import left_in_words
 from jaxprof.session.run import IMPORTED
 from jaxprof.text import safe
+from jaxprof.tui import clock
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.explanation import ExplanationHead
 from jaxprof.tui.kit.format import baseline_name, half_width, interval
 from jaxprof.tui.kit.guard import HIDDEN, on
+from jaxprof.tui.kit.host import Destination
 from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LogPane
 from jaxprof.tui.kit.picture import show_titles
 from jaxprof.tui.kit.screen import SessionScreen
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
     from jaxprof.analysis.run_result import RunResult
     from jaxprof.session import Run, Session
-    from jaxprof.tui.profiler import Profiler
+    from jaxprof.tui.kit.host import Host
 
 
 class ResultsScreen(SessionScreen, keys="results"):
@@ -70,7 +71,7 @@ class ResultsScreen(SessionScreen, keys="results"):
         rows = self._rows
         rows.show(session, runs)
         if not grows:
-            rows.move_to_key(self.profiler.run_in_view)
+            rows.move_to_key(self.profiler.destination.run)
         newest = newest_run(session) if grows or (self._ours and not replaced) else ""
         if newest and newest != self._followed:
             if self._followed in ("", rows.current) or replaced:
@@ -86,7 +87,6 @@ class ResultsScreen(SessionScreen, keys="results"):
 
     @property
     def _ticks(self) -> bool:
-        """Whether a clock has to tick."""
         return self.profiler.session_grows and any(
             run.status == "running" for run in self.profiler.session.runs.values()
         )
@@ -106,18 +106,16 @@ class ResultsScreen(SessionScreen, keys="results"):
             waiting = sum(run.shown.status == "queued" for run in runs)
             parts = [f"{sum(run.shown.over for run in runs)} of {len(runs)} done"]
             parts += [f"{waiting} queued"] if waiting else []
-            parts += [left_in_words(runs, monotonic() + self.profiler.opened.clock_shift_seconds)]
+            parts += [left_in_words(runs, clock.monotonic() + self.profiler.opened.clock_shift_seconds)]
         parts += [f"{len(rows.marked)} marked"] if rows.marked else []
         parts += [rows.order_in_words] if runs else []
         show_titles(self.query_one("#results-box"), subtitle=Content(" · ".join(filter(None, parts))))
 
-    def come_into_view(self) -> None:
-        """Put the cursor on the run that another screen had in view, and start the clock again."""
-        super().come_into_view()
-        if self.whole:
-            if not self.profiler.session_grows:
-                self._rows.move_to_key(self.profiler.run_in_view)
-            self.set_clock(self._ticks)
+    def arrive(self, destination: Destination) -> None:
+        """Put the cursor on the run in view, and start the clock again."""
+        if not self.profiler.session_grows:
+            self._rows.move_to_key(destination.run)
+        self.set_clock(self._ticks)
 
     def tick(self) -> None:
         self._rows.tick()
@@ -128,8 +126,8 @@ class ResultsScreen(SessionScreen, keys="results"):
         if not self.whole:
             return
         run = self.chosen
-        if run is not None and run.id != self.profiler.run_in_view:
-            self.profiler.run_in_view = run.id
+        if run is not None and run.id != self.profiler.destination.run:
+            self.profiler.select(run.id)
         self._show_panel()
         self.query_one(ResultPanel).scroll_home(animate=False)
 
@@ -139,7 +137,6 @@ class ResultsScreen(SessionScreen, keys="results"):
 
     @property
     def chosen(self) -> Run | None:
-        """The run under the cursor."""
         result = self._rows.current_row
         return result.run if result is not None else None
 
@@ -191,7 +188,7 @@ class ResultsScreen(SessionScreen, keys="results"):
     def action_open(self) -> None:
         run = self.chosen
         if run is not None and run.is_program:
-            self.profiler.show_in("program", run.id)
+            self.profiler.show(Destination("program", run=run.id))
         elif run is not None:
             self._give_room("-zoom", self.query_one(ResultPanel))
 
@@ -256,7 +253,7 @@ LONGEST_SHOWN = 800
 """Most characters of code in the dialog of `run_again`: the user must see all of it before answering."""
 
 
-def run_again(app: Profiler, run: Run) -> None:
+def run_again(app: Host, run: Run) -> None:
     """Queue a run and its baseline again; code that only a session file names is shown first, and nothing of it is
     started until the user has agreed. Raises UsageError for a run that cannot be repeated, and for code that cannot be
     shown."""

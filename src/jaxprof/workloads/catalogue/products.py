@@ -26,6 +26,7 @@ def gram_numpy(x):
         "quick": {"n": 1000},
         "published": {"n": 3000},
         "published-5000": {"n": 5000},
+        "published-10000": {"n": 10_000},
     },
     numpy=gram_numpy,
     variants=[

@@ -115,7 +115,7 @@ def test_from_a_launch_to_its_kernel_and_back_and_the_cursor_follows():
     browse.event(1)
     for device, moment in (("host", 0), ("gpu:0", 100)):
         browse.follow()
-        assert (browse.lanes.lanes[browse.places[browse.line][0]].device, browse.cursor) == (device, moment)
+        assert (browse.lanes.lanes[browse.lines[browse.line][0]].device, browse.cursor) == (device, moment)
 
 
 @given(spans, spans, spans)
@@ -137,7 +137,7 @@ def test_a_device_is_busy_while_anything_runs_in_one_of_its_lanes(first, second,
 
 def test_when_a_device_was_busy_is_unknown_without_its_lanes_or_without_some_of_their_intervals():
     assert [lane.kind for lane in made([(0, 9)], ("host", "python", "host")).lanes] == ["host"]
-    rows = [profiles.lane("gpu:0", "Stream #1", "stream", [("k", None, 0, 9), ("k", None, 30, 9)])]
+    rows = [profiles.lane("gpu:0", "Stream #1", "stream", [("k", None, 0, 9), ("k", None, 30, 9)], left_out=3)]
     lane = lanes_of(read_timeline(profiles.text(rows, [], left_out=3))).lanes[0]
     assert (lane.kind, lane.left_out) == (BUSY, None)
     assert (
@@ -163,14 +163,14 @@ def test_whatever_is_pressed_the_cursor_is_in_view_and_every_line_is_shown_once(
         elif name == "resize":
             browse.resize(WIDTH, int(value or 1))
         elif name == "line":
-            browse.line = min(int(value or 0), len(browse.places) - 1)
+            browse.line = min(int(value or 0), len(browse.lines) - 1)
         else:
             getattr(browse, name)(*([] if value is None else [value]))
         assert browse.whole.start <= browse.window.start < browse.window.end <= browse.whole.end
         assert browse.window.span >= min(LEAST_NS, browse.whole.span)
         assert browse.whole.start <= browse.cursor < browse.whole.end
-        assert 0 <= browse.line < len(browse.places) == len(set(browse.places))
-        assert len({lane for lane, _ in browse.places}) == len(LANES.lanes)
+        assert 0 <= browse.line < len(browse.lines) == len(set(browse.lines))
+        assert len({lane for lane, _ in browse.lines}) == len(LANES.lanes)
 
 
 def test_jumps_go_to_the_longest_idle_times():
@@ -188,7 +188,7 @@ def test_jumps_go_to_the_longest_idle_times():
 def said_at(lanes, *times):
     """What is said of the first lane at these times."""
     browse, lines = Browse(lanes, 100, 10), []
-    browse.line = len(browse.places) - 1
+    browse.line = len(browse.lines) - 1
     for browse.cursor in times:
         lines += cursor_lines(browse, 100)
     return lines

@@ -16,7 +16,7 @@ ZOOM = 2.0
 PAN = 0.1
 """Share of the window by which each press of an arrow pans."""
 
-Place = tuple[int, int]
+LaneLine = tuple[int, int]
 """A line of the view: the number of a lane, and that of a row of the lane, or -1 for its summary."""
 
 
@@ -29,7 +29,6 @@ class AxisWindow:
 
     @property
     def span(self) -> int:
-        """Length of the window."""
         return self.end - self.start
 
     def time_at(self, column: float, width: int) -> int:
@@ -56,7 +55,7 @@ class Browse:
         self.lanes = lanes
         self.whole = self.window = AxisWindow(lanes.begin, max(lanes.end, lanes.begin + LEAST_NS))
         self.width, self.room = width, room
-        self.places: list[Place] = []
+        self.lines: list[LaneLine] = []
         """All lines."""
         self.cursor = self.whole.start
         """Time of the cursor."""
@@ -70,7 +69,7 @@ class Browse:
         self._chosen = False
         """Whether the user has opened or closed a lane; until then, as many lanes are open as fit."""
         self._arrange()
-        self.line = next((n for n, (lane, _) in enumerate(self.places) if lanes.lanes[lane].on_device), 0)
+        self.line = next((n for n, (lane, _) in enumerate(self.lines) if lanes.lanes[lane].on_device), 0)
 
     @property
     def zoomed(self) -> bool:
@@ -80,18 +79,17 @@ class Browse:
     @property
     def under_cursor(self) -> tuple[LaneGroup, LaneRow, int | None] | None:
         """The lane and row under the cursor, and the index of the interval there; None for the index in a gap."""
-        if not self.places:
+        if not self.lines:
             return None
-        lane, row = self.row(self.places[self.line])
+        lane, row = self.row(self.lines[self.line])
         return lane, row, row.at(self.cursor)
 
-    def row(self, place: Place) -> tuple[LaneGroup, LaneRow]:
+    def row(self, line: LaneLine) -> tuple[LaneGroup, LaneRow]:
         """Return the lane of a line, and its row or summary."""
-        lane = self.lanes.lanes[place[0]]
-        return lane, lane.summary if place[1] < 0 else lane.rows[place[1]]
+        lane = self.lanes.lanes[line[0]]
+        return lane, lane.summary if line[1] < 0 else lane.rows[line[1]]
 
     def resize(self, width: int, room: int) -> None:
-        """Take over a new number of columns and lines."""
         self.width, self.room = width, room
         self._arrange()
 
@@ -100,26 +98,26 @@ class Browse:
         lanes = self.lanes.lanes
         if not self._chosen and self.anchor is None:  # a range's totals take lines; lanes stay open
             self._open = fitting(lanes, self.room)
-        before = self.places[self.line][0] if self.line < len(self.places) else None
-        self.places = [
+        before = self.lines[self.line][0] if self.line < len(self.lines) else None
+        self.lines = [
             (at, row)
             for at, lane in enumerate(lanes)
             for row in (range(len(lane.rows)) if at in self._open and lane.opens else (-1,))
         ]
         if before is not None:
-            of_lane = (n for n, (lane, _) in enumerate(self.places) if lane == before)
-            self.line = next(of_lane, max(0, min(self.line, len(self.places) - 1)))
+            of_lane = (n for n, (lane, _) in enumerate(self.lines) if lane == before)
+            self.line = next(of_lane, max(0, min(self.line, len(self.lines) - 1)))
 
     def go(self, end: End) -> None:
         """Move the cursor to the begin of an interval, open its lane if needed, and bring it into view."""
         lane = self.lanes.lanes[end.lane]
         row = lane.rows[end.row]
-        place = (end.lane, end.row if lane.opens else -1)
-        if place not in self.places and row is not lane.summary:
+        line = (end.lane, end.row if lane.opens else -1)
+        if line not in self.lines and row is not lane.summary:
             self._open.add(end.lane)
             self._chosen = True
             self._arrange()
-        self.line = self.places.index(place if place in self.places else (end.lane, -1))
+        self.line = self.lines.index(line if line in self.lines else (end.lane, -1))
         self.look_at(int(row.starts[end.index]))
 
     # -- the window -------------------------------------------------------------------------------------------
@@ -136,7 +134,6 @@ class Browse:
         self.cursor = min(max(self.cursor, self.window.start), self.window.end - 1)
 
     def show_whole(self) -> None:
-        """Show everything."""
         self.window = self.whole
 
     def pan(self, step: int) -> None:
@@ -171,7 +168,6 @@ class Browse:
             self.window = self.whole.part(self.cursor - self.window.span // 2, self.window.span)
 
     def edge(self, step: int) -> None:
-        """Go to the start or the end."""
         self.look_at(self.whole.start if step < 0 else self.whole.end - 1)
 
     def step(self, step: int) -> None:
@@ -194,7 +190,7 @@ class Browse:
 
     def open(self) -> None:
         """Open or close the lane under the cursor."""
-        lane = self.places[self.line][0] if self.places else None
+        lane = self.lines[self.line][0] if self.lines else None
         if lane is not None and self.lanes.lanes[lane].opens:
             self._open ^= {lane}
             self._chosen = True
@@ -247,7 +243,7 @@ class Browse:
         number = next((n for n, candidate in enumerate(lane.rows) if candidate is row), None)
         if number is None or index is None:
             return None
-        return other_end(self.lanes, End(self.places[self.line][0], number, index))
+        return other_end(self.lanes, End(self.lines[self.line][0], number, index))
 
     def follow(self) -> None:
         """Go to the other end of the link under the cursor."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from textual.content import Content
 
-from jaxprof.analysis.lanes import Busy, End, LaneGroup, LaneRow, Lanes, kernels_on, range_totals
+from jaxprof.analysis.lanes import Busy, LaneGroup, LaneRow, Lanes, kernels_on, range_totals
 from jaxprof.analysis.profile import FOUND_BY, mean_step
 from jaxprof.analysis.timeline import BUSY, COUNTER, KINDS
 from jaxprof.events import StepParts, StepTimes
@@ -62,7 +62,6 @@ class Columns:
 
 
 def edges(window: AxisWindow, width: int) -> Ints:
-    """Return the borders of `width` columns."""
     return window.start + (np.arange(width + 1, dtype=np.int64) * window.span) // width
 
 
@@ -223,16 +222,6 @@ def legend(lanes: Lanes, width: int) -> Content:
     return line
 
 
-def link_words(lanes: Lanes, lane: LaneGroup, end: End, begin: int) -> str:
-    """Return the other end of a launch or a kernel, how much later or earlier it begins, and the key that goes
-    there."""
-    other, row = lanes.lanes[end.lane], lanes.lanes[end.lane].rows[end.row]
-    apart = int(row.starts[end.index]) - begin
-    when = f"{seconds(abs(apart) * NS)} {'later' if apart >= 0 else 'earlier'}"
-    launched = "launched by" if lane.on_device else "launched"
-    return f"{key_of('timeline.launch')}: {launched} {shorten(other.name_of(row, end.index), 40)}, {when}"
-
-
 def cursor_lines(browse: Browse, width: int) -> list[Content]:
     """Return the interval, idle time or counter value under the cursor."""
     under, time = browse.under_cursor, browse.cursor
@@ -261,8 +250,13 @@ def cursor_lines(browse: Browse, width: int) -> list[Content]:
         if op is not None:
             hlo_op = browse.lanes.ops[op]
             parts.append(f"op {hlo_op.name if hlo_op.name != name else ''}".strip() + f" of {hlo_op.module or '-'}")
-        if (linked := browse.linked) is not None:
-            parts.append(link_words(browse.lanes, lane, linked, begin))
+        if (linked := browse.linked) is not None:  # a launch and its kernel lead to each other
+            other = browse.lanes.lanes[linked.lane]
+            its_row = other.rows[linked.row]
+            apart = int(its_row.starts[linked.index]) - begin
+            when = f"{seconds(abs(apart) * NS)} {'later' if apart >= 0 else 'earlier'}"
+            launched = f"launched{' by' * lane.on_device} {shorten(other.name_of(its_row, linked.index), 40)}"
+            parts.append(f"{key_of('timeline.launch')}: {launched}, {when}")
         room = max(12, width - len(details) - 6)
         head = Content.assemble((shorten(name, room), "bold"), "  ", ("■ ", STYLES[kind]), details)
     names = shorten(" · ".join(filter(None, [*parts, where])), max(8, width - len(share) - 3 if share else width))
@@ -311,7 +305,10 @@ def step_lines(event: StepsMeasured | None, time: float, device: str, width: int
         column("time", lambda row: seconds(row[1].seconds) if row[1] is not None else "", right=True),
         *(column(title, partial(_part, part), right=True) for part, title in PARTS.items()),
     )
-    table = Table(shown, [(name, here), (f"{_step_count(whole)}, mean", mean)])
+    devices, count = len({step.device for step in whole}), counted(len(whole), "step")
+    if devices > 1 and len(whole) % devices == 0:
+        count = f"{len(whole) // devices}×{devices} steps"
+    table = Table(shown, [(name, here), (f"{count}, mean", mean)])
     found = f"steps found by {FOUND_BY.get(event.found_by, event.found_by or UNKNOWN)}"
     if overlapped := max(0.0, (here or mean).collectives_overlapped_seconds):
         found += f" · collectives overlapped {seconds(overlapped)}"
@@ -324,14 +321,6 @@ def _part(part: str, row: tuple[str, StepTimes | None]) -> str:
     step = row[1]
     took = getattr(step.parts, part) if step is not None else 0.0
     return f"{seconds(took)} {percent(took / step.seconds)}" if step is not None and took else ""
-
-
-def _step_count(steps: Sequence[StepTimes]) -> str:
-    """Return `10 steps`, or `10×4 steps` if each of four devices took ten."""
-    devices = len({step.device for step in steps})
-    if devices > 1 and len(steps) % devices == 0:
-        return f"{len(steps) // devices}×{devices} steps"
-    return counted(len(steps), "step")
 
 
 _GAP = 3

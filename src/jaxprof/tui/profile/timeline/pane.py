@@ -24,9 +24,10 @@ from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.kit.drawing import styled_runs
 from jaxprof.tui.kit.filter import FilterLine, compiled, following
 from jaxprof.tui.kit.guard import HIDDEN, Guarded, Hidden, in_thread, on
+from jaxprof.tui.kit.host import Destination, Host
 from jaxprof.tui.kit.picture import Lines, Picture, show_titles
 from jaxprof.tui.kit.row_list import RowList
-from jaxprof.tui.profile.timeline.browse import Browse, Place
+from jaxprof.tui.profile.timeline.browse import Browse, LaneLine
 from jaxprof.tui.profile.timeline.drawing import (
     NS,
     cells,
@@ -44,13 +45,12 @@ if TYPE_CHECKING:
 
     from jaxprof.events import StepsMeasured
     from jaxprof.session import Run, Session
-    from jaxprof.tui.profiler import Profiler
 
 
 WHEEL_ZOOM = 1.25
 
 
-class TimelineView(RowList[Place], keys="timeline"):
+class TimelineView(RowList[LaneLine], keys="timeline"):
     """Lanes over time, whose rows are the lines of `browse`, the state of the view. The keys call its methods."""
 
     class Moved(Message):
@@ -62,7 +62,7 @@ class TimelineView(RowList[Place], keys="timeline"):
         """The state; it has no lines while there is nothing to show."""
         self.matches: Matches | None = None
         """The matches of the search, which are marked; None without any."""
-        self._drawn: dict[Place, tuple[list[str], list[str]]] = {}
+        self._drawn: dict[LaneLine, tuple[list[str], list[str]]] = {}
         """The columns of each row for the present lanes and matches, in the window of `_drawn_key`: most keys move only
         the cursor."""
         self._drawn_key: object = None
@@ -84,7 +84,6 @@ class TimelineView(RowList[Place], keys="timeline"):
         self.changed()
 
     def show_matches(self, matches: Matches | None) -> None:
-        """Mark the matches of a search; None marks nothing."""
         self.matches, self._drawn_key = matches, None
         self.refresh()
 
@@ -112,7 +111,7 @@ class TimelineView(RowList[Place], keys="timeline"):
         self.post_message(self.Moved())
 
     def _show_lines(self) -> None:
-        self.set_keys(self.browse.places)
+        self.set_keys(self.browse.lines)
         super().move_to(self.browse.line)
 
     def move_to(self, index: int) -> None:
@@ -143,27 +142,26 @@ class TimelineView(RowList[Place], keys="timeline"):
 
     def draw_row(self, index: int, width: int) -> Content:
         browse = self.browse
-        place, here = browse.places[index], index == browse.line
-        lane, row = browse.row(place)
-        glyphs, styles = self._columns_of(browse, place)
+        line, here = browse.lines[index], index == browse.line
+        lane, row = browse.row(line)
+        glyphs, styles = self._columns_of(browse, line)
         if here or browse.range is not None:
             styles = self._with_cursor(browse, glyphs, styles, here=here)
         cursor = "block-cursor" if self.has_focus else "block-cursor-blurred"
         style = f"bold ${cursor}-foreground on ${cursor}-background" if here else "$text-muted"
-        name = title(lane, place[1], row, self._gutter)
+        name = title(lane, line[1], row, self._gutter)
         return Content.assemble((name, style), ("│", "$rule"), styled_runs(zip(glyphs, styles, strict=True)))
 
-    def _columns_of(self, browse: Browse, place: Place) -> tuple[list[str], list[str]]:
-        """Return the characters and styles of a row."""
+    def _columns_of(self, browse: Browse, line: LaneLine) -> tuple[list[str], list[str]]:
         key = (browse.window, self._width)
         if self._drawn_key != key:
             self._drawn_key = key
             self._drawn.clear()
-        if place not in self._drawn:
-            lane, row = browse.row(place)
-            hits = self.matches.busy.get(place if lane.opens else (place[0], -1)) if self.matches else None
-            self._drawn[place] = cells(lane, row, browse.window, self._width, hits)
-        return self._drawn[place]
+        if line not in self._drawn:
+            lane, row = browse.row(line)
+            hits = self.matches.busy.get(line if lane.opens else (line[0], -1)) if self.matches else None
+            self._drawn[line] = cells(lane, row, browse.window, self._width, hits)
+        return self._drawn[line]
 
     def _with_cursor(self, browse: Browse, glyphs: list[str], styles: list[str], *, here: bool = True) -> list[str]:
         """Return the styles with the selected range on another background, except for names, which keep that of their
@@ -253,7 +251,6 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
 
     @property
     def view(self) -> TimelineView:
-        """The widget with the lanes."""
         return self.query_one(TimelineView)
 
     def show(self, session: Session, source: Run | None, words: str) -> None:
@@ -326,33 +323,22 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         known += [] if any(lane.kind == BUSY for lane in lanes.lanes) else ["device busy: unknown, no device lane"]
         title = Content.assemble("Timeline  ", legend(lanes, self.size.width - 18))
         show_titles(box, title, Content(self._search_state or " · ".join(known)))
-        self._fit(browse)
-        self._show_totals(browse)
-        if browse.range is None:
+        # The upper box is as high as its lanes; the lower box takes the rest, and more of it for a range.
+        span, frame, below = browse.range, 2 + self.query_one(FilterLine).display, FACTS_LINES
+        below = max(below + self.screen.has_class("-tall"), self.size.height * 2 // 5 if span is not None else 0)
+        box.styles.height = frame + self.view.fit(max(4, self.size.height - below - frame))
+        # The totals of a range stand in place of what is under the cursor.
+        self.set_class(span is not None, "-range")
+        show_titles(self.query_one("#timeline-facts"), Content("Range" if span else "Under the cursor"))
+        lane = browse.lines[browse.line][0]
+        self.query_one("#totals", Picture).show(
+            lambda width, height: range_facts(lanes, span, lane, width, height) if span else Content("")
+        )
+        if span is None:
             device, time = under[0].device, browse.cursor * NS
             cursor.show(lambda width: cursor_lines(browse, width))
             step.show(lambda width: step_lines(self._steps, time, device, width))
         self.refresh_bindings()
-
-    def _fit(self, browse: Browse) -> None:
-        """Make the upper box as high as its lanes; the lower box takes the rest, and more of it for a range."""
-        below = FACTS_LINES + self.screen.has_class("-tall")
-        if browse.range is not None:
-            below = max(below, self.size.height * 2 // 5)
-        frame = 2 + self.query_one(FilterLine).display
-        height = frame + self.view.fit(max(4, self.size.height - below - frame))
-        self.query_one("#lane-box").styles.height = height
-
-    def _show_totals(self, browse: Browse) -> None:
-        """Show the totals of the range, in place of what is under the cursor."""
-        span, lanes, lane = browse.range, browse.lanes, browse.places[browse.line][0]
-        self.set_class(span is not None, "-range")
-        show_titles(self.query_one("#timeline-facts"), Content("Range" if span else "Under the cursor"))
-
-        def draw(width: int, height: int) -> Content:
-            return range_facts(lanes, span, lane, width, height) if span else Content("")
-
-        self.query_one("#totals", Picture).show(draw)
 
     # -- keys -------------------------------------------------------------------------------------------------
 
@@ -383,12 +369,12 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
 
     def action_hlo(self) -> None:
         """Go to the HLO of the run that the kernel belongs to."""
-        op, app = self._op, cast("Profiler", self.app)
+        op, app = self._op, cast("Host", self.app)
         run = run_of_op(app.session, self._of[1], op) if op is not None else None
         if op is not None and run is None:
             self.say(f"The HLO of {safe(op.module)} was not recorded.", "No HLO")
         elif op is not None and run is not None:
-            app.show_in("hlo", run, kernel=op.name)
+            app.show(Destination("hlo", run=run, kernel=op.name))
 
     def action_search(self) -> None:
         self.query_one(FilterLine).open()

@@ -4,9 +4,9 @@ from textual.widgets import Input
 
 from folding import written
 from jaxprof import events as e
-from jaxprof.tui.actions import PLACEHOLDER, of_session
 from jaxprof.tui.hlo.kernels import KernelTable
 from jaxprof.tui.program.ledger import LedgerList
+from jaxprof.tui.shell.actions import PLACEHOLDER, of_session
 from tui import recorded
 from tui.fakes import walking
 from tui.hlo_texts import program_tape

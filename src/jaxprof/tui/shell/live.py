@@ -17,6 +17,7 @@ from textual.message import Message
 
 from jaxprof.errors import JaxprofError, StorageError, UsageError
 from jaxprof.tui.kit.guard import in_thread
+from jaxprof.tui.kit.host import LiveChanged
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -61,13 +62,6 @@ class EventsArrived(Message):
     events: list[Event]
     session: Session
     """Session of these events; the app may have started another one since."""
-
-
-@dataclass
-class LiveChanged(Message, bubble=False):
-    """The queue of runs became empty or busy. The app passes the message on to the screen in view."""
-
-    busy: bool
 
 
 @dataclass

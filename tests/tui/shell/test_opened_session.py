@@ -3,6 +3,7 @@
 import os
 import time
 from dataclasses import replace
+from functools import partial
 from threading import Event, Thread
 
 import pytest
@@ -16,11 +17,12 @@ from jaxprof.events import ProgressMade
 from jaxprof.session import Session
 from jaxprof.session.log import Follower, LogWriter
 from jaxprof.session.log.codec import encode_line
-from jaxprof.tui import opened_session
-from jaxprof.tui.opened_session import OpenedSession, ProfileReading
+from jaxprof.tui import clock
+from jaxprof.tui.shell import opened_session
+from jaxprof.tui.shell.opened_session import OpenedSession, ProfileReading
 from tui import recorded
 from tui import session_tapes as sessions
-from tui.fakes import SMALL, Stage, walking
+from tui.fakes import PATIENCE_SECONDS, SMALL, Stage, walking
 
 WALL = 1_795_000_000.0
 
@@ -28,9 +30,11 @@ WALL = 1_795_000_000.0
 class Writer:
     """Something that writes a session, with its own monotonic clock, and holds its lock, or not; and who follows it."""
 
-    def __init__(self, folder, ahead_seconds=0.0, *, locked=True):
+    def __init__(self, folder, monkeypatch, ahead_seconds=0.0, *, locked=True):
         self.path = folder / "a.jaxprof"
         self.ours, self.ahead_seconds, self.slept_seconds = 990.0, ahead_seconds, 0.0
+        monkeypatch.setattr(clock, "monotonic", lambda: self.ours)
+        monkeypatch.setattr(clock, "unix_seconds", self.wall)
         header = e.Header(session="cafe", wall_seconds=self.wall(), monotonic_seconds=self.ours + ahead_seconds)
         self.log = LogWriter(header, self.path)
         self._unlocked = None
@@ -56,18 +60,24 @@ class Writer:
     def followed(self):
         """The session as it is followed 10 s later."""
         self.ours += 10.0
-        found = OpenedSession(lambda: self.ours, self.wall)
+        found = OpenedSession()
         follower = Follower(self.path, Session)
         follower.poll()
         found.show(follower.session, self.path, follower)
         return found
 
 
+@pytest.fixture
+def writing(tmp_path, monkeypatch):
+    """Makes a writer, by whose machine the clocks of the app go."""
+    return partial(Writer, tmp_path, monkeypatch)
+
+
 HELLO = e.LogLine(run="r1", stream="stdout", text="from another host")
 
 
-def test_a_writer_of_this_machine_goes_by_our_clock_and_is_missed_when_it_was_killed(tmp_path):
-    writer = Writer(tmp_path)
+def test_a_writer_of_this_machine_goes_by_our_clock_and_is_missed_when_it_was_killed(writing):
+    writer = writing()
     found = writer.followed()
     writer.ours += 100.0
     found.poll()
@@ -80,8 +90,8 @@ def test_a_writer_of_this_machine_goes_by_our_clock_and_is_missed_when_it_was_ki
     assert found.silent_since.startswith("no activity since ")
 
 
-def test_a_writer_on_another_machine_has_another_clock(tmp_path):
-    writer = Writer(tmp_path, 49_000.0, locked=False)
+def test_a_writer_on_another_machine_has_another_clock(writing):
+    writer = writing(49_000.0, locked=False)
     found = writer.followed()
     assert found.clock_shift_seconds == pytest.approx(49_000.0 - 10.0)
     for waited, ahead, shift in (
@@ -95,8 +105,8 @@ def test_a_writer_on_another_machine_has_another_clock(tmp_path):
         assert found.clock_shift_seconds == pytest.approx(shift)
 
 
-def test_without_a_lock_silence_tells_and_a_word_tells_otherwise(tmp_path):
-    writer = Writer(tmp_path, locked=False)
+def test_without_a_lock_silence_tells_and_a_word_tells_otherwise(writing):
+    writer = writing(locked=False)
     os.utime(writer.path, (writer.wall() + 10.0,) * 2)
     found = writer.followed()
     assert found.followed
@@ -112,8 +122,8 @@ def test_without_a_lock_silence_tells_and_a_word_tells_otherwise(tmp_path):
     assert (found.followed, found.silent_since) == (False, "")
 
 
-def test_since_when_there_is_silence_is_told_by_the_clock_that_goes_on_while_the_machine_sleeps(tmp_path):
-    writer = Writer(tmp_path, locked=False)
+def test_since_when_there_is_silence_is_told_by_the_clock_that_goes_on_while_the_machine_sleeps(writing):
+    writer = writing(locked=False)
     os.utime(writer.path, (writer.wall() + 10.0,) * 2)
     found = writer.followed()
     heard = time.localtime(writer.wall())
@@ -123,9 +133,9 @@ def test_since_when_there_is_silence_is_told_by_the_clock_that_goes_on_while_the
     assert found.silent_since == time.strftime("no activity since %H:%M:%S", heard)
 
 
-async def test_a_session_is_followed_where_no_writer_can_be_seen(tmp_path, monkeypatch):
-    monkeypatch.setattr("jaxprof.tui.profiler.FOLLOW_SECONDS", 0.02)
-    writer = Writer(tmp_path, 49_000.0, locked=False)
+async def test_a_session_is_followed_where_no_writer_can_be_seen(writing, monkeypatch):
+    monkeypatch.setattr("jaxprof.tui.shell.profiler.FOLLOW_SECONDS", 0.02)
+    writer = writing(49_000.0, locked=False)
     async with walking(SMALL, Stage(writer.path, follow=True)) as walk:
         await walk.shows("▶ running")
         writer.say(HELLO)
@@ -198,7 +208,7 @@ async def test_the_place_chosen_while_a_session_is_read_is_the_one_that_is_shown
         go.wait(30)
         return opened_session.read(path, **options)
 
-    monkeypatch.setattr("jaxprof.tui.profiler.read", slow)
+    monkeypatch.setattr("jaxprof.tui.shell.profiler.read", slow)
     async with walking((100, 30)) as walk:
         for keys, place in (("3", "compiles"), ("5", "timeline"), ("", "summary"), ("2", "summary")):
             begun.clear()
@@ -210,7 +220,7 @@ async def test_the_place_chosen_while_a_session_is_read_is_the_one_that_is_shown
                 await walk.press(keys)
             go.set()
             await walk.until(lambda before=before: walk.app.session is not before)
-            await walk.until(lambda place=place: walk.screen.place == place)
+            await walk.until(lambda place=place: walk.screen.section == place)
 
 
 async def test_of_two_files_opened_at_once_the_last_is_shown(tmp_path, monkeypatch):
@@ -225,7 +235,7 @@ async def test_of_two_files_opened_at_once_the_last_is_shown(tmp_path, monkeypat
             ended.append(path)
         return found
 
-    monkeypatch.setattr("jaxprof.tui.profiler.read", slow)
+    monkeypatch.setattr("jaxprof.tui.shell.profiler.read", slow)
     async with walking((100, 30)) as walk:
         walk.app.open_session(first)
         await walk.until(begun.is_set)
@@ -241,7 +251,9 @@ def test_the_app_learns_of_which_profile_its_session_is_made(profile, monkeypatc
     given = []
     monkeypatch.setattr("jaxprof.cli.target.import_to", lambda *words: Session())
     monkeypatch.setattr(open_, "terminal_problem", lambda: "")
-    monkeypatch.setattr("jaxprof.tui.launch.launch", lambda path, **options: given.append(options["profile"]) or 0)
+    monkeypatch.setattr(
+        "jaxprof.tui.shell.launch.launch", lambda path, **options: given.append(options["profile"]) or 0
+    )
     assert open_._open(str(profile), None, follow=False) == 0
     assert given == [profile]
 
@@ -266,17 +278,20 @@ async def test_escape_and_the_end_of_the_app_stop_it_and_leave_what_is_shown(pro
 
 
 @pytest.mark.process
-def test_the_engine_says_how_far_it_is_and_can_be_stopped(tmp_path):
-    """A real one, of which the engine has begun to read: nothing is left of it that could be shown."""
+def test_the_engine_says_how_far_it_is_and_can_be_stopped(tmp_path, monkeypatch):
+    """A real one, held where it unpacks the profile: nothing is left of it that could be shown."""
     said = Event()
-    path = write_kernels(tmp_path / "box.xplane.pb.gz", 100_000)
+    path = write_kernels(tmp_path / "box.xplane.pb.gz")
+    held = "import threading, zlib\nzlib.decompressobj = lambda bits: threading.Event().wait()\n"
+    (tmp_path / "sitecustomize.py").write_text(held)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     reading = ProfileReading(path, lambda reading: said.set())
     ended = []
 
     thread = Thread(target=lambda: ended.append(opened_session.read(path, reading=reading)))
     thread.start()
-    assert said.wait(60)
+    assert said.wait(PATIENCE_SECONDS)
     assert reading.progress.note.startswith("reading box.xplane.pb.gz: ")
     reading.stop()
-    thread.join(60)
+    thread.join(PATIENCE_SECONDS)
     assert ended == [None]

@@ -8,8 +8,8 @@ from unittest.mock import Mock, call
 import pytest
 
 from jaxprof.cli.output import terminal_problem
-from jaxprof.tui import launch
-from jaxprof.tui.launch import drawing_on_stdout, is_light
+from jaxprof.tui.shell import launch
+from jaxprof.tui.shell.launch import drawing_on_stdout, is_light
 from waiting import until
 
 

@@ -15,8 +15,8 @@ from jaxprof.tui.home.start_list import StartList
 from jaxprof.tui.keys import checked, clashes
 from jaxprof.tui.kit.screen import KeyBar
 from jaxprof.tui.kit.screen_bars import ModeBar, StageTabs
-from jaxprof.tui.profiler import Profiler, alerts
 from jaxprof.tui.program.ledger import LedgerList
+from jaxprof.tui.shell.profiler import Profiler, alerts
 from jaxprof.tui.theme import DARK, LIGHT
 from tui import profiles
 from tui.fakes import HOSTILE, MIDDLE, SMALL, Stage, walking
@@ -107,7 +107,7 @@ async def test_a_signal_is_the_reason_for_the_end_only_of_what_it_ended():
 
 
 async def test_ctrl_c_cancels_the_run_with_its_queue_and_a_second_one_quits(monkeypatch):
-    monkeypatch.setattr("jaxprof.tui.profiler.TWICE_SECONDS", 60.0)
+    monkeypatch.setattr("jaxprof.tui.shell.profiler.TWICE_SECONDS", 60.0)
     async with walking(MIDDLE) as walk:
         scheduler = await started(walk)
         scheduler.emit(e.WorkerStarted(run="r1", pid=1, python="python"))
@@ -130,7 +130,7 @@ async def test_an_app_that_nobody_has_quit_ends_its_children_too():
 
 
 async def test_a_session_that_grows_is_followed_and_a_run_goes_to_a_new_one(shelf, monkeypatch):
-    monkeypatch.setattr("jaxprof.tui.profiler.FOLLOW_SECONDS", 0.02)
+    monkeypatch.setattr("jaxprof.tui.shell.profiler.FOLLOW_SECONDS", 0.02)
     path = shelf / "theirs.jaxprof"
     writer = LogWriter(new_header(), path)
     async with walking(MIDDLE, Stage(path)) as walk:
@@ -169,7 +169,7 @@ async def test_wrong_files_are_refused_and_every_empty_screen_says_what_fills_it
             assert walk.app.current_mode == "home"
         walk.app.clear_notifications()  # they lie over what is read next
         for mode, (words, keys) in EMPTY.items():
-            walk.app.action_go(mode)
+            walk.app.switch_mode(mode)
             await walk.shows(words, gone=LedgerList.EMPTY)
             if mode in HIDDEN:
                 assert HIDDEN[mode] not in walk.text.splitlines()[-1], "keys that do nothing are hidden"

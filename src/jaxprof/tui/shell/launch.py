@@ -11,22 +11,22 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jaxprof.operating_system import signals
 from jaxprof.text import safe
+from jaxprof.tui import clock
 
 if TYPE_CHECKING:
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.program import ProgramCommand
-    from jaxprof.tui.live import Listener, Live, Made
-    from jaxprof.tui.profiler import Profiler
+    from jaxprof.tui.shell.live import Listener, Live, Made
+    from jaxprof.tui.shell.profiler import Profiler
 
 ENDING_SIGNALS = signals("SIGTERM", "SIGHUP", "SIGQUIT", "SIGINT")
 PATIENCE_SECONDS = 3.0
@@ -54,8 +54,26 @@ def launch(
     `path`, or into the user's folder, and the exit code is the program's. Quitting while the program runs ends it. If a
     signal ends the app, the exit code is 128 plus the number of the signal.
     """
-    opened, out = (path, None) if program is None else (None, path)
-    app = _make_app(out, path=opened, program=program, interpreter=interpreter, follow=follow, profile=profile)
+    from jaxprof.config import read_config
+    from jaxprof.tui.shell.live import make_scheduler
+    from jaxprof.tui.shell.profiler import Profiler
+
+    outputs = [path if program is not None else None]
+
+    def make(program: ProgramCommand | None, interpreter: Interpreter, listen: Listener) -> Made:
+        """Only the first session goes to `path`; a rerun of the program has its session in the user's folder."""
+        return make_scheduler(program, interpreter, listen, outputs.pop() if outputs else None)
+
+    app = Profiler(
+        path if program is None else None,
+        interpreter=interpreter,
+        make=make,
+        program=program,
+        follow=follow,
+        profile=profile,
+        config=read_config(),
+        light=is_light(os.environ.get("COLORFGBG", "")),
+    )
     _run(app)
     code = app.return_code or (_exit_code(app.live) if program is not None else 0)
     return code or int(app.live.has_lost_events)
@@ -63,27 +81,11 @@ def launch(
 
 def _exit_code(live: Live) -> int:
     """Return the program's exit code, after waiting for a program that is just ending; 1 if it never started."""
-    until = time.monotonic() + PATIENCE_SECONDS
-    while live.program is not None and live.exit_code is None and time.monotonic() < until:
-        time.sleep(0.01)
+    until = clock.monotonic() + PATIENCE_SECONDS
+    while live.program is not None and live.exit_code is None and clock.monotonic() < until:
+        clock.sleep(0.01)
     code = live.exit_code
     return code if code is not None else 1
-
-
-def _make_app(out: Path | None, **options: Any) -> Profiler:
-    """Create the app in the user's theme, otherwise in one that suits the terminal's background. The first session goes
-    to `out`, or into the user's folder; a rerun of the program has its session there."""
-    from jaxprof.config import read_config
-    from jaxprof.tui.live import make_scheduler
-    from jaxprof.tui.profiler import Profiler
-
-    places = [out]
-
-    def make(program: ProgramCommand | None, interpreter: Interpreter, listen: Listener) -> Made:
-        return make_scheduler(program, interpreter, listen, places.pop() if places else None)
-
-    light = is_light(os.environ.get("COLORFGBG", ""))
-    return Profiler(config=read_config(), light=light, make=make, **options)
 
 
 def is_light(variable: str) -> bool:

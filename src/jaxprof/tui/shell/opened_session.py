@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from jaxprof.errors import FileRefusedError
+from jaxprof.tui import clock
 
 if TYPE_CHECKING:
     from jaxprof.events import Event
@@ -35,8 +35,7 @@ SILENCE_SECONDS = 30.0
 class OpenedSession:
     """The session in view, and what keeps it up to date. Used on the UI thread only."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
-        self._clock, self._wall = clock, wall
+    def __init__(self) -> None:
         self._session: Session | None = None
         self._follower: Follower[Session] | None = None
         self.path: Path | None = None
@@ -79,7 +78,7 @@ class OpenedSession:
         """`no activity since 12:31:05` if the session is followed and its writer seems gone; else empty."""
         if self._follower is None or not self._gone:
             return ""
-        moment = time.strftime("%H:%M:%S", time.localtime(self._heard_wall_seconds))
+        moment = clock.strftime("%H:%M:%S", clock.localtime(self._heard_wall_seconds))
         return f"no activity since {moment}"
 
     def show(self, session: Session, path: Path | None, follower: Follower[Session] | None = None) -> None:
@@ -99,18 +98,18 @@ class OpenedSession:
         """Determine whose clock the session uses, and whether its writer is visible from here."""
         from jaxprof.session.log.reader import is_live
 
-        now = self._clock()
+        now = clock.monotonic()
         self._locked = is_live(path)
         self._heard_seconds = self._looked_seconds = now
-        self._heard_wall_seconds = self._wall()
+        self._heard_wall_seconds = clock.unix_seconds()
         header = session.header
-        ours = abs((self._wall() - header.wall_seconds) - (now - header.monotonic_seconds)) < CLOCKS_APART_SECONDS
-        self._same_clock = ours and session.last_seconds <= now
+        apart = (self._heard_wall_seconds - header.wall_seconds) - (now - header.monotonic_seconds)
+        self._same_clock = abs(apart) < CLOCKS_APART_SECONDS and session.last_seconds <= now
         if not self._same_clock:
             self.clock_shift_seconds = session.last_seconds - now
         with contextlib.suppress(OSError):
             written = path.stat().st_mtime
-            if not self._locked and self._wall() - written > SILENCE_SECONDS:
+            if not self._locked and clock.unix_seconds() - written > SILENCE_SECONDS:
                 self._heard_wall_seconds, self._gone = written, True
 
     def poll(self) -> tuple[frozenset[str], bool]:
@@ -121,8 +120,8 @@ class OpenedSession:
         events = self._follower.poll()
         before = self._gone
         if events:
-            now = self._clock()
-            self._heard_seconds, self._heard_wall_seconds, self._gone = now, self._wall(), False
+            now = clock.monotonic()
+            self._heard_seconds, self._heard_wall_seconds, self._gone = now, clock.unix_seconds(), False
             if not self._same_clock:  # the event with the least delay gives the best estimate
                 self.clock_shift_seconds = max(self.clock_shift_seconds, self.session.last_seconds - now)
         else:
@@ -134,7 +133,7 @@ class OpenedSession:
 
     def _listen(self) -> None:
         """Decide whether a writer that sends nothing is gone."""
-        now = self._clock()
+        now = clock.monotonic()
         if self._gone or self.path is None or now - self._looked_seconds < LOOK_SECONDS:
             return
         from jaxprof.session.log.reader import is_live

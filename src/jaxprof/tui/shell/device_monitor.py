@@ -60,7 +60,6 @@ class MachineSource:
         return devices
 
     def read(self) -> list[DeviceReading]:
-        """Return the current readings, one for each device."""
         with self._lock:
             return self._monitor.read()
 
@@ -94,11 +93,9 @@ class DeviceMonitor:
         in_daemon(self._read, "jaxprof-readings", self._fail)
 
     def stop(self) -> None:
-        """Stop reading at once."""
         self._stop.set()
 
     def take(self, readings: Iterable[DeviceReading]) -> None:
-        """Add readings of the devices."""
         for reading in readings:
             if (row := self.rows.get(reading.device)) is not None:
                 row.reading = reading

@@ -19,6 +19,7 @@ from jaxprof.tui.keys import ACTIONS, IN_MENU, letter_of
 from jaxprof.tui.kit.dialogs import Choose, Option, TextDialog
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.guard import Guarded
+from jaxprof.tui.kit.host import Destination
 from jaxprof.units import seconds
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from textual.dom import DOMNode
     from textual.screen import Screen
 
-    from jaxprof.tui.profiler import Profiler
+    from jaxprof.tui.shell.profiler import Profiler
 
 
 @frozen
@@ -100,10 +101,10 @@ class HelpScreen(TextDialog):
     def lines(self, width: int) -> list[Content]:
         answers, pane, screen, app = "What each screen answers", "In this pane", "On this screen", "Everywhere"
         groups: dict[str, list[Content]] = {answers: [], pane: [], screen: [], app: []}
-        here = f"place({getattr(self._below, 'place', '')!r})"
+        here = f"section({getattr(self._below, 'section', '')!r})"
         for action in actions(self._below):
             group = app if action.node is self.app else screen if action.node is self._below else pane
-            group = answers if action.name.startswith("place(") else group
+            group = answers if action.name.startswith("section(") else group
             wide, label = (1, 10) if group is answers else (12, 16)
             mark = "▸" if action.name == here else " "
             head = (f"{mark} {action.keys:<{wide}} ", "bold $footer-key-foreground")
@@ -167,13 +168,13 @@ def of_session(app: Profiler) -> Iterator[SimpleCommand]:
         slowest = sorted(seconds_per_call(run).items(), key=lambda pair: -pair[1])
         for name, duration in slowest[:MOST_OF_A_KIND]:
             note = f"{seconds(duration)} a call, {run.label}"
-            yield _found("kernel", name, note, partial(app.show_in, "hlo", run.id, kernel=name))
+            yield _found("kernel", name, note, partial(app.show, Destination("hlo", run=run.id, kernel=name)))
     for program in session.programs:
         result = program_result(session, program.id)
         for function in result.functions[:MOST_OF_A_KIND]:
             note = f"compiled {function.count}× in {seconds(function.seconds)}"
-            to = partial(app.show_in, "program", program.id, "ledger", words=function.function)
+            to = partial(app.show, Destination("program", "ledger", program.id, text=function.function))
             yield _found("function", function.function, note, to)
         hottest = sorted(result.lines, key=lambda line: -line.seconds)
         for where in list(dict.fromkeys(line.place.text for line in hottest))[:MOST_OF_A_KIND]:
-            yield _found("line", where, "", partial(app.show_in, "profile", program.id, "lines", words=where))
+            yield _found("line", where, "", partial(app.show, Destination("profile", "lines", program.id, text=where)))
