@@ -30,11 +30,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from jaxprof.hlo.analysis.barriers import barriers  # noqa: E402
 from jaxprof.hlo.dumped import stated  # noqa: E402
-from jaxprof.hlo.model import Module  # noqa: E402
+from jaxprof.hlo.kernels.barriers import barriers  # noqa: E402
 from jaxprof.hlo.paths import modules_at  # noqa: E402
-from jaxprof.hlo.read import parse  # noqa: E402
+from jaxprof.hlo.text import parse  # noqa: E402
+from jaxprof.hlo.text.model import Module  # noqa: E402
 from jaxprof.workloads import CATALOGUE  # noqa: E402
 
 MOST_CONTRADICTING = 0.05

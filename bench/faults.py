@@ -62,11 +62,11 @@ from baits import Baits  # noqa: E402
 from cli.calling import environment  # noqa: E402
 from cli.test_kills import JIT_PHASES, Measuring, check, every_case  # noqa: E402
 from folding import changed  # noqa: E402
-from jaxprof import reaper  # noqa: E402
+from jaxprof.base import reaper  # noqa: E402
+from jaxprof.base.operating_system import OWN_CODE  # noqa: E402
 from jaxprof.cli.agent_server import make_server  # noqa: E402
 from jaxprof.events import ProgramStarted, RunPlanned, RunSpec, SourcesRead, WorkerStarted  # noqa: E402
-from jaxprof.operating_system import OWN_CODE  # noqa: E402
-from jaxprof.remote.place import URLS  # noqa: E402
+from jaxprof.remote.url import URLS  # noqa: E402
 from jaxprof.session import Session  # noqa: E402
 from jaxprof.session.log import LogWriter, load, new_header  # noqa: E402
 from job_folders import job, loop  # noqa: E402

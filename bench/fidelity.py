@@ -46,7 +46,7 @@ sys.path.insert(0, str(ROOT / "src"))
 
 import psutil  # noqa: E402
 
-from jaxprof.units import seconds as shown  # noqa: E402
+from jaxprof.base.units import seconds as shown  # noqa: E402
 
 TOLERANCE, TOLERANCE_OF_OTHERS = 0.05, 0.25
 CLEAR = 0.1

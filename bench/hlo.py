@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jaxprof.hlo.model import Module
+    from jaxprof.hlo.text.model import Module
 
 # Another tree that PYTHONPATH names is the one to be measured.
 if not any((Path(one) / "jaxprof").is_dir() for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one):
@@ -110,14 +110,14 @@ def flat_module(instructions: int) -> str:
 
 def listing(text: str) -> None:
     """The kernels as `jaxprof hlo FILE --kernels` prints them."""
-    from jaxprof.hlo.read.parse import modules
+    from jaxprof.hlo.text.parse import modules
     from jaxprof.report.kernels import kernel_lines
 
     assert sum(1 for _ in kernel_lines(modules(text)[0], None)) > 1
 
 
 def whole_parse(text: str) -> int:
-    from jaxprof.hlo.read.parse import modules
+    from jaxprof.hlo.text.parse import modules
 
     return look_at_all(modules(text))
 
@@ -134,7 +134,7 @@ def look_at_all(modules: list[Module]) -> int:
 
 
 def index(text: str) -> object:
-    from jaxprof.hlo.read.parse import modules
+    from jaxprof.hlo.text.parse import modules
 
     return modules(text)
 
@@ -159,10 +159,10 @@ def analysis_of(text: str) -> tuple[float, float]:
     """CPU seconds until the first page of kernels is there, and until all that is told of a module was worked out."""
     from itertools import islice
 
-    from jaxprof.hlo.analysis.barriers import barriers
-    from jaxprof.hlo.analysis.findings import findings
-    from jaxprof.hlo.analysis.kernels import kernels
-    from jaxprof.hlo.read.parse import modules
+    from jaxprof.hlo.findings import findings
+    from jaxprof.hlo.kernels.barriers import barriers
+    from jaxprof.hlo.kernels.kernels import kernels
+    from jaxprof.hlo.text.parse import modules
     from jaxprof.report.kernels import kernel_lines
 
     start = time.process_time()
@@ -176,8 +176,8 @@ def analysis_of(text: str) -> tuple[float, float]:
 def arranged(kept: list[Module]) -> tuple[float, float, str]:
     """CPU seconds until the origins of all kernels are read, and of the slowest way to arrange them after that, with
     its name."""
-    from jaxprof.analysis.ranking import GROUPINGS, Ranking, filtered, grouped, ordered
-    from jaxprof.hlo.analysis.kernels import kernels
+    from jaxprof.analysis.kernels.ranking import GROUPINGS, Ranking, filtered, grouped, ordered
+    from jaxprof.hlo.kernels.kernels import kernels
 
     ranking = Ranking(kernels(kept[0]))
     rows = range(len(ranking))
@@ -221,15 +221,15 @@ def memory_here(what: str, instructions: int) -> float:
     code += f"open({str(path)!r}, 'w').write(hlo.synthetic_module({instructions}))"
     try:
         subprocess.run([sys.executable, "-c", code], check=True)
-        from jaxprof.hlo.read import files, parse
+        from jaxprof.hlo.text import files, parse
 
         before = peak_bytes()
         kept = parse.modules(files.read_text(path))
         if what == "whole":
             look_at_all(kept)
         elif what in ("analysis", "arranged"):
-            from jaxprof.hlo.analysis.barriers import barriers
-            from jaxprof.hlo.analysis.kernels import kernels
+            from jaxprof.hlo.kernels.barriers import barriers
+            from jaxprof.hlo.kernels.kernels import kernels
 
             counted = len(kernels(kept[0])), len(barriers(kept[0]))
             print(*(arranged(kept) if what == "arranged" else counted), file=sys.stderr)

@@ -89,7 +89,7 @@ def record(folder: Path) -> Path:
 
 def measure_ceilings(folder: Path) -> None:
     """Measure what this machine can do, which the roofline has; again where it was busy meanwhile."""
-    from jaxprof.analysis.ceilings import MEMORY, measured_in
+    from jaxprof.analysis.runs.ceilings import MEMORY, measured_in
     from jaxprof.session import Session
     from jaxprof.session.log import load
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from jaxprof.cli.kinds import answer_schema
+from jaxprof.cli.answer_schemas import answer_schema
 
 Schema = dict[str, Any]
 schema_of = cache(answer_schema)

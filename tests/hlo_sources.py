@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from jaxprof import events as e
-from jaxprof.hlo.read import proto
+from jaxprof.hlo.text import proto
 from jaxprof.session.log import LogWriter
 from report import sessions
 

@@ -14,11 +14,11 @@ from folding import fold, written
 from jaxprof import events as e
 from jaxprof.analysis.jobs.job import JobFigures
 from jaxprof.analysis.jobs.step_grid import OWN, StepGrid
-from jaxprof.analysis.timeline import TEXT_NAME, VERSION
+from jaxprof.analysis.timeline.model import TEXT_NAME, VERSION
 from jaxprof.facts.processes import ProcessFile
 from jaxprof.rollup.job import JobFiles, JobSteps
+from jaxprof.session.files import session_path
 from jaxprof.session.log.job_folder import JobFollower
-from jaxprof.session_files import session_path
 
 JOB = "slurm-1234.0"
 ALL_REDUCE = """HloModule jit_step, num_partitions=4

@@ -21,15 +21,15 @@ from pathlib import Path
 
 import program_events
 from hlo_sources import BEFORE, PROTO, TEXT
+from jaxprof.base.errors import JaxprofError
 from jaxprof.cli.main import main
-from jaxprof.errors import JaxprofError
 from jaxprof.events import encode
-from jaxprof.hlo.analysis.notices import problems
-from jaxprof.hlo.read import files, parse
+from jaxprof.hlo.kernels.notices import problems
+from jaxprof.hlo.text import files, parse
 from jaxprof.session import Session
+from jaxprof.session.files import HOME_VARIABLE
 from jaxprof.session.log import load
 from jaxprof.session.log.codec import encode_header, encode_line
-from jaxprof.session_files import HOME_VARIABLE
 from jaxprof.trace.sources import read_profile
 from jaxprof.trace.summary import events_of
 from report import sessions

@@ -16,7 +16,7 @@ import termios
 import time
 from functools import partial
 
-from jaxprof.text import columns
+from jaxprof.base.text import columns
 
 PATIENCE_SECONDS = 60.0
 """The first start of an app on a loaded machine compiles its bytecode, and that of what it imports."""

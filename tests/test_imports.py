@@ -15,8 +15,8 @@ import program_events
 from cli.calling import SOURCE
 from cli.compiled import compiled
 from folding import written
-from jaxprof.devices.targets import wheels
-from jaxprof.operating_system import python_words
+from jaxprof.base.operating_system import python_words
+from jaxprof.devices.absent import wheels
 from jaxprof.rollup.making import roll_ups
 from jaxprof.session.log import new_header
 from report import sessions
@@ -88,7 +88,7 @@ def test_light_commands_import_no_jax_and_no_numpy(lines, most, files):
         ("jaxprof.tui.shell.profiler", ("jax", "scipy", "numpy")),  # no frame waits for them
         ("jaxprof.tui.shell.profiler jaxprof.runner", ("jax", "jaxlib", "scipy")),
         ("jaxprof.engine.main jaxprof.engine.measure", ("msgspec", "textual", "scipy", "psutil", "pynvml")),
-        ("jaxprof.runner jaxprof.api jaxprof.analysis.measured", ("jax", "jaxlib", "scipy", "textual")),
+        ("jaxprof.runner jaxprof.api jaxprof.analysis.kernels.measured", ("jax", "jaxlib", "scipy", "textual")),
     ],
 )
 def test_our_modules_do_without(modules, without):

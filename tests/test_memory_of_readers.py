@@ -39,7 +39,7 @@ import ctypes, os, re, sys
 ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)  # PR_SET_THP_DISABLE: a huge page counts whole, however little is written
 from pathlib import Path
 import mutated
-from jaxprof.errors import JaxprofError
+from jaxprof.base.errors import JaxprofError
 from jaxprof.session import Session
 from jaxprof.session.log import load
 

@@ -15,8 +15,8 @@ import pytest
 from cli.test_schema import files, made  # noqa: F401
 from golden import commands, held
 from jaxprof.analysis.finding_catalogue import entries
+from jaxprof.base.limits import LIMITS
 from jaxprof.cli.main import cli
-from jaxprof.limits import LIMITS
 from jaxprof.session import Session
 from jaxprof.session.log import load
 

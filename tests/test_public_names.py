@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import jaxprof
-from jaxprof.analysis.run_result import RunResult, Versus
+from jaxprof.analysis.runs.run_result import RunResult, Versus
 from jaxprof.api.recording import Recording
 from jaxprof.engine.protocol.recording import RecordingOptions
 from jaxprof.hlo.stages import ModuleStages

@@ -13,14 +13,14 @@ import pytest
 from cli.test_schema import files, made  # noqa: F401
 from folding import written
 from jaxprof import events as e
-from jaxprof.cli.kinds import KINDS
+from jaxprof.cli.answer_schemas import KINDS
 from jaxprof.cli.options import VIEWS
 from jaxprof.events import SAMPLED_PHASES, STARTUP_PHASES
 from jaxprof.facts import SessionFile
 from jaxprof.facts.runs import RUNS
 from jaxprof.query.tables import TABLES
 from jaxprof.report.kernels import KERNEL
-from jaxprof.report.views import OF_PROGRAMS, view_of
+from jaxprof.report.session_text import OF_PROGRAMS, view_of
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from report.sessions import HEADER

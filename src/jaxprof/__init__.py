@@ -5,14 +5,14 @@ The public names are loaded when they are first used, so that `import jaxprof` c
 
 from __future__ import annotations
 
-from jaxprof.lazy import lazy_names
-from jaxprof.version import __version__
+from jaxprof.base.lazy import lazy_names
+from jaxprof.base.version import __version__
 
 TYPE_CHECKING = False  # importing `typing` would take half of the time that starting a recording takes
 if TYPE_CHECKING:
     from jaxprof.api.recording import Recording, record
     from jaxprof.api.session import Session, load, load_hlo, profile
-    from jaxprof.errors import FileRefusedError, JaxprofError, StorageError, UsageError
+    from jaxprof.base.errors import FileRefusedError, JaxprofError, StorageError, UsageError
     from jaxprof.workloads.decorator import workload
 
 __all__ = [
@@ -31,12 +31,12 @@ __all__ = [
 ]
 
 _HOME = {
-    "FileRefusedError": "errors",
-    "JaxprofError": "errors",
+    "FileRefusedError": "base.errors",
+    "JaxprofError": "base.errors",
     "Recording": "api.recording",
     "Session": "api.session",
-    "StorageError": "errors",
-    "UsageError": "errors",
+    "StorageError": "base.errors",
+    "UsageError": "base.errors",
     "load": "api.session",
     "load_hlo": "api.session",
     "load_ipython_extension": "api.magics",

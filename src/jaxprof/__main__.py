@@ -24,7 +24,7 @@ def main() -> None:
     try:
         started = None
         if sys.argv[1:2] == ["script"]:
-            from jaxprof.early_start import start_early
+            from jaxprof.base.early_start import start_early
 
             started = start_early(sys.argv[1:])
             if started is not None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import KW_ONLY
 from typing import Literal, TypeAlias
 
+from jaxprof.base.values import frozen
 from jaxprof.events import SourceLocation
-from jaxprof.light_dataclass import frozen
 
 Scope: TypeAlias = Literal["program", "call", "compile", "profile", "steps", "module"]
 """What a cost is a part of: the wall time of a program, one call of a measured function, one compilation, the devices'

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Mapping, MutableMapping
 
-from jaxprof.light_dataclass import frozen
+from jaxprof.base.values import frozen
 
 INDEX = "JAXPROF_JOB_INDEX"
 COUNT = "JAXPROF_JOB_COUNT"

@@ -8,8 +8,8 @@ import pytest
 from folding import fold
 from hlo_sources import BEFORE, BOTH_STAGES, SESSIONS, SOURCES, TEXT
 from jaxprof.analysis.opener import Kind, kind_of, open_hlo
-from jaxprof.analysis.timeline import read_timeline
-from jaxprof.errors import FileRefusedError
+from jaxprof.analysis.timeline.model import read_timeline
+from jaxprof.base.errors import FileRefusedError
 from report import sessions
 
 

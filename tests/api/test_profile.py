@@ -12,7 +12,7 @@ import pytest
 import jaxprof
 from hlo_sources import SOURCES
 from jaxprof.engine.measure import inprocess
-from jaxprof.hlo.analysis.kernels import kernels
+from jaxprof.hlo.kernels.kernels import kernels
 
 X = np.ones((4, 4), np.float32)
 

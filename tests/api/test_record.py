@@ -14,7 +14,7 @@ import pytest
 import jaxprof
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.api.recording import ProgramLog
-from jaxprof.errors import StorageError, UsageError
+from jaxprof.base.errors import StorageError, UsageError
 from jaxprof.events import LogLine, RunFinished, RunPlanned, RunSpec
 from jaxprof.report.json import to_dict
 from jaxprof.session import Session

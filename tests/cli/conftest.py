@@ -1,7 +1,7 @@
 import pytest
 
 from folding import written
-from jaxprof.analysis.hlo_program import HloProgram
+from jaxprof.analysis.kernels.hlo_program import HloProgram
 from jaxprof.analysis.opener import modules_of
 from jaxprof.cli import hlo_target
 from report import sessions

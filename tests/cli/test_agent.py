@@ -10,9 +10,9 @@ import pytest
 
 from cli.calling import SOURCE, understood
 from folding import written
+from jaxprof.base.operating_system import OWN_CODE
 from jaxprof.cli.commands.agent import SKILL
-from jaxprof.operating_system import OWN_CODE
-from jaxprof.remote.place import URLS
+from jaxprof.remote.url import URLS
 from query.conftest import InThisProcess
 from report import sessions
 from tables import rows

@@ -4,12 +4,12 @@ from unittest.mock import Mock
 import pytest
 
 from devices.making import facts, gpu, on_bus, target
+from jaxprof.base.errors import UsageError, WorkerError
 from jaxprof.cli import hlo_target
 from jaxprof.cli.commands import compare, run
 from jaxprof.cli.target import choose
 from jaxprof.devices import Device
 from jaxprof.devices.inventory.accelerators import AMD, GOOGLE, MachineHardware
-from jaxprof.errors import UsageError, WorkerError
 from jaxprof.runner import device_choice as devices
 from jaxprof.runner.interpreter import Interpreter, find_interpreter
 from report import sessions
@@ -194,5 +194,5 @@ def test_a_file_has_been_compiled_already(call, monkeypatch, tmp_path):
 
 
 def test_one_folder_that_is_removed_is_no_folders(call, monkeypatch):
-    monkeypatch.setattr("jaxprof.devices.targets.wheels.remove", lambda vendor: ["kit"])
+    monkeypatch.setattr("jaxprof.devices.absent.wheels.remove", lambda vendor: ["kit"])
     assert call("devices", "target", "remove", "tpu").err == "removed 1 folder\n"

@@ -16,7 +16,7 @@ from cli.compiled import compiled
 from folding import written
 from jaxprof import events as e
 from jaxprof.cli.output import ExitCode
-from jaxprof.session_files import FETCHED, FETCHED_FROM, fetched_folder
+from jaxprof.session.files import FETCHED, FETCHED_FROM, fetched_folder
 
 
 def test_without_a_name_it_is_the_last_session(call, kept):

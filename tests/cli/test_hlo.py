@@ -1,7 +1,7 @@
 import pytest
 
 from hlo_sources import DUMPED, TEXT
-from jaxprof.analysis.hlo_program import CompileOptions
+from jaxprof.analysis.kernels.hlo_program import CompileOptions
 from jaxprof.cli.output import ExitCode
 from report import sessions
 

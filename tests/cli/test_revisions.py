@@ -11,11 +11,11 @@ import pytest
 
 from cli.calling import commit_all, git
 from cli.compiled import session
-from jaxprof.analysis.hlo_program import HloProgram
+from jaxprof.analysis.kernels.hlo_program import HloProgram
 from jaxprof.analysis.opener import modules_of
+from jaxprof.base.errors import UsageError, WorkerError
 from jaxprof.cli import hlo_target
 from jaxprof.cli.commands.gate import found_base
-from jaxprof.errors import UsageError, WorkerError
 from jaxprof.runner.repository import checked_out
 from jaxprof.session import Session
 from jaxprof.session.log import load

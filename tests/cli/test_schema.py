@@ -19,9 +19,9 @@ from cli.compiled import compiled
 from folding import fold, written
 from golden import commands
 from jaxprof import events as e
-from jaxprof.analysis.ab import ab_results
-from jaxprof.analysis.gate import GateBase, GateResult, judged_times, read_limits
-from jaxprof.cli import kinds
+from jaxprof.analysis.compare.gate import GateBase, GateResult, judged_times, read_limits
+from jaxprof.analysis.runs.ab import ab_results
+from jaxprof.cli import answer_schemas as kinds
 from jaxprof.cli.main import wants_json
 from jaxprof.facts import recorder
 from jaxprof.report.comparison import ab_json
@@ -299,7 +299,7 @@ def test_the_documents_name_no_other_kinds():
 
 def test_every_code_of_an_error_is_in_the_documents():
     source = Path(kinds.__file__).parents[1]
-    written = (source / "errors.py").read_text() + (source / "cli" / "agent_server.py").read_text()
+    written = (source / "base" / "errors.py").read_text() + (source / "cli" / "agent_server.py").read_text()
     codes = re.findall(r"(?:^    code(?:: ClassVar\[str\])? = |error_text\(\s*)\"(\w+)", written, re.MULTILINE)
     assert {"usage", "failed", "not_allowed", "too_long"} <= set(codes)
     (sentence,) = re.findall(r"^`code` is .*?\n\n", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL)

@@ -18,10 +18,10 @@ import program_events
 from baits import Baits
 from folding import changed, written
 from jaxprof import events as e
+from jaxprof.base.errors import FileRefusedError
 from jaxprof.cli.main import COMMANDS
 from jaxprof.cli.output import ExitCode
 from jaxprof.cli.target import command_for, is_compiled_now
-from jaxprof.errors import FileRefusedError
 from jaxprof.session.log import LogWriter
 from job_folders import job, loop
 from mutated import originals
@@ -124,8 +124,8 @@ def test_script_runs_a_folder(baits, sent, call):
 async def test_tools_without_leave_run_no_code_whatever_a_target_looks_like(baits, sent, kept, monkeypatch, tmp_path):
     """`selu:` is a folder, and a target that begins like a workload."""
     pytest.importorskip("mcp")
+    from jaxprof.base.operating_system import OWN_CODE
     from jaxprof.cli import agent_server
-    from jaxprof.operating_system import OWN_CODE
 
     sent("program")
     for name in (agent_server.URLS, OWN_CODE):

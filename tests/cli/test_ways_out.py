@@ -15,10 +15,10 @@ import jaxprof
 import program_events
 from cli.calling import environment
 from folding import written
+from jaxprof.base.text import safe_text
 from jaxprof.cli.main import cli
 from jaxprof.cli.options import ViewFlag
 from jaxprof.cli.output import ExitCode
-from jaxprof.text import safe_text
 from report import sessions
 from tui import profiles
 

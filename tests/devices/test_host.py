@@ -16,13 +16,13 @@ import psutil
 import pytest
 
 from devices.making import CPU, GPU_IS_LOST, UUID_A, UUID_B, Chip, FakeNvml, facts, gpu
+from jaxprof.base.operating_system import Limits, MemoryGroup, read_limits
 from jaxprof.devices import Device
 from jaxprof.devices.inventory.accelerators import PciDevice, read_machine, read_target
 from jaxprof.devices.inventory.machine import environment_facts, local_devices, merge
 from jaxprof.devices.live.host import HostSampler, Monitor
 from jaxprof.devices.live.nvidia import Nvml
 from jaxprof.devices.live.process_state import LOOK_SECONDS, PauseWatch, is_stopped, suspended_seconds
-from jaxprof.operating_system import Limits, MemoryGroup, read_limits
 from jaxprof.tui.shell.device_monitor import DeviceMonitor
 
 Times = namedtuple("Times", "user system idle iowait guest")

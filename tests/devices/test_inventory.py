@@ -5,6 +5,7 @@ not use an accelerator, and the command that mends it."""
 import pytest
 
 from devices.making import GIB, PYTHON, facts, gpu, on_bus, split, target
+from jaxprof.base.errors import UsageError
 from jaxprof.devices import Device, default_device
 from jaxprof.devices.inventory.accelerators import (
     AMD,
@@ -18,7 +19,6 @@ from jaxprof.devices.inventory.accelerators import (
 from jaxprof.devices.inventory.machine import local_devices, merge, parse_device
 from jaxprof.devices.inventory.placement import settled_order, visible_gpus, worker_environment
 from jaxprof.devices.live.nvidia import NvidiaListing
-from jaxprof.errors import UsageError
 from tables import rows
 
 

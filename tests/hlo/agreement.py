@@ -8,10 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from jaxprof.hlo.analysis.kernels import stream
-from jaxprof.hlo.analysis.notices import problems
-from jaxprof.hlo.read import files
-from jaxprof.hlo.read.parse import modules
+from jaxprof.hlo.kernels.kernels import stream
+from jaxprof.hlo.kernels.notices import problems
+from jaxprof.hlo.text import files
+from jaxprof.hlo.text.parse import modules
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parent.parent

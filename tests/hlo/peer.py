@@ -12,7 +12,7 @@ from pathlib import Path
 
 from jaxlib import _hlo
 
-from jaxprof.hlo.read.wire import Message
+from jaxprof.hlo.text.wire import Message
 
 LOCAL = (1 << 32) - 1
 

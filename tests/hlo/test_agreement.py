@@ -10,10 +10,10 @@ import sys
 
 import pytest
 
-from jaxprof.devices.targets import wheels
-from jaxprof.devices.targets.machine import chip, target_config
-from jaxprof.errors import JaxprofError
-from jaxprof.hlo.read import files, parse, proto
+from jaxprof.base.errors import JaxprofError
+from jaxprof.devices.absent import wheels
+from jaxprof.devices.absent.machine import chip, target_config
+from jaxprof.hlo.text import files, parse, proto
 
 from .agreement import HERE, assert_agreement, assert_proto_is_the_text, compiled_programs, peer_has_reader
 

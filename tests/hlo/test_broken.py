@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from jaxprof.errors import HloError
-from jaxprof.hlo.analysis.barriers import barriers
-from jaxprof.hlo.analysis.cost.flops import DEEPEST, CostModel
-from jaxprof.hlo.analysis.findings import findings
-from jaxprof.hlo.analysis.kernels import kernels, totals
-from jaxprof.hlo.analysis.notices import problems
-from jaxprof.hlo.read.parse import modules
+from jaxprof.base.errors import HloError
+from jaxprof.hlo.findings import findings
+from jaxprof.hlo.kernels.barriers import barriers
+from jaxprof.hlo.kernels.cost.flops import DEEPEST, CostModel
+from jaxprof.hlo.kernels.kernels import kernels, totals
+from jaxprof.hlo.kernels.notices import problems
+from jaxprof.hlo.text.parse import modules
 
 HEAD = "HloModule m\nENTRY e {\n  p = f32[] parameter(0)\n"
 

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxprof.hlo import source as module
-from jaxprof.hlo.analysis.origin import HloSourceLocation
-from jaxprof.hlo.places import LineOrigin, without_comments, without_locations
+from jaxprof.hlo.kernels.origin import HloSourceLocation
 from jaxprof.hlo.shape import parse_shape
 from jaxprof.hlo.source import Source
+from jaxprof.hlo.source_lines import LineOrigin, without_comments, without_locations
 from tables import rows
 from tui.hlo_texts import FILE, JAXPR, STABLEHLO
 

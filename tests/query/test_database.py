@@ -6,8 +6,8 @@ import duckdb
 import pytest
 
 import jaxprof
-from jaxprof.errors import FileRefusedError, UsageError
-from jaxprof.limits import QUERY_MEMORY, bounded_memory
+from jaxprof.base.errors import FileRefusedError, UsageError
+from jaxprof.base.limits import QUERY_MEMORY, bounded_memory
 from jaxprof.query import execution
 from jaxprof.query.connection import connect
 from jaxprof.query.execution import QueriedSession, SqlProcess

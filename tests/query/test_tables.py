@@ -10,7 +10,7 @@ from jaxprof import events as e
 from jaxprof.cli.options import VIEWS
 from jaxprof.facts import columns
 from jaxprof.query.tables import TABLES
-from jaxprof.report.views import view_of
+from jaxprof.report.session_text import view_of
 from query.conftest import TIMELINE, ask, asked, write
 from report import sessions
 

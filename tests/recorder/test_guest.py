@@ -20,10 +20,10 @@ import pytest
 from jaxprof.events import Compiled, SourceLocation
 from jaxprof.recorder import launch
 from jaxprof.recorder.compiles import monitoring
+from jaxprof.recorder.frame_owner import OWN, file_kind, raised_at
 from jaxprof.recorder.guest import CollectorElsewhere, start_thread, unseen
 from jaxprof.recorder.jax_import import JaxFinder
 from jaxprof.recorder.pipe import PATIENCE_SECONDS, ProgramPipe, hidden
-from jaxprof.recorder.places import OWN, file_kind, raised_at
 from jaxprof.recorder.recorder import failure
 from jaxprof.recorder.samples.monitored_loop import MonitoredLines
 from recorder.running import SOURCE

@@ -106,7 +106,7 @@ def test_the_client_imports_little_before_the_program_has_been_started(tmp_path)
     command = [sys.executable, "-c", hook + arguments + CLIENT]
     done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True)
     imported = set(done.stdout.splitlines())
-    assert "jaxprof.early_start" in imported
+    assert "jaxprof.base.early_start" in imported
     assert not imported & {
         "subprocess",
         "jax",

@@ -14,12 +14,12 @@ import flaky_store
 import jaxprof
 from flaky_store import FlakyFileSystem as Flaky
 from golden import cases, held_cases
-from jaxprof.errors import FileRefusedError, UsageError
+from jaxprof.base.errors import FileRefusedError, UsageError
 from jaxprof.remote.mirror import Mirror, forget_old
-from jaxprof.remote.place import RemotePlace, is_url, path_here
+from jaxprof.remote.url import RemotePlace, is_url, path_here
 from jaxprof.session import Session
+from jaxprof.session.files import fetched_folder, url_of
 from jaxprof.session.log.reader import is_live, load
-from jaxprof.session_files import fetched_folder, url_of
 from job_folders import job, loop
 
 

@@ -16,14 +16,14 @@ from golden import figures_text, held
 from jaxprof import events as e
 from jaxprof.analysis.explain.derive import explanation
 from jaxprof.analysis.explain.model import Abstention
+from jaxprof.base.text import columns
+from jaxprof.base.units import parts_of, spread
 from jaxprof.finding import Finding
 from jaxprof.report import explain
 from jaxprof.report.conclusion import conclusion, conclusion_lines, largest
 from jaxprof.report.envelope import json_pieces
 from jaxprof.report.program_words import saving
 from jaxprof.report.renderers import wrap
-from jaxprof.text import columns
-from jaxprof.units import parts_of, spread
 from report import sessions
 
 _LONG = "a sentence that goes on and on, with figures and names, until it is longer than anybody wants to read; " * 4

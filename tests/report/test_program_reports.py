@@ -6,13 +6,13 @@ import program_events as made
 from analysis import made_runs
 from folding import changed, fold
 from jaxprof import events as e
+from jaxprof.base.text import columns
 from jaxprof.facts.programs import VIEWS as PROGRAM_VIEWS
 from jaxprof.report.json import to_dict
 from jaxprof.report.program import letters, program_view_text, rounded, summary_lines
 from jaxprof.report.program_words import verdict
 from jaxprof.report.renderers import WIDTH
-from jaxprof.report.views import to_text
-from jaxprof.text import columns
+from jaxprof.report.session_text import to_text
 from report import sessions
 
 PARTS = st.lists(st.floats(0, 1e5, allow_nan=False), min_size=1, max_size=10)

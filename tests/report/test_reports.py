@@ -9,12 +9,12 @@ import program_events as made
 from folding import fold
 from golden import held_cases
 from jaxprof import events as e
-from jaxprof.analysis.memory import memory_of_dump, memory_of_run
+from jaxprof.analysis.kernels.memory import memory_of_dump, memory_of_run
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.hlo.stages import ModuleStages
 from jaxprof.report.envelope import ROWS, answer_pieces, json_pieces
 from jaxprof.report.memory import fit_words, memory_heading
-from jaxprof.report.views import to_text
+from jaxprof.report.session_text import to_text
 from report import sessions
 from tui.hlo_texts import HLO
 

@@ -7,9 +7,9 @@ import pytest
 
 from folding import fold
 from jaxprof import events as e
-from jaxprof.analysis.ab import ab_result
-from jaxprof.analysis.difference import environments
-from jaxprof.analysis.session_difference import session_difference
+from jaxprof.analysis.compare.difference import environments
+from jaxprof.analysis.compare.session_difference import session_difference
+from jaxprof.analysis.runs.ab import ab_result
 from jaxprof.facts import recorder
 from jaxprof.report.comparison import DIFFERENCE, environment_table
 from jaxprof.report.json import to_dict

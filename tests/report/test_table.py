@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import program_events
 from golden import held
+from jaxprof.base.text import columns
 from jaxprof.events import SourceLocation
 from jaxprof.facts import Fact, at, column, json_schema, recorder
 from jaxprof.facts.units import BYTES, INDEX, LIST, OBJECT, SECONDS, TEXT, plain
 from jaxprof.report.renderers import Table, csv_lines, markdown, safe_cell, text_lines, wrap
-from jaxprof.text import columns
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import textwrap
 
 import pytest
 
-from jaxprof.errors import UsageError, WorkerError
+from jaxprof.base.errors import UsageError, WorkerError
 from jaxprof.runner.attach import Address, collect, read_address
 from jaxprof.trace.sources import runs_at
 from runner.stage import HERE

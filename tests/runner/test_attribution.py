@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from jaxprof.analysis.measured import measured
+from jaxprof.analysis.kernels.measured import measured
 from jaxprof.devices.inventory.placement import WorkerEnvironment
 from jaxprof.events import CaptureTaken, CopyTimes, KernelsMeasured, KernelTimes, TrustCheck, TrustReported
 from jaxprof.runner import attribution

@@ -2,8 +2,8 @@
 
 import pytest
 
+from jaxprof.base.errors import UsageError
 from jaxprof.engine.protocol.recording import RecordingOptions
-from jaxprof.errors import UsageError
 from jaxprof.runner.job_launch import options_of, read_ranks
 from tables import rows
 

@@ -10,9 +10,9 @@ import time
 
 import pytest
 
+from jaxprof.base.errors import UsageError, WorkerError
 from jaxprof.devices.live.process_state import is_stopped
 from jaxprof.engine.protocol.request import DevicesRequest
-from jaxprof.errors import UsageError, WorkerError
 from jaxprof.events import LogLine, PhaseStarted
 from jaxprof.runner import engine_process
 from jaxprof.runner.child import ChildProcess, Pipes

@@ -5,9 +5,9 @@ import time
 import pytest
 
 from jaxprof import events as e
+from jaxprof.base.errors import WorkerError
 from jaxprof.devices.inventory.placement import OF_A_DEVICE
 from jaxprof.engine.protocol.request import TurnsOverRequest
-from jaxprof.errors import WorkerError
 from jaxprof.runner.engine_process import EngineProcess
 from jaxprof.runner.engine_run import EngineRun
 from jaxprof.runner.session_recorder import DeviceWatch, SessionRecorder

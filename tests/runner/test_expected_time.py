@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from jaxprof import events as e
-from jaxprof.errors import UsageError
+from jaxprof.base.errors import UsageError
 from jaxprof.runner.expected_time import expected_time, left_in_words
 from jaxprof.runner.planning import PlannedRun, PlanOptions, plan_runs, read_sweep
 from jaxprof.session import Run

@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 
 from jaxprof import events as e
-from jaxprof.errors import StorageError
+from jaxprof.base.errors import StorageError
 from jaxprof.runner import headless
 from jaxprof.runner.headless import HeadlessRuns, Progress
 from jaxprof.runner.interpreter import Interpreter

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxprof.errors import UsageError
+from jaxprof.base.errors import UsageError
 from jaxprof.runner import interpreter
 from jaxprof.runner.interpreter import find_interpreter, probe
 

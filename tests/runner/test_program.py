@@ -4,8 +4,8 @@ import shlex
 
 import pytest
 
+from jaxprof.base.errors import UsageError
 from jaxprof.engine.protocol.recording import RecordingOptions
-from jaxprof.errors import UsageError
 from jaxprof.runner.program import ProgramCommand, read_command
 
 

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from jaxprof.base.errors import WorkerError
 from jaxprof.devices.live.process_state import is_stopped
-from jaxprof.errors import WorkerError
 from jaxprof.events import CaptureWindow, Heartbeat, LogLine, ProgramEnded, SessionClosed
 from jaxprof.runner.interpreter import own_interpreter
 from jaxprof.runner.program import ProgramCommand, ProgramProcess

@@ -7,8 +7,8 @@ import pytest
 
 from folding import fold
 from jaxprof import events as e
-from jaxprof.errors import UsageError
-from jaxprof.events.base import REDACTED
+from jaxprof.base.errors import UsageError
+from jaxprof.base.text import REDACTED
 from jaxprof.runner.planning import PlannedRun, PlanOptions, plan_runs
 from jaxprof.runner.requests import plan_event, run_request
 from jaxprof.runner.rerun import plan_again, recorded_starts

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from jaxprof import events as e
-from jaxprof.analysis import speedup
+from jaxprof.analysis.runs import speedup
 from jaxprof.devices.inventory.placement import WorkerEnvironment
 from jaxprof.runner import turns
 from jaxprof.runner.planning import PlannedRun

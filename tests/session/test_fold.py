@@ -10,9 +10,9 @@ import program_events
 from folding import fold
 from golden import held_cases
 from jaxprof import events as e
+from jaxprof.base.errors import FileRefusedError
+from jaxprof.base.text import REDACTED
 from jaxprof.engine.main import EventPipe
-from jaxprof.errors import FileRefusedError
-from jaxprof.events.base import REDACTED
 from jaxprof.events.chunks import CHUNK_CHARACTERS, INLINE_BYTES, split
 from jaxprof.runner.session_recorder import SessionRecorder
 from jaxprof.session import Run, Session

@@ -8,10 +8,10 @@ from made_traces import host, op
 from xplane_wire import Line, Plane, nested, number, space_bytes, varint
 
 from jaxprof import events as e
-from jaxprof.files import LineBuffer
-from jaxprof.hlo.analysis.barriers import barriers
-from jaxprof.hlo.analysis.kernels import kernels
-from jaxprof.hlo.read import files, parse
+from jaxprof.base.files import LineBuffer
+from jaxprof.hlo.kernels.barriers import barriers
+from jaxprof.hlo.kernels.kernels import kernels
+from jaxprof.hlo.text import files, parse
 from jaxprof.session import Session
 from jaxprof.session.log import load, reader
 from jaxprof.session.log.codec import encode_header, encode_line

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from made_traces import cpu_plane, gpu_planes, host, on_cpu, on_gpu, op
 from xplane_wire import nested, number, space_bytes, varint
 
-from jaxprof.errors import FileRefusedError, UsageError
+from jaxprof.base.errors import FileRefusedError, UsageError
 from jaxprof.events import KernelsMeasured, TrustReported, WarningRaised
 from jaxprof.trace.imported import import_profile
 from jaxprof.trace.line import follow, walks_in

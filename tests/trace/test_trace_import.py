@@ -9,11 +9,11 @@ import pytest
 from made_traces import cpu_plane, gpu_planes, host, hosts, on_cpu, on_gpu, op, read
 from xplane_wire import Line, Plane, space_bytes
 
-from jaxprof.analysis.lanes import lanes_of, range_totals
-from jaxprof.analysis.measured import measured, whole_profile
+from jaxprof.analysis.kernels.measured import measured, whole_profile
 from jaxprof.analysis.opener import Kind, kind_of
-from jaxprof.analysis.timeline import read_timeline
-from jaxprof.errors import FileRefusedError
+from jaxprof.analysis.timeline.lanes import lanes_of, range_totals
+from jaxprof.analysis.timeline.model import read_timeline
+from jaxprof.base.errors import FileRefusedError
 from jaxprof.report.perfetto import pieces
 from jaxprof.session import Session
 from jaxprof.trace import sources

@@ -13,14 +13,14 @@ import jax.numpy as jnp
 import pytest
 from xplane_wire import nested, number
 
-from jaxprof.analysis.memory import memory_of_dump
+from jaxprof.analysis.kernels.memory import memory_of_dump
 from jaxprof.engine.measure.capture import capture_run
 from jaxprof.engine.measure.control import Reporter, RunControl
 from jaxprof.engine.measure.stages import buffers_of
 from jaxprof.events import BuffersReported, CaptureTaken, TrustReported
 from jaxprof.hlo.paths import modules_at
-from jaxprof.hlo.read.parse import module
-from jaxprof.hlo.read.proto import text as hlo_text
+from jaxprof.hlo.text.parse import module
+from jaxprof.hlo.text.proto import text as hlo_text
 from jaxprof.trace.buffers import buffers_in
 from jaxprof.trace.imported import import_profile, text_of
 from jaxprof.trace.ops import op_times

@@ -8,7 +8,7 @@ import pytest
 from made_traces import cpu_plane, gpu_planes, hosts, read, tpu_plane
 from xplane_wire import Line, Plane
 
-from jaxprof.analysis.measured import stage_times
+from jaxprof.analysis.kernels.measured import stage_times
 from jaxprof.events import KernelLaunch
 from jaxprof.trace.intervals import distinct, self_times, union_by_group
 from jaxprof.trace.launch import copy_details, launch_details, transfers_of

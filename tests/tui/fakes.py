@@ -10,8 +10,8 @@ from time import monotonic
 from textual._context import visible_screen_stack
 
 from jaxprof import events as e
+from jaxprof.base.errors import WorkerError
 from jaxprof.devices import Device
-from jaxprof.errors import WorkerError
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from jaxprof.base.errors import WorkerError
 from jaxprof.engine.protocol.request import KeptLeaf
-from jaxprof.errors import WorkerError
 from jaxprof.tui.home.start_list import StartList
 from jaxprof.tui.kit.dialogs import ReportDialog
 from tui.fakes import SMALL, walking

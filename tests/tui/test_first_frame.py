@@ -12,7 +12,7 @@ SOURCE = Path(__file__).parents[2] / "src"
 UNTIL_THE_FRAME = """
 import asyncio, json, sys
 from jaxprof.tui.shell.profiler import Profiler
-from jaxprof.config import read_config
+from jaxprof.base.config import read_config
 
 found = []
 
@@ -33,7 +33,7 @@ print(json.dumps(found))
 WAITS = (
     "jax", "jaxlib", "numpy", "scipy", "psutil", "pynvml", "msgspec", "duckdb",
     "jaxprof.hlo", "jaxprof.trace", "jaxprof.report", "jaxprof.engine", "jaxprof.recorder", "jaxprof.query",
-    "jaxprof.analysis.measured", "jaxprof.analysis.profile", "jaxprof.analysis.explain", "jaxprof.analysis.timeline",
+    "jaxprof.analysis.kernels.measured", "jaxprof.analysis.timeline", "jaxprof.analysis.explain",
     "jaxprof.tui.kit.dialogs", "jaxprof.tui.kit.explanation", "jaxprof.tui.kit.script_dialog", "jaxprof.tui.results",
     "jaxprof.tui.shell.actions", "jaxprof.tui.program", "jaxprof.tui.profile.screen",
 )  # fmt: skip

@@ -13,7 +13,7 @@ import pytest
 from textual.color import Color
 
 from folding import written
-from jaxprof.files import file_digest
+from jaxprof.base.files import file_digest
 from jaxprof.session import Session
 from jaxprof.session.log import Library, load
 from jaxprof.tui.theme import DARK, LIGHT

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import jaxprof
-from jaxprof.errors import UsageError
+from jaxprof.base.errors import UsageError
 from jaxprof.workloads.function import make, workload_of
 from jaxprof.workloads.model import Estimate, Parameter, Variant, workload_info
 from jaxprof.workloads.specs import parse

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from jaxprof.errors import UsageError
+from jaxprof.base.errors import UsageError
 from jaxprof.workloads.find import find, find_all
 from tables import rows
 from workloads.running import errors, inputs_of

@@ -14,9 +14,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.analysis.opener import module_of
-from jaxprof.analysis.timeline import COUNTED_LANES, TEXT_NAME, Timeline, TimelineLane, TimelineOp, read_timeline
-from jaxprof.errors import JaxprofError
-from jaxprof.light_dataclass import frozen
+from jaxprof.analysis.timeline.model import COUNTED_LANES, TEXT_NAME, Timeline, TimelineLane, TimelineOp, read_timeline
+from jaxprof.base.errors import JaxprofError
+from jaxprof.base.values import frozen
 from jaxprof.session import Session
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _known_collectives(session: Session) -> dict[tuple[str, str], Exchanged]:
     modules = [module for run in session.runs.values() if (module := module_of(session, run)) is not None]
     if not modules:
         return {}
-    from jaxprof.hlo.analysis.collectives import collectives
+    from jaxprof.hlo.kernels.collectives import collectives
 
     return {
         (module.name, each.kernel.name): Exchanged(each.opcode, each.bytes, each.group_size)
@@ -144,7 +144,7 @@ def _known_collectives(session: Session) -> dict[tuple[str, str], Exchanged]:
 def _is_collective(op: TimelineOp, known: Mapping[tuple[str, str], Exchanged]) -> bool:
     """Return whether an op is a collective, by its program's HLO; without HLO, by its name, which mostly begins with
     the opcode."""
-    from jaxprof.hlo.analysis.opcodes import COLLECTIVES, base_opcode
+    from jaxprof.hlo.kernels.opcodes import COLLECTIVES, base_opcode
 
     opcode = op.name.partition(".")[0].replace("_", "-")
     return (op.module, op.name) in known or base_opcode(opcode) in COLLECTIVES

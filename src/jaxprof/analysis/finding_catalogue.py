@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache, partial
 
-from jaxprof.errors import unknown_name
+from jaxprof.base.errors import unknown_name
+from jaxprof.base.values import frozen
 from jaxprof.finding import Finding
-from jaxprof.light_dataclass import frozen
 
 SOURCES: dict[str, str] = {
     "program": "recorded programs",
@@ -483,7 +483,7 @@ _USUAL = {entry.code: entry for entry in (*_OF_PROGRAMS, *_OF_JOBS, *_OF_CAPTURE
 @cache
 def entries() -> dict[str, CatalogueEntry]:
     """Return all entries by code, grouped by source."""
-    from jaxprof.hlo.analysis.finding_codes import HLO_FINDINGS
+    from jaxprof.hlo.findings.codes import HLO_FINDINGS
     from jaxprof.trace.checks import TRUST
 
     doubt = "The capture does not show what it seems to show; figures that rest on it may be off."

@@ -14,12 +14,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxprof.errors import FileRefusedError, JaxprofError
-from jaxprof.files import open_regular
+from jaxprof.base.errors import FileRefusedError, JaxprofError
+from jaxprof.base.files import open_regular
 
 if TYPE_CHECKING:
-    from jaxprof.hlo.model import Module
     from jaxprof.hlo.stages import ModuleStages
+    from jaxprof.hlo.text.model import Module
     from jaxprof.session import Run, Session
 
 _HEAD_BYTES = 256
@@ -69,7 +69,7 @@ def _head(path: Path) -> bytes:
 def _kind_of_other(path: Path, head: bytes) -> Kind | None:
     """Return the kind of a file that is neither HLO nor has a session's header: by its name, then by its first
     bytes."""
-    from jaxprof.session_files import EXTENSION
+    from jaxprof.session.files import EXTENSION
     from jaxprof.trace.sources import XPLANE_ENDINGS
 
     if path.suffix == EXTENSION:

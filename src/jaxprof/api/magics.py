@@ -12,8 +12,8 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from jaxprof.errors import JaxprofError, UsageError
-from jaxprof.files import with_home
+from jaxprof.base.errors import JaxprofError, UsageError
+from jaxprof.base.files import with_home
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -38,7 +38,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.api.session import Session, header_environment, load
-from jaxprof.errors import StorageError, UsageError
+from jaxprof.base.errors import StorageError, UsageError
+from jaxprof.base.files import digests_of_sources
+from jaxprof.base.operating_system import refuse_to_run
+from jaxprof.base.text import safe
+from jaxprof.base.values import frozen
 from jaxprof.events import (
     CaptureWindow,
     Compiled,
@@ -57,16 +61,12 @@ from jaxprof.events import (
     WorkerStarted,
 )
 from jaxprof.events.chunks import in_pieces
-from jaxprof.files import digests_of_sources
 from jaxprof.job_process import JobProcess
 from jaxprof.job_process import job_process as job_process_of_launcher
-from jaxprof.light_dataclass import frozen
-from jaxprof.operating_system import refuse_to_run
-from jaxprof.remote.place import path_here
+from jaxprof.remote.url import path_here
+from jaxprof.session.files import EXTENSION
 from jaxprof.session.log import Library, LogWriter, new_header
 from jaxprof.session.log.reader import is_live
-from jaxprof.session_files import EXTENSION
-from jaxprof.text import safe
 
 if TYPE_CHECKING:
     from jaxprof.engine.protocol.recording import RecordingOptions

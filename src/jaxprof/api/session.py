@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.analysis.run_result import RunResult, results
-from jaxprof.errors import StorageError, UsageError
-from jaxprof.operating_system import refuse_to_run
-from jaxprof.remote.place import path_here
+from jaxprof.analysis.runs.run_result import RunResult, results
+from jaxprof.base.errors import StorageError, UsageError
+from jaxprof.base.operating_system import refuse_to_run
+from jaxprof.remote.url import path_here
 from jaxprof.session import Session as FoldedSession
+from jaxprof.session.files import EXTENSION
 from jaxprof.session.log import LogWriter, new_header
 from jaxprof.session.log import load as load_file
-from jaxprof.session_files import EXTENSION
 
 if TYPE_CHECKING:
     from jaxprof.events import Event, Header
@@ -70,14 +70,14 @@ class Session(FoldedSession):
         return iter(self.figures)
 
     def __str__(self) -> str:
-        from jaxprof.report.views import to_text
+        from jaxprof.report.session_text import to_text
 
         return to_text(self)
 
     def _repr_markdown_(self) -> str:
         """Return the report for notebooks; of a long one the beginning."""
         from jaxprof.report.renderers import markdown
-        from jaxprof.report.views import to_text
+        from jaxprof.report.session_text import to_text
 
         text = to_text(self)
         if len(text) <= _LONGEST_IN_NOTEBOOKS:
@@ -104,7 +104,7 @@ def load_hlo(path: str | Path) -> list[ModuleStages]:
     """Return the modules at `path`: HLO text or proto, also `.gz`; a folder that XLA dumped into; a session; a profile.
 
     Each has a `label`, its `stages` (`hlo`, `hlo_before`, and for a session `stablehlo`, `jaxpr`), `text(stage)` and
-    `module()`, whose kernels `kernels` of `jaxprof.hlo.analysis.kernels` returns. If only the text from before XLA's
+    `module()`, whose kernels `kernels` of `jaxprof.hlo.kernels.kernels` returns. If only the text from before XLA's
     passes was dumped, that is the module.
 
     Raises FileRefusedError if there is no HLO.
@@ -115,7 +115,7 @@ def load_hlo(path: str | Path) -> list[ModuleStages]:
 
 
 def _session_of_profile(path: Path) -> FoldedSession:
-    from jaxprof.reaper import TemporaryFolder
+    from jaxprof.base.reaper import TemporaryFolder
     from jaxprof.runner.profiles import session_name, session_of_profile
 
     with TemporaryFolder("profile") as folder:

@@ -22,11 +22,11 @@ from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.types import CallToolResult, TextContent, Tool, ToolAnnotations
 from pydantic import Field, ValidationError
 
-from jaxprof.operating_system import OWN_CODE, python_words
-from jaxprof.remote.place import ALLOWED, REFUSED, URLS
+from jaxprof.base.operating_system import OWN_CODE, python_words
+from jaxprof.base.text import json_text
+from jaxprof.base.version import __version__
+from jaxprof.remote.url import ALLOWED, REFUSED, URLS
 from jaxprof.report.envelope import Bounds, error_text
-from jaxprof.text import json_text
-from jaxprof.version import __version__
 
 MOST_CHARACTERS = 24_000
 """Longest answer, in characters: some 7 000 tokens."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxprof.base.values import frozen
 from jaxprof.cli.options import words_given
 from jaxprof.cli.output import (
     SIGNAL_BASE,
@@ -26,8 +27,7 @@ from jaxprof.cli.output import (
     print_text,
     rows_wanted,
 )
-from jaxprof.light_dataclass import frozen
-from jaxprof.session_files import lasting_name, url_of, with_urls
+from jaxprof.session.files import lasting_name, url_of, with_urls
 
 if TYPE_CHECKING:
     from jaxprof.analysis.explain.model import Explanation
@@ -53,7 +53,7 @@ def same_command(*more: str, without: Collection[str] = ()) -> str:
 
 def print_facts(kind: str, row: Any, next_commands: Sequence[str] = (), *, limit: int | None = None) -> None:
     """Print an answer of that kind: what its facts say of `row`, or of the values of a dictionary by their keys."""
-    from jaxprof.cli.kinds import KINDS
+    from jaxprof.cli.answer_schemas import KINDS
     from jaxprof.facts import recorder
 
     read = SimpleNamespace(**row) if isinstance(row, dict) else row

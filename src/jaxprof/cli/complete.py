@@ -38,7 +38,7 @@ def complete_device(incomplete: str) -> list[CompletionItem]:
 
 def complete_target_device(incomplete: str) -> list[CompletionItem]:
     """Complete devices to compile for; after a comma, the next one."""
-    from jaxprof.devices.targets.machine import CHIPS
+    from jaxprof.devices.absent.machine import CHIPS
 
     before, comma, _ = incomplete.rpartition(",")
     return _offered(incomplete, sorted(f"{before}{comma}{chip.name}" for chip in CHIPS))
@@ -46,8 +46,8 @@ def complete_target_device(incomplete: str) -> list[CompletionItem]:
 
 def complete_session(incomplete: str) -> list[CompletionItem]:
     """Complete kept sessions and files."""
+    from jaxprof.session.files import EXTENSION
     from jaxprof.session.log import Library
-    from jaxprof.session_files import EXTENSION
 
     stems = [path.name.removesuffix(EXTENSION) for path in Library().paths()]
     items = _offered(incomplete, ["last", *stems])

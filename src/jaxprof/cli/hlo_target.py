@@ -7,14 +7,14 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.hlo_program import CompileOptions, HloProgram, programs_in, readable_programs
+from jaxprof.analysis.kernels.hlo_program import CompileOptions, HloProgram, programs_in, readable_programs
 from jaxprof.analysis.opener import HOW_TO_COMPILE, Kind, kind_of, open_hlo
+from jaxprof.base.errors import UsageError
+from jaxprof.base.operating_system import refuse_own_code
+from jaxprof.base.units import counted
 from jaxprof.cli.options import refuse, refuse_without
 from jaxprof.cli.output import note
 from jaxprof.cli.target import choose, existing, is_compiled_now, is_ready, recorded
-from jaxprof.errors import UsageError
-from jaxprof.operating_system import refuse_own_code
-from jaxprof.units import counted
 from jaxprof.workloads import is_workload
 
 if TYPE_CHECKING:

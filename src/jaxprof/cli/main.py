@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from jaxprof.base.errors import JaxprofError, StorageError, UsageError, WorkerError, system_words
+from jaxprof.base.version import __version__
 from jaxprof.cli.output import (
     ExitCode,
     ReaderGone,
@@ -28,11 +30,9 @@ from jaxprof.cli.output import (
     terminal_problem,
     writing_stdout,
 )
-from jaxprof.errors import JaxprofError, StorageError, UsageError, WorkerError, system_words
-from jaxprof.version import __version__
 
 if TYPE_CHECKING:
-    from jaxprof.early_start import Started
+    from jaxprof.base.early_start import Started
 
 GROUPS = {
     "Every day": {
@@ -126,14 +126,14 @@ def cli(ctx: click.Context, python: Path | None) -> int | None:
     fused, and keeps every session as a file.
     """
     if os.environ.get("JAXPROF_LIMITS"):
-        from jaxprof import limits
+        from jaxprof.base import limits
 
         limits.check()
     if ctx.invoked_subcommand is not None:
         if python is not None:
             raise UsageError("--python goes after the command", "jaxprof run --python PATH ...")
         if ctx.invoked_subcommand in CONFIGURED:
-            from jaxprof.config import read_config
+            from jaxprof.base.config import read_config
 
             ctx.default_map = {ctx.invoked_subcommand: read_config().options(ctx.invoked_subcommand)}
         return None
@@ -227,7 +227,7 @@ def _without_secrets(text: str) -> str:
     """Redact URLs: what was typed may be one with a password or a signature, which an error must not show."""
     if "://" not in text:
         return text
-    from jaxprof.redaction import without_url_secrets
+    from jaxprof.base.redaction import without_url_secrets
 
     return without_url_secrets(text)
 

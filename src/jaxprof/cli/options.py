@@ -16,8 +16,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from jaxprof.base.errors import UsageError
 from jaxprof.cli.output import Command, combine_options
-from jaxprof.errors import UsageError
 
 
 def completed_by(name: str) -> Callable[[click.Context, click.Parameter, str], Any]:
@@ -54,7 +54,7 @@ def _here(ctx: click.Context, parameter: click.Parameter, value: str | None) -> 
     """Return the path of a file or folder to write. Raises UsageError for a URL: as a path, `s3://bucket/x` would be in
     a folder `s3:`."""
     if value is not None and "://" in value:
-        from jaxprof.remote.place import path_here
+        from jaxprof.remote.url import path_here
 
         path_here(value, "Name a file, and copy it there.")
     return Path(value) if value is not None else None
@@ -90,7 +90,7 @@ def capture_seconds(value: str | float) -> float:
 
 def share(value: str | float) -> float:
     """Return a margin, `2%` or `0.02`, above 0 and below 1. Raises BadParameter."""
-    from jaxprof.config import share_of
+    from jaxprof.base.config import share_of
 
     found = share_of(value)
     if found is None:

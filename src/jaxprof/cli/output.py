@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from jaxprof.errors import JaxprofError, StorageError, UsageError, system_words
-from jaxprof.session_files import with_urls
-from jaxprof.text import json_escape, safe, safe_text
+from jaxprof.base.errors import JaxprofError, StorageError, UsageError, system_words
+from jaxprof.base.text import json_escape, safe, safe_text
+from jaxprof.session.files import with_urls
 
 if TYPE_CHECKING:
     from jaxprof.report.renderers import Table
@@ -285,7 +285,7 @@ def refuse_existing(out: Path) -> None:
 def written_whole(out: Path, *, force: bool) -> Iterator[Path]:
     """Yield a file to write, which takes the place of `out` at the end. Raises StorageError if `out` exists, unless
     `force`, and if it cannot be written."""
-    from jaxprof.files import taking_place
+    from jaxprof.base.files import taking_place
 
     if not force:
         refuse_existing(out)

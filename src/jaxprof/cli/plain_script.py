@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from jaxprof.base.errors import FileRefusedError, StorageError, UsageError
+from jaxprof.base.operating_system import python_words
 from jaxprof.cli import output
 from jaxprof.cli.answers import explained_job, print_conclusion, print_job, print_session
 from jaxprof.cli.options import words_given
 from jaxprof.cli.output import ExitCode
-from jaxprof.errors import FileRefusedError, StorageError, UsageError
-from jaxprof.operating_system import python_words
 from jaxprof.runner.new_session import new_writer, report_location
 from jaxprof.runner.passing_signals import passing_signals
-from jaxprof.session_files import EXTENSION, JOB_EXTENSION, job_folder_for, lasting_name, process_number, session_path
+from jaxprof.session.files import EXTENSION, JOB_EXTENSION, job_folder_for, lasting_name, process_number, session_path
 
 if TYPE_CHECKING:
-    from jaxprof.early_start import Started
+    from jaxprof.base.early_start import Started
     from jaxprof.job_process import JobProcess
     from jaxprof.rollup.recording import RollUpRecorder
     from jaxprof.runner.interpreter import Interpreter
@@ -133,7 +133,7 @@ def run_started(started: Started) -> int:
 
 def note(text: str) -> None:
     """Print a line of our own on stderr."""
-    from jaxprof.text import shorten
+    from jaxprof.base.text import shorten
 
     output.note(f"{_NAME}{shorten(text, 2000)}")
 
@@ -207,7 +207,7 @@ def launch_job(count: int, out: Path | None, *, force: bool, form: str) -> int:
 
 def _is_kept(path: Path, job: str) -> bool:
     """Return whether the file at `path` is a session of that job, without lost events."""
-    from jaxprof.files import open_regular
+    from jaxprof.base.files import open_regular
     from jaxprof.session.log.reader import events_of, read_header
     from jaxprof.session.log.writer import EVENTS_LOST
 

@@ -21,11 +21,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from jaxprof.base.errors import (
+    FileRefusedError,
+    JaxprofError,
+    UsageError,
+    is_path,
+    missing_file,
+    not_found,
+    unknown_name,
+)
+from jaxprof.base.files import with_home
 from jaxprof.cli.options import profile_part, refuse
 from jaxprof.cli.output import note, written_whole
-from jaxprof.errors import FileRefusedError, JaxprofError, UsageError, is_path, missing_file, not_found, unknown_name
-from jaxprof.files import with_home
-from jaxprof.session_files import lasting_name
+from jaxprof.session.files import lasting_name
 
 if TYPE_CHECKING:
     from jaxprof.analysis.opener import Kind
@@ -56,7 +64,7 @@ def local_word(word: str) -> str:
     Raises UsageError or FileRefusedError."""
     if "://" not in word:
         return word
-    from jaxprof.remote.place import is_url
+    from jaxprof.remote.url import is_url
 
     if not is_url(word):
         return word
@@ -74,9 +82,9 @@ def _fetched(url: str) -> Path:
     """Fetch what is at a URL, once in a command, and return the path of the copy."""
     if url in _fetched_paths:
         return _fetched_paths[url]
-    from jaxprof.operating_system import unwound_by_signals
+    from jaxprof.base.operating_system import unwound_by_signals
     from jaxprof.remote.mirror import Mirror, forget_old
-    from jaxprof.remote.place import RemotePlace
+    from jaxprof.remote.url import RemotePlace
 
     forget_old(time.time())
     place = RemotePlace(url)
@@ -204,8 +212,8 @@ class Recorded:
 def import_to(path: Path, target: Path, views: tuple[str, ...] = (), *, replace: bool = False) -> Session:
     """Read the profile at `path`, or the part of it that the command chooses, into a session file at `target`, and
     return the session. On failure, no file is left. Raises UsageError, FileRefusedError or StorageError."""
-    from jaxprof.files import private_folder
-    from jaxprof.operating_system import unwound_by_signals
+    from jaxprof.base.files import private_folder
+    from jaxprof.base.operating_system import unwound_by_signals
     from jaxprof.runner.headless import Progress
     from jaxprof.runner.profiles import plan_profile, session_of_profile
 
@@ -230,7 +238,7 @@ def recorded(word: str, views: tuple[str, ...] = ()) -> Iterator[Recorded]:
     if place.suffix == ".py" and place.is_file():
         raise FileRefusedError(f"{word} is a program that has not been recorded", f"jaxprof script {word} records it.")
     if kind is Kind.PROFILE:
-        from jaxprof.reaper import TemporaryFolder
+        from jaxprof.base.reaper import TemporaryFolder
         from jaxprof.runner.profiles import session_name
 
         with TemporaryFolder("profile") as folder:
@@ -261,7 +269,7 @@ def choose(given: Sequence[str], interpreter: Interpreter, variables: Mapping[st
     setting that are there, with a note on the others; else the one that JAX uses by default, with `variables` laid over
     the environment. Raises UsageError for a device that does not exist or that JAX does not use, with the source of a
     setting."""
-    from jaxprof.config import read_config
+    from jaxprof.base.config import read_config
     from jaxprof.runner.device_choice import default_for, find_devices
 
     config = read_config()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from jaxprof.light_dataclass import frozen
+from jaxprof.base.values import frozen
 
 HIDDEN = "nvidia"
 """Platform in the id of an NVIDIA GPU that has no number in JAX."""

@@ -22,6 +22,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any
 
+from jaxprof.base.files import write_all
 from jaxprof.engine.measure.control import RunControl
 from jaxprof.engine.protocol.request import (
     CancelRequest,
@@ -41,7 +42,6 @@ from jaxprof.engine.protocol.request import (
 from jaxprof.events import Event, Heartbeat, encode
 from jaxprof.events.base import encode_bounded
 from jaxprof.events.chunks import in_pieces
-from jaxprof.files import write_all
 
 HEARTBEAT_SECONDS = 1.0
 END_GRACE_SECONDS = 0.5

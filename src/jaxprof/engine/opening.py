@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from jaxprof.base.errors import DoesNotFitError
 from jaxprof.engine.measure.control import Reporter, RunControl
 from jaxprof.engine.measure.failure import conclude
 from jaxprof.engine.protocol.request import OpenTraceRequest
-from jaxprof.errors import DoesNotFitError
 from jaxprof.events import Event
 
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from jaxprof.base.lazy import lazy_names
 from jaxprof.events.base import Event as Event
-from jaxprof.lazy import lazy_names
 
 if TYPE_CHECKING:
     from jaxprof.events.base import *  # noqa: F403

@@ -12,13 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar
 
-from jaxprof.light_dataclass import field, frozen
+from jaxprof.base.values import field, frozen
 
 SCHEMA_MAJOR = 1
 SCHEMA_MINOR = 0
-
-REDACTED = "[redacted]"
-"""Replaces what looks like a secret in a command line or a text."""
 
 Scalar = bool | int | float | str
 

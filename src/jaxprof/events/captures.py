@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from jaxprof.base.values import field, frozen
 from jaxprof.events.base import Event
-from jaxprof.light_dataclass import field, frozen
 
 
 @frozen(kw_only=True)

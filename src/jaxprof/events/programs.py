@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from jaxprof.base.values import field, frozen
 from jaxprof.events.base import NOWHERE, Event, SourceLocation
-from jaxprof.light_dataclass import field, frozen
 
 STAGES = ("trace", "lower", "compile")
 """The stages of a compilation."""

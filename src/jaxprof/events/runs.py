@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from jaxprof.base.values import field, frozen
 from jaxprof.events.base import FLAT, Event, Scalar
-from jaxprof.light_dataclass import field, frozen
 
 if TYPE_CHECKING:
-    from jaxprof.errors import JaxprofError
+    from jaxprof.base.errors import JaxprofError
 
 COUNTED_BY_XLA = "compiled.cost_analysis"
 ESTIMATED_BY = "workload's own estimate"

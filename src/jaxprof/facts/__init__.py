@@ -13,9 +13,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
+from jaxprof.base.values import frozen
 from jaxprof.facts.units import BYTES, LIST, MOMENT, OBJECT, SECONDS, TEXT, TRUTH, Unit, plain
-from jaxprof.light_dataclass import frozen
-from jaxprof.session_files import lasting_name
+from jaxprof.session.files import lasting_name
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from jaxprof.base.units import UNKNOWN, integer, seconds
+from jaxprof.base.values import frozen
 from jaxprof.facts import RUN, Encoded, Fact, Facts, Part, Relation, Repeated, RunItems, SessionFile, column, within
 from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, NUMBERS, SECONDS, SHARE, TEXT, TRUTH
-from jaxprof.light_dataclass import frozen
-from jaxprof.units import UNKNOWN, integer, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.profile import DeviceSteps
-    from jaxprof.analysis.timeline import Timeline, TimelineLane
+    from jaxprof.analysis.timeline.model import Timeline, TimelineLane
+    from jaxprof.analysis.timeline.profile import DeviceSteps
     from jaxprof.events import CopyTimes, PassTimes, StepTimes, TrustCheck
     from jaxprof.session import Run, Session
 
@@ -45,7 +45,7 @@ def _steps_text(device: DeviceSteps) -> str:
 
 
 def _found_by_text(device: DeviceSteps) -> str:
-    from jaxprof.analysis.profile import FOUND_BY
+    from jaxprof.analysis.timeline.profile import FOUND_BY
 
     return FOUND_BY.get(device.found_by, device.found_by)
 
@@ -157,13 +157,13 @@ def _longest_passes(_: Session, run: Run) -> list[PassRow] | None:
 
 
 def _device_steps(_: Session, run: Run) -> Iterable[DeviceSteps]:
-    from jaxprof.analysis.profile import device_steps
+    from jaxprof.analysis.timeline.profile import device_steps
 
     return device_steps(run.steps)
 
 
 def _copies(_: Session, run: Run) -> Iterable[CopyTimes]:
-    from jaxprof.analysis.measured import capture_of
+    from jaxprof.analysis.kernels.measured import capture_of
 
     captured = capture_of(run)
     return captured.transfers if captured is not None else ()
@@ -171,7 +171,7 @@ def _copies(_: Session, run: Run) -> Iterable[CopyTimes]:
 
 def _intervals(file: SessionFile) -> Iterator[Part]:
     """Yield a part for each lane. A damaged timeline is left out, with a notice."""
-    from jaxprof.analysis.timeline import session_timelines
+    from jaxprof.analysis.timeline.model import session_timelines
 
     for run, timeline in session_timelines(file.session, file.notices):
         if timeline.left_out:

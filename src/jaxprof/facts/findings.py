@@ -9,11 +9,11 @@ from jaxprof.analysis.explain.model import command, program_verified, run_verifi
 from jaxprof.analysis.explain.runs import measured_longer, warned
 from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.programs.derive import program_result
-from jaxprof.analysis.run_result import result
+from jaxprof.analysis.runs.run_result import result
+from jaxprof.base.values import frozen
 from jaxprof.facts import OF_FINDING, SENTENCE, Fact, Relation, SessionFile, within
 from jaxprof.facts.units import LIST, TEXT, TRUTH
 from jaxprof.finding import Finding
-from jaxprof.light_dataclass import frozen
 from jaxprof.session import Run, Session
 
 
@@ -49,7 +49,7 @@ def _hlo_findings(session: Session, run: Run, name: str) -> Iterator[_Row]:
     module = module_of(session, run)
     if module is None:
         return
-    from jaxprof.hlo.analysis.findings import findings
+    from jaxprof.hlo.findings import findings
 
     verify = (
         run_verified(session, name, run) if run.plan.how not in ("program", "imported") else command("explain", name)

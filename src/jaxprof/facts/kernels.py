@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from jaxprof.base.grouping import grouped
+from jaxprof.base.units import UNKNOWN, percent, scaled
+from jaxprof.base.values import frozen
 from jaxprof.facts import RUN, Fact, Facts, Relation, columns, within
 from jaxprof.facts.units import (
     BYTE_RATE,
@@ -23,15 +26,12 @@ from jaxprof.facts.units import (
     TEXT,
     TRUTH,
 )
-from jaxprof.grouping import grouped
-from jaxprof.light_dataclass import frozen
-from jaxprof.units import UNKNOWN, percent, scaled
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.measured import MeasuredKernel
-    from jaxprof.analysis.ranking import Ranked
-    from jaxprof.hlo.analysis.kernels import Kernel
-    from jaxprof.hlo.analysis.origin import HloSourceLocation
+    from jaxprof.analysis.kernels.measured import MeasuredKernel
+    from jaxprof.analysis.kernels.ranking import Ranked
+    from jaxprof.hlo.kernels.kernels import Kernel
+    from jaxprof.hlo.kernels.origin import HloSourceLocation
     from jaxprof.session import Run, Session
 
 LEAST_SHARE = 0.0001
@@ -134,7 +134,7 @@ class KernelRow:
 def kernel_rows(session: Session, run: Run) -> Iterator[KernelRow]:
     """Yield the kernels of the HLO in the order of execution, each with what was measured of it, then the kernels that
     only the capture has."""
-    from jaxprof.analysis.measured import measured
+    from jaxprof.analysis.kernels.measured import measured
 
     measured_run = measured(session, run.id)
     measured_by_name = measured_run.by_name() if measured_run is not None else {}
@@ -153,10 +153,10 @@ def _hlo_kernels(session: Session, run: Run) -> Iterable[Ranked]:
     """Return the kernels of the run's HLO on its device; none without readable HLO."""
     if "hlo" not in run.texts:
         return ()
-    from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
+    from jaxprof.analysis.kernels.ranking import KernelCeilings
     from jaxprof.analysis.opener import module_of
-    from jaxprof.analysis.ranking import KernelCeilings
-    from jaxprof.hlo.analysis.kernels import kernels
+    from jaxprof.analysis.runs.ceilings import ceilings_for, machine_of_run
+    from jaxprof.hlo.kernels.kernels import kernels
 
     module = module_of(session, run)
     if module is None:
@@ -164,7 +164,7 @@ def _hlo_kernels(session: Session, run: Run) -> Iterable[Ranked]:
     machine = machine_of_run(run, ceilings_for(session, run))
     links = None
     if machine is not None and machine.levels:
-        from jaxprof.devices.targets.least_time import exchanges  # only for a machine of several devices
+        from jaxprof.devices.absent.least_time import exchanges  # only for a machine of several devices
 
         links = exchanges(module, machine)
     ceilings = KernelCeilings(machine, links)

@@ -7,13 +7,13 @@ from operator import itemgetter, methodcaller
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from jaxprof.base.grouping import thinned
 from jaxprof.facts import Fact, Facts, RunItems, column, within
 from jaxprof.facts.units import BYTES, COUNT, INDEX, NUMBERS, OBJECT, ROWS, TEXT, TRUTH
-from jaxprof.grouping import thinned
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.memory import MemoryPicture
-    from jaxprof.hlo.analysis.liveness import Liveness, LiveValue, SchedulePoint
+    from jaxprof.analysis.kernels.memory import MemoryPicture
+    from jaxprof.hlo.kernels.liveness import Liveness, LiveValue, SchedulePoint
     from jaxprof.session import Run, Session
 
 _LIVE_IN_JSON = 512
@@ -80,7 +80,7 @@ MEMORY: Facts[MemoryPicture] = (
 
 
 def _buffers(session: Session, run: Run) -> Iterator[tuple[str, LiveValue]]:
-    from jaxprof.analysis.memory import memory_of_run
+    from jaxprof.analysis.kernels.memory import memory_of_run
 
     picture = memory_of_run(session, run.id)
     if picture is not None:

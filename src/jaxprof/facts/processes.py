@@ -12,7 +12,7 @@ from jaxprof.analysis.jobs.step_grid import LoopTrace, trace_of
 from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST, part_key
 from jaxprof.facts import Fact, Facts, Relation, SessionFile, at, within
 from jaxprof.facts.units import COUNT, INDEX, NUMBER, RATE, SECONDS, SHARE, TEXT, TRUTH, UNIX_TIME
-from jaxprof.session_files import with_urls
+from jaxprof.session.files import with_urls
 
 if TYPE_CHECKING:
     from jaxprof.analysis.arrivals import CollectiveEvents

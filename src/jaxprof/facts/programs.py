@@ -8,6 +8,7 @@ from typing import Any
 
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.result import ProgramResult
+from jaxprof.base.values import frozen
 from jaxprof.events import SourceLocation
 from jaxprof.facts import OF_FINDING, RUN, SENTENCE, Fact, Facts, Relation, RunItems, columns, optional, pick, within
 from jaxprof.facts.units import (
@@ -26,7 +27,6 @@ from jaxprof.facts.units import (
     TEXT,
     TRUTH,
 )
-from jaxprof.light_dataclass import frozen
 from jaxprof.session import Run, Session
 
 COUNTS_KEPT = 200

@@ -11,8 +11,10 @@ from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.memory import MemoryPicture, memory_of_run
-from jaxprof.analysis.run_result import RunResult, results
+from jaxprof.analysis.kernels.memory import MemoryPicture, memory_of_run
+from jaxprof.analysis.runs.run_result import RunResult, results
+from jaxprof.base.text import json_text
+from jaxprof.base.units import UNKNOWN, spread
 from jaxprof.events import STAGES
 from jaxprof.facts import RUN, Fact, Facts, Relation, at, columns, in_tables, only_if, optional, pick, within
 from jaxprof.facts.memory import MEMORY
@@ -37,8 +39,6 @@ from jaxprof.facts.units import (
 )
 from jaxprof.session import Run, Session
 from jaxprof.session.run import IMPORTED
-from jaxprof.text import json_text
-from jaxprof.units import UNKNOWN, spread
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
@@ -144,7 +144,7 @@ def _wall_seconds(row: RunRow) -> float | None:
 
 
 def _unattributed_seconds(row: RunRow) -> dict[str, float] | None:
-    from jaxprof.analysis.measured import capture_of  # only for a run that has a capture
+    from jaxprof.analysis.kernels.measured import capture_of  # only for a run that has a capture
 
     captured = capture_of(row.run) if row.run.measured else None
     return dict(captured.unattributed_seconds) if captured is not None else None

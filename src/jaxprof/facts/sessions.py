@@ -7,6 +7,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any
 
+from jaxprof.base.values import frozen
 from jaxprof.events import PHASES as PHASES_OF_A_CALL
 from jaxprof.events import SAMPLED_PHASES, STARTUP_PHASES, DeviceReading
 from jaxprof.facts import (
@@ -27,7 +28,6 @@ from jaxprof.facts import (
     within,
 )
 from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, NUMBER, OBJECT, SECONDS, SHARE, TEXT, TRUTH
-from jaxprof.light_dataclass import frozen
 from jaxprof.session import Phase, Run, Session
 
 

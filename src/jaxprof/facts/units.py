@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
-from jaxprof.light_dataclass import frozen
-from jaxprof.units import UNKNOWN, bytes_, integer, percent, ratio, scaled, seconds
+from jaxprof.base.units import UNKNOWN, bytes_, integer, percent, ratio, scaled, seconds
+from jaxprof.base.values import frozen
 
 SqlType = Literal["VARCHAR", "DOUBLE", "BIGINT", "BOOLEAN", "TIMESTAMP"]
 

@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from jaxprof.text import number
+from jaxprof.base.text import number
 
 if TYPE_CHECKING:
-    from jaxprof.hlo.model import Module
+    from jaxprof.hlo.text.model import Module
 
 DUMP_ENDING = ".priority_fusion_dump.txt"
 DUMP_PASS = "priority-fusion"

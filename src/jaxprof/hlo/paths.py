@@ -12,12 +12,12 @@ from functools import partial
 from pathlib import Path
 from weakref import ref
 
-from jaxprof.errors import FileRefusedError, HloError, missing_file, system_words
-from jaxprof.files import open_regular
+from jaxprof.base.errors import FileRefusedError, HloError, missing_file, system_words
+from jaxprof.base.files import open_regular
 from jaxprof.hlo.dumped import DUMP_ENDING, with_reasons
-from jaxprof.hlo.model import Module
-from jaxprof.hlo.read import files
 from jaxprof.hlo.stages import ModuleStages, modules
+from jaxprof.hlo.text import files
+from jaxprof.hlo.text.model import Module
 
 _FORMS = (".hlo.txt", ".txt", ".hlo", ".hlo.pb", ".pb")
 """Endings of files that may be HLO, each also with `.gz`. If a module has several files the first ending is used: text

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 from math import prod
 
-from jaxprof.hlo.read.syntax import COMMENT
-from jaxprof.light_dataclass import frozen
-from jaxprof.text import whole_number
+from jaxprof.base.text import whole_number
+from jaxprof.base.values import frozen
+from jaxprof.hlo.text.syntax import COMMENT
 
 UNBOUNDED = -1
 """Size of a dimension written `?`, which has no upper bound."""

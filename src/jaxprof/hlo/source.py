@@ -16,8 +16,8 @@ from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from jaxprof.hlo.read.syntax import STRING, unquote
-from jaxprof.light_dataclass import frozen
+from jaxprof.base.values import frozen
+from jaxprof.hlo.text.syntax import STRING, unquote
 
 _BLOCK = 1 << 16
 

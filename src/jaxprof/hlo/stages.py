@@ -16,10 +16,10 @@ from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakValueDictionary
 
-from jaxprof.light_dataclass import frozen
+from jaxprof.base.values import frozen
 
 if TYPE_CHECKING:
-    from jaxprof.hlo.model import Module
+    from jaxprof.hlo.text.model import Module
 
 
 class StageName(NamedTuple):
@@ -116,7 +116,7 @@ class ParsedTexts:
 
     def modules(self, text: str) -> Sequence[Module]:
         """Return the modules in `text`, in order. Raises HloError as `parse.modules` does."""
-        from jaxprof.hlo.read import parse  # a session whose HLO is not opened needs no reader of HLO
+        from jaxprof.hlo.text import parse  # a session whose HLO is not opened needs no reader of HLO
 
         with self._lock:
             first = self._alive.get(text)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from jaxprof.base.text import json_text
 from jaxprof.facts import Encoded, Fact, Part, Relation, Repeated, SessionFile
 from jaxprof.facts.units import SqlType
-from jaxprof.text import json_text
 
 _ARROW: dict[str, Any] = {
     "VARCHAR": pa.string(),

@@ -21,8 +21,8 @@ from typing import IO, Any
 import duckdb
 import pyarrow as pa
 
-from jaxprof.errors import UsageError
-from jaxprof.limits import QUERY_MEMORY
+from jaxprof.base.errors import UsageError
+from jaxprof.base.limits import QUERY_MEMORY
 from jaxprof.query.connection import connect
 
 _BATCH_ROWS = 2048

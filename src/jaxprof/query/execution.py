@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from jaxprof.errors import FileRefusedError, UsageError
+from jaxprof.base.errors import FileRefusedError, UsageError
+from jaxprof.base.limits import QUERY_MEMORY, QUERY_TIME, unbound
+from jaxprof.base.operating_system import python_words
+from jaxprof.base.reaper import REAPER
+from jaxprof.base.values import frozen
 from jaxprof.facts import Relation, SessionFile
-from jaxprof.light_dataclass import frozen
-from jaxprof.limits import QUERY_MEMORY, QUERY_TIME, unbound
-from jaxprof.operating_system import python_words
 from jaxprof.query.columnar import arrow_schema, arrow_table, clean_text
 from jaxprof.query.tables import SESSION, TABLES
-from jaxprof.reaper import REAPER
-from jaxprof.session_files import EXTENSION, with_urls
+from jaxprof.session.files import EXTENSION, with_urls
 
 if TYPE_CHECKING:
     from jaxprof.session import Session

@@ -10,11 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from jaxprof.base.text import json_text
+from jaxprof.base.units import UNKNOWN
 from jaxprof.facts import Fact
 from jaxprof.facts.units import TEXT
 from jaxprof.report.renderers import Table
-from jaxprof.text import json_text
-from jaxprof.units import UNKNOWN
 
 _WIDEST = 60
 _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)

@@ -17,7 +17,7 @@ from types import CodeType, FunctionType, MethodType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from jaxprof.recorder.cpython import tracing_functions
-from jaxprof.recorder.places import OWN, file_kind
+from jaxprof.recorder.frame_owner import OWN, file_kind
 
 _FRAMES_LOOKED_AT = 200
 _FAULT_SIGNALS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP", "SIGSYS")

@@ -27,9 +27,9 @@ from jaxprof.events import (
     ProgramStarted,
     WarningRaised,
 )
+from jaxprof.recorder.frame_owner import raised_at
 from jaxprof.recorder.guest import raised_by_program
 from jaxprof.recorder.jax_import import JaxFinder
-from jaxprof.recorder.places import raised_at
 
 _MESSAGE_KEPT = 300
 """Limit for the characters of an exception's message."""
@@ -78,7 +78,7 @@ class Recorder:
     def start(self, import_seconds: float | None = None) -> None:
         """Begin. `import_seconds`: duration of jax's import, if the caller has just seen it."""
         if self._how:
-            from jaxprof.redaction import redacted  # not in programs that the client started
+            from jaxprof.base.redaction import redacted  # not in programs that the client started
 
             self._emit(
                 ProgramStarted(

@@ -18,12 +18,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from jaxprof.errors import FileRefusedError, MissingFileError, StorageError, UsageError, system_words
-from jaxprof.files import PARTIAL, PRIVATE, private_folder, taking_place
-from jaxprof.light_dataclass import frozen
-from jaxprof.limits import FETCH_TIME, FETCHED, FETCHED_FILES
-from jaxprof.remote.place import REFUSED, URLS, RemotePlace
-from jaxprof.session_files import FETCHED_FROM, JOB_EXTENSION, fetched_folder
+from jaxprof.base.errors import FileRefusedError, MissingFileError, StorageError, UsageError, system_words
+from jaxprof.base.files import PARTIAL, PRIVATE, private_folder, taking_place
+from jaxprof.base.limits import FETCH_TIME, FETCHED, FETCHED_FILES
+from jaxprof.base.values import frozen
+from jaxprof.remote.url import REFUSED, URLS, RemotePlace
+from jaxprof.session.files import FETCHED_FROM, JOB_EXTENSION, fetched_folder
 
 _NO_STORES = frozenset(
     ("blockcache", "cached", "dask", "data", "filecache", "generic", "jlab", "jupyter", "reference", "simplecache")

@@ -12,17 +12,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.analysis.ab import AbResult, ab_results
-from jaxprof.analysis.difference import FACTS, Difference, FigureDifference
-from jaxprof.analysis.kernel_difference import KernelChange, KernelDifference, KernelDifferences
-from jaxprof.analysis.session_difference import (
+from jaxprof.analysis.compare.difference import FACTS, Difference, FigureDifference
+from jaxprof.analysis.compare.kernel_difference import KernelChange, KernelDifference, KernelDifferences
+from jaxprof.analysis.compare.session_difference import (
     CollectiveDifference,
     PhaseDifference,
     ProgramDifference,
     RunDifference,
     SessionDifference,
 )
-from jaxprof.analysis.speedup import AbVersus
+from jaxprof.analysis.runs.ab import AbResult, ab_results
+from jaxprof.analysis.runs.speedup import AbVersus
+from jaxprof.base.grouping import Pair
+from jaxprof.base.text import safe
+from jaxprof.base.units import UNKNOWN, bytes_, counted, growth, integer, scaled, seconds
 from jaxprof.facts import FROM_FILE, HEADER, SENTENCE, Fact, Facts, column, optional, pick, recorder, within
 from jaxprof.facts.kernels import places_text
 from jaxprof.facts.programs import REASONS
@@ -41,19 +44,16 @@ from jaxprof.facts.units import (
     TRUTH,
     Unit,
 )
-from jaxprof.grouping import Pair
 from jaxprof.report.program_words import words
 from jaxprof.report.renderers import WIDE, Headline, Piece, Prose, Table, report_lines
 from jaxprof.report.runs import parameters_text, problems
 from jaxprof.report.sides import KEPT, PLAN, SPEC, VERSUS, SideRow, ab_head, side_rows, verdict_line
 from jaxprof.session import Run, Session
-from jaxprof.text import safe
-from jaxprof.units import UNKNOWN, bytes_, counted, growth, integer, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.functions import FunctionCompiles
     from jaxprof.finding import Finding
-    from jaxprof.hlo.analysis.liveness import LiveValue
+    from jaxprof.hlo.kernels.liveness import LiveValue
 
 _LAYOUT = re.compile(r"(?<=\])\{[^{}]*\}")
 _FINDINGS_NAMED = 4

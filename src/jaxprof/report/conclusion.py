@@ -11,22 +11,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jaxprof.grouping import totals
-from jaxprof.light_dataclass import frozen
+from jaxprof.base.grouping import totals
+from jaxprof.base.text import safe
+from jaxprof.base.units import counted, parts_of, percent, seconds, whole_percents
+from jaxprof.base.values import frozen
 from jaxprof.report.renderers import WIDTH, wrap
-from jaxprof.text import safe
-from jaxprof.units import counted, parts_of, percent, seconds, whole_percents
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jaxprof.analysis.ab import AbResult
+    from jaxprof.analysis.compare.gate import GateResult
+    from jaxprof.analysis.compare.session_difference import SessionDifference
     from jaxprof.analysis.explain.model import Explanation
-    from jaxprof.analysis.gate import GateResult
     from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.analysis.run_result import RunResult
-    from jaxprof.analysis.session_difference import SessionDifference
+    from jaxprof.analysis.runs.ab import AbResult
+    from jaxprof.analysis.runs.run_result import RunResult
     from jaxprof.finding import Finding
     from jaxprof.session import Session
 
@@ -76,7 +76,7 @@ def conclusion_lines(result: Conclusion, width: int = WIDTH) -> Iterator[str]:
 def closing_lines(session: Session, place: Path | None, width: int = WIDTH) -> Iterator[str]:
     """Yield the conclusion of a session that was just recorded. `place`: where it is; None if it could not be kept."""
     from jaxprof.analysis.explain.derive import explanation
-    from jaxprof.session_files import lasting_name
+    from jaxprof.session.files import lasting_name
 
     found = conclusion(explanation(session, "last" if place is None else lasting_name(place)))
     yield from conclusion_lines(found if place is not None else replace(found, command=""), width)
@@ -203,7 +203,7 @@ def _basis(program: ProgramResult) -> str:
 def _runs_cost(session: Session) -> tuple[str, str]:
     """Return the first two lines of the run that takes most time before its second call. A function under `jax.jit`
     comes first, because that is what people deploy; where the same op by op takes longer, a further line says so."""
-    from jaxprof.analysis.run_result import results
+    from jaxprof.analysis.runs.run_result import results
 
     measured = [result for result in results(session) if result.summary is not None]
     if not measured:
@@ -249,9 +249,9 @@ def _first_call_text(run: RunResult) -> str:
 
 def _run_certainty(session: Session, run: RunResult) -> str:
     """Return how certain the figures of a run are, in words: intervals, verdict, check, warnings."""
+    from jaxprof.base.units import UNKNOWN
     from jaxprof.facts.runs import interval_text
     from jaxprof.report.runs import check_text, versus_sentence
-    from jaxprof.units import UNKNOWN
 
     launches = max(1, len(run.run.launches))
     interval = interval_text(run)
@@ -272,7 +272,7 @@ def _run_certainty(session: Session, run: RunResult) -> str:
 
 
 def _compared_cost(session: Session) -> tuple[str, str]:
-    from jaxprof.analysis.ab import ab_results
+    from jaxprof.analysis.runs.ab import ab_results
 
     return comparison_cost(ab_results(session))
 
@@ -296,7 +296,7 @@ def comparison_cost(compared: Sequence[AbResult]) -> tuple[str, str]:
 def _profile_cost(session: Session) -> tuple[str, str]:
     """Return the first two lines of a profile: which kernels took the time, and whether the capture can be believed."""
     from jaxprof.analysis.finding_catalogue import entries
-    from jaxprof.analysis.measured import whole_profile
+    from jaxprof.analysis.kernels.measured import whole_profile
 
     kernels = whole_profile(session)
     whole = sum(kernel.self_seconds for kernel in kernels)

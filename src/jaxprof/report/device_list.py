@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from jaxprof import units
+from jaxprof.base import units
+from jaxprof.base.text import safe
+from jaxprof.base.values import frozen
 from jaxprof.devices import Device
 from jaxprof.events import DeviceReading, Scalar
 from jaxprof.facts import Fact, Facts, at, column, within
 from jaxprof.facts.sessions import READING
 from jaxprof.facts.units import BYTES, COUNT, INDEX, NUMBER, NUMBERS, OBJECT, ROWS, TEXT, TRUTH
-from jaxprof.light_dataclass import frozen
 from jaxprof.report.renderers import WIDTH, Table, text_lines, wrap
-from jaxprof.text import safe
 
 if TYPE_CHECKING:
-    from jaxprof.devices.targets.machine import Chip
+    from jaxprof.devices.absent.machine import Chip
 
 
 @frozen
@@ -165,7 +165,7 @@ DEVICES: Facts[ListedDevice] = (
 
 
 def _memory(chip: Chip) -> int:
-    from jaxprof.hlo.analysis.cost.peaks import device  # reads the table of all devices
+    from jaxprof.hlo.kernels.cost.peaks import device  # reads the table of all devices
 
     return device(chip.name).memory_bytes
 

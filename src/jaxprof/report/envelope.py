@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from jaxprof.text import json_text
+from jaxprof.base.text import json_text
 
 SCHEMA = "1.0"
 """Version of the envelope and of the keys in `data`. A session file has a schema version of its own."""

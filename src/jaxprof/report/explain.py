@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from jaxprof.analysis.explain.model import Explanation, command
 from jaxprof.analysis.finding_catalogue import SOURCES, CatalogueEntry, entries
-from jaxprof.analysis.measured import longest_kernel, whole_profile
+from jaxprof.analysis.kernels.measured import longest_kernel, whole_profile
+from jaxprof.base.text import columns, json_text, safe, shorten
+from jaxprof.base.units import bytes_, counted, percent, seconds
 from jaxprof.facts import OF_FINDING, SENTENCE, Fact, Facts, optional, pick, recorder
 from jaxprof.facts.units import (
     BYTES,
@@ -29,11 +31,9 @@ from jaxprof.facts.units import (
 )
 from jaxprof.finding import Finding
 from jaxprof.report.renderers import WIDTH, wrap
-from jaxprof.text import columns, json_text, safe, shorten
-from jaxprof.units import bytes_, counted, percent, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.ceilings import Utilisation
+    from jaxprof.analysis.runs.ceilings import Utilisation
     from jaxprof.session import Session
 
 
@@ -116,8 +116,8 @@ def _session_lines(session: Session, explanation: Explanation) -> Iterator[str]:
     elif explanation.subject == "profile":
         yield from _profile_lines(session)
     elif explanation.subject != "comparison":
-        from jaxprof.analysis.ceilings import of_call
-        from jaxprof.analysis.run_result import results
+        from jaxprof.analysis.runs.ceilings import of_call
+        from jaxprof.analysis.runs.run_result import results
         from jaxprof.facts.runs import interval_beside
         from jaxprof.report.runs import versus_sentence
 
@@ -154,7 +154,7 @@ def _profile_lines(session: Session) -> Iterator[str]:
         return
     yield f"{counted(len(kernels), 'kernel')} took {seconds(sum(kernel.self_seconds for kernel in kernels))}"
     yield from _longest_kernel_line(session)
-    from jaxprof.analysis.ceilings import utilisations
+    from jaxprof.analysis.runs.ceilings import utilisations
 
     for use in utilisations(session):
         words = utilisation_text(use) or f"MFU unknown: {use.reason}"
@@ -263,7 +263,7 @@ _COST: Facts[Finding] = (
 
 
 def _utilisations(explained: Explanation) -> tuple[Any, ...]:
-    from jaxprof.analysis.ceilings import utilisations
+    from jaxprof.analysis.runs.ceilings import utilisations
 
     return utilisations(explained.session)[:MOST_UTILISATIONS] if explained.session is not None else ()
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from jaxprof.analysis.gate import GateBase, GateResult, GateRow
+from jaxprof.analysis.compare.gate import GateBase, GateResult, GateRow
+from jaxprof.base.units import UNKNOWN, percent
 from jaxprof.events import ResultsCompared
 from jaxprof.facts import Fact, Facts, column, pick, within
 from jaxprof.facts.units import COUNT, LIST, NUMBER, OBJECT, ROWS, TEXT, TRUTH
@@ -12,7 +13,6 @@ from jaxprof.report.comparison import FIGURES, figure, growth_text, signed
 from jaxprof.report.renderers import Piece, Prose, Table
 from jaxprof.report.sides import VERSUS, basis_lines, results_text
 from jaxprof.stats.comparison import more_launches
-from jaxprof.units import UNKNOWN, percent
 
 
 def _answer(result: GateResult) -> str:

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
-from jaxprof.analysis.session_difference import module_difference
+from jaxprof.analysis.compare.session_difference import module_difference
+from jaxprof.base.grouping import Pair
+from jaxprof.base.text import safe
+from jaxprof.base.units import counted
 from jaxprof.facts import Fact, Facts, within
 from jaxprof.facts.units import LIST, ROWS, TEXT, TRUTH
-from jaxprof.grouping import Pair
-from jaxprof.hlo.analysis.text_difference import ComputationLines, TextDifference, text_difference
-from jaxprof.hlo.model import Instruction, Module
+from jaxprof.hlo.compare.text_difference import ComputationLines, TextDifference, text_difference
+from jaxprof.hlo.text.model import Instruction, Module
 from jaxprof.report.comparison import FIGURES, KERNELS_COMPARED, STATUS, facts_table, kernel_counts, kernels_table
 from jaxprof.report.renderers import Piece
-from jaxprof.text import safe
-from jaxprof.units import counted
 
 _CONTEXT_LINES = 2
 """Unchanged lines that are shown before and after each change."""

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from jaxprof.analysis.ab import AbResult, ab_results
 from jaxprof.analysis.programs.derive import RequestedFunction
-from jaxprof.analysis.run_result import RunResult
-from jaxprof.analysis.speedup import steady_samples
+from jaxprof.analysis.runs.ab import AbResult, ab_results
+from jaxprof.analysis.runs.run_result import RunResult
+from jaxprof.analysis.runs.speedup import steady_samples
 from jaxprof.events import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, STARTUP_PHASES
 from jaxprof.facts import SENTENCE, Fact, Facts, at, for_json, only_if, optional, pick, recorder, within
 from jaxprof.facts.captures import COPIES, DEVICE_STEPS, TRUST, trust_rows
@@ -66,7 +66,7 @@ class _RunRow(RunRow):
 
     @property
     def measured(self) -> Any:
-        from jaxprof.analysis.measured import measured
+        from jaxprof.analysis.kernels.measured import measured
 
         return measured(self.session, self.run.id)
 
@@ -228,7 +228,7 @@ _CAPTURE: Facts[Any] = (
 
 
 def _device_steps(row: _RunRow) -> Any:
-    from jaxprof.analysis.profile import device_steps
+    from jaxprof.analysis.timeline.profile import device_steps
 
     return device_steps(row.run.steps)
 

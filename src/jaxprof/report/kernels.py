@@ -13,21 +13,21 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.ranking import KernelCeilings, KernelGroup, Ranked, Ranking, ordered
+from jaxprof.analysis.kernels.ranking import KernelCeilings, KernelGroup, Ranked, Ranking, ordered
+from jaxprof.base.text import safe
+from jaxprof.base.units import UNKNOWN, bytes_, counted, integer, percent, scaled, seconds
+from jaxprof.base.values import frozen
 from jaxprof.facts import Fact, Facts, column, within
 from jaxprof.facts.kernels import NAME, RANKED, places_text
 from jaxprof.facts.units import SHARE, plain
-from jaxprof.hlo.analysis.kernels import kernels, stream
-from jaxprof.hlo.analysis.notices import NOT_OPTIMISED, Notice, notices, outline
-from jaxprof.light_dataclass import frozen
+from jaxprof.hlo.kernels.kernels import kernels, stream
+from jaxprof.hlo.kernels.notices import NOT_OPTIMISED, Notice, notices, outline
 from jaxprof.report.renderers import Table, joined, text_lines
-from jaxprof.text import safe
-from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, scaled, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.devices.targets.machine import Machine
-    from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
-    from jaxprof.hlo.model import Module
+    from jaxprof.devices.absent.machine import Machine
+    from jaxprof.hlo.kernels.cost.peaks import DevicePeaks
+    from jaxprof.hlo.text.model import Module
 
 
 def times(row: Ranked) -> str:
@@ -113,7 +113,7 @@ def rows_of(
     `keep` is set."""
     links = None
     if machine is not None:
-        from jaxprof.devices.targets.least_time import exchanges
+        from jaxprof.devices.absent.least_time import exchanges
 
         links = exchanges(module, machine)
     if choice.column == "order" and len(module.text) > LARGE:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.memory import REQUEST, SCHEDULE, MemoryPicture, device_memory
+from jaxprof.analysis.kernels.memory import REQUEST, SCHEDULE, MemoryPicture, device_memory
+from jaxprof.base.grouping import thinned
+from jaxprof.base.units import bytes_, percent
 from jaxprof.facts.memory import ALIVE, BUFFERS, place
-from jaxprof.grouping import thinned
 from jaxprof.report.renderers import Piece, Prose, Table
-from jaxprof.units import bytes_, percent
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.hlo.analysis.liveness import Liveness
+    from jaxprof.hlo.kernels.liveness import Liveness
     from jaxprof.session import Session
 
 BUFFERS_IN_TEXT = 20

@@ -9,25 +9,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from jaxprof.base.text import safe
+from jaxprof.base.units import and_more, bytes_, scaled, seconds
+from jaxprof.base.values import frozen
 from jaxprof.facts import SENTENCE, Fact, Facts, column, optional, pick, within
 from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, TEXT, TRUTH
-from jaxprof.hlo.analysis.barriers import Barrier, barriers
-from jaxprof.hlo.analysis.collectives import Collective, collectives
-from jaxprof.hlo.analysis.findings import findings
-from jaxprof.hlo.analysis.kernels import kernels, totals
-from jaxprof.hlo.analysis.kinds import platform_of
-from jaxprof.hlo.analysis.notices import NOT_OPTIMISED, Notice, notices, problems
-from jaxprof.light_dataclass import frozen
+from jaxprof.hlo.findings import findings
+from jaxprof.hlo.kernels.barriers import Barrier, barriers
+from jaxprof.hlo.kernels.collectives import Collective, collectives
+from jaxprof.hlo.kernels.kernels import kernels, totals
+from jaxprof.hlo.kernels.kinds import platform_of
+from jaxprof.hlo.kernels.notices import NOT_OPTIMISED, Notice, notices, problems
 from jaxprof.report.kernels import KERNEL, KernelOptions, released, rows_of
 from jaxprof.report.renderers import WIDE, Table, report_lines, text_lines
-from jaxprof.text import safe
-from jaxprof.units import and_more, bytes_, scaled, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.hlo_program import HloProgram
-    from jaxprof.analysis.ranking import Ranked
-    from jaxprof.devices.targets.least_time import Exchange
+    from jaxprof.analysis.kernels.hlo_program import HloProgram
+    from jaxprof.analysis.kernels.ranking import Ranked
+    from jaxprof.devices.absent.least_time import Exchange
     from jaxprof.finding import Finding
 
 
@@ -244,7 +244,7 @@ COLLECTIVES: Facts[CollectiveRow] = (
 
 
 def _collective_rows(program: HloProgram) -> list[CollectiveRow]:
-    from jaxprof.devices.targets.least_time import exchanges
+    from jaxprof.devices.absent.least_time import exchanges
 
     machine = program.machine
     assert machine is not None

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from jaxprof.analysis.timeline import TEXT_NAME, Timeline, TimelineLane, tracks_of
-from jaxprof.errors import UsageError, unknown_name
+from jaxprof.analysis.timeline.model import TEXT_NAME, Timeline, TimelineLane, tracks_of
+from jaxprof.base.errors import UsageError, unknown_name
+from jaxprof.base.text import json_text
 from jaxprof.session import Run, Session
-from jaxprof.text import json_text
 
 LEFT_OUT_KEY = "jaxprofLeftOut"
 """Key in `otherData` of the number of intervals of the profile that the file lacks."""

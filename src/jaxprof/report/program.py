@@ -12,9 +12,11 @@ from operator import itemgetter
 from jaxprof.analysis.programs.derive import program_result, requested_function
 from jaxprof.analysis.programs.functions import FunctionCompiles
 from jaxprof.analysis.programs.result import NOT_SEEN, ProgramResult, states_by_column
+from jaxprof.base.text import columns, shorten
+from jaxprof.base.units import bytes_, counted, integer, percent, seconds, whole_steps
+from jaxprof.base.values import frozen
 from jaxprof.facts import Facts, column, pick
 from jaxprof.facts.programs import COMPILES, LINES, SHARE_OF_WALL, ProgramFact, ProgramRow, rows_of
-from jaxprof.light_dataclass import frozen
 from jaxprof.report.program_words import (
     ARGV_WIDTH,
     cache,
@@ -32,8 +34,6 @@ from jaxprof.report.program_words import (
 )
 from jaxprof.report.renderers import WIDTH, Headline, Piece, Prose, Table, report_lines, text_lines, wrap
 from jaxprof.session import Run, Session
-from jaxprof.text import columns, shorten
-from jaxprof.units import bytes_, counted, integer, percent, seconds, whole_steps
 
 _FUNCTIONS_SHOWN = 10
 _REASONS_SHOWN = 4

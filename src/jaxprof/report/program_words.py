@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.analysis.programs.steps import StepFigures
+from jaxprof.base.text import safe, shorten
+from jaxprof.base.units import UNKNOWN, counted, integer, percent, scaled, seconds
 from jaxprof.events import Compiled
-from jaxprof.text import safe, shorten
-from jaxprof.units import UNKNOWN, counted, integer, percent, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.loop_time import HotLoop

@@ -16,12 +16,12 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any, Generic
 
+from jaxprof.base.text import columns as terminal_columns
+from jaxprof.base.text import json_text, safe, safe_lines, shorten
+from jaxprof.base.units import UNKNOWN
+from jaxprof.base.values import frozen
 from jaxprof.facts import Fact, Row, columns, within
 from jaxprof.facts.units import TEXT
-from jaxprof.light_dataclass import frozen
-from jaxprof.text import columns as terminal_columns
-from jaxprof.text import json_text, safe, safe_lines, shorten
-from jaxprof.units import UNKNOWN
 
 WIDTH = 80
 """Columns of a line of a report, unless it is wider."""

@@ -9,16 +9,16 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from jaxprof.analysis.run_result import RunResult, modes_text, results
-from jaxprof.analysis.sweeps import SweepGroup, SweepLine, sweep_groups
+from jaxprof.analysis.runs.run_result import RunResult, modes_text, results
+from jaxprof.analysis.runs.sweeps import SweepGroup, SweepLine, sweep_groups
+from jaxprof.base.units import UNKNOWN, and_more, between, counted, integer, percent, ratio, scaled, seconds, value_text
+from jaxprof.base.values import frozen
 from jaxprof.events import Scalar, WarningRaised
 from jaxprof.facts import Fact, Facts, column, pick
 from jaxprof.facts.runs import RUNS, RunRow, interval_text
-from jaxprof.light_dataclass import frozen
 from jaxprof.report.renderers import Headline, Piece, Prose, Table
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS
-from jaxprof.units import UNKNOWN, and_more, between, counted, integer, percent, ratio, scaled, seconds, value_text
 
 
 @frozen
@@ -209,7 +209,7 @@ def group_report(session: Session, group: RunGroup, warnings: int | None = _WARN
     yield Headline("  ·  ".join(part for part in parts if part))
     rows = rows_of_group(group)
     if group.comparison:
-        from jaxprof.analysis.ab import ab_result
+        from jaxprof.analysis.runs.ab import ab_result
         from jaxprof.report.sides import ab_head
 
         yield from (*ab_head(ab_result(session, group.comparison)), "")

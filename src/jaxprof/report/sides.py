@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxprof.analysis.ab import AbResult
-from jaxprof.analysis.run_result import RunResult
-from jaxprof.analysis.speedup import AbVersus
+from jaxprof.analysis.runs.ab import AbResult
+from jaxprof.analysis.runs.run_result import RunResult
+from jaxprof.analysis.runs.speedup import AbVersus
+from jaxprof.base.units import and_more, counted, percent, seconds
+from jaxprof.base.values import frozen
 from jaxprof.events import ResultsCompared, SideSpec
 from jaxprof.facts import Fact, Facts, pick, within
 from jaxprof.facts.runs import REVISION, TIMES_COMPARED, interval_beside
 from jaxprof.facts.units import INDEX, LIST, NUMBER, OBJECT, ROWS, TEXT, TEXT_BY_NAME, TRUTH
-from jaxprof.light_dataclass import frozen
 from jaxprof.report.renderers import Piece, Prose
 from jaxprof.stats.comparison import TimeComparison, more_launches
-from jaxprof.units import and_more, counted, percent, seconds
 
 
 def ab_head(result: AbResult) -> Iterator[Piece]:

@@ -30,10 +30,12 @@ from jaxprof.analysis.jobs.step_grid import (
     in_columns,
     no_sums,
 )
-from jaxprof.errors import FileRefusedError
+from jaxprof.base.errors import FileRefusedError
+from jaxprof.base.units import seconds
 from jaxprof.facts.processes import ProcessFile
 from jaxprof.rollup import FOLDER
 from jaxprof.session import Session
+from jaxprof.session.files import with_urls
 from jaxprof.session.log import load
 from jaxprof.session.log.job_folder import (
     ProcessReport,
@@ -43,8 +45,6 @@ from jaxprof.session.log.job_folder import (
     no_session_in,
 )
 from jaxprof.session.log.reader import is_live
-from jaxprof.session_files import with_urls
-from jaxprof.units import seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.arrivals import CollectiveEvents

@@ -14,17 +14,17 @@ from typing import Any
 
 import pyarrow.parquet as parquet
 
-from jaxprof.errors import FileRefusedError, JaxprofError, system_words
+from jaxprof.base.errors import FileRefusedError, JaxprofError, system_words
+from jaxprof.base.files import taking_place
+from jaxprof.base.operating_system import processors, safe_path_of_children
+from jaxprof.base.values import frozen
 from jaxprof.facts.processes import ProcessFile
-from jaxprof.files import taking_place
-from jaxprof.light_dataclass import frozen
-from jaxprof.operating_system import processors, safe_path_of_children
 from jaxprof.query.columnar import arrow_table
 from jaxprof.rollup import ENDING, FOLDER
 from jaxprof.rollup.schema import PROCESSES, TABLES
 from jaxprof.session import Session
+from jaxprof.session.files import process_number
 from jaxprof.session.log import load
-from jaxprof.session_files import process_number
 
 
 @frozen

@@ -23,16 +23,16 @@ import numpy as np
 
 from jaxprof.analysis.arrivals import CollectiveEvents, Exchanged
 from jaxprof.analysis.jobs.figures import Array, LoopWindows, ProcessFigures
-from jaxprof.errors import system_words
+from jaxprof.base.errors import system_words
+from jaxprof.base.files import taking_place
+from jaxprof.base.limits import PROCESSES as PROCESSES_READ
+from jaxprof.base.limits import QUERY_TIME, bounded_memory
+from jaxprof.base.units import and_more, integer
+from jaxprof.base.values import frozen
 from jaxprof.facts.processes import PROCESSES
-from jaxprof.files import taking_place
-from jaxprof.light_dataclass import frozen
-from jaxprof.limits import PROCESSES as PROCESSES_READ
-from jaxprof.limits import QUERY_TIME, bounded_memory
 from jaxprof.query.connection import connect
 from jaxprof.rollup import ENDING, FOLDER
 from jaxprof.rollup.schema import FORMAT, PART_COLUMNS
-from jaxprof.units import and_more, integer
 
 T = TypeVar("T")
 

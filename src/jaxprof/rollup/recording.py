@@ -16,7 +16,7 @@ from pathlib import Path
 from jaxprof.events import Event, Header
 from jaxprof.rollup.job import has_extra
 from jaxprof.session import Session
-from jaxprof.session_files import process_number
+from jaxprof.session.files import process_number
 
 FIRST_SECONDS = 10.0
 """Time until the first roll-up. The session of a shorter program can be read as fast as a roll-up."""

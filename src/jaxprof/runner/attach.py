@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from jaxprof.errors import UsageError, WorkerError, system_words
-from jaxprof.light_dataclass import frozen
-from jaxprof.operating_system import python_words
+from jaxprof.base.errors import UsageError, WorkerError, system_words
+from jaxprof.base.operating_system import python_words
+from jaxprof.base.values import frozen
 from jaxprof.runner.interpreter import Interpreter
 
 CONNECT_SECONDS = 5.0

@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.measured import unnamed_seconds
+from jaxprof.analysis.kernels.measured import unnamed_seconds
+from jaxprof.base.errors import JaxprofError
+from jaxprof.base.units import percent, seconds
 from jaxprof.engine.protocol.request import RunRequest
-from jaxprof.errors import JaxprofError
 from jaxprof.events import (
     CaptureTaken,
     KernelsMeasured,
@@ -26,7 +27,6 @@ from jaxprof.events import (
     TrustReported,
 )
 from jaxprof.trace.checks import TRUST
-from jaxprof.units import percent, seconds
 
 if TYPE_CHECKING:
     from jaxprof.runner.engine_run import EngineRun

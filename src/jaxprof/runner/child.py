@@ -19,15 +19,15 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from jaxprof.errors import WorkerError, system_words
-from jaxprof.files import LineBuffer
-from jaxprof.light_dataclass import frozen
-from jaxprof.limits import LINE, unbound
-from jaxprof.operating_system import oom_kill_count
-from jaxprof.text import last_words
+from jaxprof.base.errors import WorkerError, system_words
+from jaxprof.base.files import LineBuffer
+from jaxprof.base.limits import LINE, unbound
+from jaxprof.base.operating_system import oom_kill_count
+from jaxprof.base.text import last_words
+from jaxprof.base.values import frozen
 
 if TYPE_CHECKING:
-    from jaxprof.early_start import Spawned
+    from jaxprof.base.early_start import Spawned
     from jaxprof.events import Event, Heartbeat, LogLine
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.hlo_program import CompileOptions, HloProgram, programs_in
-from jaxprof.errors import UsageError, WorkerError
+from jaxprof.analysis.kernels.hlo_program import CompileOptions, HloProgram, programs_in
+from jaxprof.base.errors import UsageError, WorkerError
+from jaxprof.base.units import counted
 from jaxprof.runner.new_session import report_location
 from jaxprof.runner.targets import find_workloads, read_settings
-from jaxprof.units import counted
 from jaxprof.workloads import split_variant
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ def compiled_now(
     """Lower and compile the target now, in child processes, without running anything, and return its modules. `note` is
     called with where they are kept, if not where they should be. Raises WorkerError if that fails, JaxprofError for a
     target or an option that does not fit."""
+    from jaxprof.base.operating_system import refuse_to_run
     from jaxprof.devices.inventory.machine import environment_facts
-    from jaxprof.operating_system import refuse_to_run
     from jaxprof.runner.interpreter import find_interpreter
     from jaxprof.runner.scheduler import session_of
     from jaxprof.session.log import LogWriter, new_header
@@ -55,7 +55,7 @@ def _planned(
 ) -> list[PlannedRun]:
     """Return the compilations of one target: for this machine, or for each device that it lacks. Raises
     JaxprofError."""
-    from jaxprof.devices.targets.machine import parse_mesh, parse_targets
+    from jaxprof.devices.absent.machine import parse_mesh, parse_targets
     from jaxprof.runner.planning import HOST, PlanOptions, plan_compiles
 
     name, variant = split_variant(target)

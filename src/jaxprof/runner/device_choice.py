@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from jaxprof.base.errors import JaxprofError, UsageError
+from jaxprof.base.text import safe
 from jaxprof.devices import Device, default_device
 from jaxprof.devices.inventory.machine import gather, local_devices, merge, parse_device, platforms_of
 from jaxprof.devices.inventory.placement import worker_environment
-from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.runner.engine_process import jax_devices
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.planning import HOST
-from jaxprof.text import safe
 
 _KINDS = ("gpu", "cuda", "rocm", "tpu", "metal")
 

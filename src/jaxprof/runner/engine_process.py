@@ -21,6 +21,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from jaxprof.base.errors import UsageError, WorkerError
+from jaxprof.base.operating_system import python_words, refuse_own_code, refuse_to_run
+from jaxprof.base.reaper import REAPER
+from jaxprof.base.values import frozen
 from jaxprof.devices.live.process_state import is_stopped
 from jaxprof.engine.protocol import encode_request
 from jaxprof.engine.protocol.request import (
@@ -34,10 +38,6 @@ from jaxprof.engine.protocol.request import (
     KeptLeaf,
     Request,
 )
-from jaxprof.errors import UsageError, WorkerError
-from jaxprof.light_dataclass import frozen
-from jaxprof.operating_system import python_words, refuse_own_code, refuse_to_run
-from jaxprof.reaper import REAPER
 from jaxprof.runner.child import ChildProcess, Pipes
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.session.log.codec import are_bounded

@@ -8,8 +8,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 
+from jaxprof.base.errors import WorkerError
+from jaxprof.base.private import safe_variables
+from jaxprof.base.units import seconds
 from jaxprof.engine.protocol.request import Request
-from jaxprof.errors import WorkerError
 from jaxprof.events import (
     DeviceReading,
     EnvironmentRead,
@@ -20,10 +22,8 @@ from jaxprof.events import (
     TurnAwaited,
     WarningRaised,
 )
-from jaxprof.private import safe_variables
 from jaxprof.runner.engine_process import EngineProcess
 from jaxprof.runner.session_recorder import BATCH_SECONDS, DeviceWatch, SessionRecorder
-from jaxprof.units import seconds
 
 SILENCE_SECONDS = 15.0
 """Report the worker as silent after this long without a sign of the run (a heartbeat a second)."""

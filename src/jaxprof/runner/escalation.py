@@ -14,7 +14,7 @@ from collections.abc import Container, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from jaxprof.operating_system import signals
+from jaxprof.base.operating_system import signals
 
 if TYPE_CHECKING:
     import psutil

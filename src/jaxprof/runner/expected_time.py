@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 
+from jaxprof.base.units import seconds
 from jaxprof.events import RunSpec
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.session import Run
 from jaxprof.stats.turns import ALONE_SECONDS, ALONE_SHARE, PROBE_SECONDS, PROBES
-from jaxprof.units import seconds
 
 _START_SECONDS, _START_SECONDS_NUMPY = 1.3, 0.3
 """Time from the start of a process to its first turn, with the end of the one before it: the import, a first compile,

@@ -17,11 +17,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import FrameType
 from typing import TextIO
 
-from jaxprof.analysis.run_result import RunResult, result
-from jaxprof.errors import StorageError
+from jaxprof.analysis.runs.run_result import RunResult, result
+from jaxprof.base.errors import StorageError
+from jaxprof.base.operating_system import signal_handlers, signals
+from jaxprof.base.text import shorten
+from jaxprof.base.units import counted, percent, seconds
 from jaxprof.events import Event, RunFinished
 from jaxprof.facts.runs import interval_text
-from jaxprof.operating_system import signal_handlers, signals
 from jaxprof.report.runs import versus_text
 from jaxprof.runner.expected_time import left_in_words
 from jaxprof.runner.interpreter import Interpreter
@@ -29,8 +31,6 @@ from jaxprof.runner.planning import PlannedRun
 from jaxprof.runner.scheduler import Scheduler
 from jaxprof.session import Run, Session
 from jaxprof.session.log import LogWriter
-from jaxprof.text import shorten
-from jaxprof.units import counted, percent, seconds
 
 TICK_SECONDS = 0.1
 QUIET_SECONDS = 20.0

@@ -14,9 +14,9 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from jaxprof.errors import UsageError
-from jaxprof.files import with_home
-from jaxprof.light_dataclass import frozen
+from jaxprof.base.errors import UsageError
+from jaxprof.base.files import with_home
+from jaxprof.base.values import frozen
 
 OLDEST_PYTHON = (3, 11)
 _PROBE = """

@@ -25,9 +25,10 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxprof.errors import UsageError, WorkerError, system_words
+from jaxprof.base.errors import UsageError, WorkerError, system_words
+from jaxprof.base.operating_system import processors
+from jaxprof.base.units import counted
 from jaxprof.job_process import variables_for
-from jaxprof.operating_system import processors
 from jaxprof.rollup import ENDING, FOLDER
 from jaxprof.runner.escalation import (
     ENDING_SIGNALS,
@@ -39,8 +40,7 @@ from jaxprof.runner.escalation import (
     descendants,
     signal_each,
 )
-from jaxprof.session_files import EXTENSION, JOB_EXTENSION, process_number
-from jaxprof.units import counted
+from jaxprof.session.files import EXTENSION, JOB_EXTENSION, process_number
 
 if TYPE_CHECKING:
     from jaxprof.engine.protocol.recording import RecordingOptions

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxprof.errors import StorageError, UsageError
-from jaxprof.session_files import EXTENSION
+from jaxprof.base.errors import StorageError, UsageError
+from jaxprof.session.files import EXTENSION
 
 if TYPE_CHECKING:
     from jaxprof.job_process import JobProcess

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from jaxprof.operating_system import signal_handlers, signals
+from jaxprof.base.operating_system import signal_handlers, signals
 
 _FROM_THE_TERMINAL = signals("SIGINT", "SIGQUIT")
 _LOOK_SECONDS = 0.25

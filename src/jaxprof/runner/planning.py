@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
-from jaxprof.devices.targets.machine import Target
+from jaxprof.base.errors import UsageError, unknown_name
+from jaxprof.base.values import frozen
+from jaxprof.devices.absent.machine import Target
 from jaxprof.engine.protocol.request import OpenTraceRequest
-from jaxprof.errors import UsageError, unknown_name
 from jaxprof.events import DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES, ComparisonPlanned, RunSpec, Scalar
-from jaxprof.light_dataclass import frozen
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.workloads.model import Parameter, VariantInfo, WorkloadInfo, worth_running
 from jaxprof.workloads.specs import split_shard

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jaxprof.base.errors import FileRefusedError
 from jaxprof.engine.protocol.request import OpenTraceRequest
-from jaxprof.errors import FileRefusedError
 from jaxprof.events import RunSpec
 from jaxprof.runner.interpreter import own_interpreter
 from jaxprof.runner.planning import PlannedRun
-from jaxprof.session_files import EXTENSION
+from jaxprof.session.files import EXTENSION
 from jaxprof.trace.sources import choose
 
 if TYPE_CHECKING:

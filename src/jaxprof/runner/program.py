@@ -21,13 +21,13 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.early_start import Started, enlarge, environment
+from jaxprof.base.early_start import Started, enlarge, environment
+from jaxprof.base.errors import UsageError, WorkerError
+from jaxprof.base.files import with_home, write_all
+from jaxprof.base.operating_system import refuse_own_code, refuse_to_run
+from jaxprof.base.values import field, frozen
 from jaxprof.engine.protocol import encode_request
 from jaxprof.engine.protocol.recording import CaptureRequest, RecordingOptions
-from jaxprof.errors import UsageError, WorkerError
-from jaxprof.files import with_home, write_all
-from jaxprof.light_dataclass import field, frozen
-from jaxprof.operating_system import refuse_own_code, refuse_to_run
 from jaxprof.runner.child import OUT_OF_MEMORY, ChildProcess, Pipes
 from jaxprof.runner.escalation import (
     ENDING_SIGNALS,

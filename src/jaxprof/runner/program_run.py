@@ -16,8 +16,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from jaxprof.base.errors import JaxprofError
+from jaxprof.base.files import digests_of_sources
+from jaxprof.base.redaction import redacted
+from jaxprof.base.text import last_words
 from jaxprof.devices.live.process_state import LOOK_SECONDS, PauseWatch
-from jaxprof.errors import JaxprofError
 from jaxprof.events import (
     WINDOW_FOLDER,
     CaptureWindow,
@@ -32,14 +35,11 @@ from jaxprof.events import (
     SourcesRead,
     WorkerStarted,
 )
-from jaxprof.files import digests_of_sources
-from jaxprof.redaction import redacted
 from jaxprof.runner.child import OUT_OF_MEMORY
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.program import ProgramCommand, ProgramProcess
 from jaxprof.runner.session_recorder import DeviceWatch, Listener, RecordingScheduler
 from jaxprof.session.log import LogWriter
-from jaxprof.text import last_words
 
 WATCHED_AFTER_SECONDS = 0.5
 """Delay before devices are watched: looking for them takes longer than a short program."""

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from jaxprof.errors import UsageError
+from jaxprof.base.errors import UsageError
+from jaxprof.base.files import with_home
+from jaxprof.base.reaper import TemporaryFolder
+from jaxprof.base.values import frozen
 from jaxprof.events import RevisionRead
-from jaxprof.files import with_home
-from jaxprof.light_dataclass import frozen
-from jaxprof.reaper import TemporaryFolder
 
 PATIENCE_SECONDS = 2.0
 """How long a run waits for git to report whether there are changes."""

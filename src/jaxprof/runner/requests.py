@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from jaxprof.base.files import with_home
 from jaxprof.devices import Device
+from jaxprof.devices.absent import wheels
+from jaxprof.devices.absent.machine import target_config
 from jaxprof.devices.inventory.machine import gather, local_devices
 from jaxprof.devices.inventory.placement import WorkerEnvironment, worker_environment
-from jaxprof.devices.targets import wheels
-from jaxprof.devices.targets.machine import target_config
 from jaxprof.engine.protocol.request import CompileRequest, Request, RunRequest
 from jaxprof.events import RunPlanned
-from jaxprof.files import with_home
 from jaxprof.runner.device_choice import usable_devices
 from jaxprof.runner.engine_process import host_devices
 from jaxprof.runner.interpreter import Interpreter

@@ -18,11 +18,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from jaxprof.analysis.explain.model import compared_again
-from jaxprof.errors import UsageError, unknown_name
-from jaxprof.events.base import REDACTED
+from jaxprof.base.errors import UsageError, unknown_name
+from jaxprof.base.text import REDACTED
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.session import Run, Session
-from jaxprof.session_files import is_fetched
+from jaxprof.session.files import is_fetched
 from jaxprof.workloads import names
 
 NOT_AGAIN = {

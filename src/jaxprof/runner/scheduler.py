@@ -14,12 +14,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from jaxprof.base.errors import JaxprofError
+from jaxprof.base.operating_system import can_run
 from jaxprof.devices.inventory.placement import OF_A_DEVICE, WorkerEnvironment
 from jaxprof.engine.protocol.request import OpenTraceRequest
-from jaxprof.errors import JaxprofError
 from jaxprof.events import Event, RunFinished, WarningRaised, WorkerStarted
 from jaxprof.events.chunks import in_pieces
-from jaxprof.operating_system import can_run
 from jaxprof.runner import attribution
 from jaxprof.runner.engine_process import EngineProcess
 from jaxprof.runner.engine_run import MAX_SILENCE_SECONDS, EngineRun
@@ -150,7 +150,7 @@ class Scheduler(RecordingScheduler):
             for side in self._current.values():
                 if side.process is not None:
                     side.process.kill()
-            from jaxprof.analysis.ceilings import remember  # `hlo` with it: not before the first frame
+            from jaxprof.analysis.runs.ceilings import remember  # `hlo` with it: not before the first frame
 
             self._session_recorder.close(reason, before_the_end=remember)
 
@@ -258,7 +258,7 @@ class Scheduler(RecordingScheduler):
         self._attribute(side)
         baseline = side.plan.baseline
         if baseline is not None and side.plan.keep_output and baseline.keep_output:
-            from jaxprof.analysis.ab import agreement, unlike_warning
+            from jaxprof.analysis.runs.ab import agreement, unlike_warning
 
             compared = agreement(Path(baseline.keep_output), Path(side.plan.keep_output))
             if compared is not None:

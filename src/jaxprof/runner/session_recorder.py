@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from jaxprof.errors import StorageError
+from jaxprof.base.errors import StorageError
+from jaxprof.base.limits import OUTPUT
 from jaxprof.events import (
     DeviceReading,
     Event,
@@ -25,7 +26,6 @@ from jaxprof.events import (
     TextChunk,
     WarningRaised,
 )
-from jaxprof.limits import OUTPUT
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.session import Run, Session
 from jaxprof.session.log import LogWriter
@@ -156,7 +156,9 @@ def closing(run: Run, finished: RunFinished) -> RunClosed:
     samples = run.samples("run")
     summary = None
     if samples:
-        from jaxprof.analysis.run_result import steady_summary  # imports numpy: a program has no samples of its own
+        from jaxprof.analysis.runs.run_result import (
+            steady_summary,  # imports numpy: a program has no samples of its own
+        )
 
         summary = steady_summary(run)
     began, ended = run.started_seconds, run.ended_seconds

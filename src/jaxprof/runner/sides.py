@@ -12,12 +12,12 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
-from jaxprof.analysis.ab import difference
+from jaxprof.analysis.runs.ab import difference
+from jaxprof.base.errors import UsageError, WorkerError
+from jaxprof.base.private import kept_value
+from jaxprof.base.values import frozen
 from jaxprof.engine.protocol.request import KeptLeaf
-from jaxprof.errors import UsageError, WorkerError
 from jaxprof.events import ComparisonPlanned, RunSpec, SideSpec
-from jaxprof.light_dataclass import frozen
-from jaxprof.private import kept_value
 from jaxprof.runner.engine_process import describe_inputs
 from jaxprof.runner.interpreter import Interpreter, find_interpreter
 from jaxprof.runner.planning import HOST, PlannedRun

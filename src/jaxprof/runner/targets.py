@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from jaxprof.errors import UsageError
+from jaxprof.base.errors import UsageError
 from jaxprof.runner.engine_process import describe
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.workloads import built_in, is_own

@@ -24,9 +24,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from jaxprof.base.errors import JaxprofError
+from jaxprof.base.units import seconds
 from jaxprof.devices.inventory.placement import PREALLOCATE, WorkerEnvironment
 from jaxprof.engine.protocol.request import TurnRequest, TurnsOverRequest
-from jaxprof.errors import JaxprofError
 from jaxprof.events import (
     DeviceReading,
     Event,
@@ -58,7 +59,6 @@ from jaxprof.stats.turns import (
     plan_turns,
     settling_seconds,
 )
-from jaxprof.units import seconds
 
 LEAST_LAUNCHES = 3
 """Never stop before this many launches: two give an interval six times as wide as that of five."""
@@ -116,7 +116,7 @@ class LaunchRule:
         return len(self._took) >= LEAST_LAUNCHES and self._is_narrow(session, runs)
 
     def _is_narrow(self, session: Session, runs: Sequence[str]) -> bool:
-        from jaxprof.analysis.speedup import compared
+        from jaxprof.analysis.runs.speedup import compared
         from jaxprof.stats.comparison import narrow_enough
 
         if self._half_width is None:

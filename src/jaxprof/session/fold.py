@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from jaxprof import events as e
-from jaxprof.errors import FileRefusedError
-from jaxprof.events.base import REDACTED, session_state, with_failures
-from jaxprof.files import unpacked
+from jaxprof.base.errors import FileRefusedError
+from jaxprof.base.files import unpacked
+from jaxprof.base.text import REDACTED
+from jaxprof.events.base import session_state, with_failures
 from jaxprof.session.run import PROGRAM_EVENTS, Phase, RecordedProgram, Run, RunLaunch, Series, Turn, are_iterations
 
 _MOST_NOTICES = 100

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections import deque
 
 from jaxprof import events as e
+from jaxprof.base.values import dataclass, field, frozen
 from jaxprof.events.base import unfinished
-from jaxprof.light_dataclass import dataclass, field, frozen
 
 IMPORTED = "imported"
 """Value of `how` for the runs of an imported profile."""

@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from jaxprof.light_dataclass import frozen
+from jaxprof.base.units import UNKNOWN, counted, ratio_interval
+from jaxprof.base.values import frozen
 from jaxprof.stats.location import Location, Spread, bounded_exp, launch_mean, location
 from jaxprof.stats.turns import Block, LaunchBlocks, middle, not_times
-from jaxprof.units import UNKNOWN, counted, ratio_interval
 
 MARGIN = 0.02
 """Two sides that differ by less than this share are the same."""

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-from jaxprof.light_dataclass import frozen
+from jaxprof.base.values import frozen
 
 TRIMMED = 0.25
 """Share of the values that is left out at either end."""

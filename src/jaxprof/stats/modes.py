@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from jaxprof.light_dataclass import frozen
+from jaxprof.base.values import frozen
 
 if TYPE_CHECKING:
     import numpy as np

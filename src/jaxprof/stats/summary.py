@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from jaxprof.light_dataclass import frozen
+from jaxprof.base.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

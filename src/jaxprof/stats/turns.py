@@ -11,7 +11,7 @@ import math
 import random
 from collections.abc import Iterable, Iterator, Sequence
 
-from jaxprof.light_dataclass import frozen
+from jaxprof.base.values import frozen
 
 BLOCK_SECONDS = 0.01
 """Length of a block, unless one call is longer: beside a neighbour whose bursts last 50 to 800 ms, 150 ms blocks gave

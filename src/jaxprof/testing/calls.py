@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.analysis.memory import MemoryPicture, memory_of_run
-from jaxprof.errors import UsageError
+from jaxprof.analysis.kernels.memory import MemoryPicture, memory_of_run
+from jaxprof.base.errors import UsageError
 from jaxprof.events import Compiled, Event, RunSpec
 from jaxprof.testing.programs import CalledFunction, CalledProgram, CompileWatch, MadeCall, as_compiled
 
@@ -177,9 +177,9 @@ def _equal(ours: tuple[Any, ...], theirs: tuple[Any, ...]) -> bool:
 
 def _types(kept: KeptArguments) -> tuple[str, ...]:
     """Return the arguments in words: `f32[64,256]`; of many only the first, and the number and size of the others."""
+    from jaxprof.base.text import shorten
+    from jaxprof.base.units import bytes_
     from jaxprof.recorder.calls.kept_call import KeptArray
-    from jaxprof.text import shorten
-    from jaxprof.units import bytes_
     from jaxprof.workloads.specs import array_text
 
     def words(leaf: Any) -> str:

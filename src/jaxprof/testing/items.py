@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jaxprof.analysis.difference import FACTS
-from jaxprof.errors import JaxprofError, UsageError, unknown_name
+from jaxprof.analysis.compare.difference import FACTS
+from jaxprof.base.errors import JaxprofError, UsageError, unknown_name
+from jaxprof.base.text import safe
 from jaxprof.report.comparison import figure
 from jaxprof.report.program_words import signature, why_again
 from jaxprof.session.log.codec import encode_line
 from jaxprof.testing.calls import Caller
 from jaxprof.testing.programs import CalledProgram, CompileWatch
-from jaxprof.text import safe
 
 if TYPE_CHECKING:
     from jaxprof.events import Compiled

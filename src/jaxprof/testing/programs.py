@@ -11,8 +11,10 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from jaxprof.analysis.session_difference import facts_of
+from jaxprof.analysis.compare.session_difference import facts_of
 from jaxprof.api.session import Session
+from jaxprof.base.grouping import grouped
+from jaxprof.base.values import frozen
 from jaxprof.events import (
     Compiled,
     CompileObserved,
@@ -22,8 +24,6 @@ from jaxprof.events import (
     SessionClosed,
     WarningRaised,
 )
-from jaxprof.grouping import grouped
-from jaxprof.light_dataclass import frozen
 from jaxprof.recorder.compiles.ledger import Ledger
 from jaxprof.recorder.compiles.signature import FunctionKey
 from jaxprof.session.log import new_header

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from jaxprof.analysis.difference import FACTS
-from jaxprof.analysis.session_difference import facts_of
+from jaxprof.analysis.compare.difference import FACTS
+from jaxprof.analysis.compare.session_difference import facts_of
 from jaxprof.api.session import Session, header_environment
-from jaxprof.errors import JaxprofError
+from jaxprof.base.errors import JaxprofError
+from jaxprof.base.text import safe
 from jaxprof.events import SessionClosed
 from jaxprof.facts import Fact, column
 from jaxprof.report.comparison import figure
 from jaxprof.report.renderers import Table, text_lines
 from jaxprof.session import Run
+from jaxprof.session.files import EXTENSION
 from jaxprof.session.log import new_header
 from jaxprof.session.log.codec import decode_line
-from jaxprof.session_files import EXTENSION
-from jaxprof.text import safe
 
 
 def file_of(option: str) -> Path:

@@ -11,15 +11,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from jaxprof.errors import HloError, JaxprofError
+from jaxprof.base.errors import HloError, JaxprofError
+from jaxprof.base.grouping import grouped, totals
+from jaxprof.base.values import frozen
 from jaxprof.events import BuffersReported, HeldBuffer
-from jaxprof.grouping import grouped, totals
-from jaxprof.hlo.model import Instruction, Module
-from jaxprof.hlo.read.parse import module as read_module
-from jaxprof.hlo.read.proto import OWN_ID
-from jaxprof.hlo.read.wire import Message
 from jaxprof.hlo.shape import HOST_MEMORY
-from jaxprof.light_dataclass import frozen
+from jaxprof.hlo.text.model import Instruction, Module
+from jaxprof.hlo.text.parse import module as read_module
+from jaxprof.hlo.text.proto import OWN_ID
+from jaxprof.hlo.text.wire import Message
 
 MOST_BUFFERS = 256
 """Most buffers that are reported, largest first."""

@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxprof.hlo.read.wire import DELIMITED, VARINT, fields, signed, varint
-from jaxprof.light_dataclass import frozen
+from jaxprof.base.values import frozen
+from jaxprof.hlo.text.wire import DELIMITED, VARINT, fields, signed, varint
 from jaxprof.trace.intervals import distinct
 from jaxprof.trace.model import (
     ABSENT,

@@ -20,8 +20,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxprof.grouping import grouped
-from jaxprof.light_dataclass import frozen
+from jaxprof.base.grouping import grouped
+from jaxprof.base.values import frozen
 from jaxprof.trace.intervals import Coverage, Spans, distinct, extents_by_group, joined, outermost, places_of
 from jaxprof.trace.launch import launches_on
 from jaxprof.trace.model import ABSENT, NO_OP, Flags, Ints, Lane, Program, Trace, program_of

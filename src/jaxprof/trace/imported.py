@@ -14,7 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from jaxprof.errors import JaxprofError
+from jaxprof.base.errors import JaxprofError
+from jaxprof.base.grouping import grouped
+from jaxprof.base.units import and_more, bytes_, counted
+from jaxprof.base.values import frozen
 from jaxprof.events import (
     CaptureTaken,
     EnvironmentRead,
@@ -29,16 +32,13 @@ from jaxprof.events import (
     TextRecorded,
     WarningRaised,
 )
-from jaxprof.grouping import grouped
-from jaxprof.hlo.read.proto import text as hlo_text
-from jaxprof.light_dataclass import frozen
+from jaxprof.hlo.text.proto import text as hlo_text
 from jaxprof.trace.buffers import buffers_in
 from jaxprof.trace.executions import executions_on
 from jaxprof.trace.model import Program, Trace, program_proto
 from jaxprof.trace.ops import op_times
 from jaxprof.trace.sources import choose, read_file
 from jaxprof.trace.summary import TIMELINE, VIEWS, events_of
-from jaxprof.units import and_more, bytes_, counted
 
 KIND = "imported"
 VARIANT = "profile"

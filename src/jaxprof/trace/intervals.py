@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxprof.light_dataclass import frozen
+from jaxprof.base.values import frozen
 from jaxprof.trace.model import Flags, Ints, Lane
 
 _MOST = 1 << 62

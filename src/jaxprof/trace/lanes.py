@@ -13,8 +13,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from jaxprof.errors import HloError
-from jaxprof.hlo.read.wire import Message
+from jaxprof.base.errors import HloError
+from jaxprof.hlo.text.wire import Message
 from jaxprof.trace.events import (
     Events,
     follow_clock,

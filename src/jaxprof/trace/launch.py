@@ -22,11 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from jaxprof.errors import HloError
+from jaxprof.base.errors import HloError
+from jaxprof.base.text import number, whole_number
+from jaxprof.base.units import counted, seconds
 from jaxprof.events import CopyTimes, KernelLaunch
-from jaxprof.hlo.analysis.opcodes import CONTROL, FREE
-from jaxprof.hlo.read.proto import module_message
-from jaxprof.text import number, whole_number
+from jaxprof.hlo.kernels.opcodes import CONTROL, FREE
+from jaxprof.hlo.text.proto import module_message
 from jaxprof.trace.intervals import distinct, joined, places_of
 from jaxprof.trace.model import (
     ABSENT,
@@ -41,7 +42,6 @@ from jaxprof.trace.model import (
     program_proto,
     span_of,
 )
-from jaxprof.units import counted, seconds
 
 _PAIR = re.compile(r"(\w+):([\w,.+-]*)")
 _FIGURES = {

@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxprof.hlo.read.wire import DELIMITED, VARINT, Blob, TruncatedError, fields, signed, varint
-from jaxprof.limits import EVENTS
+from jaxprof.base.limits import EVENTS
+from jaxprof.hlo.text.wire import DELIMITED, VARINT, Blob, TruncatedError, fields, signed, varint
 from jaxprof.trace.events import BYTES_TAG, STAT_TAG, TEXT_TAG, Events
 from jaxprof.trace.model import Flags
 from jaxprof.trace.xspace import (

@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxprof.light_dataclass import frozen
-from jaxprof.units import counted
+from jaxprof.base.units import counted
+from jaxprof.base.values import frozen
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

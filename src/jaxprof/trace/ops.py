@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from jaxprof.base.grouping import totals
 from jaxprof.events import KernelLaunch, KernelTimes
-from jaxprof.grouping import totals
 from jaxprof.trace.intervals import (
     by_group,
     distinct,

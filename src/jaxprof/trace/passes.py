@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from jaxprof.base.grouping import grouped
 from jaxprof.events import PassTimes
-from jaxprof.grouping import grouped
 from jaxprof.trace.intervals import Coverage, nesting_order
 from jaxprof.trace.model import PS, Lane, Trace
 

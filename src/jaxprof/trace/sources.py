@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from jaxprof.errors import FileRefusedError, UsageError, missing_file, system_words
-from jaxprof.files import open_regular, unpacked
-from jaxprof.light_dataclass import frozen
-from jaxprof.limits import FILE
+from jaxprof.base.errors import FileRefusedError, UsageError, missing_file, system_words
+from jaxprof.base.files import open_regular, unpacked
+from jaxprof.base.limits import FILE
+from jaxprof.base.values import frozen
 
 if TYPE_CHECKING:
     from jaxprof.trace.model import Trace

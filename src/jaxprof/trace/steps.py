@@ -18,13 +18,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from jaxprof.errors import HloError
+from jaxprof.base.errors import HloError
+from jaxprof.base.text import whole_number
+from jaxprof.base.values import frozen
 from jaxprof.events import StepParts, StepsDevice, StepTimes
-from jaxprof.hlo.analysis.opcodes import COLLECTIVES, PRODUCTS
-from jaxprof.hlo.read.proto import module_message
-from jaxprof.hlo.read.wire import Message
-from jaxprof.light_dataclass import frozen
-from jaxprof.text import whole_number
+from jaxprof.hlo.kernels.opcodes import COLLECTIVES, PRODUCTS
+from jaxprof.hlo.text.proto import module_message
+from jaxprof.hlo.text.wire import Message
 from jaxprof.trace.executions import Annotations, Executions, Windows, annotated_steps, annotations_in, executions_on
 from jaxprof.trace.idle import idle_causes
 from jaxprof.trace.intervals import Coverage, holds_others

@@ -3,7 +3,8 @@
 The events have neither sequence numbers nor times, which the pipe stamps. No jax is needed.
 
 The timeline is one JSON text: lanes of intervals, small enough to keep in a session. Starts are differences to the
-previous interval, so that the numbers stay short. `docs/traces.md` describes the format; `jaxprof.analysis.timeline`
+previous interval, so that the numbers stay short. `docs/traces.md` describes the format;
+`jaxprof.analysis.timeline.model`
 reads it for drawing and export.
 """
 
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxprof.base.grouping import grouped
 from jaxprof.events import (
     CaptureTaken,
     CompilePasses,
@@ -26,7 +28,6 @@ from jaxprof.events import (
     TextRecorded,
     TrustReported,
 )
-from jaxprof.grouping import grouped
 from jaxprof.trace.intervals import Coverage, nesting_order
 from jaxprof.trace.launch import transfers_of
 from jaxprof.trace.model import ABSENT, LONGEST_PS, NO_OP, PS, Counter, Ints, Lane, Trace

@@ -12,13 +12,13 @@ from statistics import median
 
 import numpy as np
 
+from jaxprof.base.grouping import grouped, totals
+from jaxprof.base.units import and_more, counted, percent, seconds
 from jaxprof.events import TrustCheck
-from jaxprof.grouping import grouped, totals
 from jaxprof.trace.checks import CLEARLY, row
 from jaxprof.trace.launch import clock_fault, copies_of, lost_launches
 from jaxprof.trace.model import NO_OP, PS, Trace
 from jaxprof.trace.steps import STEPS_KEPT, Steps
-from jaxprof.units import and_more, counted, percent, seconds
 
 
 def trust_rows(

@@ -16,10 +16,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxprof.errors import FileRefusedError, HloError
-from jaxprof.hlo.read.wire import DELIMITED, LONGEST_VARINT, Blob, Message, TruncatedError, fields, varint
-from jaxprof.light_dataclass import frozen
-from jaxprof.limits import LINES, NAMES, PLANES, Limit
+from jaxprof.base.errors import FileRefusedError, HloError
+from jaxprof.base.limits import LINES, NAMES, PLANES, Limit
+from jaxprof.base.values import frozen
+from jaxprof.hlo.text.wire import DELIMITED, LONGEST_VARINT, Blob, Message, TruncatedError, fields, varint
 
 Bytes = NDArray[np.uint8]
 Positions = NDArray[np.int64]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from jaxprof.light_dataclass import frozen
+from jaxprof.base.values import frozen
 
 if TYPE_CHECKING:
     from textual.binding import BindingType
@@ -393,7 +393,7 @@ def remap(keys: Mapping[str, str]) -> None:
 def checked(keys: Mapping[str, str]) -> dict[str, str]:
     """Return a user's keys by binding id, as Textual names them. Raises UsageError for an unknown action, and if there
     is no key."""
-    from jaxprof.errors import UsageError, unknown_name
+    from jaxprof.base.errors import UsageError, unknown_name
 
     by_action: dict[str, str] = {}
     for action, keys_text in keys.items():

@@ -9,7 +9,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from jaxprof.errors import unknown_name
+from jaxprof.base.errors import unknown_name
 
 if TYPE_CHECKING:
     from jaxprof.workloads.model import Workload, WorkloadInfo

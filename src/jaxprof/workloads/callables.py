@@ -15,7 +15,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jaxprof.errors import UsageError
+from jaxprof.base.errors import UsageError
 from jaxprof.events import Scalar
 
 

@@ -20,9 +20,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from jaxprof.base.units import counted
+from jaxprof.base.values import frozen
 from jaxprof.events import CheckReported
-from jaxprof.light_dataclass import frozen
-from jaxprof.units import counted
 from jaxprof.workloads.callables import is_key, leaves
 
 if TYPE_CHECKING:

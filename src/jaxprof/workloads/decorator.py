@@ -16,9 +16,9 @@ from dataclasses import field, replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_overloads, overload
 
-from jaxprof.errors import UsageError, unknown_name
+from jaxprof.base.errors import UsageError, unknown_name
+from jaxprof.base.values import frozen
 from jaxprof.events import Scalar
-from jaxprof.light_dataclass import frozen
 from jaxprof.workloads.callables import arguments_by_name, layers
 from jaxprof.workloads.model import Estimate, Parameter, Variant
 from jaxprof.workloads.specs import Spec, parse

@@ -17,9 +17,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from jaxprof.errors import UsageError, missing_file, unknown_name
-from jaxprof.files import with_home
-from jaxprof.units import and_more
+from jaxprof.base.errors import UsageError, missing_file, unknown_name
+from jaxprof.base.files import with_home
+from jaxprof.base.units import and_more
 from jaxprof.workloads import built_in, names
 from jaxprof.workloads.decorator import declaration_of
 from jaxprof.workloads.function import workload_of

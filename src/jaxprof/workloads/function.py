@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.errors import UsageError, unknown_name
+from jaxprof.base.errors import UsageError, unknown_name
 from jaxprof.workloads.callables import (
     arguments_by_name,
     bound,

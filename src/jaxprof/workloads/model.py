@@ -11,9 +11,9 @@ from dataclasses import field, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from jaxprof.errors import UsageError, unknown_name
+from jaxprof.base.errors import UsageError, unknown_name
+from jaxprof.base.values import frozen
 from jaxprof.events import Scalar
-from jaxprof.light_dataclass import frozen
 from jaxprof.workloads.callables import bound, call_by_name, op_by_op, source_of, written_function
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from difflib import get_close_matches
 from math import prod
 from typing import TYPE_CHECKING, Literal
 
-from jaxprof.errors import UsageError
-from jaxprof.light_dataclass import frozen
+from jaxprof.base.errors import UsageError
+from jaxprof.base.values import frozen
 
 if TYPE_CHECKING:
     from jaxprof.workloads.model import Parameters

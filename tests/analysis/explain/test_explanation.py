@@ -27,11 +27,11 @@ from analysis.made_runs import run, session
 from folding import changed, fold
 from golden import explanation_text, figures_text, held, held_cases
 from jaxprof import events as e
-from jaxprof.analysis.ceilings import of_call
 from jaxprof.analysis.explain.modules import weights_of_call
 from jaxprof.analysis.finding_catalogue import entries
-from jaxprof.analysis.measured import longest_kernel
+from jaxprof.analysis.kernels.measured import longest_kernel
 from jaxprof.analysis.opener import module_of
+from jaxprof.analysis.runs.ceilings import of_call
 from report import sessions
 
 SEEN = [*made.shaped(33, compile_seconds=0.1), *made.steady(5, {"device_busy": 1.0})]

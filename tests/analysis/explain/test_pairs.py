@@ -16,17 +16,17 @@ from analysis.made_runs import planned, run, session
 from jaxprof import events as e
 from jaxprof.analysis.finding_catalogue import SOURCES, entries, find_entry
 from jaxprof.analysis.programs.findings import CODES, REMARKS
-from jaxprof.analysis.run_result import result
-from jaxprof.errors import UsageError
-from jaxprof.hlo.analysis.finding_codes import HLO_FINDINGS
-from jaxprof.units import seconds
+from jaxprof.analysis.runs.run_result import result
+from jaxprof.base.errors import UsageError
+from jaxprof.base.units import seconds
+from jaxprof.hlo.findings.codes import HLO_FINDINGS
 from report import sessions
 
 TESTS = Path(__file__).parents[2]
 OF_SOURCES = {
     "program": "analysis/programs/test_findings.py",
     "job": "analysis/jobs/test_job_findings.py",
-    "hlo": "hlo/analysis/test_findings.py",
+    "hlo": "hlo/kernels/test_findings.py",
     "capture": "analysis/explain/test_pairs.py",
     "run": "analysis/explain/test_pairs.py",
     "comparison": "analysis/explain/test_pairs.py",

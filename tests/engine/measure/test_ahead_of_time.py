@@ -11,15 +11,15 @@ import pytest
 
 from engine.measure.heard import of, phases
 from golden import held_cases
-from jaxprof.devices.targets import wheels
-from jaxprof.devices.targets.machine import parse_targets
+from jaxprof.base.errors import JaxprofError
+from jaxprof.devices.absent import wheels
+from jaxprof.devices.absent.machine import parse_targets
 from jaxprof.engine.protocol import encode_request
 from jaxprof.engine.protocol.request import CompileRequest
-from jaxprof.errors import JaxprofError
 from jaxprof.events import RunFinished, RunSpec, SessionClosed, TextRecorded, WarningRaised
-from jaxprof.hlo.analysis.collectives import collectives
-from jaxprof.hlo.analysis.kernels import kernels
-from jaxprof.hlo.read.parse import module
+from jaxprof.hlo.kernels.collectives import collectives
+from jaxprof.hlo.kernels.kernels import kernels
+from jaxprof.hlo.text.parse import module
 from jaxprof.runner.interpreter import find_interpreter
 from jaxprof.runner.planning import PlanOptions, plan_compiles
 from jaxprof.runner.scheduler import Scheduler

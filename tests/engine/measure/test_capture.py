@@ -10,11 +10,11 @@ import jax
 import pytest
 
 from engine.measure.heard import only, reporter
+from jaxprof.base.errors import JaxprofError
 from jaxprof.engine.measure import capture
 from jaxprof.engine.measure.capture import HOOK, capture_compile, capture_run, stand_in_for_tensorflow
 from jaxprof.engine.measure.control import Cancelled
 from jaxprof.engine.protocol.request import SCRATCH
-from jaxprof.errors import JaxprofError
 from jaxprof.events import TrustReported
 
 

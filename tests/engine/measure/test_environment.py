@@ -8,12 +8,12 @@ from unittest.mock import Mock
 import jax
 import pytest
 
+from jaxprof.base.errors import JaxprofError, UsageError
+from jaxprof.base.operating_system import Limits
 from jaxprof.engine.measure import environment, jax_devices
 from jaxprof.engine.measure.environment import HostLoadMeter
 from jaxprof.engine.measure.jax_devices import describe, find_device, list_devices, platform_of
 from jaxprof.engine.measure.stages import updated
-from jaxprof.errors import JaxprofError, UsageError
-from jaxprof.operating_system import Limits
 from tables import rows
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from engine.measure.heard import of
 from jaxprof import events as e
+from jaxprof.base.errors import UsageError
 from jaxprof.engine.measure import inprocess
 from jaxprof.engine.measure.inprocess import compile_call, measure_call, place_call
-from jaxprof.errors import UsageError
 from jaxprof.workloads.decorator import workload
 
 

@@ -20,6 +20,7 @@ from engine.measure import heard, simulated_device
 from engine.measure.heard import of, reporter
 from engine.measure.simulated_device import CALL_SECONDS, PROGRAM_SECONDS, SimulatedDevice
 from jaxprof import events as e
+from jaxprof.base.errors import DoesNotFitError
 from jaxprof.engine.measure import capture, jax_run, transfer
 from jaxprof.engine.measure.control import PhaseReport
 from jaxprof.engine.measure.jax_run import PIPELINE_DEPTH, Calls, _way_to_one, blocked_loop
@@ -27,7 +28,6 @@ from jaxprof.engine.measure.run import measure_workload
 from jaxprof.engine.measure.sampling import MOST_SAMPLES, CallSampler, Plan
 from jaxprof.engine.measure.transfer import Arguments, address, transfer_in, transfer_out
 from jaxprof.engine.protocol.request import RunRequest
-from jaxprof.errors import DoesNotFitError
 from jaxprof.events import BuffersReported, MemoryReported, PhaseEnded, RunSpec, SamplesTaken
 from jaxprof.workloads.find import find
 from jaxprof.workloads.model import Variant

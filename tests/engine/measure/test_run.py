@@ -12,13 +12,13 @@ import pytest
 from engine.measure import heard
 from engine.measure.heard import INPUT, of, only, phases, reporter
 from jaxprof import events as e
+from jaxprof.base.errors import DoesNotFitError, JaxprofError, UsageError
 from jaxprof.engine.measure import control as reporting
 from jaxprof.engine.measure import jax_devices, preflight
 from jaxprof.engine.measure.control import Cancelled, RunControl
 from jaxprof.engine.measure.failure import failed, is_out_of_memory
 from jaxprof.engine.measure.run import _complete, inputs_of
 from jaxprof.engine.protocol.request import RunRequest
-from jaxprof.errors import DoesNotFitError, JaxprofError, UsageError
 from jaxprof.events import BuffersReported, RunSpec
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import Estimate

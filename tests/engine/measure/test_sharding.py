@@ -12,6 +12,7 @@ from jax.sharding import AbstractMesh, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from engine.measure.heard import of, only, reporter
+from jaxprof.base.errors import JaxprofError, UsageError
 from jaxprof.engine.measure.ahead_of_time import _TargetCompile, abstract, compile_request
 from jaxprof.engine.measure.control import RunControl
 from jaxprof.engine.measure.sharding import (
@@ -25,7 +26,6 @@ from jaxprof.engine.measure.sharding import (
     with_specs,
 )
 from jaxprof.engine.protocol.request import CompileRequest
-from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.events import RunFinished, RunSpec, TextRecorded, WarningRaised
 from jaxprof.workloads import built_in
 from tables import rows

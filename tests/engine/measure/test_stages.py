@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from jax.experimental.compilation_cache import compilation_cache
 
 from engine.measure.heard import of, only, reporter
+from jaxprof.base.errors import HloError
+from jaxprof.base.files import read_source
 from jaxprof.engine.measure import stages
 from jaxprof.engine.measure.ahead_of_time import _skip_debug_calls
 from jaxprof.engine.measure.pitfalls import (
@@ -36,7 +38,6 @@ from jaxprof.engine.measure.stages import (
     redact_literals,
     settings,
 )
-from jaxprof.errors import HloError
 from jaxprof.events import (
     BuffersReported,
     MemoryReported,
@@ -46,7 +47,6 @@ from jaxprof.events import (
     TextRecorded,
     WarningRaised,
 )
-from jaxprof.files import read_source
 from jaxprof.trace.buffers import allocations
 
 X = np.arange(64, dtype=np.float32)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from engine.measure.heard import only, reporter
+from jaxprof.base.errors import JaxprofError
 from jaxprof.engine.measure import startup
 from jaxprof.engine.protocol.request import EmptyCallRequest
-from jaxprof.errors import JaxprofError
 from jaxprof.events import PhaseEnded
 from jaxprof.runner.engine_process import empty_call_seconds
 from jaxprof.runner.interpreter import find_interpreter

@@ -14,7 +14,7 @@ import jax
 import pytest
 
 from jaxprof import events as e
-from jaxprof.recorder import places
+from jaxprof.recorder import frame_owner as places
 from jaxprof.recorder.compiles import module_size, monitoring, rows
 from jaxprof.recorder.compiles.arguments import TreeReader
 from jaxprof.recorder.compiles.functions import Identities, code_of, name_matches, unwrapped, wraps

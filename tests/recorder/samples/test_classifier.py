@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxprof.recorder.places import JAX, USER
+from jaxprof.recorder.frame_owner import JAX, USER
 from jaxprof.recorder.samples.classifier import Classifier
 from jaxprof.recorder.samples.loops import loops_at
 from jaxprof.recorder.samples.stack import Stack, read_stack

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import browser
-from jaxprof import units
+from jaxprof.base import units
 from jaxprof.report.page.document import to_page
 from report import sessions
 from report.page.pages import hostile, with_ceilings

@@ -8,15 +8,15 @@ import pytest
 
 import program_events
 from jaxprof import events as e
-from jaxprof.errors import FileRefusedError
+from jaxprof.base.errors import FileRefusedError
+from jaxprof.base.limits import DEPTH
 from jaxprof.facts import recorder
 from jaxprof.facts.runs import RUNS, run_rows
-from jaxprof.limits import DEPTH
-from jaxprof.report import views
+from jaxprof.report import session_text as views
 from jaxprof.report.envelope import json_pieces
 from jaxprof.report.json import to_dict
 from jaxprof.report.renderers import Table, csv_lines
-from jaxprof.report.views import to_text
+from jaxprof.report.session_text import to_text
 from jaxprof.session import Session
 from jaxprof.session.log import Library
 from jaxprof.session.log.codec import (

@@ -11,11 +11,11 @@ import job_folders
 import program_events
 from folding import written
 from jaxprof import events as e
-from jaxprof.errors import StorageError, UsageError
+from jaxprof.base.errors import StorageError, UsageError
+from jaxprof.session.files import fetched_folder, lasting_name, state_folder
 from jaxprof.session.log import Library, LogWriter, new_header
 from jaxprof.session.log.entry import read_entry
 from jaxprof.session.log.reader import is_live
-from jaxprof.session_files import fetched_folder, lasting_name, state_folder
 from report import sessions
 
 

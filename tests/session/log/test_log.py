@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from folding import written
 from golden import held_cases
 from jaxprof import events as e
-from jaxprof.errors import FileRefusedError
-from jaxprof.files import open_regular
+from jaxprof.base.errors import FileRefusedError
+from jaxprof.base.files import open_regular
 from jaxprof.session import Session
 from jaxprof.session.log import Follower, LogWriter, load, new_header, reader
 from jaxprof.session.log.codec import encode_header

@@ -14,15 +14,15 @@ from unittest.mock import Mock
 
 import pytest
 
-from jaxprof.errors import StorageError
+from jaxprof.base.errors import StorageError
+from jaxprof.base.text import REDACTED
+from jaxprof.base.version import __version__
 from jaxprof.events import LogLine, SessionClosed
-from jaxprof.events.base import REDACTED
 from jaxprof.session import Session
 from jaxprof.session.log import Library, LogWriter, load, new_header
 from jaxprof.session.log import writer as log_writer
 from jaxprof.session.log.codec import encode_header
 from jaxprof.session.log.reader import is_live
-from jaxprof.version import __version__
 from report import sessions
 
 EVENTS = sessions.events()

@@ -8,10 +8,10 @@ from textual.widgets import Input
 
 from hlo_sources import BOTH_STAGES, SOURCES, WRONG
 from jaxprof import events as e
-from jaxprof.files import digests_of_sources
+from jaxprof.base.files import digests_of_sources
 from jaxprof.finding import Finding
-from jaxprof.hlo.analysis.kernels import kernels
-from jaxprof.hlo.analysis.origin import origin_columns
+from jaxprof.hlo.kernels.kernels import kernels
+from jaxprof.hlo.kernels.origin import origin_columns
 from jaxprof.tui.hlo.kernel_side import HloFindings
 from jaxprof.tui.hlo.kernels import KernelTable
 from jaxprof.tui.hlo.modules import OpenedModule
@@ -230,7 +230,7 @@ async def test_a_failed_analysis_is_reported_and_the_text_is_shown(monkeypatch):
     def fail(module):
         raise RecursionError("[b]deep[/b]")
 
-    monkeypatch.setattr("jaxprof.hlo.analysis.kernels.kernels", fail)
+    monkeypatch.setattr("jaxprof.hlo.kernels.kernels.kernels", fail)
     async with walking(SMALL) as walk:
         await walk.show(program_session(), "hlo", "RecursionError")
         await walk.press("m 9", "%dot.1 = ")
@@ -246,9 +246,9 @@ async def test_a_program_is_read_in_a_thread_and_given_up_for_another_whose_rows
     def held_origins(kernels, cancelled):
         return go["origins"].wait(30) and read_origins(kernels, cancelled=cancelled)
 
-    monkeypatch.setattr("jaxprof.analysis.ranking.FEW", 1)
-    monkeypatch.setattr("jaxprof.hlo.analysis.kernels.kernels", held)
-    monkeypatch.setattr("jaxprof.hlo.analysis.origin.origin_columns", held_origins)
+    monkeypatch.setattr("jaxprof.analysis.kernels.ranking.FEW", 1)
+    monkeypatch.setattr("jaxprof.hlo.kernels.kernels.kernels", held)
+    monkeypatch.setattr("jaxprof.hlo.kernels.origin.origin_columns", held_origins)
     async with walking() as walk:
         walk.app.set_session(program_session(hlo=HLO.replace("jit_loss", "slow").replace("dot.1", "dot.2")), None)
         walk.app.switch_mode("hlo")

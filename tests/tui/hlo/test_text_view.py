@@ -7,7 +7,7 @@ import pytest
 from textual.app import App
 from textual.binding import BindingType
 
-from jaxprof.hlo.read.parse import modules
+from jaxprof.hlo.text.parse import modules
 from jaxprof.tui.hlo.modules import Document, HloDocument
 from jaxprof.tui.hlo.stage_side import CodeView, StageSide, coloured
 from jaxprof.tui.kit.dialogs import Choose

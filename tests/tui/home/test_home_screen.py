@@ -3,7 +3,7 @@
 import pytest
 from textual.widgets import Input, Static
 
-from jaxprof.errors import UsageError, WorkerError
+from jaxprof.base.errors import UsageError, WorkerError
 from jaxprof.runner.expected_time import expected_time
 from jaxprof.session.log import Library
 from jaxprof.tui.home import dialogs

@@ -10,8 +10,8 @@ import pytest
 import job_folders
 import program_events
 from jaxprof.analysis.jobs.step_grid import StepGrid
+from jaxprof.session.files import session_path
 from jaxprof.session.log import LogWriter
-from jaxprof.session_files import session_path
 from jaxprof.tui.job.processes import MARKS, ProcessList, cell_words, mark_of
 from jaxprof.tui.job.reading import JobReading
 from jaxprof.tui.job.screen import JobFindings, JobScreen, fitting

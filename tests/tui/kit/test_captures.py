@@ -7,7 +7,7 @@ import pytest
 
 import job_folders
 from jaxprof import events as e
-from jaxprof.analysis.timeline import TEXT_NAME
+from jaxprof.analysis.timeline.model import TEXT_NAME
 from jaxprof.tui.kit.captures import OF_A_SIDE, can_capture, how_to_capture, uncaptured_program, why_no_capture
 from jaxprof.tui.profile.screen import why_no_passes
 from tui import recorded

@@ -5,7 +5,7 @@ import re
 
 from textual.content import Content
 
-from jaxprof.hlo.analysis.origin import HloSourceLocation
+from jaxprof.hlo.kernels.origin import HloSourceLocation
 from jaxprof.report.conclusion import Conclusion
 from jaxprof.stats.summary import summarise
 from jaxprof.tui.kit.drawing import hang, whole_parts

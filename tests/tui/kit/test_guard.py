@@ -20,7 +20,7 @@ from textual.widget import Widget
 from textual.widgets import Label
 
 import jaxprof.tui
-from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.base.errors import JaxprofError, UsageError
 from jaxprof.tui.kit import guard
 from jaxprof.tui.kit.guard import Guarded, defect, in_thread, on
 from tui.fakes import screen_text, until

@@ -10,8 +10,8 @@ from textual.events import MouseScrollUp
 import program_events as made
 from folding import written
 from jaxprof import events as e
-from jaxprof.analysis.memory import memory_of_run
-from jaxprof.analysis.profile import device_steps, overview
+from jaxprof.analysis.kernels.memory import memory_of_run
+from jaxprof.analysis.timeline.profile import device_steps, overview
 from jaxprof.session import Session
 from jaxprof.trace.checks import TRUST
 from jaxprof.tui.kit.host import Destination

@@ -12,7 +12,7 @@ import pytest
 import program_events as made
 from jaxprof import events as e
 from jaxprof.analysis.programs.derive import program_result
-from jaxprof.files import digests_of_sources
+from jaxprof.base.files import digests_of_sources
 from jaxprof.report.conclusion import program_cost
 from jaxprof.runner.program import ProgramCommand
 from jaxprof.session import Session

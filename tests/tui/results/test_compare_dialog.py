@@ -1,7 +1,7 @@
 """The Compare screen: two marked runs of a session, the verdict first, and what cannot be compared."""
 
 from jaxprof import events as e
-from jaxprof.errors import FileRefusedError
+from jaxprof.base.errors import FileRefusedError
 from jaxprof.tui.results.compare_dialog import unfit
 from jaxprof.tui.results.run_table import RunTable
 from jaxprof.tui.results.screen import ResultsScreen

@@ -7,8 +7,8 @@ from textual import events
 from textual.widgets import Input
 
 from jaxprof import events as e
-from jaxprof.config import Config, read_config
-from jaxprof.errors import StorageError
+from jaxprof.base.config import Config, read_config
+from jaxprof.base.errors import StorageError
 from jaxprof.session.log import LogWriter, new_header
 from jaxprof.tui.hlo.kernels import KernelTable
 from jaxprof.tui.home.start_list import StartList

@@ -11,8 +11,8 @@ import pytest
 from folding import written
 from hlo_sources import write_kernels
 from jaxprof import events as e
+from jaxprof.base.errors import FileRefusedError
 from jaxprof.cli.commands import open_
-from jaxprof.errors import FileRefusedError
 from jaxprof.events import ProgressMade
 from jaxprof.session import Session
 from jaxprof.session.log import Follower, LogWriter

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from jaxprof.base.text import REDACTED
+from jaxprof.base.values import field, frozen
 from jaxprof.events import SourceLocation
-from jaxprof.events.base import REDACTED
-from jaxprof.light_dataclass import field, frozen
-from jaxprof.session_files import with_urls
+from jaxprof.session.files import with_urls
 
 if TYPE_CHECKING:
     from jaxprof.analysis.jobs.job import JobFigures
@@ -78,7 +78,7 @@ def run_verified(session: Session, name: str, run: Run) -> str:
     if plan.side:
         return compared_again(session)
     if plan.how == "compile":
-        from jaxprof.analysis.ceilings import device_elsewhere
+        from jaxprof.analysis.runs.ceilings import device_elsewhere
 
         where = ("--device" if device_elsewhere(run) is None else "--for", plan.device)
         variant = () if plan.target else ("--variant", plan.variant)
@@ -173,7 +173,7 @@ def code_line(place: SourceLocation | None, session: Session) -> str:
     """Return the line without its indentation; empty if the file is not here as the session recorded it."""
     if place is None or place.line is None:
         return ""
-    from jaxprof.hlo.analysis.origin import HloSourceLocation, source_lines
+    from jaxprof.hlo.kernels.origin import HloSourceLocation, source_lines
 
     lines = source_lines(HloSourceLocation(place.file, place.line), session.sources)
     return lines[-1][1].strip()[:_LONGEST_LINE] if lines else ""

@@ -6,20 +6,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
 from jaxprof.analysis.explain.model import code_line
-from jaxprof.analysis.measured import measured
-from jaxprof.analysis.ranking import ranking_on
-from jaxprof.analysis.run_result import result
+from jaxprof.analysis.kernels.measured import measured
+from jaxprof.analysis.kernels.ranking import ranking_on
+from jaxprof.analysis.runs.ceilings import ceilings_for, machine_of_run
+from jaxprof.analysis.runs.run_result import result
+from jaxprof.base.values import frozen
 from jaxprof.events import SourceLocation
 from jaxprof.finding import Finding, Scope
-from jaxprof.hlo.analysis.finding_codes import HLO_FINDINGS
-from jaxprof.hlo.analysis.findings import findings
-from jaxprof.hlo.analysis.kernels import Kernel, kernels
-from jaxprof.light_dataclass import frozen
+from jaxprof.hlo.findings import findings
+from jaxprof.hlo.findings.codes import HLO_FINDINGS
+from jaxprof.hlo.kernels.kernels import Kernel, kernels
 
 if TYPE_CHECKING:
-    from jaxprof.hlo.model import Module
+    from jaxprof.hlo.text.model import Module
     from jaxprof.session import Run, Session
 
 _WORTH = 0.02

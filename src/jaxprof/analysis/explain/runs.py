@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from jaxprof.analysis.ab import AbResult, ab_results
 from jaxprof.analysis.explain.model import (
     MOST_MODULES,
     Abstention,
@@ -17,19 +16,20 @@ from jaxprof.analysis.explain.model import (
     program_verified,
     run_verified,
 )
-from jaxprof.analysis.measured import measured, passes_in, stage_times, whole_profile
-from jaxprof.analysis.memory import memory_of_run
+from jaxprof.analysis.kernels.measured import measured, passes_in, stage_times, whole_profile
+from jaxprof.analysis.kernels.memory import memory_of_run
 from jaxprof.analysis.opener import module_of
-from jaxprof.analysis.profile import causes_text, device_steps
-from jaxprof.analysis.run_result import result
+from jaxprof.analysis.runs.ab import AbResult, ab_results
+from jaxprof.analysis.runs.run_result import result
+from jaxprof.analysis.timeline.profile import causes_text, device_steps
+from jaxprof.base.grouping import grouped
+from jaxprof.base.units import bytes_, counted, integer, percent, seconds
 from jaxprof.finding import Finding, Scope
-from jaxprof.grouping import grouped
 from jaxprof.session.run import IMPORTED
-from jaxprof.units import bytes_, counted, integer, percent, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.analysis.speedup import AbVersus
+    from jaxprof.analysis.runs.speedup import AbVersus
     from jaxprof.events import TrustCheck, WarningRaised
     from jaxprof.session import Run, Session
 

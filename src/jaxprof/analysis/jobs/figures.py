@@ -35,12 +35,12 @@ from jaxprof.analysis.programs.loop_time import (
 )
 from jaxprof.analysis.programs.result import Pause, ProgramResult
 from jaxprof.analysis.programs.verdict import LEAST_SAMPLES
+from jaxprof.base.grouping import totals
+from jaxprof.base.units import and_more, counted
+from jaxprof.base.values import frozen
 from jaxprof.events import STAGES, Compiled, DeviceReading, SourceLocation, StepsTaken
-from jaxprof.grouping import totals
-from jaxprof.light_dataclass import frozen
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import is_growing
-from jaxprof.units import and_more, counted
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 

@@ -49,12 +49,12 @@ from jaxprof.analysis.jobs.late import (
 from jaxprof.analysis.programs.functions import COSTLY_COUNT, COSTLY_SECONDS, WORTH_EXACT
 from jaxprof.analysis.programs.loop_time import COMPILE, DEVICE, PARTS
 from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, pause_times
+from jaxprof.base.grouping import grouped
+from jaxprof.base.units import bytes_, counted, percent, scaled, seconds
+from jaxprof.base.values import frozen
 from jaxprof.finding import Finding
-from jaxprof.grouping import grouped
-from jaxprof.light_dataclass import frozen
-from jaxprof.session_files import with_urls
+from jaxprof.session.files import with_urls
 from jaxprof.stats.location import t_quantile
-from jaxprof.units import bytes_, counted, percent, scaled, seconds
 
 _LEAST_WAITING = 0.05
 """Share of the loop by which device parts differ by chance; a smaller difference does not count as waiting."""

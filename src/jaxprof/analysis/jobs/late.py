@@ -38,10 +38,10 @@ from jaxprof.analysis.jobs.figures import (
     share_beside,
 )
 from jaxprof.analysis.programs.loop_time import COPY, DATA, DISPATCH, HOST, PARTS
+from jaxprof.base.units import and_more, percent_or_less, seconds
+from jaxprof.base.values import frozen
 from jaxprof.finding import Finding
-from jaxprof.light_dataclass import frozen
 from jaxprof.stats.location import t_quantile
-from jaxprof.units import and_more, percent_or_less, seconds
 
 OWN_WORK = "own"
 """All of `PARTS_OF_ITS_OWN` together, by the CPU clock of the main thread."""

@@ -27,8 +27,8 @@ import numpy as np
 from jaxprof.analysis.jobs.figures import PARTS_OF_ITS_OWN, Array, LoopWindows, processes_named
 from jaxprof.analysis.programs.loop_time import COMPILE, PARTS
 from jaxprof.analysis.programs.steps import iteration_series
+from jaxprof.base.values import frozen
 from jaxprof.events import SourceLocation, StepsCounted, StepsTaken
-from jaxprof.light_dataclass import frozen
 
 _CONTIGUOUS = 2.0
 """Largest ratio of the distance between two windows' beginnings to the first one's loop time, at which the window

@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.programs.result import ProgramResult, ProgramSums
-from jaxprof.light_dataclass import frozen
+from jaxprof.base.values import frozen
 from jaxprof.session import RecordedProgram, Run, Session
 
 if TYPE_CHECKING:

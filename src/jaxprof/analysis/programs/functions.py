@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from statistics import median
 
+from jaxprof.base.grouping import grouped, totals
+from jaxprof.base.text import safe
+from jaxprof.base.values import frozen
 from jaxprof.events import STAGES, Compiled, SignatureLeaf, SourceLocation
-from jaxprof.grouping import grouped, totals
-from jaxprof.light_dataclass import frozen
-from jaxprof.text import safe
 
 _TYPE = re.compile(r"([A-Za-z][\w<>:]*)\[([\d,]*)\]")
 _MOST_LISTED = 4

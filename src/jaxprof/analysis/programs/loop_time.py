@@ -14,6 +14,8 @@ from dataclasses import replace
 
 from jaxprof.analysis.programs.functions import row_seconds
 from jaxprof.analysis.programs.steps import StepFigures
+from jaxprof.base.grouping import grouped, totals
+from jaxprof.base.values import field, frozen
 from jaxprof.events import (
     STAGES,
     Compiled,
@@ -23,9 +25,7 @@ from jaxprof.events import (
     SampledLine,
     SourceLocation,
 )
-from jaxprof.grouping import grouped, totals
-from jaxprof.hot_loop import hot_loop
-from jaxprof.light_dataclass import field, frozen
+from jaxprof.events.hot_loop import hot_loop
 
 WORKS = frozenset({"compiled", "inline", "fed", "callback", "dispatch", "transfer", "sync", *STAGES})
 """Kinds of work that JAX does."""

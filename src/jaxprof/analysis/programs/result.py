@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from jaxprof.analysis.programs.functions import Definition, FunctionCompiles, by_function
 from jaxprof.analysis.programs.steps import IterationSeries, StepFigures, iteration_series, loops, loops_around
+from jaxprof.base.grouping import grouped, totals
+from jaxprof.base.text import raised_at, safe
+from jaxprof.base.units import seconds
+from jaxprof.base.values import frozen
 from jaxprof.events import (
     NOWHERE,
     PROGRAM_STATES,
@@ -26,10 +30,6 @@ from jaxprof.events import (
     SourceLocation,
     StageRunning,
 )
-from jaxprof.grouping import grouped, totals
-from jaxprof.light_dataclass import frozen
-from jaxprof.text import raised_at, safe
-from jaxprof.units import seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.loop_time import HotLoop, OutsideLoop, Spot, Spots

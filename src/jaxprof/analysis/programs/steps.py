@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
+from jaxprof.base.grouping import grouped, totals
+from jaxprof.base.values import field, frozen
 from jaxprof.events import LoopSite, ProgramSampled, SourceLocation, StepsCounted, StepsTaken
-from jaxprof.grouping import grouped, totals
-from jaxprof.light_dataclass import field, frozen
 
 _FEW_STEPS = 5
 """Number of single steps below which no jitter is given."""

@@ -9,8 +9,8 @@ import math
 from dataclasses import replace
 
 from jaxprof.analysis.programs.loop_time import COMPILE, DEVICE, DISPATCH, IDLE, WORKS, HotLoop
-from jaxprof.light_dataclass import frozen
-from jaxprof.units import counted, percent_or_less, seconds
+from jaxprof.base.units import counted, percent_or_less, seconds
+from jaxprof.base.values import frozen
 
 LEAST_SAMPLES = 12
 """Smallest number of samples for a verdict. With fewer, a share of 60 % could as well be 30 %."""

@@ -8,10 +8,10 @@ import sys
 
 import click
 
+from jaxprof.base.errors import UsageError
+from jaxprof.base.version import __version__
 from jaxprof.cli.options import require_packages
 from jaxprof.cli.output import print_text
-from jaxprof.errors import UsageError
-from jaxprof.version import __version__
 
 ORDER = """\
 jaxprof measures and explains JAX programs. Ask in this order, and stop as soon as the question is answered:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxprof.base.errors import UsageError, unknown_name
 from jaxprof.cli import options
 from jaxprof.cli.answers import command_line, measure, print_conclusion, print_facts
 from jaxprof.cli.options import refuse_others, refuse_without
@@ -23,11 +24,10 @@ from jaxprof.cli.output import (
     print_text,
 )
 from jaxprof.cli.target import Recorded, choose, is_compiled_now, local_word, recorded, split_run
-from jaxprof.errors import UsageError, unknown_name
-from jaxprof.session_files import lasting_name
+from jaxprof.session.files import lasting_name
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.session_difference import SessionDifference
+    from jaxprof.analysis.compare.session_difference import SessionDifference
 
 _COMPILED = ("targets", "axes", "shard", "arguments", "settings", "python")
 _PRECISIONS = click.Choice(("default", "high", "highest", "bfloat16", "tensorfloat32", "float32"))
@@ -128,9 +128,9 @@ def _measured(targets: tuple[str, ...], form: str, words: dict[str, Any]) -> int
     if form not in ("text", "json"):
         raise no_form("a comparison that is measured", form, "text", "json")
     refuse_without("out", ("force",))
-    from jaxprof.analysis.ab import ab_results
-    from jaxprof.operating_system import refuse_to_run, unwound_by_signals
-    from jaxprof.reaper import TemporaryFolder
+    from jaxprof.analysis.runs.ab import ab_results
+    from jaxprof.base.operating_system import refuse_to_run, unwound_by_signals
+    from jaxprof.base.reaper import TemporaryFolder
     from jaxprof.report.comparison import ab_json, ab_lines
     from jaxprof.runner.sides import read_sides
 
@@ -187,9 +187,9 @@ def _refuse_twice(files: Sequence[str], sides: Sequence[Recorded]) -> None:
 
 def _compiled(files: tuple[str, ...], compiling: dict[str, Any]) -> list[SessionDifference]:
     """Compile the targets, and compare each with the first, on each device. Raises JaxprofError."""
-    from jaxprof.analysis.gate import paired_programs
-    from jaxprof.analysis.hlo_program import CompileOptions
-    from jaxprof.analysis.session_difference import session_difference
+    from jaxprof.analysis.compare.gate import paired_programs
+    from jaxprof.analysis.compare.session_difference import session_difference
+    from jaxprof.analysis.kernels.hlo_program import CompileOptions
     from jaxprof.cli.hlo_target import compiled_programs
 
     first, *others = (compiled_programs(name, CompileOptions(**compiling)) for name in files)
@@ -205,7 +205,7 @@ def _compiled(files: tuple[str, ...], compiling: dict[str, Any]) -> list[Session
 
 
 def _compare_sessions(sides: Sequence[Recorded], form: str) -> None:
-    from jaxprof.analysis.session_difference import session_difference
+    from jaxprof.analysis.compare.session_difference import session_difference
 
     first = sides[0]
     # Two runs of one file get the same session: only then can they have taken turns.

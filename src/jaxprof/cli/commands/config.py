@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import click
 
+from jaxprof.base.config import KEYS, SETTINGS, Config, Value, config_path, keep, parsed, read_config
+from jaxprof.base.text import safe
 from jaxprof.cli import options
 from jaxprof.cli.answers import print_answer
 from jaxprof.cli.output import format_option, note, print_text
-from jaxprof.config import KEYS, SETTINGS, Config, Value, config_path, keep, parsed, read_config
-from jaxprof.text import safe
 from jaxprof.tui.keys import checked, clashes
 
 SHELLS = ("bash", "zsh", "fish")

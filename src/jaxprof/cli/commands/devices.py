@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from jaxprof.base.units import counted
 from jaxprof.cli import options
 from jaxprof.cli.answers import print_answer
 from jaxprof.cli.output import confirmed, format_option, note
-from jaxprof.units import counted
 
 if TYPE_CHECKING:
-    from jaxprof.devices.targets.machine import Vendor
+    from jaxprof.devices.absent.machine import Vendor
 
 VENDORS = ("nvidia", "tpu")
 WINDOW_SECONDS = 0.3
@@ -64,7 +64,7 @@ def target() -> None:
 @format_option("text", "json")
 def list_targets(form: str) -> None:
     """List the devices that jaxprof can compile for."""
-    from jaxprof.devices.targets.machine import CHIPS
+    from jaxprof.devices.absent.machine import CHIPS
     from jaxprof.report.device_list import TARGETS
     from jaxprof.report.renderers import Table, text_lines
 
@@ -81,7 +81,7 @@ def install(vendor: Vendor, yes: bool, python: Path | None, allow_unpinned: bool
 
     Shows the download size and the licences first. Each file must have the SHA-256 that this jaxprof knows of it.
     """
-    from jaxprof.devices.targets import wheels
+    from jaxprof.devices.absent import wheels
     from jaxprof.runner.interpreter import find_interpreter
 
     interpreter = find_interpreter(python)
@@ -102,7 +102,7 @@ def install(vendor: Vendor, yes: bool, python: Path | None, allow_unpinned: bool
 @click.argument("vendor", type=click.Choice(VENDORS))
 def remove(vendor: Vendor) -> None:
     """Delete VENDOR's compilers, of every version of jax."""
-    from jaxprof.devices.targets import wheels
+    from jaxprof.devices.absent import wheels
 
     removed = wheels.remove(vendor)
     note(f"removed {counted(len(removed), 'folder')}" if removed else "nothing was installed")

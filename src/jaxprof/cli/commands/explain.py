@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from jaxprof.base.errors import UsageError
 from jaxprof.cli import options
 from jaxprof.cli.answers import command_line, explained_job, next_of_session, print_answer
 from jaxprof.cli.options import refuse
 from jaxprof.cli.output import format_option, print_json, print_report
 from jaxprof.cli.target import local_source, named, recorded
-from jaxprof.errors import UsageError
 
 if TYPE_CHECKING:
     from jaxprof.analysis.explain.model import Explanation

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import click
 
+from jaxprof.base.errors import JaxprofError, StorageError, UsageError, system_words
 from jaxprof.cli import options
 from jaxprof.cli.options import refuse, refuse_without, require_packages
 from jaxprof.cli.output import note, print_pieces, written_whole
 from jaxprof.cli.target import local_source, recorded
-from jaxprof.errors import JaxprofError, StorageError, UsageError, system_words
 from jaxprof.facts import SessionFile
 
 NAMES = ("perfetto", "html", "parquet")
@@ -66,7 +66,7 @@ def command(
 
             _put([to_page(found.session, found.name)], out, force, "open it in a browser")
         else:
-            from jaxprof.analysis.timeline import TEXT_NAME, read_timeline
+            from jaxprof.analysis.timeline.model import TEXT_NAME, read_timeline
             from jaxprof.report import perfetto
 
             run = perfetto.chosen_run(found.session, found.name, run_id)

@@ -11,9 +11,7 @@ from typing import Any
 
 import click
 
-from jaxprof.analysis.ab import AbResult, ab_results
-from jaxprof.analysis.explain.model import command as shell_line
-from jaxprof.analysis.gate import (
+from jaxprof.analysis.compare.gate import (
     GateBase,
     GateLimit,
     GateResult,
@@ -24,25 +22,27 @@ from jaxprof.analysis.gate import (
     label_of,
     read_limits,
 )
-from jaxprof.analysis.hlo_program import CompileOptions
+from jaxprof.analysis.explain.model import command as shell_line
+from jaxprof.analysis.kernels.hlo_program import CompileOptions
+from jaxprof.analysis.runs.ab import AbResult, ab_results
+from jaxprof.base.errors import JaxprofError, UsageError
+from jaxprof.base.files import with_home
+from jaxprof.base.operating_system import unwound_by_signals
+from jaxprof.base.reaper import TemporaryFolder
+from jaxprof.base.values import frozen
 from jaxprof.cli import options
 from jaxprof.cli.answers import Outcome, command_line, measure, print_facts
 from jaxprof.cli.hlo_target import compiled_programs, placed
 from jaxprof.cli.options import refuse, refuse_without, words_given
 from jaxprof.cli.output import ExitCode, format_option, print_lines, print_report
 from jaxprof.cli.target import existing, is_compiled_now, is_ready, session_at
-from jaxprof.errors import JaxprofError, UsageError
-from jaxprof.files import with_home
-from jaxprof.light_dataclass import frozen
-from jaxprof.operating_system import unwound_by_signals
-from jaxprof.reaper import TemporaryFolder
 from jaxprof.report import gate as report
 from jaxprof.report.conclusion import conclusion_lines, gate_conclusion
 from jaxprof.report.renderers import WIDE, report_lines
 from jaxprof.runner.repository import Revision, checked_out, repository_of
 from jaxprof.runner.sides import HALF_WIDTH, sides_of
+from jaxprof.session.files import EXTENSION
 from jaxprof.session.log import Library
-from jaxprof.session_files import EXTENSION
 from jaxprof.workloads import is_own, is_workload, split_variant
 
 _COMPILING = {"targets", "axes", "shard", "variant", "arguments", "settings", "device", "python"}

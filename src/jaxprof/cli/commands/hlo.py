@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxprof.base.errors import UsageError
 from jaxprof.cli import options
 from jaxprof.cli.answers import print_facts, same_command
 from jaxprof.cli.options import chosen_view, is_given, refuse, refuse_without
 from jaxprof.cli.output import ExitCode, format_option, note, print_csv, print_json, print_lines
 from jaxprof.cli.target import local_source
-from jaxprof.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from jaxprof.analysis.hlo_program import CompileOptions, HloProgram
+    from jaxprof.analysis.kernels.hlo_program import CompileOptions, HloProgram
     from jaxprof.report.kernels import KernelOptions
 
 MOST_PROBLEMS = 20
@@ -93,7 +93,7 @@ def command(
     part of it, or `last`). Functions and workloads are lowered and compiled, but not run. With --for, they are
     compiled for devices that you do not have: an estimate of their kernels.
     """
-    from jaxprof.analysis.hlo_program import CompileOptions
+    from jaxprof.analysis.kernels.hlo_program import CompileOptions
     from jaxprof.cli.hlo_target import find_modules, placed
 
     view = chosen_view("other", "stage")
@@ -166,15 +166,15 @@ def _is_doubtful(modules: list[HloProgram], stage: str | None, *, as_text: bool)
     stages always are."""
     if stage not in (None, "hlo"):
         return False
-    from jaxprof.hlo.analysis.notices import NOT_OPTIMISED, notices
+    from jaxprof.hlo.kernels.notices import NOT_OPTIMISED, notices
 
     of_modules = (notice for module in modules if module.has_hlo for notice in notices(module.hlo))
     return any(notice.serious and not (as_text and notice.code == NOT_OPTIMISED) for notice in of_modules)
 
 
 def _print_text(modules: list[HloProgram], stage: str, target: str, *, short: bool) -> None:
-    from jaxprof.hlo.read.syntax import short_text
-    from jaxprof.text import safe_lines
+    from jaxprof.base.text import safe_lines
+    from jaxprof.hlo.text.syntax import short_text
 
     name = stage.replace("-", "_")
     with_stage = [module for module in modules if name in module.stages.stages]
@@ -196,7 +196,7 @@ def _print_text(modules: list[HloProgram], stage: str, target: str, *, short: bo
 
 def _note_problems(module: HloProgram) -> None:
     """Print notices and unreadable lines on stderr, for answers whose format has no room for them."""
-    from jaxprof.hlo.analysis.notices import notices, problems
+    from jaxprof.hlo.kernels.notices import notices, problems
 
     for notice in notices(module.hlo):
         note(str(notice))
@@ -208,7 +208,7 @@ def _without_origins(name: str, text: str) -> str:
     """Return the text of a stage without what says where its lines came from. JSON keeps that."""
     if name in ("hlo", "hlo_before"):
         return text
-    from jaxprof.hlo.places import without_comments, without_locations
+    from jaxprof.hlo.source_lines import without_comments, without_locations
 
     return (without_comments if name == "jaxpr" else without_locations)(text)[0]
 

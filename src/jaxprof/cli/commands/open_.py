@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxprof.base.errors import FileRefusedError, UsageError, missing_file, unknown_name
+from jaxprof.base.files import with_home
+from jaxprof.base.units import counted
 from jaxprof.cli import options
 from jaxprof.cli.answers import next_of_session, print_conclusion, print_facts, print_job, print_session
 from jaxprof.cli.options import chosen_view, is_given, refuse, refuse_others, refuse_without
@@ -28,9 +31,6 @@ from jaxprof.cli.output import (
     terminal_problem,
 )
 from jaxprof.cli.target import import_to, local_word, named, recorded
-from jaxprof.errors import FileRefusedError, UsageError, missing_file, unknown_name
-from jaxprof.files import with_home
-from jaxprof.units import counted
 
 if TYPE_CHECKING:
     from jaxprof.runner.interpreter import Interpreter
@@ -115,7 +115,7 @@ def _print_hlo(file: str, view: str | None, run_id: str | None, form: str) -> in
 
 def _open(file: str, python: Path | None, *, follow: bool) -> int:
     from jaxprof.analysis.opener import Kind
-    from jaxprof.session_files import is_fetched
+    from jaxprof.session.files import is_fetched
 
     kind, path = named(file)
     if kind in (Kind.HLO, Kind.PROFILE) or is_fetched(path):
@@ -163,8 +163,8 @@ def launch_app(
 
 def _attach(address: str, duration: float, out: Path | None, python: Path | None, form: str, *, force: bool) -> None:
     """Capture the program at an address, and keep the profile as a session."""
-    from jaxprof.operating_system import refuse_to_run
-    from jaxprof.reaper import TemporaryFolder
+    from jaxprof.base.operating_system import refuse_to_run
+    from jaxprof.base.reaper import TemporaryFolder
     from jaxprof.runner.attach import collect, read_address
     from jaxprof.runner.interpreter import find_interpreter
 
@@ -248,7 +248,7 @@ def _print(file: str, run_id: str | None, form: str) -> int:
 
             print_csv(Table(RUNS.facts, run_rows(session)))
         else:
-            from jaxprof.report.views import profile_text, to_text
+            from jaxprof.report.session_text import profile_text, to_text
 
             print_report([(profile_text if session.is_profile else to_text)(session)], form)
     return ExitCode.OK
@@ -270,7 +270,7 @@ def _print_view(view: str, session: Session, form: str, path: Path) -> None:
     """Print one view of the captures, or of a program. Raises UsageError for a format that it does not have."""
     if form == "markdown":
         raise no_form(f"--{view}", form, "text", "json", "csv")
-    from jaxprof.report.views import view_table, view_text
+    from jaxprof.report.session_text import view_table, view_text
 
     if form == "json":
         others = [line for line in next_of_session(session, path) if f" --{view} " not in line]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxprof.base.errors import UsageError, unknown_name
 from jaxprof.cli import options
 from jaxprof.cli.answers import command_line, print_facts
 from jaxprof.cli.options import refuse, require_packages
@@ -23,11 +24,10 @@ from jaxprof.cli.output import (
     rows_wanted,
 )
 from jaxprof.cli.target import local_source, named, recorded
-from jaxprof.errors import UsageError, unknown_name
 from jaxprof.report.renderers import Table, text_lines
+from jaxprof.session.files import EXTENSION
 from jaxprof.session.log import Library
 from jaxprof.session.log.library import none_kept
-from jaxprof.session_files import EXTENSION
 
 if TYPE_CHECKING:
     from jaxprof.analysis.opener import Kind
@@ -58,7 +58,7 @@ def command(words: tuple[str, ...], every: bool, schema: bool, form: str) -> Non
         refuse(("every",), "has no effect with --schema", "It prints the tables.")
         _print_schema(words, form)
         return
-    from jaxprof.limits import bounded_memory
+    from jaxprof.base.limits import bounded_memory
     from jaxprof.query.execution import execute
 
     names, sql = _split_words(words, every)
@@ -118,7 +118,7 @@ def _sessions_in(folder: Path, kind: Kind | None) -> list[Path]:
     """Return the sessions in a folder; of a job one for each process, with a note of what was left out. Raises
     FileRefusedError."""
     from jaxprof.analysis.opener import Kind
-    from jaxprof.limits import PROCESSES
+    from jaxprof.base.limits import PROCESSES
     from jaxprof.session.log.entry import read_job_entry
     from jaxprof.session.log.job_folder import job_sessions, missing_of, no_session_in
 

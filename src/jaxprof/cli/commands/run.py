@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxprof import workloads
+from jaxprof.base.errors import UsageError
+from jaxprof.base.grouping import grouped
+from jaxprof.base.text import safe, safe_lines
+from jaxprof.base.units import counted, value_text
 from jaxprof.cli import options
 from jaxprof.cli.answers import carry_out, command_line, print_answer, print_conclusion, print_session
 from jaxprof.cli.options import is_given, refuse, refuse_others, refuse_without
 from jaxprof.cli.output import ExitCode, asks, format_option, note, print_text
 from jaxprof.cli.target import choose, split_run
-from jaxprof.errors import UsageError
 from jaxprof.facts import Fact, column, pick
 from jaxprof.facts.listed import WORKLOAD
-from jaxprof.grouping import grouped
 from jaxprof.report.renderers import Table, text_lines, wrap
 from jaxprof.runner.new_session import new_writer
-from jaxprof.text import safe, safe_lines
-from jaxprof.units import counted, value_text
 from jaxprof.workloads import is_own
 from jaxprof.workloads.model import Parameter, WorkloadInfo, workload_info
 
@@ -98,7 +98,7 @@ def command(
         _refuse_to_describe(names, describe=describe)
         _print_catalogue(names[0] if names else None, python, planning["arguments"], form)
         return ExitCode.OK
-    from jaxprof.operating_system import refuse_to_run
+    from jaxprof.base.operating_system import refuse_to_run
     from jaxprof.runner.interpreter import find_interpreter
     from jaxprof.runner.planning import PlanOptions, plan_all
     from jaxprof.runner.targets import find_workloads, read_settings
@@ -150,7 +150,7 @@ def _work(
     if form == "json":
         print_session(outcome.session, outcome.path)
     else:
-        from jaxprof.report.views import to_text
+        from jaxprof.report.session_text import to_text
 
         print_text(f"{to_text(outcome.session)}\n")
         print_conclusion(outcome.session, outcome.path, print_text)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxprof.base.errors import UsageError, missing_file
 from jaxprof.cli import options
 from jaxprof.cli.options import refuse, refuse_without
 from jaxprof.cli.output import format_option, refuse_existing, terminal_problem
-from jaxprof.errors import UsageError, missing_file
 from jaxprof.runner.new_session import refuse_folder
 
 if TYPE_CHECKING:
@@ -81,15 +81,15 @@ def command(
     Under srun, mpirun or torchrun each process writes into one folder, and `jaxprof open FOLDER` compares them; -n
     starts such a job on this machine.
     """
+    from jaxprof.base.operating_system import refuse_to_run
     from jaxprof.cli.plain_script import launch_job, run_process
     from jaxprof.engine.protocol.recording import RecordingOptions
     from jaxprof.job_process import job_process, take_own_variables
-    from jaxprof.operating_system import refuse_to_run
-    from jaxprof.remote.place import is_url
+    from jaxprof.remote.url import is_url
     from jaxprof.runner.interpreter import find_interpreter
     from jaxprof.runner.job_launch import job_folder, options_of, read_ranks, refuse_too_many
     from jaxprof.runner.program import ProgramCommand
-    from jaxprof.session_files import JOB_EXTENSION, session_path
+    from jaxprof.session.files import JOB_EXTENSION, session_path
 
     refuse_to_run("jaxprof script")
     process = job_process()

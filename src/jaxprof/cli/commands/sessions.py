@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from jaxprof.base.errors import UsageError
+from jaxprof.base.limits import size_of
+from jaxprof.base.units import bytes_, counted, utc_text
 from jaxprof.cli import options
 from jaxprof.cli.answers import command_line, print_answer, print_facts
 from jaxprof.cli.options import require_packages
 from jaxprof.cli.output import ExitCode, confirmed, format_option, note, notes, print_lines
-from jaxprof.errors import UsageError
 from jaxprof.events.base import with_failures
 from jaxprof.facts import column, pick
 from jaxprof.facts.listed import ENTRY
-from jaxprof.limits import size_of
-from jaxprof.remote.place import path_here
+from jaxprof.remote.url import path_here
 from jaxprof.session.log import Library
-from jaxprof.units import bytes_, counted, utc_text
 
 if TYPE_CHECKING:
     from jaxprof.rollup.making import RollUpReport

@@ -21,11 +21,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from jaxprof.base.operating_system import text_at
+from jaxprof.base.values import field, frozen
 from jaxprof.devices import HIDDEN, Device
 from jaxprof.devices.inventory.placement import VARIABLE, hides_all, visible_gpus
 from jaxprof.devices.live.nvidia import NvidiaListing, normal_pci_bus_id
-from jaxprof.light_dataclass import field, frozen
-from jaxprof.operating_system import text_at
 
 NVIDIA, AMD, GOOGLE = 0x10DE, 0x1002, 0x1AE0
 

@@ -21,6 +21,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from jaxprof.base.errors import UsageError, unknown_name
+from jaxprof.base.private import safe_variables
+from jaxprof.base.values import frozen
 from jaxprof.devices import HIDDEN, Device
 from jaxprof.devices.inventory.accelerators import (
     MachineHardware,
@@ -35,10 +38,7 @@ from jaxprof.devices.inventory.accelerators import (
 from jaxprof.devices.inventory.placement import settled_order, visible_gpus
 from jaxprof.devices.live.host import CpuFacts, read_cpu
 from jaxprof.devices.live.nvidia import NvidiaListing, Nvml, normal_pci_bus_id
-from jaxprof.errors import UsageError, unknown_name
 from jaxprof.events import Scalar
-from jaxprof.light_dataclass import frozen
-from jaxprof.private import safe_variables
 
 _GPU_PLATFORMS = ("cuda", "rocm")
 _DEVICE = re.compile(r"([a-z][a-z_]*)(?::(\d{1,9}))?")
@@ -160,7 +160,7 @@ def environment_facts(facts: Facts | None = None) -> dict[str, Value]:
     """Return the machine's description for a session's header; JSON-ready, None is unknown. Takes as long as `gather`.
 
     Nothing in it could be a secret or name a person: no user or home folder, no host's address, no path.
-    `jaxprof.private` decides which environment variables may be kept.
+    `jaxprof.base.private` decides which environment variables may be kept.
     """
     facts = gather(python=None) if facts is None else facts
     gpus: list[dict[str, Scalar | None]] = [

@@ -16,10 +16,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
-from jaxprof import units
+from jaxprof.base import units
+from jaxprof.base.errors import UsageError, unknown_name
+from jaxprof.base.values import frozen
 from jaxprof.devices import Device
-from jaxprof.errors import UsageError, unknown_name
-from jaxprof.light_dataclass import frozen
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 ORDER_VARIABLE = "CUDA_DEVICE_ORDER"

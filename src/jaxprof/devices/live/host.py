@@ -15,11 +15,11 @@ from typing import TypeVar
 
 import psutil
 
+from jaxprof.base.operating_system import Limits, cpu_model, read_limits
+from jaxprof.base.values import frozen
 from jaxprof.devices import Device
 from jaxprof.devices.live.nvidia import Nvml
 from jaxprof.events import DeviceReading
-from jaxprof.light_dataclass import frozen
-from jaxprof.operating_system import Limits, cpu_model, read_limits
 
 T = TypeVar("T")
 

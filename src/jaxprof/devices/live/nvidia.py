@@ -21,9 +21,9 @@ from typing import Any
 
 import psutil
 
+from jaxprof.base.values import frozen
 from jaxprof.devices import HIDDEN, Device
 from jaxprof.events import DeviceReading, Scalar
-from jaxprof.light_dataclass import frozen
 
 _LIBRARY = "libnvidia-ml.so.1"
 _CLOCK_SM = 1

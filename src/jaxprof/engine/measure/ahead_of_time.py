@@ -12,11 +12,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from jaxprof.base.errors import JaxprofError, UsageError
 from jaxprof.engine.measure.control import Reporter, RunControl
 from jaxprof.engine.measure.failure import conclude
 from jaxprof.engine.measure.startup import start_jax
 from jaxprof.engine.protocol.request import CompileRequest
-from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.events import Event
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from typing import Any
 
 import jax
 
+from jaxprof.base.errors import JaxprofError
 from jaxprof.engine.measure.control import Reporter
 from jaxprof.engine.protocol.request import SCRATCH
-from jaxprof.errors import JaxprofError
 from jaxprof.events import TrustCheck, TrustReported
 from jaxprof.trace.sources import read_profile
 from jaxprof.trace.summary import events_of

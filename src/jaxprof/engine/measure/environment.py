@@ -1,6 +1,6 @@
 """The surroundings that affect a measurement: versions, devices, settings, threads, load. An allow-list.
 
-`jaxprof.private` decides which of the process's environment variables may be recorded, because they hold secrets.
+`jaxprof.base.private` decides which of the process's environment variables may be recorded, because they hold secrets.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from jaxprof.base.operating_system import cpu_model, processors, read_limits, text_at
+from jaxprof.base.private import safe_variables
 from jaxprof.events import EnvironmentRead, Scalar
-from jaxprof.operating_system import cpu_model, processors, read_limits, text_at
-from jaxprof.private import safe_variables
 
 _JAX_SETTINGS = (
     "jax_enable_x64",

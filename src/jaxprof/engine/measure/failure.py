@@ -7,10 +7,10 @@ from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 
+from jaxprof.base.errors import DoesNotFitError, JaxprofError
+from jaxprof.base.units import seconds
 from jaxprof.engine.measure.control import Cancelled, CapReached, Reporter
-from jaxprof.errors import DoesNotFitError, JaxprofError
 from jaxprof.events import RunFinished
-from jaxprof.units import seconds
 
 _LONGEST = 2000
 _PACKAGE = Path(__file__).resolve().parents[2]

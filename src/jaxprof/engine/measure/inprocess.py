@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from jaxprof.base.errors import unknown_name
+from jaxprof.base.values import frozen
 from jaxprof.engine.measure.control import Emit, Reporter, RunControl
 from jaxprof.engine.measure.failure import conclude
 from jaxprof.engine.measure.run import measure_workload
 from jaxprof.engine.protocol.request import RunRequest
-from jaxprof.errors import unknown_name
 from jaxprof.events import (
     Event,
     RunClosed,
@@ -27,7 +28,6 @@ from jaxprof.events import (
     SamplesTaken,
 )
 from jaxprof.events.chunks import in_pieces
-from jaxprof.light_dataclass import frozen
 from jaxprof.stats.launches import summarise_run
 from jaxprof.workloads.callables import arguments_by_name, in_order, last_by_name, signature_of
 from jaxprof.workloads.decorator import VARIANTS, Declaration, declaration_of

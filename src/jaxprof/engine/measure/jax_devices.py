@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 
-from jaxprof.errors import JaxprofError, unknown_name
+from jaxprof.base.errors import JaxprofError, unknown_name
 
 _ALIASES = {"gpu": ("cuda", "rocm")}
 _ACCELERATORS = ("cuda", "rocm", "tpu")

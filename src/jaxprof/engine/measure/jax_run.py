@@ -22,6 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
+from jaxprof.base.errors import DoesNotFitError
+from jaxprof.base.units import bytes_
+from jaxprof.base.values import frozen
 from jaxprof.engine.measure import pitfalls
 from jaxprof.engine.measure.control import Reporter
 from jaxprof.engine.measure.jax_devices import describe
@@ -29,10 +32,7 @@ from jaxprof.engine.measure.preflight import available_host_bytes, warn_of_few_s
 from jaxprof.engine.measure.sampling import MOST_SAMPLES, CallSampler, Plan, Trial
 from jaxprof.engine.measure.stages import StagedProgram, as_jitted, compile_ledger, compile_stages, settings
 from jaxprof.engine.measure.transfer import Arguments, address, moved_nothing, output_bytes, transfer_in, transfer_out
-from jaxprof.errors import DoesNotFitError
 from jaxprof.events import BuffersReported, CompileObserved, MemoryReported
-from jaxprof.light_dataclass import frozen
-from jaxprof.units import bytes_
 from jaxprof.workloads.model import Variant
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from jaxprof.base.units import bytes_
 from jaxprof.engine.protocol.request import LEAVES, KeptLeaf
-from jaxprof.units import bytes_
 from jaxprof.workloads.callables import is_key, leaves
 
 MOST_BYTES = 1 << 30

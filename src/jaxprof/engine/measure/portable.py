@@ -20,8 +20,8 @@ import jax.extend.core
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, Sharding
 
+from jaxprof.base.values import frozen
 from jaxprof.engine.measure.stages import as_jitted, updated
-from jaxprof.light_dataclass import frozen
 
 _JITS = ("jit", "pjit")
 """Primitive of a nested `jit`: its current name, and its name up to jax 0.7."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jaxprof.base.errors import DoesNotFitError
+from jaxprof.base.operating_system import numbers_at, read_limits
+from jaxprof.base.units import bytes_, seconds
 from jaxprof.engine.measure.control import Reporter
-from jaxprof.errors import DoesNotFitError
 from jaxprof.events import BuffersReported
-from jaxprof.operating_system import numbers_at, read_limits
-from jaxprof.units import bytes_, seconds
 from jaxprof.workloads.model import Estimate, Variant
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
+from jaxprof.base.errors import unknown_name
+from jaxprof.base.files import read_source
 from jaxprof.engine.measure.control import Emit, Reporter, RunControl
 from jaxprof.engine.measure.failure import conclude
 from jaxprof.engine.measure.sampling import MOST_SAMPLES, CallSampler, Execute, Plan, Trial, here
 from jaxprof.engine.measure.startup import settle_allocator, start_jax, start_numpy
-from jaxprof.errors import unknown_name
 from jaxprof.events import ESTIMATED_BY, CostReported, SourcesRead, TextRecorded
-from jaxprof.files import read_source
 from jaxprof.workloads.model import Variant, Workload
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
 
-from jaxprof.errors import UsageError, unknown_name
-from jaxprof.light_dataclass import frozen
+from jaxprof.base.errors import UsageError, unknown_name
+from jaxprof.base.values import frozen
 from jaxprof.workloads.specs import split_shard
 
 DEFAULT_AXIS = "data"

@@ -29,12 +29,12 @@ import jax
 import jax.monitoring
 from jax.experimental.compilation_cache import compilation_cache
 
+from jaxprof.base.files import digests_of_sources
+from jaxprof.base.values import frozen
 from jaxprof.engine.measure.control import Reporter
 from jaxprof.events import BuffersReported, MemoryReported, SourcesRead, TextRecorded, finite
-from jaxprof.files import digests_of_sources
 from jaxprof.hlo.dumped import DUMP_ENDING, DUMP_PASS, with_reasons
 from jaxprof.hlo.source import own_files
-from jaxprof.light_dataclass import frozen
 from jaxprof.trace.buffers import LARGEST_MODULE_BYTES
 from jaxprof.trace.buffers import buffers_of as read_buffers
 

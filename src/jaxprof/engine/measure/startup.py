@@ -14,8 +14,8 @@ import time
 from importlib import import_module
 from typing import Any
 
+from jaxprof.base.errors import JaxprofError
 from jaxprof.engine.measure.control import Reporter
-from jaxprof.errors import JaxprofError
 
 OLDEST_JAX = (0, 7, 2)
 

@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxprof.base.values import frozen
 from jaxprof.engine.measure.control import PhaseReport, Reporter
 from jaxprof.engine.measure.sampling import CallSampler, Plan, Trial
-from jaxprof.light_dataclass import frozen
 
 BUDGET_SHARE = 0.25
 """Share of the run's budget for each direction, at most `BUDGET_SECONDS`."""

@@ -6,7 +6,7 @@ Separate from the engine's requests, because it is imported while the user's pro
 
 from __future__ import annotations
 
-from jaxprof.light_dataclass import frozen
+from jaxprof.base.values import frozen
 
 
 @frozen(kw_only=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, get_args
 
+from jaxprof.base.values import field, frozen
 from jaxprof.engine.protocol import read_request
 from jaxprof.events import RunSpec
-from jaxprof.light_dataclass import field, frozen
 
 SCRATCH = "JAXPROF_SCRATCH"
 """Environment variable with the folder in which an engine keeps profiles while it reads them. The client makes and

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from jaxprof.light_dataclass import frozen
+from jaxprof.base.values import frozen
 from jaxprof.workloads.callables import in_order, is_key, layers, written_function
 from jaxprof.workloads.find import dotted_name
 from jaxprof.workloads.function import make

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from types import FunctionType, MethodType
 from typing import Any
 
-from jaxprof.light_dataclass import frozen
+from jaxprof.base.values import frozen
 from jaxprof.recorder.compiles.functions import Identities
 from jaxprof.recorder.compiles.signature import Leaf
 from jaxprof.recorder.compiles.values import dtype_name, is_narrowed, sharding_text, static_text

@@ -11,9 +11,9 @@ from __future__ import annotations
 from types import CodeType, FrameType
 from typing import Any
 
-from jaxprof.light_dataclass import dataclass, field
+from jaxprof.base.values import dataclass, field
 from jaxprof.recorder.compiles.functions import code_of, held_function, name_matches, wraps
-from jaxprof.recorder.places import JAX, LIBRARY, STDLIB, file_kind, frame_kind, outwards
+from jaxprof.recorder.frame_owner import JAX, LIBRARY, STDLIB, file_kind, frame_kind, outwards
 
 _VARARGS, _VARKEYWORDS = 0x04, 0x08
 _OPTIONS = ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames", "inline", "keep_unused")

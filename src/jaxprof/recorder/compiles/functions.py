@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
+from jaxprof.recorder.frame_owner import JAX, LIBRARY, file_kind
 from jaxprof.recorder.guest import raised_by_program
-from jaxprof.recorder.places import JAX, LIBRARY, file_kind
 
 _WRAPPERS_FOLLOWED = 16
 

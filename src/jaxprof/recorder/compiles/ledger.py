@@ -35,8 +35,8 @@ from jaxprof.recorder.compiles.rows import (
 )
 from jaxprof.recorder.compiles.signature import FunctionKey, History
 from jaxprof.recorder.compiles.signature_reader import SignatureReader, arguments_of
+from jaxprof.recorder.frame_owner import JAX, USER, called_from, definition, file_kind
 from jaxprof.recorder.guest import raised_by_program
-from jaxprof.recorder.places import JAX, USER, called_from, definition, file_kind
 from jaxprof.recorder.samples.states import WORTH_COPYING_BYTES
 
 ROWS_WAITING_AT_MOST = 64

@@ -13,10 +13,10 @@ import time
 from types import FrameType
 from typing import Any
 
+from jaxprof.base.values import dataclass, field
 from jaxprof.events import ProgramArray
-from jaxprof.light_dataclass import dataclass, field
 from jaxprof.recorder.compiles.values import array_bytes, array_type
-from jaxprof.recorder.places import JAX, frame_kind, outwards
+from jaxprof.recorder.frame_owner import JAX, frame_kind, outwards
 
 CONSTANT_BYTES_AT_LEAST = 64 * 1024
 CONSTANTS_KEPT = 16

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Any
 
 from jaxprof.events import NOWHERE
+from jaxprof.recorder.frame_owner import called_from
 from jaxprof.recorder.guest import ReplacedName, raised_by_program, unseen
-from jaxprof.recorder.places import called_from
 
 _STAGES = {
     "/jax/core/compile/jaxpr_trace_duration": "trace",

@@ -11,11 +11,11 @@ import operator
 import re
 from collections.abc import Iterable, Iterator
 
+from jaxprof.base.values import field, frozen
 from jaxprof.events import NOWHERE, ClosureChange, SourceLocation
-from jaxprof.light_dataclass import field, frozen
 from jaxprof.recorder.compiles.call_source import Made
 from jaxprof.recorder.compiles.signature import Leaf, Signature
-from jaxprof.recorder.places import short
+from jaxprof.recorder.frame_owner import short
 
 RANKED_CODES = (
     "closure",

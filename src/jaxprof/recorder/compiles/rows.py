@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from jaxprof.base.values import dataclass, field
 from jaxprof.events import NOWHERE, STAGES, Compiled, Event, SourceLocation, WarningRaised
-from jaxprof.light_dataclass import dataclass, field
 from jaxprof.recorder.compiles.module_size import ModuleSize
 from jaxprof.recorder.compiles.reasons import Reason
 from jaxprof.recorder.compiles.signature import LEAVES_SHOWN, Signature

@@ -10,8 +10,8 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from jaxprof.base.values import dataclass, field, frozen
 from jaxprof.events import NOWHERE, ProgramArray, SignatureLeaf, SourceLocation
-from jaxprof.light_dataclass import dataclass, field, frozen
 from jaxprof.recorder.compiles.call_source import Made
 from jaxprof.recorder.compiles.values import array_bytes, array_type
 

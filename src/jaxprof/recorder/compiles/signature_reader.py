@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import MethodType
 from typing import Any
 
-from jaxprof.light_dataclass import dataclass, field
+from jaxprof.base.values import dataclass, field
 from jaxprof.recorder.compiles.arguments import NUMPY, OTHER, TRACER, LeafReader, TreeReader, hash_of
 from jaxprof.recorder.compiles.call_site import ObservedCall
 from jaxprof.recorder.compiles.functions import (
@@ -23,7 +23,7 @@ from jaxprof.recorder.compiles.functions import (
 )
 from jaxprof.recorder.compiles.signature import Leaf, Signature
 from jaxprof.recorder.compiles.values import static_text
-from jaxprof.recorder.places import JAX, file_kind
+from jaxprof.recorder.frame_owner import JAX, file_kind
 from jaxprof.recorder.samples.states import WORTH_COPYING_BYTES
 
 CONFIG_NAMES = (

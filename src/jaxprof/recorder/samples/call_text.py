@@ -19,7 +19,7 @@ from itertools import islice
 from types import BuiltinFunctionType, CodeType, ModuleType
 from typing import Any
 
-from jaxprof.light_dataclass import frozen
+from jaxprof.base.values import frozen
 from jaxprof.recorder.cpython import operation_at
 
 LONGEST_TEXT = 48

@@ -13,7 +13,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from jaxprof.recorder.cpython import instructions
-from jaxprof.recorder.places import JAX, LIBRARY, STDLIB, USER, package_of
+from jaxprof.recorder.frame_owner import JAX, LIBRARY, STDLIB, USER, package_of
 from jaxprof.recorder.samples.call_text import CallSpot, Span, compiled_by, is_a, is_foreign, look_up, spot_of
 from jaxprof.recorder.samples.flow import feeds, statement_at
 from jaxprof.recorder.samples.loops import loops_at

@@ -20,7 +20,7 @@ from importlib.machinery import BuiltinImporter, PathFinder
 from importlib.util import module_from_spec
 from types import ModuleType
 
-from jaxprof.light_dataclass import frozen
+from jaxprof.base.values import frozen
 
 
 def resource_module() -> ModuleType | None:

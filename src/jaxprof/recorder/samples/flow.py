@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
-from jaxprof.light_dataclass import frozen
+from jaxprof.base.values import frozen
 from jaxprof.recorder.samples.call_text import Span, describe, parsed
 
 _COMPOUND = (ast.For, ast.AsyncFor, ast.While, ast.If, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)

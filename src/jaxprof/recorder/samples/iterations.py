@@ -22,11 +22,11 @@ from functools import lru_cache
 from itertools import pairwise
 from types import FrameType
 
+from jaxprof.base.values import dataclass, field, frozen
 from jaxprof.events import StepsTaken
-from jaxprof.light_dataclass import dataclass, field, frozen
 from jaxprof.recorder.cpython import instructions, local_reader
+from jaxprof.recorder.frame_owner import outwards
 from jaxprof.recorder.guest import raised_by_program
-from jaxprof.recorder.places import outwards
 from jaxprof.recorder.samples.loops import Loop, loops_of
 from jaxprof.recorder.samples.stack import DEEPEST
 

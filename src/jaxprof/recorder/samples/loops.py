@@ -7,8 +7,8 @@ from dis import Instruction
 from functools import lru_cache
 from types import CodeType
 
+from jaxprof.base.values import frozen
 from jaxprof.events import SourceLocation
-from jaxprof.light_dataclass import frozen
 from jaxprof.recorder.cpython import HANDLERS_LAST, instructions
 
 _COLLECTS = ("LIST_APPEND", "SET_ADD", "MAP_ADD")

@@ -24,7 +24,7 @@ from threading import RLock
 from types import CodeType, FrameType
 from typing import Any
 
-from jaxprof.light_dataclass import dataclass, field
+from jaxprof.base.values import dataclass, field
 from jaxprof.recorder.cpython import monitoring
 from jaxprof.recorder.guest import ReplacedName, raised_by_program
 from jaxprof.recorder.samples.call_text import compiled_by

@@ -27,7 +27,7 @@ import os
 import sys
 import time
 
-from jaxprof.light_dataclass import frozen
+from jaxprof.base.values import frozen
 from jaxprof.recorder.samples.cpu_clock import (
     own_faults,
     pressure_seconds,

@@ -13,8 +13,8 @@ from dataclasses import replace
 from itertools import pairwise
 from types import CodeType
 
+from jaxprof.base.values import dataclass, field, frozen
 from jaxprof.events import STAGES, CopiesSeen, LoopSite, ProgramSampled, SampledLine, TransfersSeen
-from jaxprof.light_dataclass import dataclass, field, frozen
 from jaxprof.recorder.samples.loops import Loop
 from jaxprof.recorder.samples.monitored_loop import LineTimes
 from jaxprof.recorder.samples.states import (

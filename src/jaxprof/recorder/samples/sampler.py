@@ -29,8 +29,8 @@ from jaxprof.events import (
     WarningRaised,
 )
 from jaxprof.recorder.compiles.ledger import Ledger
+from jaxprof.recorder.frame_owner import USER, file_kind
 from jaxprof.recorder.guest import CollectorElsewhere, start_thread
-from jaxprof.recorder.places import USER, file_kind
 from jaxprof.recorder.samples.call_text import is_a, names_in, source_lines
 from jaxprof.recorder.samples.classifier import Classifier
 from jaxprof.recorder.samples.cpu_clock import CpuClock, RunningTest, Wait, judge_wait, own_switches, run_delay_seconds

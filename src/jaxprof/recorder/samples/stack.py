@@ -8,8 +8,8 @@ from itertools import chain
 from types import CodeType, FrameType
 from typing import Any
 
-from jaxprof.light_dataclass import dataclass, field
-from jaxprof.recorder.places import JAX, OWN, STDLIB, USER, frame_kind
+from jaxprof.base.values import dataclass, field
+from jaxprof.recorder.frame_owner import JAX, OWN, STDLIB, USER, frame_kind
 from jaxprof.recorder.samples.call_text import CallSpot, look_up, spot_of
 
 DEEPEST = 300

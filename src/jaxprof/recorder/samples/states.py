@@ -8,9 +8,9 @@ import inspect
 from dataclasses import replace
 from types import CodeType
 
+from jaxprof.base.values import field, frozen
 from jaxprof.events import LoopSite
-from jaxprof.light_dataclass import field, frozen
-from jaxprof.recorder.places import JAX, LIBRARY, USER
+from jaxprof.recorder.frame_owner import JAX, LIBRARY, USER
 from jaxprof.recorder.samples.flow import under_a_condition
 from jaxprof.recorder.samples.loops import Loop, loops_at
 from jaxprof.recorder.samples.stack import Stack

@@ -9,22 +9,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jaxprof.analysis.flame import PICOSECONDS, FlameGraph
-from jaxprof.analysis.memory import SCHEDULE, MemoryPicture
-from jaxprof.analysis.run_result import ONCE_PHASES, RunResult, modes_text
-from jaxprof.analysis.speedup import steady_samples
+from jaxprof.analysis.kernels.memory import SCHEDULE, MemoryPicture
+from jaxprof.analysis.runs.run_result import ONCE_PHASES, RunResult, modes_text
+from jaxprof.analysis.runs.speedup import steady_samples
+from jaxprof.analysis.timeline.flame import PICOSECONDS, FlameGraph
+from jaxprof.base.grouping import thinned
+from jaxprof.base.units import bytes_, counted, integer, seconds
 from jaxprof.events import StepTimes
 from jaxprof.facts.captures import PassRow
 from jaxprof.facts.runs import RunRow
-from jaxprof.grouping import thinned
 from jaxprof.report.page.elements import Drawing
 from jaxprof.report.program_words import words
 from jaxprof.stats.summary import histogram
-from jaxprof.units import bytes_, counted, integer, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.ranking import Ranking
-    from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
+    from jaxprof.analysis.kernels.ranking import Ranking
+    from jaxprof.hlo.kernels.cost.peaks import DevicePeaks
 
 _BINS = 40
 _FEWEST_SAMPLES = 8
@@ -114,7 +114,7 @@ def lines(
 
 def roofline(ranking: Ranking, numbers: Sequence[int], device: DevicePeaks) -> Iterator[Drawing]:
     """Draw the kernels under the ceilings of their device."""
-    from jaxprof.analysis.ranking import roofline_ceilings, roofline_points
+    from jaxprof.analysis.kernels.ranking import roofline_ceilings, roofline_points
 
     points, without = roofline_points(ranking, numbers)
     roofs = roofline_ceilings(ranking, numbers, device)

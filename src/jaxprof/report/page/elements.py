@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from jaxprof.base.text import safe, safe_lines
+from jaxprof.base.units import UNKNOWN, integer
+from jaxprof.base.values import frozen
 from jaxprof.facts import column
-from jaxprof.light_dataclass import frozen
 from jaxprof.report.renderers import Headline, Piece, Prose, Table
-from jaxprof.text import safe, safe_lines
-from jaxprof.units import UNKNOWN, integer
 
 ROWS_KEPT = 1_000
 """Most rows of a table on the page; a note under it counts the others."""

@@ -5,21 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from jaxprof.analysis.flame import kernel_flame, program_flame
-from jaxprof.analysis.measured import kernels_of, seconds_per_call
-from jaxprof.analysis.memory import memory_of_run
-from jaxprof.analysis.profile import programs_of
+from jaxprof.analysis.kernels.measured import kernels_of, seconds_per_call
+from jaxprof.analysis.kernels.memory import memory_of_run
 from jaxprof.analysis.programs.derive import program_result
-from jaxprof.analysis.sweeps import SweepGroup, sweep_groups
+from jaxprof.analysis.runs.sweeps import SweepGroup, sweep_groups
+from jaxprof.analysis.timeline.flame import kernel_flame, program_flame
+from jaxprof.analysis.timeline.profile import programs_of
+from jaxprof.base.units import integer
 from jaxprof.facts.captures import pass_rows
 from jaxprof.report.page import charts as draw
 from jaxprof.report.page.elements import ROWS_KEPT, Element, Section, heading, html, section, table
 from jaxprof.report.program import TIME_LINE, ledger, program_report, time_line_rows
 from jaxprof.report.renderers import Table
 from jaxprof.report.runs import RunGroup, group_report, groups, rows_of_group, sweep_report
-from jaxprof.report.views import REPORTS, passes_table
+from jaxprof.report.session_text import REPORTS, passes_table
 from jaxprof.session import Run, Session
-from jaxprof.units import integer
 
 
 def runs_section(session: Session) -> Iterator[Section]:
@@ -83,8 +83,8 @@ def _hlo_costs(session: Session, run: Run) -> Iterator[Element]:
     kernels = kernels_of(session, run.id)
     if not kernels:
         return
-    from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
-    from jaxprof.analysis.ranking import ordered, ranking_on
+    from jaxprof.analysis.kernels.ranking import ordered, ranking_on
+    from jaxprof.analysis.runs.ceilings import ceilings_for, machine_of_run
     from jaxprof.hlo.stages import modules
     from jaxprof.report.kernels import COLUMNS, SHOWN, ceilings_note
 

@@ -15,11 +15,11 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_typ
 
 import msgspec
 
-from jaxprof.errors import FileRefusedError
+from jaxprof.base.errors import FileRefusedError
+from jaxprof.base.limits import DEPTH
 from jaxprof.events import SCHEMA_MAJOR, SCHEMA_MINOR, Event, Header, RunPlanned, event_type
 from jaxprof.events.base import fields_of
-from jaxprof.limits import DEPTH
-from jaxprof.session_files import EXTENSION
+from jaxprof.session.files import EXTENSION
 
 LARGEST_INTEGER = (1 << 63) - 1
 LARGEST_FLOAT = 1e100

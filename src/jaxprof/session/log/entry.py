@@ -13,13 +13,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from jaxprof.errors import FileRefusedError, system_words
+from jaxprof.base.errors import FileRefusedError, system_words
+from jaxprof.base.files import open_regular
+from jaxprof.base.values import frozen
 from jaxprof.events import Event, Header, RunClosed, RunPlanned, SessionClosed
 from jaxprof.events.base import session_state, unfinished
-from jaxprof.files import open_regular
-from jaxprof.light_dataclass import frozen
+from jaxprof.session.files import EXTENSION, attempts_in, process_number
 from jaxprof.session.log.reader import events_of, is_live, read_header
-from jaxprof.session_files import EXTENSION, attempts_in, process_number
 
 if TYPE_CHECKING:
     from jaxprof.events import ProgramStarted

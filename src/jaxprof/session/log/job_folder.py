@@ -13,13 +13,13 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-from jaxprof.errors import FileRefusedError, system_words
-from jaxprof.light_dataclass import frozen
-from jaxprof.limits import PROCESSES
+from jaxprof.base.errors import FileRefusedError, system_words
+from jaxprof.base.limits import PROCESSES
+from jaxprof.base.units import and_more
+from jaxprof.base.values import frozen
+from jaxprof.session.files import JOB_EXTENSION, PROCESS_NAME, attempts_in
 from jaxprof.session.fold import Session
 from jaxprof.session.log.reader import Follower, is_live
-from jaxprof.session_files import JOB_EXTENSION, PROCESS_NAME, attempts_in
-from jaxprof.units import and_more
 
 _MOST_NAMED = 8
 

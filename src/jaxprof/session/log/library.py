@@ -13,9 +13,11 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from jaxprof.errors import StorageError, UsageError, not_found, system_words
+from jaxprof.base.errors import StorageError, UsageError, not_found, system_words
+from jaxprof.base.files import with_home
+from jaxprof.base.units import and_more
 from jaxprof.events import Header
-from jaxprof.files import with_home
+from jaxprof.session.files import EXTENSION, JOB_EXTENSION, process_number, sessions_folder
 from jaxprof.session.log.entry import (
     Entry,
     changed_seconds,
@@ -25,8 +27,6 @@ from jaxprof.session.log.entry import (
     read_entry,
     read_job_entry,
 )
-from jaxprof.session_files import EXTENSION, JOB_EXTENSION, process_number, sessions_folder
-from jaxprof.units import and_more
 
 _OURS = ("rollup", "capture.json")
 """Names of files in the folder of a job besides the sessions."""

@@ -11,8 +11,8 @@ import contextlib
 import os
 from functools import lru_cache
 
-from jaxprof.files import PRIVATE, private_folder, write_all
-from jaxprof.session_files import state_folder
+from jaxprof.base.files import PRIVATE, private_folder, write_all
+from jaxprof.session.files import state_folder
 
 _NAME = "recorded"
 _LINE_BYTES = 65

@@ -13,12 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
 
-from jaxprof.errors import FileRefusedError, missing_file, system_words
+from jaxprof.base.errors import FileRefusedError, missing_file, system_words
+from jaxprof.base.files import LineBuffer, open_regular
+from jaxprof.base.limits import LINE
 from jaxprof.events import Event, Header
-from jaxprof.files import LineBuffer, open_regular
-from jaxprof.limits import LINE
+from jaxprof.session.files import EXTENSION, note_of_copy
 from jaxprof.session.log.codec import UnknownEvent, decode_header, decode_line, newer_minor
-from jaxprof.session_files import EXTENSION, note_of_copy
 
 if TYPE_CHECKING:
     from jaxprof.session import Session

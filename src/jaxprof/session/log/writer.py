@@ -29,17 +29,17 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.errors import StorageError, system_words
+from jaxprof.base.errors import StorageError, system_words
+from jaxprof.base.files import private_folder, write_all
+from jaxprof.base.limits import COPY
+from jaxprof.base.redaction import LineScrubber, is_secret_name, redacted, scrubbed
+from jaxprof.base.text import REDACTED
+from jaxprof.base.units import counted
+from jaxprof.base.version import __version__
 from jaxprof.events import Event, Header, LogLine, RunClosed, SessionClosed, WarningRaised
-from jaxprof.events.base import REDACTED
-from jaxprof.files import private_folder, write_all
-from jaxprof.limits import COPY
-from jaxprof.redaction import LineScrubber, is_secret_name, redacted, scrubbed
+from jaxprof.session.files import EXTENSION
 from jaxprof.session.log.codec import encode_header, encode_line
 from jaxprof.session.log.own import add_own
-from jaxprof.session_files import EXTENSION
-from jaxprof.units import counted
-from jaxprof.version import __version__
 
 if TYPE_CHECKING:
     from jaxprof.events import ClosureChange

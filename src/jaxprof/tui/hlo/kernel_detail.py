@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from jaxprof.hlo.analysis.origin import HloSourceLocation, Origin, source_lines
-from jaxprof.hlo.read.syntax import short_text
+from jaxprof.base.text import columns, safe, shorten
+from jaxprof.base.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
+from jaxprof.hlo.kernels.origin import HloSourceLocation, Origin, source_lines
+from jaxprof.hlo.text.syntax import short_text
 from jaxprof.report.kernels import times
-from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.hlo.stage_side import coloured
 from jaxprof.tui.kit.drawing import cell, hang
 from jaxprof.tui.kit.fact_list import FactLine, FactTarget, Leads, heading
 from jaxprof.tui.kit.python_source import source_facts
-from jaxprof.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.ranking import KernelGroup, Ranked
+    from jaxprof.analysis.kernels.ranking import KernelGroup, Ranked
     from jaxprof.finding import Finding
-    from jaxprof.hlo.analysis.kernels import Kernel
+    from jaxprof.hlo.kernels.kernels import Kernel
     from jaxprof.tui.hlo.modules import OpenedModule
 
 MOST_LISTED, MOST_BARRIERS = 200, 12

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from textual.containers import Container, Vertical
 from textual.content import Content
 
-from jaxprof.analysis.ranking import Ranking, roofline_ceilings, roofline_points
-from jaxprof.grouping import grouped
-from jaxprof.text import safe, shorten_middle
+from jaxprof.analysis.kernels.ranking import Ranking, roofline_ceilings, roofline_points
+from jaxprof.base.grouping import grouped
+from jaxprof.base.text import safe, shorten_middle
+from jaxprof.base.units import counted, integer, scaled
 from jaxprof.tui.hlo.kernel_detail import finding_facts, group_facts, kernel_facts
 from jaxprof.tui.hlo.kernels import KernelTable
 from jaxprof.tui.keys import in_words
@@ -24,7 +25,6 @@ from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.picture import Picture, show_titles
 from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot, nothing
 from jaxprof.tui.kit.row_list import RowList
-from jaxprof.units import counted, integer, scaled
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

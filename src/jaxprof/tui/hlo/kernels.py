@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 from textual.content import Content
 
-from jaxprof.analysis.ranking import (
+from jaxprof.analysis.kernels.ranking import (
     BASES,
     GROUPINGS,
     KernelGroup,
@@ -22,12 +22,12 @@ from jaxprof.analysis.ranking import (
     needs_origins,
     ordered,
 )
-from jaxprof.hlo.analysis.origin import OriginColumns
+from jaxprof.base.units import UNKNOWN, counted, integer, seconds
+from jaxprof.hlo.kernels.origin import OriginColumns
 from jaxprof.report.kernels import COLUMNS, total_text
 from jaxprof.tui.kit.drawing import bar, cell
 from jaxprof.tui.kit.row_list import Heading, TreeView
 from jaxprof.tui.kit.table_columns import Cell, TableColumn
-from jaxprof.units import UNKNOWN, counted, integer, seconds
 
 OPEN_UP_TO = 40
 """Largest number of kernels whose groups are open at first."""

@@ -16,24 +16,24 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from jaxprof.errors import JaxprofError
-from jaxprof.grouping import grouped
-from jaxprof.hlo.analysis.origin import HloSourceLocation, OriginColumns
-from jaxprof.hlo.model import Computation, Instruction, Module
-from jaxprof.hlo.places import LineOrigin, Origins, without_comments, without_locations
+from jaxprof.base.errors import JaxprofError
+from jaxprof.base.grouping import grouped
+from jaxprof.base.units import integer
+from jaxprof.base.values import frozen
+from jaxprof.hlo.kernels.origin import HloSourceLocation, OriginColumns
 from jaxprof.hlo.source import Source
+from jaxprof.hlo.source_lines import LineOrigin, Origins, without_comments, without_locations
 from jaxprof.hlo.stages import HLO_STAGES, STAGES, ModuleStages
-from jaxprof.light_dataclass import frozen
+from jaxprof.hlo.text.model import Computation, Instruction, Module
 from jaxprof.tui.kit.guard import in_daemon
-from jaxprof.units import integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from jaxprof.finding import Finding
-    from jaxprof.hlo.analysis.barriers import Barrier
-    from jaxprof.hlo.analysis.kernels import Kernel
-    from jaxprof.hlo.analysis.notices import Notice
+    from jaxprof.hlo.kernels.barriers import Barrier
+    from jaxprof.hlo.kernels.kernels import Kernel
+    from jaxprof.hlo.kernels.notices import Notice
 
 
 class Document:
@@ -261,9 +261,9 @@ def read_program(opened: OpenedModule) -> Iterator[str]:
                 opened.errors[name] = error
             yield from _kernels(opened) if name == "hlo" and name in opened.stages else (name,)
     if (module := opened.module) is not None:
-        from jaxprof.hlo.analysis.barriers import barriers
-        from jaxprof.hlo.analysis.findings import findings
-        from jaxprof.hlo.analysis.origin import origin_columns
+        from jaxprof.hlo.findings import findings
+        from jaxprof.hlo.kernels.barriers import barriers
+        from jaxprof.hlo.kernels.origin import origin_columns
 
         opened.findings = findings(module)
         yield "findings"
@@ -287,8 +287,8 @@ def _document(program: ModuleStages, name: str) -> Document:
 
 
 def _kernels(opened: OpenedModule) -> Iterator[str]:
-    from jaxprof.hlo.analysis.kernels import kernels
-    from jaxprof.hlo.analysis.notices import notices
+    from jaxprof.hlo.kernels.kernels import kernels
+    from jaxprof.hlo.kernels.notices import notices
 
     document = opened.stages["hlo"]
     assert isinstance(document, HloDocument)

@@ -15,17 +15,18 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Static
 
-from jaxprof.analysis.hlo_program import HloProgram
-from jaxprof.analysis.measured import seconds_per_call
+from jaxprof.analysis.kernels.hlo_program import HloProgram
+from jaxprof.analysis.kernels.measured import seconds_per_call
+from jaxprof.analysis.kernels.ranking import ranking_on
 from jaxprof.analysis.opener import modules_of
-from jaxprof.analysis.ranking import ranking_on
-from jaxprof.devices.targets.machine import machine_of
-from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
-from jaxprof.hlo.analysis.notices import Notice
+from jaxprof.base.text import safe
+from jaxprof.base.units import scaled
+from jaxprof.devices.absent.machine import machine_of
+from jaxprof.hlo.kernels.cost.peaks import DevicePeaks
+from jaxprof.hlo.kernels.notices import Notice
 from jaxprof.hlo.paths import modules_at
 from jaxprof.hlo.stages import STAGES, ModuleStages
 from jaxprof.report.renderers import Piece
-from jaxprof.text import safe
 from jaxprof.tui.hlo.kernel_side import LISTS, KernelSide
 from jaxprof.tui.hlo.modules import OpenedModule, first_of, open_in_thread
 from jaxprof.tui.hlo.stage_side import TITLES, StageSide
@@ -48,7 +49,6 @@ from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import ViewsScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
-from jaxprof.units import scaled
 
 MOST_COMPARED = 2_000
 """Most lines of a comparison, which may have all of two modules."""
@@ -59,7 +59,7 @@ def difference_of(first: ModuleStages, second: ModuleStages) -> ReportDialog:
     was not seen."""
 
     def derive() -> Iterator[Piece]:
-        from jaxprof.hlo.analysis.notices import notices
+        from jaxprof.hlo.kernels.notices import notices
         from jaxprof.report.hlo_difference import difference_pieces
 
         modules = [side.module() for side in (first, second)]
@@ -419,7 +419,7 @@ class HloScreen(ViewsScreen, keys="hlo"):
     def action_choose_device(self) -> None:
         if self._opened is None:
             return
-        from jaxprof.hlo.analysis.cost.peaks import DEVICES
+        from jaxprof.hlo.kernels.cost.peaks import DEVICES
 
         own, others = self._in_session(self._opened).device, list(DEVICES.values())
         options = [

@@ -14,10 +14,11 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content, Span
 
-from jaxprof.errors import UsageError
+from jaxprof.base.errors import UsageError
+from jaxprof.base.text import safe
+from jaxprof.base.units import integer
 from jaxprof.hlo.shape import DTYPE_BITS
 from jaxprof.hlo.stages import STAGES
-from jaxprof.text import safe
 from jaxprof.tui.hlo.modules import Document, Hits, HloDocument, OpenedModule, search
 from jaxprof.tui.kit.dialogs import Choose, Option
 from jaxprof.tui.kit.filter import FilterLine, compiled, following
@@ -25,7 +26,6 @@ from jaxprof.tui.kit.guard import Guarded, in_thread, on
 from jaxprof.tui.kit.picture import Lines, show_titles
 from jaxprof.tui.kit.python_source import source_facts
 from jaxprof.tui.kit.row_list import RowList
-from jaxprof.units import integer
 
 _HALF = 4096
 """Half of the characters of a line that are coloured at once: longer lines, such as a literal of megabytes, are drawn

@@ -9,7 +9,7 @@ from collections.abc import Hashable
 
 from textual.content import Content
 
-from jaxprof import units
+from jaxprof.base import units
 from jaxprof.tui.kit.drawing import bar, cell, heat, mark, spark
 from jaxprof.tui.kit.row_list import Heading, RowList
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn

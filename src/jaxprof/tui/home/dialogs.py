@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxprof import units
-from jaxprof.errors import JaxprofError, UsageError, unknown_name
-from jaxprof.files import with_home
-from jaxprof.text import safe
+from jaxprof.base import units
+from jaxprof.base.errors import JaxprofError, UsageError, unknown_name
+from jaxprof.base.files import with_home
+from jaxprof.base.text import safe
 from jaxprof.tui.kit.dialogs import Confirm, FormDialog, FormField, Texts, ask_text
 from jaxprof.tui.kit.guard import in_thread
 from jaxprof.workloads.model import Parameter, WorkloadInfo
@@ -119,7 +119,7 @@ def split_specs(text: str) -> list[str]:
 
 def ask_devices(app: Profiler, info: WorkloadInfo, choices: HomeOptions) -> None:
     """Ask for devices that are not here, and queue the compilation for them."""
-    from jaxprof.devices.targets.machine import parse_targets
+    from jaxprof.devices.absent.machine import parse_targets
     from jaxprof.runner.planning import plan_compiles
 
     options = choices.of(info.name)

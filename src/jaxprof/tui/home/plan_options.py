@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from textual.content import Content
 
-from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.base.errors import JaxprofError, UsageError
+from jaxprof.base.text import columns, safe
+from jaxprof.base.units import counted
 from jaxprof.events import DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES
-from jaxprof.text import columns, safe
 from jaxprof.tui.keys import key_of
-from jaxprof.units import counted
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from jaxprof import units
+from jaxprof.base import units
+from jaxprof.base.text import safe
 from jaxprof.events.base import with_failures
 from jaxprof.facts import Facts, column
 from jaxprof.report.renderers import Table
 from jaxprof.report.runs import parameters_text
-from jaxprof.text import safe
 from jaxprof.tui.kit.drawing import cell, hang, mark
 from jaxprof.tui.kit.format import moment
 from jaxprof.tui.kit.python_source import highlighted

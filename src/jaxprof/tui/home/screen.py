@@ -16,9 +16,9 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
+from jaxprof.base.errors import JaxprofError
+from jaxprof.base.text import safe
 from jaxprof.devices import default_device
-from jaxprof.errors import JaxprofError
-from jaxprof.text import safe
 from jaxprof.tui.home.device_list import DeviceList
 from jaxprof.tui.home.plan_options import HomeOptions, plan_line
 from jaxprof.tui.home.start_list import MOST_HERE, StartList, StartRow, explained, own_rows

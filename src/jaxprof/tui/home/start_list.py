@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 from textual.message import Message
 
+from jaxprof.base.text import safe
+from jaxprof.base.values import frozen
 from jaxprof.events.base import with_failures
-from jaxprof.light_dataclass import frozen
-from jaxprof.text import safe
 from jaxprof.tui.keys import ACTIONS, key_of
 from jaxprof.tui.kit.drawing import cell, mark
 from jaxprof.tui.kit.format import ago

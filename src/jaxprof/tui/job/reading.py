@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxprof.light_dataclass import frozen
+from jaxprof.base.values import frozen
 from jaxprof.tui import clock
 
 if TYPE_CHECKING:

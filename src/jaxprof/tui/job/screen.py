@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from textual.containers import Vertical
 from textual.content import Content
 
-from jaxprof.errors import JaxprofError
-from jaxprof.session_files import url_of
-from jaxprof.text import columns, safe
+from jaxprof.base.errors import JaxprofError
+from jaxprof.base.text import columns, safe
+from jaxprof.base.units import counted
+from jaxprof.session.files import url_of
 from jaxprof.tui.job.processes import VIEWS, ProcessList, legend
 from jaxprof.tui.job.reading import JobInView, JobReading
 from jaxprof.tui.kit.claims import Claim, ClaimList, claim_of
@@ -26,7 +27,6 @@ from jaxprof.tui.kit.picture import Lines, show_titles
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import ViewsScreen
 from jaxprof.tui.kit.screen_bars import StageTabs
-from jaxprof.units import counted
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from textual.content import Content
 
-from jaxprof.light_dataclass import frozen
-from jaxprof.text import columns
+from jaxprof.base.text import columns
+from jaxprof.base.values import frozen
 from jaxprof.tui.kit.drawing import styled_runs
 
 _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))

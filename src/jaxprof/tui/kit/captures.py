@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 from textual.style import Style
 
-from jaxprof.analysis.profile import is_whole, programs_of, with_hlo
-from jaxprof.analysis.timeline import TEXT_NAME
-from jaxprof.grouping import grouped
+from jaxprof.analysis.timeline.model import TEXT_NAME
+from jaxprof.analysis.timeline.profile import is_whole, programs_of, with_hlo
+from jaxprof.base.grouping import grouped
+from jaxprof.base.text import safe, shorten
 from jaxprof.session.run import IMPORTED
-from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import in_words, key_of
 from jaxprof.tui.kit.dialogs import TextDialog
 from jaxprof.tui.kit.drawing import hang

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from textual.content import Content
 
-from jaxprof.light_dataclass import frozen
-from jaxprof.text import safe
+from jaxprof.base.text import safe
+from jaxprof.base.units import bytes_, seconds
+from jaxprof.base.values import frozen
 from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.format import location_text
 from jaxprof.tui.kit.row_list import RowList
-from jaxprof.units import bytes_, seconds
 
 if TYPE_CHECKING:
     from jaxprof.finding import Finding

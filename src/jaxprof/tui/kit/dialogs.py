@@ -14,9 +14,9 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, Static
 
-from jaxprof.errors import JaxprofError
-from jaxprof.light_dataclass import frozen
-from jaxprof.text import safe, safe_lines
+from jaxprof.base.errors import JaxprofError
+from jaxprof.base.text import safe, safe_lines
+from jaxprof.base.values import frozen
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.guard import Guarded, in_thread, on

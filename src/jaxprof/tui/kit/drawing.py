@@ -9,7 +9,7 @@ from typing import Literal
 
 from textual.content import Content
 
-from jaxprof.text import columns, safe, shorten, shorten_middle
+from jaxprof.base.text import columns, safe, shorten, shorten_middle
 
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 SPARKS = "▁▂▃▄▅▆▇█"

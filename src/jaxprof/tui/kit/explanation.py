@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from jaxprof.text import safe
+from jaxprof.base.text import safe
 from jaxprof.tui.keys import in_words, key_of
 from jaxprof.tui.kit.dialogs import Draw, ReportDialog
 from jaxprof.tui.kit.guard import in_thread

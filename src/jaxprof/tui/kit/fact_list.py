@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from textual.content import Content
 
-from jaxprof.light_dataclass import frozen
-from jaxprof.text import safe
+from jaxprof.base.text import safe
+from jaxprof.base.values import frozen
 from jaxprof.tui.kit.row_list import RowList
 
 

@@ -12,7 +12,7 @@ from textual.actions import SkipAction
 from textual.message import Message
 from textual.widgets import Input
 
-from jaxprof.errors import UsageError
+from jaxprof.base.errors import UsageError
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.row_list import RowList
 

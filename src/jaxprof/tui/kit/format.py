@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
+from jaxprof.base.text import safe
+from jaxprof.base.units import UNKNOWN, WIDEST_HALF, between, counted, percent, ratio, seconds, spread
 from jaxprof.stats.summary import FEWEST_FOR_INTERVAL, Summary
-from jaxprof.text import safe
 from jaxprof.tui import clock
-from jaxprof.units import UNKNOWN, WIDEST_HALF, between, counted, percent, ratio, seconds, spread
 
 if TYPE_CHECKING:
     from jaxprof.events import SourceLocation

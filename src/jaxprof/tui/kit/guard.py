@@ -24,9 +24,9 @@ from textual.message_pump import MessagePump
 from textual.strip import Strip
 from textual.worker import get_current_worker
 
-from jaxprof.errors import JaxprofError, system_words
-from jaxprof.files import private_folder
-from jaxprof.text import safe, safe_lines
+from jaxprof.base.errors import JaxprofError, system_words
+from jaxprof.base.files import private_folder
+from jaxprof.base.text import safe, safe_lines
 from jaxprof.tui import clock
 from jaxprof.tui.keys import bindings
 
@@ -213,7 +213,7 @@ def defect(error: Exception, what: str) -> JaxprofError:
 
 def log_defect(text: str) -> str:
     """Write a traceback to `errors.log`; return what to do about it, and where the log is."""
-    from jaxprof.session_files import state_folder
+    from jaxprof.session.files import state_folder
 
     path = state_folder() / "errors.log"
     try:

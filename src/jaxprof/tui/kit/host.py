@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from textual.message import Message
 
-from jaxprof.light_dataclass import frozen
+from jaxprof.base.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,14 +15,14 @@ from itertools import pairwise
 
 from textual.content import Content
 
-from jaxprof.analysis.run_result import modes_text
-from jaxprof.light_dataclass import frozen
+from jaxprof.analysis.runs.run_result import modes_text
+from jaxprof.base.text import columns, shorten
+from jaxprof.base.units import counted, scaled, seconds
+from jaxprof.base.values import frozen
 from jaxprof.stats.modes import Modes
 from jaxprof.stats.summary import Summary
-from jaxprof.text import columns, shorten
 from jaxprof.tui.kit.canvas import Canvas, Scale, axis_lines, spanning
 from jaxprof.tui.kit.drawing import SPARKS, styled_runs
-from jaxprof.units import counted, scaled, seconds
 
 STYLES = ("$baseline", "$primary", "$phase-compile", "$phase-transfer", "$phase-lower", "$phase-first", "$better")
 MARKERS = "●▲◆■○◇□"

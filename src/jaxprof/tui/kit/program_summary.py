@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 
 from jaxprof.analysis.programs.result import CALLS, NOT_SEEN, ProgramResult
-from jaxprof.text import columns, safe, shorten
+from jaxprof.base.text import columns, safe, shorten
+from jaxprof.base.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
 from jaxprof.tui import clock
 from jaxprof.tui.kit.drawing import cell, whole_parts
 from jaxprof.tui.kit.format import elapsed_text, location_text, status_mark
-from jaxprof.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.events import StageRunning

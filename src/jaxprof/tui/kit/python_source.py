@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from textual.containers import VerticalScroll
 from textual.content import Content
 
-from jaxprof.text import columns, safe, safe_lines
+from jaxprof.base.text import columns, safe, safe_lines
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import TextDialog
 from jaxprof.tui.kit.drawing import cell
@@ -18,7 +18,7 @@ from jaxprof.tui.kit.format import location_in_full
 
 if TYPE_CHECKING:
     from jaxprof.events import SourceLocation
-    from jaxprof.hlo.analysis.origin import HloSourceLocation
+    from jaxprof.hlo.kernels.origin import HloSourceLocation
 
 
 @lru_cache(maxsize=128)
@@ -48,7 +48,7 @@ def source_facts(
 ) -> list[Content]:
     """Return a source location such as `…/model.py:88 in attention`, with its lines if the file is here as it was
     recorded: `sources` has the digests by path."""
-    from jaxprof.hlo.analysis.origin import source_lines  # late, because it would delay the first frame
+    from jaxprof.hlo.kernels.origin import source_lines  # late, because it would delay the first frame
 
     file, tail = safe(where.file), safe(f":{where.line}" + (f" in {function}" if function else ""))
     room = min(columns(file), max(8, width - columns(tail)))
@@ -72,7 +72,7 @@ def _why_unread(file: str, sources: Mapping[str, str]) -> str:
 def lines_around(where: SourceLocation, sources: Mapping[str, str], around: int) -> Sequence[tuple[int, str]]:
     """Return the numbered lines of the file at `where`; none if it has no line, or its file is not here as it was
     recorded."""
-    from jaxprof.hlo.analysis.origin import HloSourceLocation, source_lines  # late: it would delay the first frame
+    from jaxprof.hlo.kernels.origin import HloSourceLocation, source_lines  # late: it would delay the first frame
 
     located = HloSourceLocation(where.file, where.line) if where.line is not None else None
     return source_lines(located, sources, around) if located is not None else ()

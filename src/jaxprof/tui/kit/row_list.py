@@ -21,8 +21,8 @@ from textual.strip import Strip
 from textual.style import Style
 from textual.visual import Visual
 
-from jaxprof.light_dataclass import frozen
-from jaxprof.text import safe
+from jaxprof.base.text import safe
+from jaxprof.base.values import frozen
 from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.guard import HIDDEN, Guarded
 from jaxprof.tui.kit.table_columns import (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.screen import Screen
 from textual.widget import Widget
 
-from jaxprof.session_files import lasting_name
+from jaxprof.session.files import lasting_name
 from jaxprof.tui.keys import in_words
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import HIDDEN, Guarded
@@ -103,7 +103,7 @@ class SessionScreen(Guarded, Screen[None]):
         """Show `app.session`, whose `runs` have changed; `replaced`: it is another session."""
 
     def action_explain(self) -> None:
-        from jaxprof.errors import UsageError
+        from jaxprof.base.errors import UsageError
         from jaxprof.tui.kit.explanation import ExplanationDialog
 
         profiler = self.profiler

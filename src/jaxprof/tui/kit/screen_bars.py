@@ -15,8 +15,8 @@ from textual.content import Content
 from textual.style import Style
 from textual.widgets import Input
 
-from jaxprof.light_dataclass import frozen
-from jaxprof.text import columns, shorten
+from jaxprof.base.text import columns, shorten
+from jaxprof.base.values import frozen
 from jaxprof.tui.keys import ACTIONS, HIDDEN, IN_MENU, LAST_RANK, key_of
 from jaxprof.tui.kit.host import SECTIONS, Host
 from jaxprof.tui.kit.picture import Picture

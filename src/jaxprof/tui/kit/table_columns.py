@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from textual.content import Content
 
-from jaxprof.light_dataclass import frozen
-from jaxprof.text import columns, safe
+from jaxprof.base.text import columns, safe
+from jaxprof.base.values import frozen
 from jaxprof.tui.kit.drawing import Cut, cell, hang
 
 if TYPE_CHECKING:

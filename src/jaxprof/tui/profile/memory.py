@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from textual.containers import Container, Vertical
 from textual.content import Content
 
+from jaxprof.base.text import safe
+from jaxprof.base.units import UNKNOWN, bytes_, counted
 from jaxprof.facts.memory import place
 from jaxprof.report.memory import memory_heading
-from jaxprof.text import safe
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import bar, hang, stacked, whole_parts
 from jaxprof.tui.kit.guard import HIDDEN, Guarded, in_thread
@@ -21,13 +22,12 @@ from jaxprof.tui.kit.picture import Lines, Picture, show_titles
 from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot, seconds_tick, whole_tick
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
-from jaxprof.units import UNKNOWN, bytes_, counted
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.analysis.memory import MemoryPicture
-    from jaxprof.hlo.analysis.liveness import LiveValue
+    from jaxprof.analysis.kernels.memory import MemoryPicture
+    from jaxprof.hlo.kernels.liveness import LiveValue
 
 
 STYLES = {

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from textual.content import Content
 
+from jaxprof.base.text import columns, safe
+from jaxprof.base.units import bytes_, counted, integer, percent_or_less, seconds
 from jaxprof.facts import Facts, column
 from jaxprof.facts.captures import DEVICE_STEPS
 from jaxprof.report.renderers import Table, text_lines
-from jaxprof.report.views import measured_table
+from jaxprof.report.session_text import measured_table
 from jaxprof.session.run import IMPORTED
-from jaxprof.text import columns, safe
 from jaxprof.tui.kit.fact_list import FactLine, FactList, FactTarget, Leads, heading
 from jaxprof.tui.kit.table_columns import table_lines
-from jaxprof.units import bytes_, counted, integer, percent_or_less, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.profile import ProfileOverview, ProfileProgram
+    from jaxprof.analysis.timeline.profile import ProfileOverview, ProfileProgram
 
 KERNELS, PROGRAMS, DEVICES = 16, 8, 16
 """Most kernels, programs and devices shown. A line counts the rest."""

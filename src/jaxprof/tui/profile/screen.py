@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, cast
 from textual.containers import Vertical
 from textual.content import Content
 
-from jaxprof.analysis.memory import memory_of_dump, memory_of_run
-from jaxprof.analysis.profile import ProfileOverview, overview, with_hlo
+from jaxprof.analysis.kernels.memory import memory_of_dump, memory_of_run
 from jaxprof.analysis.programs.derive import program_result
-from jaxprof.analysis.timeline import TEXT_NAME
+from jaxprof.analysis.timeline.model import TEXT_NAME
+from jaxprof.analysis.timeline.profile import ProfileOverview, overview, with_hlo
+from jaxprof.base.text import shorten
+from jaxprof.base.units import UNKNOWN, bytes_, counted, percent
 from jaxprof.report.memory import fit_words
 from jaxprof.session.run import IMPORTED
-from jaxprof.text import shorten
 from jaxprof.tui.kit.captures import (
     OF_A_SIDE,
     TrustLine,
@@ -49,7 +50,6 @@ from jaxprof.tui.profile.memory import BufferList, MemoryView
 from jaxprof.tui.profile.overview import OverviewList, overview_facts
 from jaxprof.tui.profile.timeline.pane import TimelinePane
 from jaxprof.tui.profile.times import TimeNode, TimePane, TimeTree, by_line, nested, passes
-from jaxprof.units import UNKNOWN, bytes_, counted, percent
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from jaxprof.analysis.flame import PICOSECONDS, FlameFrame, line_stacks, program_flame, stacks_flame
-from jaxprof.analysis.measured import passes_in, stage_times
+from jaxprof.analysis.kernels.measured import passes_in, stage_times
 from jaxprof.analysis.programs.result import ProgramResult, states_by_column
+from jaxprof.analysis.timeline.flame import PICOSECONDS, FlameFrame, line_stacks, program_flame, stacks_flame
+from jaxprof.base.text import columns
+from jaxprof.base.units import integer, percent, percent_or_less, seconds
+from jaxprof.base.values import frozen
 from jaxprof.events import SourceLocation
-from jaxprof.light_dataclass import frozen
 from jaxprof.report.program import TIME_LINE, parts_beside, time_line_rows
 from jaxprof.report.renderers import Table
-from jaxprof.text import columns
 from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.kit.drawing import cell, hang, spark, stacked
 from jaxprof.tui.kit.format import location_text
@@ -33,7 +34,6 @@ from jaxprof.tui.kit.program_summary import state_style, state_title
 from jaxprof.tui.kit.python_source import lines_around
 from jaxprof.tui.kit.row_list import Heading, TreeView
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn, report_contents, table_lines
-from jaxprof.units import integer, percent, percent_or_less, seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

@@ -13,12 +13,13 @@ from textual.content import Content
 
 from jaxprof.analysis.programs.functions import FunctionCompiles, ReasonCount, first_change, row_seconds
 from jaxprof.analysis.programs.result import ProgramResult
+from jaxprof.base.text import columns, safe
+from jaxprof.base.units import integer, percent, seconds
 from jaxprof.events import Compiled
 from jaxprof.facts import Fact
 from jaxprof.facts.programs import COMPILES, ProgramRow
 from jaxprof.facts.units import TRUTH
 from jaxprof.report.program_words import why_again, words
-from jaxprof.text import columns, safe
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import TextDialog
 from jaxprof.tui.kit.drawing import bar, cell, hang
@@ -26,7 +27,6 @@ from jaxprof.tui.kit.format import location_in_full, location_text
 from jaxprof.tui.kit.python_source import SourceLines
 from jaxprof.tui.kit.row_list import TreeView
 from jaxprof.tui.kit.table_columns import Cell, Drawing, TableColumn, either, in_order
-from jaxprof.units import integer, percent, seconds
 
 LABEL = 18
 

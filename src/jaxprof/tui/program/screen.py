@@ -17,6 +17,7 @@ from textual.widgets import Static
 
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.result import ProgramResult
+from jaxprof.base.units import counted, integer, percent, seconds
 from jaxprof.events import Compiled
 from jaxprof.facts.programs import ProgramRow
 from jaxprof.report.conclusion import Conclusion, program_cost
@@ -35,7 +36,6 @@ from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import ViewsScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 from jaxprof.tui.program.ledger import CompilationDialog, LedgerList
-from jaxprof.units import counted, integer, percent, seconds
 
 CANCELLING = (
     "Interrupted, as by ctrl+c. Press {key} again to terminate the program.",

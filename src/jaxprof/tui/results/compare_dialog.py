@@ -6,16 +6,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.ab import sides_beside
-from jaxprof.analysis.session_difference import SessionDifference, session_difference
-from jaxprof.errors import UsageError
+from jaxprof.analysis.compare.session_difference import SessionDifference, session_difference
+from jaxprof.analysis.runs.ab import sides_beside
+from jaxprof.base.errors import UsageError
+from jaxprof.base.units import seconds
 from jaxprof.report.comparison import comparison_pieces
 from jaxprof.report.renderers import Headline, Piece, Prose
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import ReportDialog, derived_dialog
-from jaxprof.units import seconds
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING
 from textual.containers import Horizontal
 from textual.content import Content
 
-from jaxprof.analysis.run_result import RunResult, worst_element
-from jaxprof.analysis.session_difference import environment_facts
-from jaxprof.analysis.speedup import steady_samples
+from jaxprof.analysis.compare.session_difference import environment_facts
+from jaxprof.analysis.runs.run_result import RunResult, worst_element
+from jaxprof.analysis.runs.speedup import steady_samples
+from jaxprof.base.text import columns, safe, safe_lines, shorten
+from jaxprof.base.units import UNKNOWN, bytes_, counted, integer, scaled, seconds
 from jaxprof.facts import Facts, column, pick
 from jaxprof.facts.runs import RUNS, RunRow
 from jaxprof.report.renderers import Table
 from jaxprof.report.runs import BREAK_EVEN, CHECK, MODES, RunGroup, one_time_text, sweep_table
 from jaxprof.session.run import IMPORTED
-from jaxprof.text import columns, safe, safe_lines, shorten
 from jaxprof.tui.kit.drawing import bar, cell, hang
 from jaxprof.tui.kit.format import baseline_name, half_width, interval
 from jaxprof.tui.kit.picture import Lines, Picture, ScrollPane, show_titles
@@ -38,12 +39,11 @@ from jaxprof.tui.kit.plots import (
 )
 from jaxprof.tui.kit.program_summary import OF_PROGRAM
 from jaxprof.tui.kit.table_columns import table_lines
-from jaxprof.units import UNKNOWN, bytes_, counted, integer, scaled, seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.analysis.sweeps import SweepGroup
+    from jaxprof.analysis.runs.sweeps import SweepGroup
     from jaxprof.session import Run, Session
 
 _HOW = {"numpy": "NumPy on the host", "eager": "op by op", "jit": "compiled as one program"}

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, cast
 
 from textual.content import Content
 
-from jaxprof.analysis.memory import peak_memory
+from jaxprof.analysis.kernels.memory import peak_memory
 from jaxprof.analysis.programs.derive import program_result
-from jaxprof.analysis.run_result import RunResult, is_uncounted, prompt_cost, result, run_cost
-from jaxprof.analysis.sweeps import SweepGroup, sweep_groups
+from jaxprof.analysis.runs.run_result import RunResult, is_uncounted, prompt_cost, result, run_cost
+from jaxprof.analysis.runs.sweeps import SweepGroup, sweep_groups
+from jaxprof.base.units import WIDEST_HALF, bytes_, percent, scaled, seconds
 from jaxprof.events import SAMPLED_PHASES
 from jaxprof.facts import at
 from jaxprof.facts.runs import interval_text
@@ -35,7 +36,6 @@ from jaxprof.tui.kit.guard import in_thread
 from jaxprof.tui.kit.program_summary import in_a_line
 from jaxprof.tui.kit.row_list import Heading, RowList
 from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn, either
-from jaxprof.units import WIDEST_HALF, bytes_, percent, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.session import Run, Session

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 from textual.containers import Vertical
 from textual.content import Content
 
-from jaxprof.errors import UsageError
+from jaxprof.base.errors import UsageError
+from jaxprof.base.text import safe
+from jaxprof.base.units import counted, seconds
 from jaxprof.report.runs import break_even_text, parameters_text
 from jaxprof.runner.expected_time import left_in_words
 from jaxprof.session.run import IMPORTED
-from jaxprof.text import safe
 from jaxprof.tui import clock
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.explanation import ExplanationHead
@@ -29,14 +30,13 @@ from jaxprof.tui.kit.picture import show_titles
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.results.result_panel import ResultPanel
 from jaxprof.tui.results.run_table import RunTable
-from jaxprof.units import counted, seconds
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from textual.app import ComposeResult
 
-    from jaxprof.analysis.run_result import RunResult
+    from jaxprof.analysis.runs.run_result import RunResult
     from jaxprof.session import Run, Session
     from jaxprof.tui.kit.host import Host
 

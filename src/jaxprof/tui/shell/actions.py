@@ -13,14 +13,14 @@ from textual.actions import parse
 from textual.command import CommandListItem, CommandPalette, Hits, Provider, SimpleCommand, SimpleProvider
 from textual.content import Content
 
-from jaxprof.light_dataclass import frozen
-from jaxprof.text import safe
+from jaxprof.base.text import safe
+from jaxprof.base.units import seconds
+from jaxprof.base.values import frozen
 from jaxprof.tui.keys import ACTIONS, IN_MENU, letter_of
 from jaxprof.tui.kit.dialogs import Choose, Option, TextDialog
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.host import Destination
-from jaxprof.units import seconds
 
 if TYPE_CHECKING:
     from textual.binding import ActiveBinding
@@ -160,7 +160,7 @@ class SearchProvider(Provider):
 
 def of_session(app: Profiler) -> Iterator[SimpleCommand]:
     """Yield kernels, functions and lines of the session in view, as far as they are known without reading HLO."""
-    from jaxprof.analysis.measured import seconds_per_call
+    from jaxprof.analysis.kernels.measured import seconds_per_call
     from jaxprof.analysis.programs.derive import program_result
 
     session = app.session

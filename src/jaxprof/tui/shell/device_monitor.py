@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.errors import JaxprofError
+from jaxprof.base.errors import JaxprofError
 from jaxprof.tui.kit.guard import Guarded, in_daemon
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from jaxprof.operating_system import signals
-from jaxprof.text import safe
+from jaxprof.base.operating_system import signals
+from jaxprof.base.text import safe
 from jaxprof.tui import clock
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def launch(
     `path`, or into the user's folder, and the exit code is the program's. Quitting while the program runs ends it. If a
     signal ends the app, the exit code is 128 plus the number of the signal.
     """
-    from jaxprof.config import read_config
+    from jaxprof.base.config import read_config
     from jaxprof.tui.shell.live import make_scheduler
     from jaxprof.tui.shell.profiler import Profiler
 

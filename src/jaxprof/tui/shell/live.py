@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from textual.message import Message
 
-from jaxprof.errors import JaxprofError, StorageError, UsageError
+from jaxprof.base.errors import JaxprofError, StorageError, UsageError
 from jaxprof.tui.kit.guard import in_thread
 from jaxprof.tui.kit.host import LiveChanged
 

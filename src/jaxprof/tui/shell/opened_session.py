@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from jaxprof.errors import FileRefusedError
+from jaxprof.base.errors import FileRefusedError
 from jaxprof.tui import clock
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ class ProfileReading:
     def as_session(self) -> Path:
         """Return the session file made from the profile. Blocks: for threads. Raises JaxprofError if it is not a
         profile or cannot be written, and FileRefusedError if it was stopped."""
-        from jaxprof.reaper import TemporaryFolder
+        from jaxprof.base.reaper import TemporaryFolder
         from jaxprof.runner.profiles import session_name, session_of_profile
 
         folder = TemporaryFolder("profile")

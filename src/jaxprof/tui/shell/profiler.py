@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 from textual.app import App
 from textual.screen import ModalScreen
 
-from jaxprof.errors import JaxprofError, UsageError
-from jaxprof.text import safe
+from jaxprof.base.errors import JaxprofError, UsageError
+from jaxprof.base.text import safe
+from jaxprof.base.units import counted, percent
 from jaxprof.tui import clock
 from jaxprof.tui.kit.guard import HIDDEN, in_daemon, in_thread
 from jaxprof.tui.kit.host import Destination, LiveChanged
@@ -28,10 +29,9 @@ from jaxprof.tui.shell.navigation import Navigator, create
 from jaxprof.tui.shell.opened_session import ProfileReading, read
 from jaxprof.tui.shell.user_settings import UserSettings
 from jaxprof.tui.theme import DARK, LIGHT, VARIABLES
-from jaxprof.units import counted, percent
 
 if TYPE_CHECKING:
-    from jaxprof.config import Config
+    from jaxprof.base.config import Config
     from jaxprof.events import Event
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.planning import PlannedRun
@@ -243,7 +243,7 @@ class Profiler(Navigator, keys="app"):
 
     def ask_for_file(self, mode: str = "") -> None:
         """Ask for a path and open it in a mode, by default in the one that fits it."""
-        from jaxprof.files import with_home
+        from jaxprof.base.files import with_home
         from jaxprof.tui.kit.dialogs import FormField, ask_text
 
         def open_(text: str) -> None:
@@ -271,7 +271,7 @@ class Profiler(Navigator, keys="app"):
         """Plan a comparison in a thread, then measure its sides. Their results lie in a folder that is deleted with the
         app. Raises UsageError while something runs, which making the inputs would disturb, and StorageError without a
         folder."""
-        from jaxprof.reaper import TemporaryFolder
+        from jaxprof.base.reaper import TemporaryFolder
 
         if self._comparing is not None:
             self.say("Preparing the inputs of both sides; ctrl+c cancels.", "Comparing")
@@ -339,7 +339,7 @@ class Profiler(Navigator, keys="app"):
 
     def on_storage_failed(self, message: StorageFailed) -> None:
         """Report that this app's session cannot be written, and ask for another file; runs continue meanwhile."""
-        from jaxprof.files import with_home
+        from jaxprof.base.files import with_home
         from jaxprof.tui.kit.dialogs import FormField, ask_text
 
         live, error = self.live, message.error

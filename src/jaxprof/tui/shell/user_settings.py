@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jaxprof.config import Config, Value, keep
-from jaxprof.errors import JaxprofError, StorageError, UsageError, system_words
+from jaxprof.base.config import Config, Value, keep
+from jaxprof.base.errors import JaxprofError, StorageError, UsageError, system_words
 from jaxprof.tui.keys import checked, clashes, remap
 from jaxprof.tui.theme import DARK, LIGHT
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from golden import held_cases
 from jaxprof import events as e
-from jaxprof.analysis.lanes import DEEPEST, End, lanes_of, other_end
-from jaxprof.analysis.timeline import (
+from jaxprof.analysis.timeline.lanes import DEEPEST, End, lanes_of, other_end
+from jaxprof.analysis.timeline.model import (
     BUSY,
     KINDS,
     Timeline,
@@ -20,7 +20,7 @@ from jaxprof.analysis.timeline import (
     read_timeline,
     readings_within,
 )
-from jaxprof.errors import FileRefusedError
+from jaxprof.base.errors import FileRefusedError
 from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.profile.timeline.browse import LEAST_NS, AxisWindow, Browse
 from jaxprof.tui.profile.timeline.drawing import busy_share, columns_of, cursor_lines, edges, ruler_time, step_lines

@@ -14,9 +14,9 @@ from jaxprof.analysis.finding_catalogue import with_fix
 from jaxprof.analysis.programs.findings import arrays, compiling, loops
 from jaxprof.analysis.programs.findings.claims import Claims
 from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, ProgramResult, pause_times
+from jaxprof.base.text import safe, whole_number
+from jaxprof.base.units import bytes_, seconds
 from jaxprof.finding import Finding
-from jaxprof.text import safe, whole_number
-from jaxprof.units import bytes_, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     error, where, _ = result.raised
     error = error.strip()
     if _NO_MEMORY.search(error):
-        from jaxprof.analysis.memory import asked_bytes  # needed only for this error
+        from jaxprof.analysis.kernels.memory import asked_bytes  # needed only for this error
 
         asked = asked_bytes(error)
         size = f": {bytes_(asked)} were asked for" if asked is not None else ""

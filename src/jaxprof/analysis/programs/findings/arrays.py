@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
+from jaxprof.base.text import safe
+from jaxprof.base.units import and_more, bytes_, integer, percent, seconds
 from jaxprof.finding import Finding
-from jaxprof.text import safe
-from jaxprof.units import and_more, bytes_, integer, percent, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.findings.claims import Claims

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from jaxprof.analysis.programs.functions import WORTH_EXACT, row_seconds
 from jaxprof.analysis.programs.loop_time import DEVICE, Spot
 from jaxprof.analysis.programs.verdict import interval
-from jaxprof.light_dataclass import dataclass, field
+from jaxprof.base.values import dataclass, field
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult

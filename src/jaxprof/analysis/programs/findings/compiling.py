@@ -23,10 +23,10 @@ from jaxprof.analysis.programs.result import (
     ProgramResult,
     is_single,
 )
+from jaxprof.base.grouping import totals
+from jaxprof.base.text import safe, shorten
+from jaxprof.base.units import bytes_, counted, integer, percent, seconds
 from jaxprof.finding import Finding
-from jaxprof.grouping import totals
-from jaxprof.text import safe, shorten
-from jaxprof.units import bytes_, counted, integer, percent, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -28,11 +28,11 @@ from jaxprof.analysis.programs.loop_time import (
 )
 from jaxprof.analysis.programs.result import ProgramResult, is_single
 from jaxprof.analysis.programs.verdict import interval
+from jaxprof.base.grouping import totals
+from jaxprof.base.text import safe, shorten
+from jaxprof.base.units import bytes_, counted, integer, percent, seconds
 from jaxprof.events import SourceLocation
 from jaxprof.finding import Finding
-from jaxprof.grouping import totals
-from jaxprof.text import safe, shorten
-from jaxprof.units import bytes_, counted, integer, percent, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.findings.claims import Claims

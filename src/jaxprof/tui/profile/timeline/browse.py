@@ -7,8 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxprof.analysis.lanes import End, IdleTime, LaneGroup, LaneRow, Lanes, idle_around, longest_idle, other_end
-from jaxprof.light_dataclass import frozen
+from jaxprof.analysis.timeline.lanes import (
+    End,
+    IdleTime,
+    LaneGroup,
+    LaneRow,
+    Lanes,
+    idle_around,
+    longest_idle,
+    other_end,
+)
+from jaxprof.base.values import frozen
 
 LEAST_NS = 200
 """Length of the shortest window, in nanoseconds; a recording is at least as long."""

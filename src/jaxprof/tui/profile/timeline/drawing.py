@@ -16,20 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 from textual.content import Content
 
-from jaxprof.analysis.lanes import Busy, LaneGroup, LaneRow, Lanes, kernels_on, range_totals
-from jaxprof.analysis.profile import FOUND_BY, mean_step
-from jaxprof.analysis.timeline import BUSY, COUNTER, KINDS
+from jaxprof.analysis.timeline.lanes import Busy, LaneGroup, LaneRow, Lanes, kernels_on, range_totals
+from jaxprof.analysis.timeline.model import BUSY, COUNTER, KINDS
+from jaxprof.analysis.timeline.profile import FOUND_BY, mean_step
+from jaxprof.base.text import columns, safe, shorten
+from jaxprof.base.units import UNKNOWN, bytes_, counted, integer, percent, percent_or_less, scaled, seconds
+from jaxprof.base.values import frozen
 from jaxprof.events import StepParts, StepTimes
 from jaxprof.facts import Fact, column
-from jaxprof.light_dataclass import frozen
 from jaxprof.report.renderers import Table
-from jaxprof.text import columns, safe, shorten
 from jaxprof.trace.model import Flags, Ints
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import SPARKS
 from jaxprof.tui.kit.table_columns import table_lines
 from jaxprof.tui.profile.timeline.browse import AxisWindow, Browse, extent
-from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, percent_or_less, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.events import StepsMeasured

@@ -15,11 +15,12 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 
-from jaxprof.analysis.lanes import NO_LANES, Lanes, Matches, lanes_of, search
-from jaxprof.analysis.timeline import BUSY, TimelineOp
-from jaxprof.errors import JaxprofError
+from jaxprof.analysis.timeline.lanes import NO_LANES, Lanes, Matches, lanes_of, search
+from jaxprof.analysis.timeline.model import BUSY, TimelineOp
+from jaxprof.base.errors import JaxprofError
+from jaxprof.base.text import safe
+from jaxprof.base.units import counted, integer, seconds
 from jaxprof.session.run import IMPORTED
-from jaxprof.text import safe
 from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.kit.drawing import styled_runs
 from jaxprof.tui.kit.filter import FilterLine, compiled, following
@@ -38,7 +39,6 @@ from jaxprof.tui.profile.timeline.drawing import (
     step_lines,
     title,
 )
-from jaxprof.units import counted, integer, seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -272,8 +272,8 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
 
     def _read(self, of: tuple[Session, str]) -> None:
         """Post the lanes with kinds guessed from names, then with the kinds from the HLO. Runs in a thread."""
-        from jaxprof.analysis.measured import kernels_of
-        from jaxprof.analysis.timeline import TEXT_NAME, read_timeline, readings_within
+        from jaxprof.analysis.kernels.measured import kernels_of
+        from jaxprof.analysis.timeline.model import TEXT_NAME, read_timeline, readings_within
 
         session, run = of
         timeline = read_timeline(session.text(run, TEXT_NAME) or "")

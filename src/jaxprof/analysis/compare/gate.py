@@ -1,0 +1,298 @@
+"""Limits on facts and times: how much each may grow over a baseline, and whether it did.
+
+A fact that a side does not know is undecided, never within its limit. Two programs of different size, device or
+precision are not the same measurement, and leave every limit undecided. A time is decided only if both sides were
+measured in turns, by the whole interval of its growth.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from jaxprof.analysis.compare.difference import FACTS, TIMES, Compared, FigureDifference
+from jaxprof.analysis.compare.session_difference import (
+    CollectiveDifference,
+    PhaseDifference,
+    RunDifference,
+    arguments_of,
+    measurement,
+    run_difference,
+)
+from jaxprof.analysis.runs.run_result import result
+from jaxprof.base.errors import UsageError, unknown_name
+from jaxprof.base.grouping import paired
+from jaxprof.base.units import counted
+from jaxprof.base.values import frozen
+from jaxprof.stats.comparison import LimitState, TimeComparison
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.runs.ab import AbResult
+    from jaxprof.session import Run, Session
+
+Program: TypeAlias = "tuple[Session, Run]"
+"""A compiled program: a run, with its session."""
+_LIMIT = re.compile(r"\s*(?P<fact>[a-z_]+)\s*(?::\s*(?P<growth>\d+(?:\.\d+)?)\s*%\s*)?")
+
+
+@frozen
+class GateLimit:
+    """Limit on the growth of a fact or a time."""
+
+    fact: str
+    """One of `FACTS` or `TIMES`."""
+    growth: float = 0.0
+    """Allowed growth as a share of the baseline: 0.01 allows 1 % more."""
+
+    @property
+    def is_time(self) -> bool:
+        """Whether the limit is on a time."""
+        return self.fact in TIMES
+
+    @property
+    def figure(self) -> Compared:
+        """The figure that the limit is on."""
+        return {**FACTS, **TIMES}[self.fact]
+
+    @property
+    def text(self) -> str:
+        """The limit as `--fail-on` takes it, such as `flops:1%`."""
+        return f"{self.fact}:{100 * self.growth:g}%" if self.growth else self.fact
+
+
+@frozen
+class GateBase:
+    """What a program is compared with, and how its name was interpreted."""
+
+    name: str
+    """Name as the user gave it."""
+    reading: Literal["path", "target", "session", "revision"]
+    place: str
+    """Location: a path, a target, or the folder of a repository."""
+    commit: str = ""
+    """Abbreviated hash of a revision; otherwise empty."""
+    dirty: bool = False
+    """Whether the working tree has uncommitted changes, for a revision."""
+
+
+@frozen
+class GateRow:
+    """One limit, applied to one program."""
+
+    label: str
+    """The program and its device, as text."""
+    limit: GateLimit
+    state: LimitState
+    figure: FigureDifference
+    reason: str = ""
+    """Why the row is undecided, or what exceeded the limit if the numbers do not show it."""
+    times: TimeComparison | None = None
+    """Comparison that a time rests on; None if not measured together. The intervals of all times of one gate hold
+    together."""
+    launches_to_decide: int | None = None
+    """Number of further launches that would decide an undecided time; None if unknown."""
+
+    @property
+    def growth(self) -> float | None:
+        """Growth as a share of the baseline; of a time, as its samples have it."""
+        if self.limit.is_time:
+            return self.times.growth if self.times is not None else None
+        return self.figure.growth
+
+
+@frozen
+class GateResult:
+    """Results of all limits."""
+
+    base: GateBase
+    rows: tuple[GateRow, ...]
+    """Exact facts first, then times."""
+    notes: tuple[str, ...] = ()
+    """Notes to read before the rows."""
+    measured: AbResult | None = None
+    """Comparison that the times rest on."""
+
+    @property
+    def outcome(self) -> LimitState:
+        """`exceeded` if any limit was exceeded, else `undecided` if any is, else `within`."""
+        states = {row.state for row in self.rows}
+        return "exceeded" if "exceeded" in states else "undecided" if "undecided" in states else "within"
+
+
+def read_limits(texts: Iterable[str]) -> tuple[GateLimit, ...]:
+    """Return the limits in order. Raises UsageError for an unreadable limit, and for two on the same fact."""
+    limits: dict[str, GateLimit] = {}
+    for text in texts:
+        limit = read_limit(text)
+        before = limits.setdefault(limit.fact, limit)
+        if before != limit:
+            raise UsageError(
+                f"--fail-on {limit.fact} is given twice, as {before.text} and {limit.text}", "Keep one of them."
+            )
+    return tuple(limits.values())
+
+
+def read_limit(text: str) -> GateLimit:
+    """Return the limit in text such as `flops:1%` or `kernels`. Raises UsageError."""
+    match = _LIMIT.fullmatch(text)
+    if match is None:
+        raise UsageError(
+            f"cannot read --fail-on {text!r}",
+            "It looks like --fail-on kernels, --fail-on flops:1% or --fail-on run:5%.",
+        )
+    fact, growth = match["fact"], float(match["growth"] or 0) / 100
+    if fact in TIMES and not growth:
+        raise UsageError(f"--fail-on {fact} is a time, and two times are never equal", f"Say by how much: {fact}:5%.")
+    if fact not in FACTS and fact not in TIMES:
+        raise unknown_name("fact", fact, (*FACTS, *TIMES))
+    return GateLimit(fact, growth)
+
+
+def judged_programs(
+    base: GateBase, before: Sequence[Program], after: Sequence[Program], limits: Sequence[GateLimit]
+) -> tuple[list[GateRow], list[str]]:
+    """Apply the limits to each program of `after`, compared with its own of `before`: facts first, then times, which
+    are undecided because the two were not measured in turns. Return the rows, and the notes to read before them. Raises
+    UsageError if the base has no program on a device, or none of these programs."""
+    kinds = {run.device_kind: run for _, run in before}
+    for _, run in after:
+        if run.device_kind not in kinds:
+            hint = f"It has programs on {', '.join(kinds)}; --device compiles for another."
+            raise UsageError(f"{base.name} has no program on {run.device_kind}", hint)
+    found = paired_programs(before, after)
+    held = [(ours, theirs) for ours, theirs in found if ours is not None and theirs is not None]
+    if not held:
+        has, wanted = (", ".join(f"{run.id} {run.label}" for _, run in side[:10]) for side in (before, after))
+        raise UsageError(f"{base.name} has none of these programs: {wanted}", f"It has {has}.")
+    rows = [row for pair in held for row in judged(label_of(pair[1][1]), run_difference(*pair[0], *pair[1]), limits)]
+    rows += [row for pair in held for row in _judged_apart(*pair, limits)]
+    notes = [note for pair in held for note in _notes(*pair, is_kept=base.reading == "session")]
+    notes += [f"not in the base: {theirs[1].label}" for ours, theirs in found if ours is None and theirs is not None]
+    return rows, list(dict.fromkeys(filter(None, notes)))
+
+
+def label_of(run: Run) -> str:
+    """Return a program and its device in words."""
+    return f"{run.plan.workload} {run.plan.variant} {run.plan.device}"
+
+
+def paired_programs(before: Sequence[Program], after: Sequence[Program]) -> list[tuple[Program | None, Program | None]]:
+    """Pair programs by device, name and variant, those of the same measurement first. The only programs of a device
+    belong together, whatever they are called."""
+    counts = [Counter(run.device_kind for _, run in side) for side in (before, after)]
+
+    def alone(program: Program) -> Hashable:
+        kind = program[1].device_kind
+        return kind if all(count[kind] == 1 for count in counts) else None
+
+    keys: list[Callable[[Program], Hashable]] = [
+        lambda program: (program[1].plan.workload, measurement(program[1])),
+        lambda program: (program[1].device_kind, program[1].plan.workload, program[1].plan.variant),
+        lambda program: (program[1].device_kind, program[1].plan.workload),
+        alone,
+    ]
+    return paired(before, after, keys)
+
+
+def _notes(before: Program, after: Program, *, is_kept: bool) -> Iterator[str]:
+    """Yield what else differs between two programs: the versions that compiled them, the arrays that they are called
+    with, so that their facts reflect the sizes, and the file of a base that `is_kept`. Unknown differs from nothing."""
+    then, now = before[1].plan, after[1].plan
+    ours, theirs = _versions(before[1]), _versions(after[1])
+    if ours and theirs and ours != theirs:
+        yield f"compiled by different versions, which changes programs by itself: base {ours}; now {theirs}"
+    gone, new = Counter(arguments_of(*before)), Counter(arguments_of(*after))
+    if gone and new and gone != new:
+        less, more = (", ".join(sorted(each.elements())) or "nothing" for each in (gone - new, new - gone))
+        yield f"called with other arguments: {less} in the base; {more} now"
+    if is_kept and then.target and now.target and then.target != now.target and then.workload == now.workload:
+        yield f"the base was compiled from {then.target}, and what is there now from {now.target}"
+
+
+def _versions(run: Run) -> str:
+    """Return the versions that compiled a program, as `jax 0.10.2, jaxlib 0.10.2`; empty if they were not reported."""
+    environment = run.environment
+    if environment is None or environment.jax is None:
+        return ""
+    return f"jax {environment.jax}, jaxlib {environment.jaxlib or 'unknown'}"
+
+
+def judged(label: str, difference: RunDifference, limits: Iterable[GateLimit]) -> tuple[GateRow, ...]:
+    """Apply each limit on a fact to two runs, the first being the baseline."""
+    return tuple(_judge_fact(label, difference, limit) for limit in limits if not limit.is_time)
+
+
+def judged_times(label: str, compared: AbResult, limits: Iterable[GateLimit]) -> tuple[GateRow, ...]:
+    """Apply each limit on a time to B, measured in turns with A. Reads the HLO of both."""
+    wanted = [limit for limit in limits if limit.is_time]
+    (versus,) = compared.versus
+    phases = {phase.code: phase for phase in compared.difference(versus).runs[0].phases}
+    rows: list[GateRow] = []
+    for limit in wanted:
+        phase = phases.get(limit.fact)
+        if phase is None:
+            reason = versus.times.refusal or "not known of either side"
+            rows.append(GateRow(label, limit, "undecided", FigureDifference(limit.fact, None, None, "second"), reason))
+            continue
+        times = phase.times
+        if limit.fact != "run" and times.launches == 1:
+            once = "it happens once in a process, and there was one launch: --launches 5 has five"
+            times = replace(times, refusal=once)
+        rows.append(_judge_time(label, limit, phase, replace(times, family=len(wanted))))
+    return tuple(rows)
+
+
+def _judged_apart(before: Program, after: Program, limits: Iterable[GateLimit]) -> Iterator[GateRow]:
+    """Yield each limit on a time as undecided, because the two were not measured in turns."""
+    times = [limit for limit in limits if limit.is_time]
+    ours, theirs = (result(session, run.id).phase_seconds if times else {} for session, run in (before, after))
+    for limit in times:
+        figure = FigureDifference(limit.fact, ours.get(limit.fact), theirs.get(limit.fact), "second")
+        reason = "not measured together: --base REV measures both in turns"
+        yield GateRow(label_of(after[1]), limit, "undecided", figure, reason)
+
+
+def _judge_time(label: str, limit: GateLimit, phase: PhaseDifference, times: TimeComparison) -> GateRow:
+    state, reason = times.within(limit.growth)
+    more = times.launches_until(lambda more: more.within(limit.growth)[0] != "undecided") if reason else None
+    return GateRow(label, limit, state, phase, reason, times, more)
+
+
+def _judge_fact(label: str, difference: RunDifference, limit: GateLimit) -> GateRow:
+    figure = difference.fact(limit.fact) or FigureDifference(limit.fact, None, None, limit.figure.unit)
+    before, after = figure.before, figure.after
+
+    def row(state: LimitState, reason: str = "") -> GateRow:
+        return GateRow(label, limit, state, figure, reason)
+
+    if difference.unlike:
+        return row("undecided", f"not the same measurement: {'; '.join(difference.unlike)}")
+    if before is None or after is None:
+        side = "either side" if before is None and after is None else "the baseline" if before is None else "this side"
+        return row("undecided", f"not known of {side}")
+    worse, allowed = after - before, before * limit.growth
+    if limit.figure.less_is_worse:
+        worse = -worse
+    if worse > allowed:
+        return row("exceeded")
+    if limit.fact == "collectives" and (
+        more := [_growth_text(collective) for collective in difference.collectives or () if _grew(collective)]
+    ):
+        return row("exceeded", "; ".join(more))
+    return row("within")
+
+
+def _grew(collective: CollectiveDifference) -> bool:
+    return (
+        collective.before_count is not None
+        and collective.after_count is not None
+        and collective.after_count > collective.before_count
+    )
+
+
+def _growth_text(collective: CollectiveDifference) -> str:
+    over = f" over {counted(collective.group_size, 'device')}" if collective.group_size is not None else ""
+    return f"{collective.opcode}{over}: {collective.before_count} → {collective.after_count}"

@@ -1,0 +1,572 @@
+"""Comparison of two sessions: which runs belong together, what differs between their environments and their programs,
+and what their times prove.
+
+Exact facts have no noise: two runs of the same program have the same kernels, FLOPs, bytes and peak, whenever and next
+to whatever they ran. A fact that one run does not know is None, and differs from nothing. Sessions were measured at
+different times. Whatever differed between these times is in every ratio of theirs, so the verdict is `inconclusive`;
+only runs of one session, which took turns, can have another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Hashable, Sequence
+from dataclasses import replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING, TypeAlias
+
+from jaxprof.analysis.compare.difference import FACTS, Difference, FigureDifference, environments, exact_facts, figures
+from jaxprof.analysis.kernels.measured import MeasuredKernel, measured, stage_times
+from jaxprof.analysis.kernels.memory import KINDS, SCHEDULE, MemoryPicture, memory_of_run
+from jaxprof.analysis.opener import read_module
+from jaxprof.analysis.runs.run_result import RunCost, module_cost, result, run_cost
+from jaxprof.analysis.runs.speedup import AbVersus, compared, side_versus
+from jaxprof.base.grouping import Pair, paired, pairs
+from jaxprof.base.values import frozen
+from jaxprof.session import Run, Session
+from jaxprof.stats.comparison import TimeComparison, compare, compare_apart, corrected, refuse
+from jaxprof.stats.turns import Block, LaunchBlocks
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.compare.kernel_difference import KernelDifferences
+    from jaxprof.analysis.programs.functions import FunctionCompiles
+    from jaxprof.analysis.programs.result import ProgramResult
+    from jaxprof.finding import Finding
+    from jaxprof.hlo.kernels.collectives import Collective
+    from jaxprof.hlo.kernels.liveness import LiveValue
+    from jaxprof.hlo.text.model import Module
+
+_SAMPLED_ONCE = ("transfer_in", "transfer_out")
+"""Phases that only the first launch samples."""
+_MOMENTARY = ("load_average_before", "load_average_after", "other_busy_cores")
+"""Settings that describe the moment, not the environment: they always differ."""
+
+
+@frozen(kw_only=True)
+class PhaseDifference(FigureDifference):
+    """A phase of both runs: seconds per call, or per launch for a phase that happens once."""
+
+    times: TimeComparison
+    """What the samples of both prove, the first being the baseline."""
+
+
+@frozen
+class ProgramDifference:
+    """Comparison of two programs. They were timed at different times, and their times prove nothing alone."""
+
+    before: ProgramResult
+    after: ProgramResult
+    functions: tuple[Pair[FunctionCompiles], ...]
+    """New, gone and changed functions (compiled another number of times) first; within each group, largest difference
+    in seconds first."""
+    states: tuple[FigureDifference, ...]
+    """Seconds of the main threads by state, as in `events.PROGRAM_STATES`, and not seen; they add up to each wall
+    time."""
+    findings: tuple[Pair[Finding], ...]
+
+    @property
+    def sums(self) -> tuple[FigureDifference, ...]:
+        """Figures of the whole programs, by name. Steps are those of the hottest loop; None if it is not the same loop
+        of both, or if the timed steps do not represent all steps."""
+        ours, theirs = self.before, self.after
+        before, after = (side.arrays.peak_bytes if side.arrays is not None else None for side in (ours, theirs))
+        return (
+            FigureDifference("wall time", ours.wall_seconds, theirs.wall_seconds, "second"),
+            FigureDifference(
+                "steps a second", ours.steps_per_second_of(theirs), theirs.steps_per_second_of(ours), "rate"
+            ),
+            FigureDifference("compilations", ours.compile_count, theirs.compile_count),
+            FigureDifference("compile time", ours.compile_seconds, theirs.compile_seconds, "second"),
+            FigureDifference("most live arrays", before, after, "byte"),
+        )
+
+
+@frozen
+class CollectiveDifference:
+    """Collectives of one kind, over groups of one size, in one call."""
+
+    opcode: str
+    group_size: int | None
+    """Number of devices that exchange with each other; None if the HLO does not say, and for a permute."""
+    before_count: int | None
+    """Number of executions; None if a loop's trip count is unknown."""
+    after_count: int | None
+    before_bytes: int | None
+    """Bytes of the whole arrays that are exchanged."""
+    after_bytes: int | None
+
+    @property
+    def differs(self) -> bool | None:
+        """Whether the number or bytes differ; None if a number of executions is unknown."""
+        if None in (self.before_count, self.after_count):
+            return None
+        return (self.before_count, self.before_bytes) != (self.after_count, self.after_bytes)
+
+
+@frozen
+class ModuleDifference:
+    """Comparison of two HLO modules. If a side has no readable HLO, everything is None or empty."""
+
+    kernels: KernelDifferences | None
+    collectives: tuple[CollectiveDifference, ...] | None
+    findings: tuple[Pair[Finding], ...] | None
+    facts: tuple[FigureDifference, ...] = ()
+
+
+@frozen(kw_only=True)
+class RunDifference(ModuleDifference):
+    """Comparison of two runs; None means unknown on a side. The kernels are those of the modules, or of two captures;
+    the facts are all of `FACTS` that at least one side knows."""
+
+    before: Run
+    after: Run
+    unlike: tuple[str, ...]
+    """Reasons why the runs do not measure the same thing: another size, device kind, dtype or precision."""
+    passes: tuple[FigureDifference, ...] | None
+    """Seconds of XLA's stages over all threads; None if the compilation of a side was not captured."""
+    buffers: tuple[Pair[LiveValue], ...] | None
+    """Buffers, largest difference first; None unless both sides know their buffers from the same source."""
+    phases: tuple[PhaseDifference, ...] = ()
+    """Times of the phases; empty where only exact facts were compared."""
+    program: ProgramDifference | None = None
+    """Comparison of the programs, if both runs are recorded programs."""
+    side: AbVersus | None = None
+    """How the two compare, if they were measured in turns as sides of a comparison."""
+
+    def fact(self, code: str) -> FigureDifference | None:
+        """Return the figure of a code; None if neither side knows it."""
+        return next((fact for fact in self.facts if fact.code == code), None)
+
+    @property
+    def differs(self) -> bool | None:
+        """Whether any exact fact differs; None if no difference is known and something is unknown."""
+        answers = [
+            self.kernels.differ if self.kernels is not None else None,
+            *(difference.differs for difference in self.facts),
+        ]
+        answers += [difference.differs for difference in self.collectives or ()]
+        return True if True in answers else None if None in answers else False
+
+
+@frozen
+class SessionDifference:
+    """Comparison of two sessions."""
+
+    before: Session
+    after: Session
+    environment: tuple[Difference[str], ...]
+    """Differences of the environment first, then equal entries."""
+    runs: tuple[RunDifference, ...]
+    only_before: tuple[Run, ...]
+    """Runs without a counterpart in the other session."""
+    only_after: tuple[Run, ...]
+
+
+def session_difference(
+    before: Session, after: Session, *, run_before: str | None = None, run_after: str | None = None
+) -> SessionDifference:
+    """Compare two sessions run by run, the first being the baseline; with run ids, only these runs, whatever they
+    measure. Reads the HLO of all runs, so call it in a thread. Raises KeyError for an unknown run id."""
+    ours = [before.runs[run_before]] if run_before is not None else list(before.runs.values())
+    theirs = [after.runs[run_after]] if run_after is not None else list(after.runs.values())
+    if run_before is not None and run_after is not None:
+        pairs: list[tuple[Run | None, Run | None]] = [(ours[0], theirs[0])]
+    else:
+        pairs = _matched(ours, theirs)
+    return SessionDifference(
+        before,
+        after,
+        environments(environment_facts(_reporting_run(ours)), environment_facts(_reporting_run(theirs))),
+        tuple(
+            _comparison(before, first, after, second)
+            for first, second in pairs
+            if first is not None and second is not None
+        ),
+        tuple(first for first, second in pairs if first is not None and second is None),
+        tuple(second for first, second in pairs if first is None and second is not None),
+    )
+
+
+def _matched(ours: Sequence[Run], theirs: Sequence[Run]) -> list[tuple[Run | None, Run | None]]:
+    """Match runs by workload, variant, device kind, parameters and arguments. If each session has a single program,
+    they are the same program; likewise a single function of the user, in whatever file."""
+    keys: list[Callable[[Run], Hashable]] = [lambda run: (run.plan.workload, run.plan.side, measurement(run))]
+    if any(run.plan.side for side in (ours, theirs) for run in side):
+        keys.append(lambda run: (run.plan.workload, measurement(run)))
+    if all(sum(run.is_program for run in side) == 1 for side in (ours, theirs)):
+        keys.append(lambda run: "program" if run.is_program else None)
+    if all(len({run.plan.workload for run in side if run.plan.target}) == 1 for side in (ours, theirs)):
+        keys.append(lambda run: (run.plan.side, measurement(run)) if run.plan.target else None)
+    return paired(ours, theirs, keys)
+
+
+def _comparison(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> RunDifference:
+    program = None
+    if run_a.is_program and run_b.is_program:
+        from jaxprof.analysis.programs.derive import program_result
+
+        program = program_difference(program_result(session_a, run_a.id), program_result(session_b, run_b.id))
+    return replace(
+        run_difference(session_a, run_a, session_b, run_b),
+        phases=_phases(session_a, run_a, session_b, run_b),
+        program=program,
+        side=side_versus(session_a, run_a, run_b) if session_a is session_b else None,
+    )
+
+
+def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> RunDifference:
+    """Return the exact facts of two runs, the first being the baseline. Reads the HLO of both, so call it in a thread.
+    Raises FileRefusedError if a text of a session is damaged."""
+    memory = memory_of_run(session_a, run_a.id), memory_of_run(session_b, run_b.id)
+    facts: dict[str, FigureDifference] = {}
+    known = _known_facts(session_a, run_a, memory[0]), _known_facts(session_b, run_b, memory[1])
+    for (source, ours), (other, theirs) in zip(*known, strict=True):
+        if source == other or not (source and other):
+            estimate = SCHEDULE in (source, other)
+            facts |= {fact.code: fact for fact in exact_facts(ours, theirs, estimate=estimate)}
+    modules = read_module(session_a, run_a), read_module(session_b, run_b)
+    captures = measured(session_a, run_a.id), measured(session_b, run_b.id)
+    of_modules = _of_modules(*modules, *(capture.kernels if capture is not None else None for capture in captures))
+    return RunDifference(
+        of_modules.kernels,
+        of_modules.collectives,
+        of_modules.findings,
+        facts=tuple(facts[code] for code in FACTS if code in facts),
+        before=run_a,
+        after=run_b,
+        unlike=unlike(run_a, run_b),
+        passes=_passes(run_a, run_b),
+        buffers=_buffers(*memory),
+    )
+
+
+def facts_of(session: Session, run: Run) -> dict[str, float | None]:
+    """Return the exact facts of one run in one call, by code: all of `FACTS`, with None for unknown. Raises
+    FileRefusedError if a text of the session is damaged."""
+    sources = _known_facts(session, run, memory_of_run(session, run.id))
+    known = {code: value for _, facts in sources for code, value in facts.items() if value is not None}
+    return {code: known.get(code) for code in FACTS}
+
+
+def arguments_of(session: Session, run: Run) -> tuple[str, ...]:
+    """Return dtype and shape of the arguments of a run's compiled program, such as `f32[64,256]`; empty without
+    readable HLO. Unused arguments are no parameters of the program, and are missing here."""
+    module = read_module(session, run)
+    entry = module.entry if module is not None else None
+    return tuple(str(parameter.shape.without_layout()) for parameter in entry.parameters) if entry is not None else ()
+
+
+def module_difference(before: Module, after: Module) -> ModuleDifference:
+    """Compare two HLO modules."""
+    return replace(_of_modules(before, after), facts=exact_facts(_module_facts(before), _module_facts(after)))
+
+
+def _of_modules(
+    before: Module | None,
+    after: Module | None,
+    before_measured: Sequence[MeasuredKernel] | None = None,
+    after_measured: Sequence[MeasuredKernel] | None = None,
+) -> ModuleDifference:
+    """Compare the kernels of two modules, with their times if both were captured, the collectives and the findings."""
+    from jaxprof.analysis.compare.kernel_difference import kernel_differences
+    from jaxprof.hlo.findings import findings
+
+    kernels = kernel_differences(before, after, before_measured, after_measured)
+    if before is None or after is None:
+        return ModuleDifference(kernels, None, None)
+    return ModuleDifference(kernels, _collectives(before, after), _findings(findings(before), findings(after)))
+
+
+def unlike(run_a: Run, run_b: Run) -> tuple[str, ...]:
+    """Return why the times of two runs must not be compared, a few words each; empty if they may be."""
+    built_in = not (run_a.plan.target or run_b.plan.target) and run_a.plan.how not in ("imported", "program")
+    if built_in and run_a.plan.workload != run_b.plan.workload:
+        return (f"another workload ({run_a.plan.workload}, {run_b.plan.workload})",)
+    reasons: list[str] = []
+    if (kinds := (run_a.device_kind, run_b.device_kind))[0] != kinds[1]:
+        reasons.append(f"another kind of device ({kinds[0]}, {kinds[1]})")
+    ours, theirs = run_a.plan.parameters, run_b.plan.parameters
+    if run_a.plan.how != "imported":  # the parameters of a profile's program are its ids
+        reasons += [
+            f"another {name} ({ours.get(name, '-')}, {theirs.get(name, '-')})"
+            for name in dict.fromkeys((*ours, *theirs))
+            if ours.get(name) != theirs.get(name)
+        ]
+    if run_a.plan.arguments != run_b.plan.arguments:
+        reasons.append(f"other arguments ({', '.join(run_a.plan.arguments)}; {', '.join(run_b.plan.arguments)})")
+    if run_a.plan.precision != run_b.plan.precision:
+        reasons.append(f"another precision ({run_a.plan.precision or 'default'}, {run_b.plan.precision or 'default'})")
+    return tuple(reasons)
+
+
+def measurement(run: Run) -> Hashable:
+    """Return a key that runs share if they measure the same thing; `unlike` describes differences."""
+    plan = run.plan
+    parameters = () if plan.how == "imported" else tuple(sorted(plan.parameters.items()))
+    return plan.variant, plan.how, run.device_kind, parameters, plan.arguments, plan.precision
+
+
+_Facts: TypeAlias = dict[str, float | None]
+
+
+def _known_facts(session: Session, run: Run, memory: MemoryPicture | None) -> list[tuple[str, _Facts]]:
+    """Return the facts of a run from each source, later ones in place of earlier ones. Sources with a name count in
+    ways of their own: facts of two names are not compared."""
+    cost = run_cost(session, run)
+    counted = _module_facts(read_module(session, run)) | _product_facts(session, run) | _run_facts(run)
+    memory_source = memory.source if memory is not None else ""
+    return [("", counted), (cost.source, _cost_facts(cost)), (memory_source, _memory_facts(memory))]
+
+
+def _module_facts(module: Module | None) -> _Facts:
+    """Return the facts of one run of a module. FLOPs and counts are None if a loop's trip count is unknown."""
+    if module is None:
+        return {}
+    from jaxprof.hlo.kernels.collectives import collectives
+    from jaxprof.hlo.kernels.kernels import kernels
+
+    listed = kernels(module)
+    counts = [kernel.count for kernel in listed if kernel.count is not None]
+    executions, moved = _exchanged(collectives(module))
+    return {
+        "kernels": len(listed),
+        "kernel_launches": sum(counts) if len(counts) == len(listed) else None,
+        **_cost_facts(module_cost(module)),
+        "constant_bytes": _constant_bytes(module),
+        "collectives": executions,
+        "collective_bytes": moved,
+    }
+
+
+def _product_facts(session: Session, run: Run) -> _Facts:
+    """Return the bytes of all operands of the products in the module before optimisation; empty without it, or if the
+    number of executions is unknown."""
+    module = read_module(session, run, "hlo_before")
+    if module is None or module.entry is None:
+        return {}
+    from jaxprof.hlo.kernels.kernels import kernels
+    from jaxprof.hlo.kernels.opcodes import PRODUCTS
+
+    operand_bytes = 0
+    for kernel in kernels(module):
+        if kernel.instruction.opcode not in PRODUCTS:
+            continue
+        shapes = [operand.shape for operand in kernel.instruction.operand_instructions()[:2]]
+        if kernel.total_flops is None or kernel.count is None or not all(shape.known for shape in shapes):
+            return {}
+        operand_bytes += kernel.count * sum(shape.bytes for shape in shapes)
+    return {"product_bytes": operand_bytes}
+
+
+def _constant_bytes(module: Module) -> int:
+    """Return the bytes of constants that have a place in memory; constants in fusions are part of the code. Memory
+    analyses of absent devices do not include this figure."""
+    from jaxprof.hlo.kernels.execution import Execution
+
+    running = (module.get(name) for name in module.once(Execution).post_order)
+    instructions = (instruction for each in running if each is not None for instruction in each.instructions)
+    return sum(instruction.shape.bytes for instruction in instructions if instruction.opcode == "constant")
+
+
+def _run_facts(run: Run) -> _Facts:
+    memory = run.memory
+    return {
+        "alias_bytes": memory.alias_bytes if memory is not None else None,
+        "generated_code_bytes": memory.generated_code_bytes if memory is not None else None,
+        "compiles": _compiles(run),
+    }
+
+
+def _compiles(run: Run) -> int | None:
+    """Return how many programs one launch, or a finished recorded program, compiled; None if unknown."""
+    if run.program is not None:
+        made = [row.count for row in run.program.compiled if row.compile_seconds is not None or row.cache is not None]
+        return sum(made) if run.program.ended is not None else None
+    announced = sum(compiled.stage == "compile" for compiled in run.compiles)
+    if announced:
+        launches = sum("compile" in launch.phases or "run" in launch.phases for launch in run.launches)
+        return announced if launches < 2 else None
+    return 1 if "compile" in run.phases and run.phases["compile"].seconds is not None else None
+
+
+def _cost_facts(cost: RunCost) -> _Facts:
+    return {"flops": cost.flops, "accessed_bytes": cost.bytes_accessed, "transcendentals": cost.transcendentals}
+
+
+def _memory_facts(picture: MemoryPicture | None) -> _Facts:
+    if picture is None or picture.peak_bytes is None:
+        return {}
+    return {"peak_bytes": picture.peak_bytes, **{f"{kind}_bytes": picture.part(kind) for kind in KINDS}}
+
+
+def _collectives(before: Module, after: Module) -> tuple[CollectiveDifference, ...]:
+    from jaxprof.hlo.kernels.collectives import collectives
+
+    groups: dict[tuple[str, int | None], tuple[list[Collective], list[Collective]]] = {}
+    for side, module in enumerate((before, after)):
+        for collective in collectives(module):
+            groups.setdefault((collective.opcode, collective.group_size), ([], []))[side].append(collective)
+    differences: list[CollectiveDifference] = []
+    for kind, sides in groups.items():
+        (before_count, before_bytes), (after_count, after_bytes) = map(_exchanged, sides)
+        differences.append(CollectiveDifference(*kind, before_count, after_count, before_bytes, after_bytes))
+    return tuple(differences)
+
+
+def _exchanged(found: Sequence[Collective]) -> tuple[int | None, int | None]:
+    """Return the executions of collectives and the bytes that they exchange; None if a trip count is unknown."""
+    counts = [each.kernel.count for each in found if each.kernel.count is not None]
+    if len(counts) < len(found):
+        return None, None
+    return sum(counts), sum(count * each.bytes for count, each in zip(counts, found, strict=True))
+
+
+def _findings(before: Sequence[Finding], after: Sequence[Finding]) -> tuple[Pair[Finding], ...]:
+    """Pair the findings by code, of which a module has one each; the order is that of the first module."""
+    ours = {finding.code: place for place, finding in enumerate(before)}
+    found = pairs(before, after, [lambda each: each.code], lambda each: (each.message, len(each.kernels)))
+    return tuple(sorted(found, key=lambda pair: ours.get(pair.either.code, len(ours))))
+
+
+def _passes(run_a: Run, run_b: Run) -> tuple[FigureDifference, ...] | None:
+    if run_a.compile_passes is None or run_b.compile_passes is None:
+        return None
+    before, after = (
+        {stage.stage: stage.seconds for stage in stage_times(passes.tree)}
+        for passes in (run_a.compile_passes, run_b.compile_passes)
+    )
+    return figures(before, after, "second")
+
+
+def _buffers(before: MemoryPicture | None, after: MemoryPicture | None) -> tuple[Pair[LiveValue], ...] | None:
+    if before is None or after is None or before.source != after.source or not (before.buffers and after.buffers):
+        return None
+    found = pairs(
+        list(before.buffers),
+        list(after.buffers),
+        [
+            lambda buffer: (buffer.kind, buffer.instruction, buffer.shape, buffer.bytes),
+            lambda buffer: (buffer.kind, buffer.op_name, buffer.shape, buffer.bytes),
+            lambda buffer: (buffer.kind, buffer.shape, buffer.bytes),
+            lambda buffer: (buffer.kind, buffer.op_name) if buffer.op_name else None,
+            lambda buffer: (buffer.kind, buffer.instruction) if buffer.instruction else None,
+        ],
+        lambda buffer: (buffer.bytes, buffer.shape),
+    )
+    return tuple(sorted(found, key=lambda pair: (-abs(pair.part("bytes")), pair.status == "same")))
+
+
+def program_difference(before: ProgramResult, after: ProgramResult) -> ProgramDifference:
+    """Compare two programs, the first being the baseline. Functions are matched by name and file, without folder and
+    line, because both move between two versions of a program."""
+
+    def by_file(function: FunctionCompiles) -> tuple[str, str, bool]:
+        file = PurePath(function.defined_at.file).name if function.defined_at is not None else ""
+        return function.function, file, function.op_by_op
+
+    def by_function(finding: Finding) -> tuple[str, str]:
+        return finding.code, finding.where.function if finding.where is not None else ""
+
+    functions = pairs(
+        before.functions,
+        after.functions,
+        [by_file, lambda function: (function.function, function.op_by_op)],
+        lambda function: function.count,
+    )
+    findings = pairs(
+        before.findings, after.findings, [by_function, lambda finding: finding.code], lambda finding: finding.code
+    )
+    ours, theirs = ({share.state: share.seconds for share in program.timeline} for program in (before, after))
+    return ProgramDifference(
+        before,
+        after,
+        tuple(sorted(functions, key=lambda row: (row.status == "same", -abs(row.part("seconds"))))),
+        figures(ours, theirs, "second"),
+        tuple(sorted(findings, key=lambda row: row.status == "same")),
+    )
+
+
+def _phases(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> tuple[PhaseDifference, ...]:
+    ours, theirs = result(session_a, run_a.id).phase_seconds, result(session_b, run_b.id).phase_seconds
+    phases: list[PhaseDifference] = []
+    reasons = _faults(run_a, run_b)
+    if not (run_a.plan.side and run_b.plan.side):  # sides differ on purpose, such as in size or precision
+        reasons += unlike(run_a, run_b)
+    in_one_group = session_a is session_b and (run_a.plan.baseline or run_a.id) == (run_b.plan.baseline or run_b.id)
+    once_times = _once_comparisons(run_a, run_b, {*ours, *theirs}) if in_one_group else {}
+    for phase in dict.fromkeys((*ours, *theirs)):
+        before, after = ours.get(phase), theirs.get(phase)
+        if before is None and after is None:
+            continue
+        if phase == "run" and session_a is session_b:
+            times = compared(session_a, run_a, run_b)
+        elif phase in once_times:
+            times = once_times[phase]
+        else:
+            times = compare_apart(before, after)
+        if reasons:
+            times = refuse(times, reasons[0])
+        phases.append(PhaseDifference(phase, before, after, "second", times=times))
+    return tuple(phases)
+
+
+def _once_comparisons(run_a: Run, run_b: Run, phases: Container[str]) -> dict[str, TimeComparison]:
+    """Compare phases that are not measured in turns, for two runs of one group.
+
+    These are phases that happen once per process, over the launches that both runs have, and the transfers, which the
+    first launch samples. The verdicts of all phases hold together.
+    """
+    blocks: dict[str, list[LaunchBlocks]] = {}
+    for first, second in zip(run_a.launches, run_b.launches, strict=False):
+        for phase in first.phases:
+            ours = first.phases[phase].seconds
+            theirs = second.phases[phase].seconds if phase in second.phases else None
+            if phase in phases and phase not in run_a.series and ours and theirs:
+                blocks_of_both = Block(0, (ours,)), Block(1, (theirs,))
+                blocks.setdefault(phase, []).append(LaunchBlocks(blocks_of_both, in_turns=False))
+    for phase in _SAMPLED_ONCE:
+        if phase in phases and (before := run_a.samples(phase)) and (after := run_b.samples(phase)):
+            blocks_of_both = Block(0, tuple(before)), Block(1, tuple(after))
+            blocks[phase] = [LaunchBlocks(blocks_of_both, in_turns=False)]
+    comparisons = {phase: compare(launches) for phase, launches in blocks.items()}
+    return dict(zip(comparisons, corrected(list(comparisons.values())), strict=True))
+
+
+def _faults(run_a: Run, run_b: Run) -> tuple[str, ...]:
+    """Return why the times of a side mean nothing."""
+    faults: list[str] = []
+    for side, run in (("the first", run_a), ("the second", run_b)):
+        if run.check is not None and run.check.passed is False:
+            faults.append(f"{side} result is wrong")
+        elif run.status != "ok":
+            faults.append(f"{side} run {run.status if run.over else 'did not end'}")
+    return tuple(faults)
+
+
+def _reporting_run(runs: Sequence[Run]) -> Run | None:
+    """Return the first run whose process has jax; without one, the first that reported an environment."""
+    reported = [run for run in runs if run.environment is not None]
+    return next(
+        (run for run in reported if run.environment and run.environment.jax is not None),
+        reported[0] if reported else None,
+    )
+
+
+def environment_facts(run: Run | None) -> dict[str, str]:
+    """Return versions, devices, settings and the git commit of a run as text, by name, without unknown values."""
+    if run is None:
+        return {}
+    facts: dict[str, object] = {}
+    environment, revision = run.environment, run.revision
+    if revision is not None:
+        facts["git commit"] = f"{revision.commit} with changes" if revision.dirty else revision.commit
+    if environment is not None:
+        kinds = [str(device.get("kind") or device.get("platform") or "?") for device in environment.devices]
+        facts |= {
+            "python": environment.python,
+            "jax": environment.jax,
+            "jaxlib": environment.jaxlib,
+            "numpy": environment.numpy,
+            "devices": ", ".join(f"{kinds.count(kind)} × {kind}" for kind in dict.fromkeys(kinds)) or None,
+            **{name: value for name, value in environment.settings.items() if name not in _MOMENTARY},
+        }
+    return {name: str(value) for name, value in facts.items() if value not in (None, "")}

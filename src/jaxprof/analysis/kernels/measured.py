@@ -1,0 +1,279 @@
+"""The measured kernels of a run: the rows of its captures joined with their cost according to the HLO. Also the self
+times of the passes of its compilation, which add up to the whole.
+
+A row of the capture is one op on one device. Here an op is one kernel: its devices are summed, and rates are those of
+one device. Shares use self time, so that a loop does not count the kernels inside it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from jaxprof.analysis.opener import module_of
+from jaxprof.base.grouping import grouped, totals
+from jaxprof.base.values import frozen
+from jaxprof.events import CopyTimes, KernelLaunch, KernelsMeasured, KernelTimes, PassTimes
+from jaxprof.session import Run, Session
+
+if TYPE_CHECKING:
+    from jaxprof.hlo.kernels.cost.peaks import DevicePeaks
+    from jaxprof.hlo.kernels.kernels import Kernel
+
+KINDS = ("attribution", "run", "imported")
+"""Captures that a run's kernels may come from, best first: a capture made only for the names precedes the capture that
+it serves."""
+
+
+def unnamed_seconds(transfers: Sequence[CopyTimes], unattributed_seconds: Mapping[str, float]) -> float:
+    """Return the time of the kernels that name no HLO op, on all devices, without the copies, which are no kernels.
+    `unattributed_seconds`: time without an op by device."""
+    copies = totals((row.device, row.total_seconds) for row in transfers)
+    return sum(max(0.0, took - copies.get(device, 0.0)) for device, took in unattributed_seconds.items())
+
+
+@frozen
+class MeasuredKernel:
+    """One HLO op as measured. Times are in seconds."""
+
+    name: str
+    """Name of the instruction, as in `Kernel.name`."""
+    module: str
+    devices: tuple[str, ...]
+    count: int
+    """Number of executions on all devices."""
+    calls: int | None
+    """Number of calls of the program in the capture; None if unknown."""
+    total_seconds: float
+    """Sum of the op's intervals: CPU time on a CPU, where one op may run on several threads."""
+    self_seconds: float
+    """Sum of the intervals without the ops that ran inside them."""
+    wall_seconds: float
+    """Union of the intervals on a device, summed over devices."""
+    median_seconds: float
+    """Median time of one execution; with several devices, on the one that took the longest."""
+    minimum_seconds: float
+    maximum_seconds: float
+    share: float | None
+    """Share of the self time of all ops of the run, from 0 to 1; of a profile or a capture window, of all its
+    programs."""
+    flops_per_second: float | None
+    """FLOP/s from the HLO's count; None if the count is unknown, or the kernel took no time."""
+    bytes_per_second: float | None
+    of_peak: float | None
+    """`flops_per_second` over the device's ceiling for the kernel's dtype; None if either is unknown."""
+    of_bandwidth: float | None
+    """`bytes_per_second` over the device's bandwidth; above 1 if a cache served the data."""
+    in_hlo: bool | None
+    """Whether the op is a kernel of the run's HLO; None without HLO."""
+    names: tuple[str, ...]
+    """Names of the kernels on the device."""
+    launch: KernelLaunch | None
+    """Launch configuration and occupancy of the longest kernel; None if the capture does not have it."""
+
+    @property
+    def parallelism(self) -> float | None:
+        """Mean number of threads that worked on the op at once."""
+        return self.total_seconds / self.wall_seconds if self.wall_seconds > 0 else None
+
+    @property
+    def per_call_seconds(self) -> float | None:
+        """Self time in one call of the program, on one device."""
+        return self.self_seconds / self.calls / len(self.devices) if self.calls else None
+
+
+@frozen
+class MeasuredKernels:
+    """Kernels of a run according to its capture."""
+
+    kernels: tuple[MeasuredKernel, ...]
+    """Kernels, longest self time first."""
+    transfers: tuple[CopyTimes, ...]
+    unattributed_seconds: Mapping[str, float]
+
+    @property
+    def unmatched_share(self) -> float | None:
+        """Share of the self time that belongs to no kernel of the HLO; None without HLO, or without any time. Such time
+        is in ops that the HLO lacks (loops around their bodies, other programs), and in kernels without an op."""
+        if any(kernel.in_hlo is None for kernel in self.kernels):
+            return None
+        nameless = unnamed_seconds(self.transfers, self.unattributed_seconds)
+        whole = sum(kernel.self_seconds for kernel in self.kernels) + nameless
+        matched = sum(kernel.self_seconds for kernel in self.kernels if kernel.in_hlo)
+        return 1 - matched / whole if whole > 0 else None
+
+    def by_name(self) -> dict[str, MeasuredKernel]:
+        """Return the kernels by their HLO name; of equal names in several programs, the one that took the longest."""
+        return {kernel.name: kernel for kernel in reversed(self.kernels)}
+
+
+def measured(session: Session, run_id: str) -> MeasuredKernels | None:
+    """Return the measured kernels of a run; None if it has no capture. A capture without ops gives no kernels."""
+    run = session.runs[run_id]
+    event = capture_of(run)
+    if event is None:
+        return None
+    kernels, device = kernels_of(session, run_id), None
+    if kernels:
+        from jaxprof.analysis.runs.ceilings import ceilings_for
+
+        device = ceilings_for(session, run)
+    in_hlo = {kernel.name: kernel for kernel in kernels} if kernels is not None else None
+    return MeasuredKernels(
+        kernels=_kernels(event, _whole_seconds(session, run, event), in_hlo, device),
+        transfers=tuple(event.transfers),
+        unattributed_seconds=dict(event.unattributed_seconds),
+    )
+
+
+def seconds_per_call(run: Run | None) -> dict[str, float]:
+    """Return the self seconds of each HLO op in one call on one device, by name; empty if no capture has them. Reads no
+    HLO, and so takes no noticeable time."""
+    event = capture_of(run) if run is not None else None
+    kernels = _kernels(event, 0.0) if event is not None else ()
+    # Of equal names in several programs, keep the one that took the longest, as `MeasuredKernels.by_name` does.
+    return {kernel.name: kernel.per_call_seconds for kernel in reversed(kernels) if kernel.per_call_seconds is not None}
+
+
+def whole_profile(session: Session) -> tuple[MeasuredKernel, ...]:
+    """Return the kernels of all programs in a session made from a profile, with their shares of the whole."""
+    runs = [run.id for run in session.runs.values() if "imported" in run.measured]
+    return tuple(kernel for _, kernel in kernels_together(session, runs))
+
+
+def kernels_together(session: Session, runs: Iterable[str]) -> list[tuple[str, MeasuredKernel]]:
+    """Return the kernels of several runs, each with the id of its run and its share of the whole, longest self time
+    first."""
+    kernels = [
+        (run, kernel) for run in runs if (found := measured(session, run)) is not None for kernel in found.kernels
+    ]
+    whole = sum(kernel.self_seconds for _, kernel in kernels)
+    shared = [
+        (run, replace(kernel, share=kernel.self_seconds / whole if whole > 0 else None)) for run, kernel in kernels
+    ]
+    return sorted(shared, key=lambda pair: -pair[1].self_seconds)
+
+
+def capture_of(run: Run) -> KernelsMeasured | None:
+    """Return the capture that a run's kernels come from: the best one that has ops."""
+    events = [run.measured[kind] for kind in KINDS if kind in run.measured]
+    return next((event for event in events if event.rows), events[0] if events else None)
+
+
+def _whole_seconds(session: Session, run: Run, event: KernelsMeasured) -> float:
+    """Return the self time that the shares of a run's kernels are of: that of its capture; of a profile or a capture
+    window, that of all its programs."""
+    events = [event]
+    if event is run.measured.get("imported"):
+        captures = (capture_of(each) for each in session.runs.values() if "imported" in each.measured)
+        events = [each for each in captures if each is not None]
+    return sum(row.self_seconds for each in events for row in each.rows)
+
+
+def _kernels(
+    event: KernelsMeasured,
+    whole: float,
+    in_hlo: Mapping[str, Kernel] | None = None,
+    device: DevicePeaks | None = None,
+) -> tuple[MeasuredKernel, ...]:
+    """Return the kernels of a capture, longest self time first. `whole`: the self time that their shares are of."""
+    groups = grouped(((row.module, row.program, row.name), row) for row in event.rows)
+    kernels = [_kernel(rows, event, whole, in_hlo, device) for rows in groups.values()]
+    return tuple(sorted(kernels, key=lambda kernel: -kernel.self_seconds))
+
+
+def kernels_of(session: Session, run_id: str) -> tuple[Kernel, ...] | None:
+    """Return the kernels in order of execution; None if the run has no HLO, or it cannot be read."""
+    module = module_of(session, session.runs[run_id])
+    if module is None:
+        return None
+    from jaxprof.hlo.kernels.kernels import kernels
+
+    return kernels(module)
+
+
+def _kernel(
+    rows: Sequence[KernelTimes],
+    event: KernelsMeasured,
+    whole: float,
+    in_hlo: Mapping[str, Kernel] | None,
+    device: DevicePeaks | None,
+) -> MeasuredKernel:
+    longest = max(rows, key=lambda row: row.self_seconds)
+    name, count = longest.name, sum(row.count for row in rows)
+    wall, self_seconds = sum(row.wall_seconds for row in rows), sum(row.self_seconds for row in rows)
+    static = (in_hlo or {}).get(name)
+    flops_per_second = bytes_per_second = of_peak = of_bandwidth = None
+    if static is not None and wall > 0 and not static.asynchronous:  # its data moves until the matching done
+        flops_per_second = static.flops * count / wall if static.flops is not None else None
+        bytes_per_second = static.bytes * count / wall if static.bytes is not None else None
+        if device is not None:
+            from jaxprof.hlo.kernels.cost.peaks import roofline
+
+            of_peak = _share(flops_per_second, roofline(static, device).peak)
+            of_bandwidth = _share(bytes_per_second, device.bandwidth)
+    return MeasuredKernel(
+        name=name,
+        module=longest.module,
+        devices=tuple(dict.fromkeys(row.device for row in rows)),
+        count=count,
+        calls=event.calls,
+        total_seconds=sum(row.total_seconds for row in rows),
+        self_seconds=self_seconds,
+        wall_seconds=wall,
+        median_seconds=longest.median_seconds,
+        minimum_seconds=min(row.minimum_seconds for row in rows),
+        maximum_seconds=max(row.maximum_seconds for row in rows),
+        share=self_seconds / whole if whole > 0 else None,
+        flops_per_second=flops_per_second,
+        bytes_per_second=bytes_per_second,
+        of_peak=of_peak,
+        of_bandwidth=of_bandwidth,
+        in_hlo=None if in_hlo is None else name in in_hlo,
+        names=tuple(dict.fromkeys(kernel_name for row in rows for kernel_name in row.kernels)),
+        launch=longest.launch,
+    )
+
+
+def _share(reached: float | None, ceiling: float | None) -> float | None:
+    return None if reached is None or not ceiling else reached / ceiling
+
+
+@frozen
+class StageTime:
+    """One of XLA's stages, over all threads: stages on parallel threads add up to more than the wall time."""
+
+    stage: str
+    seconds: float
+    """Self time in seconds."""
+    passes: int
+
+
+def passes_in(tree: PassTimes) -> Iterator[PassTimes]:
+    """Yield the pass and all passes inside it, in no particular order."""
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending += node.children
+
+
+def stage_times(tree: PassTimes) -> tuple[StageTime, ...]:
+    """Return the stages that took any time, longest first."""
+    by_stage: dict[str, tuple[float, int]] = {}
+    for node in passes_in(tree):
+        seconds, passes = by_stage.get(node.stage, (0.0, 0))
+        by_stage[node.stage] = seconds + node.self_seconds, passes + node.count
+    stages = (StageTime(stage, *rest) for stage, rest in by_stage.items() if rest[0] > 0)
+    return tuple(sorted(stages, key=lambda spent: (-spent.seconds, spent.stage)))
+
+
+def longest_kernel(session: Session) -> tuple[str, MeasuredKernel, Kernel | None] | None:
+    """Return the longest kernel of all captures of a session together, with the id of its run, its share of the whole,
+    and the kernel in the HLO, if that is there; None if there is no kernel."""
+    run, longest = next(iter(kernels_together(session, session.runs)), ("", None))
+    if longest is None or longest.share is None:
+        return None
+    in_hlo = (kernel for kernel in kernels_of(session, run) or () if kernel.name == longest.name)
+    return run, longest, next(in_hlo, None)

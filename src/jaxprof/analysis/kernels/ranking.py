@@ -1,0 +1,524 @@
+"""The kernels of a program as table rows: weight and origins of each kernel, filters, sort orders and groups.
+
+The weight is the measured time if there is one, else the least time under the device's ceilings, else the bytes moved.
+A share is a fraction of the sum of the known weights. A program may have half a million kernels, and rows are selected
+while a user waits for a key press: figures and origins are therefore columns of numbers, and a row is built only when
+it is shown. Reading the columns of origins may take seconds; `needs_origins` says which selections have to wait for
+them.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from jaxprof.base.values import frozen
+from jaxprof.hlo.kernels.kernels import Kernel
+from jaxprof.hlo.kernels.origin import HloSourceLocation, OpPath, OriginColumns, Place, op_path, source_of
+
+if TYPE_CHECKING:
+    from jaxprof.devices.absent.least_time import Exchange, StepTime
+    from jaxprof.devices.absent.machine import Machine
+    from jaxprof.hlo.kernels.cost.peaks import DevicePeaks, Roofline
+    from jaxprof.hlo.text.model import Module
+
+BASES = {
+    "measured": "measured time",
+    "least": "least time (a lower bound)",
+    "bytes": "bytes moved (estimate)",
+}
+"""Quantities that shares can be computed from, each with its text."""
+_MOST_ESTIMATED = 20_000
+"""Largest number of kernels for which a run is estimated: a screen computes the estimate in its drawing thread."""
+FEW = 5_000
+"""Largest number of kernels whose origins are read at once, in about 0.05 s. A screen reads more than that in a
+thread."""
+
+
+class Ranked(NamedTuple):
+    """A kernel with its rank. Figures cover all executions of the kernel; None means unknown."""
+
+    number: int
+    """Position in the order of execution, from 0."""
+    kernel: Kernel
+    weight: float | None = None
+    share: float | None = None
+    """Fraction of the sum of all weights, from 0 to 1."""
+    least_once: float | None = None
+    """Least seconds that one execution takes."""
+    measured_seconds: float | None = None
+    roof: Roofline | None = None
+    bound: str = ""
+    """What bounds the kernel: `memory`, `compute` or `links`; empty if unknown."""
+    over: Exchange | None = None
+    """One execution over the links, if the kernel is a collective."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Computation and name, which identify the kernel in its module."""
+        return self.kernel.computation, self.kernel.name
+
+    @property
+    def least_seconds(self) -> float | None:
+        """Least seconds of all executions together."""
+        count = self.kernel.count
+        return None if self.least_once is None or count is None else self.least_once * count
+
+    @property
+    def source(self) -> str:
+        """Source location as `model.py:88`; empty if unknown."""
+        place = self.kernel.source
+        return place.short if place is not None else ""
+
+
+def scopes_of(path: OpPath) -> tuple[str, ...]:
+    """Return the functions and named scopes of a path, outermost first."""
+    return (*path.functions[:1], *path.scopes)
+
+
+class KernelCeilings:
+    """Ceilings of a machine applied to kernels; kernels that are alike share one computation."""
+
+    def __init__(self, machine: Machine | None, over: Mapping[tuple[str, str], Exchange] | None = None) -> None:
+        self.machine = machine
+        self._over = over or {}
+        self._known: dict[Hashable, tuple[Roofline, float | None, str]] = {}
+
+    def exchange(self, kernel: Kernel) -> Exchange | None:
+        """Return one execution over the machine's links; None if the kernel is no collective."""
+        return self._over.get((kernel.computation, kernel.name)) if self._over else None
+
+    def of(self, kernel: Kernel) -> tuple[Roofline | None, float | None, str]:
+        """Return a kernel's roofline, the least seconds of one execution, and what bounds the kernel."""
+        if self.machine is None:
+            return None, None, ""
+        over = self.exchange(kernel)
+        cached = self._known.get(kernel.likeness) if over is None else None
+        if cached is None:
+            from jaxprof.devices.absent.least_time import kernel_bound
+
+            cached = kernel_bound(kernel, self.machine, over)
+            if over is None:
+                self._known[kernel.likeness] = cached
+        return cached
+
+    def row(self, number: int, kernel: Kernel) -> Ranked:
+        """Return a row for a kernel whose weight and share are unknown."""
+        roof, least, bound = self.of(kernel)
+        return Ranked(number, kernel, least_once=least, roof=roof, bound=bound, over=self.exchange(kernel))
+
+
+class Ranking:
+    """All kernels of a program in the order of execution, and the quantity that their shares are computed from."""
+
+    def __init__(
+        self,
+        kernels: Sequence[Kernel] = (),
+        machine: Machine | None = None,
+        measured: Mapping[str, float] | None = None,
+        over: Mapping[tuple[str, str], Exchange] | None = None,
+        step: StepTime | None = None,
+    ) -> None:
+        """Rank `kernels` on a machine. `measured` maps kernel names to seconds of one run of the program; `over` maps
+        (computation, name) to the collective on the machine's links; `step` estimates one run on that machine."""
+        self.kernels = kernels
+        self.device: DevicePeaks | None = machine.device if machine is not None else None
+        self._ceilings = KernelCeilings(machine, over)
+        self._measured = measured or {}
+        self._columns: dict[str, array[float]] = {}
+        self._origins: OriginColumns | None = None
+        self.basis = self._basis()
+        self.step = step if self.basis == "least" else None
+        """Estimate of one run; only for a program that was not measured."""
+
+    def __len__(self) -> int:
+        return len(self.kernels)
+
+    def __getitem__(self, number: int) -> Ranked:
+        kernel, known = self.kernels[number], self.column("weight")[number]
+        weight = None if math.isnan(known) else known
+        row = self._ceilings.row(number, kernel)
+        return row._replace(weight=weight, share=self.share_of(weight), measured_seconds=self.measured(kernel))
+
+    def rows(self, numbers: Iterable[int]) -> Iterator[Ranked]:
+        """Return the rows of these kernels, in the given order."""
+        return map(self.__getitem__, numbers)
+
+    def column(self, name: str) -> array[float]:
+        """Return one of `FIGURES` over all executions, indexed by kernel number; NaN if unknown."""
+        figures = self._columns.get(name)
+        if figures is None:
+            figure = FIGURES[name]
+            unknown = math.nan
+            values = (figure(self, kernel) for kernel in self.kernels)
+            figures = self._columns[name] = array("d", (unknown if value is None else value for value in values))
+        return figures
+
+    def share_of(self, weight: float | None) -> float | None:
+        """Return a weight as a fraction of all weights, from 0 to 1; None if either is unknown."""
+        return weight / self._total if weight is not None and self._total else None
+
+    def bound(self, number: int) -> str:
+        """Return what bounds a kernel; see `Ranked.bound`."""
+        return self._ceilings.of(self.kernels[number])[2]
+
+    def total(self, name: str, numbers: Iterable[int]) -> float | None:
+        """Return the sum of the known values of a figure. None if no value is known; for FLOPs and bytes, None if any
+        value is unknown."""
+        column = self.column(name)
+        numbers = list(numbers)
+        if name in ("flops", "bytes") and any(math.isnan(column[number]) for number in numbers):
+            return None
+        figures = array("d", (value for number in numbers if not math.isnan(value := column[number])))
+        return math.fsum(figures) if figures else None
+
+    def find(self, name: str, computation: str = "") -> int | None:
+        """Return the number of the first kernel of that name, in any computation or only in the given one."""
+        return next(
+            (
+                number
+                for number, kernel in enumerate(self.kernels)
+                if kernel.name == name and computation in ("", kernel.computation)
+            ),
+            None,
+        )
+
+    @property
+    def origins(self) -> OriginColumns:
+        """Origins of all kernels. Reads them now unless they are known; see `knows_origins`."""
+        if self._origins is None:
+            from jaxprof.hlo.kernels.origin import origin_columns
+
+            self._origins = origin_columns(kernel.instruction for kernel in self.kernels)
+            assert self._origins is not None, "nothing cancels it"
+        return self._origins
+
+    @property
+    def knows_origins(self) -> bool:
+        """Whether `origins` returns without a noticeable wait."""
+        return self._origins is not None or len(self.kernels) <= FEW
+
+    def know_origins(self, origins: OriginColumns) -> None:
+        """Set the origins of these kernels, which another process or thread has read."""
+        self._origins = origins
+
+    def _basis(self) -> str:
+        if self._measured and any(kernel.name in self._measured for kernel in self.kernels):
+            return "measured"
+        if self.device is not None and any(self.least(kernel) is not None for kernel in self.kernels):
+            return "least"
+        return "bytes"
+
+    def measured(self, kernel: Kernel) -> float | None:
+        """Return the measured seconds of all executions in one run."""
+        return self._measured.get(kernel.name)
+
+    def least(self, kernel: Kernel) -> float | None:
+        """Return the least seconds of all executions."""
+        count, once = kernel.count, self._ceilings.of(kernel)[1]
+        return None if once is None or count is None else once * count
+
+    def weight(self, kernel: Kernel) -> float | None:
+        """Return the kernel's weight, from which its share is computed."""
+        return FIGURES[self.basis](self, kernel)
+
+    @cached_property
+    def _total(self) -> float:
+        return math.fsum(value for value in self.column("weight") if not math.isnan(value))
+
+
+def ranking_on(
+    machine: Machine | None, module: Module | None, kernels: Sequence[Kernel], measured: Mapping[str, float] | None
+) -> Ranking:
+    """Rank the known kernels of `module` on a machine, with its collectives over the machine's links. A program that
+    was not measured also gets an estimate of one run. `measured` maps kernel names to seconds of one run."""
+    if machine is None or module is None:
+        return Ranking(kernels, machine, measured)
+    from jaxprof.devices.absent.least_time import exchanges, step_time
+
+    has_step = not measured and len(kernels) <= _MOST_ESTIMATED
+    step = step_time(module, machine) if has_step else None
+    return Ranking(kernels, machine, measured, exchanges(module, machine), step)
+
+
+FIGURES: dict[str, Callable[[Ranking, Kernel], float | None]] = {
+    "weight": Ranking.weight,
+    "measured": Ranking.measured,
+    "least": Ranking.least,
+    "flops": lambda ranking, kernel: kernel.total_flops,
+    "bytes": lambda ranking, kernel: kernel.total_bytes,
+    "times": lambda ranking, kernel: kernel.count,
+    "inside": lambda ranking, kernel: kernel.instructions,
+    "intensity": lambda ranking, kernel: kernel.intensity,
+}
+"""Numeric figures that kernels are sorted by. The first five can be summed."""
+
+
+GROUPINGS = {
+    "none": "not grouped",
+    "kind": "by kind",
+    "source": "by source line",
+    "scope": "by named scope",
+    "direction": "forward and backward",
+}
+"""Ways to group kernels, each with its text."""
+_UNNAMED = "(no named scope)"
+_NOWHERE = "(no source line)"
+_NEITHER = "(neither: no gradient in its path)"
+_ALIASES = {"share": "weight"}
+
+
+# -- order ------------------------------------------------------------------------------------------------------------
+
+
+def ordered(ranking: Ranking, numbers: Sequence[int], column: str, *, turned: bool = False) -> Sequence[int]:
+    """Sort by a column: figures from the largest, texts from A to Z; `turned` reverses both. Unknown values always come
+    last, and equal values stay in the order of execution."""
+    if column == "order":
+        return numbers[::-1] if turned else numbers
+    name = _ALIASES.get(column, column)
+    if name in FIGURES:
+        figures = ranking.column(name)
+        known = [number for number in numbers if not math.isnan(figures[number])]
+        unknown = [number for number in numbers if math.isnan(figures[number])]
+        known.sort(key=figures.__getitem__, reverse=not turned)
+        return array("l", known + unknown)
+    text = TEXTS[name](ranking)
+    named = [number for number in numbers if text(number)]
+    named.sort(key=text, reverse=turned)
+    return array("l", named + [number for number in numbers if not text(number)])
+
+
+def _name(ranking: Ranking) -> Callable[[int], str]:
+    def text(number: int) -> str:
+        name = ranking.kernels[number].name
+        folded = name.casefold()
+        return name if folded == name else folded  # half a million copies would take more memory than the columns
+
+    return text
+
+
+def _source(ranking: Ranking) -> Callable[[int], str]:
+    which, sources = ranking.origins.which, map(source_of, ranking.origins.different)
+    texts = [source.short if source is not None else "" for source in sources]
+    return lambda number: texts[which[number]]
+
+
+TEXTS: dict[str, Callable[[Ranking], Callable[[int], str]]] = {
+    "name": _name,
+    "kind": lambda ranking: lambda number: ranking.kernels[number].kind.casefold(),
+    "bound": lambda ranking: ranking.bound,
+    "source": _source,
+}
+"""Columns that are sorted as text; all other columns are `FIGURES`."""
+
+
+# -- the filter -------------------------------------------------------------------------------------------------------
+
+
+def _words(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the words of a filter, each with the fields in which it is searched."""
+    for word in text.casefold().split():
+        name, colon, wanted = word.partition(":")
+        if not colon or name not in _FIELDS:
+            yield word, _FIELDS
+        elif wanted:
+            yield wanted, (name,)
+
+
+def needs_origins(text: str, sort: str = "order", grouping: str = "none") -> bool:
+    """Return whether a filter, a sort column or a grouping looks at origins; `filtered` is incomplete without them."""
+    looks = any(not _ORIGIN_FIELDS.keys().isdisjoint(fields) for _, fields in _words(text))
+    return looks or sort == "source" or grouping in _PATHS
+
+
+def filtered(ranking: Ranking, text: str, *, by_origins: bool = True) -> Sequence[int]:
+    """Return the kernels that match every word of `text`.
+
+    A word matches in any field, or only in the field that a prefix `kind:`, `scope:`, `file:` or `name:` selects.
+    Without `by_origins`, only the names and kinds of kernels are searched.
+    """
+    numbers: Sequence[int] = range(len(ranking))
+    for word, fields in _words(text):
+        numbers = array("l", filter(_test(ranking, word, fields, by_origins=by_origins), numbers))
+    return numbers
+
+
+def _test(ranking: Ranking, wanted: str, fields: Sequence[str], *, by_origins: bool) -> Callable[[int], bool]:
+    """Return whether a kernel has a word in one of these fields. What many kernels share is looked at once."""
+    looks = [_ORIGIN_FIELDS[name] for name in fields if by_origins and name in _ORIGIN_FIELDS]
+    by_name, by_kind = "name" in fields, "kind" in fields
+    origins = ranking.origins if looks else None
+    from_there = [
+        any(wanted in look(*place) for place in places for look in looks)
+        for places in (origins.different if origins else ())
+    ]
+    kinds: dict[Hashable, bool] = {}
+
+    def has(number: int) -> bool:
+        kernel = ranking.kernels[number]
+        if (origins and from_there[origins.which[number]]) or (by_name and wanted in kernel.name.casefold()):
+            return True
+        if by_kind and kernel.likeness not in kinds:
+            kinds[kernel.likeness] = wanted in f"{kernel.kind} {kernel.opcode} {kernel.target}".casefold()
+        return by_kind and kinds[kernel.likeness]
+
+    return has
+
+
+_ORIGIN_FIELDS: dict[str, Callable[[str, HloSourceLocation | None], str]] = {
+    "scope": lambda op_name, source: op_name.casefold(),
+    "file": lambda op_name, source: f"{source.file}:{source.line}".casefold() if source is not None else "",
+}
+_FIELDS = ("name", "kind", *_ORIGIN_FIELDS)
+
+
+# -- groups -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class KernelGroup:
+    """Several kernels under one name, with their sums."""
+
+    ranking: Ranking
+    path: tuple[str, ...]
+    members: array[int] = field(default_factory=lambda: array("l"))
+    groups: list[KernelGroup] = field(default_factory=list)
+    """Inner groups, only of scopes. `members` are then the kernels directly in this scope."""
+    _totals: dict[str, float | None] = field(default_factory=dict)
+
+    @property
+    def all(self) -> array[int]:
+        """Numbers of the kernels in this group and in its inner groups."""
+        numbers = array("l", self.members)
+        for group in self.groups:
+            numbers += group.all
+        return numbers
+
+    @property
+    def count(self) -> int:
+        """Number of kernels in this group and in its inner groups."""
+        return len(self.members) + sum(group.count for group in self.groups)
+
+    @property
+    def share(self) -> float | None:
+        return self.ranking.share_of(self.total("weight"))
+
+    def total(self, name: str) -> float | None:
+        """Return the sum of the known values of one of `FIGURES`; None if none is known. Sums are cached: call this
+        only when the group is complete."""
+        if name not in self._totals:
+            self._totals[name] = self.ranking.total(name, self.all)
+        return self._totals[name]
+
+
+def grouped(ranking: Ranking, numbers: Sequence[int], by: str) -> list[KernelGroup]:
+    """Return the groups, heaviest first; members keep the order of `numbers`."""
+    top = KernelGroup(ranking, ())
+    by_path: dict[tuple[str, ...], KernelGroup] = {(): top}
+    paths = _paths(ranking, numbers, by)
+    if by == "scope":
+        paths = _without_common_scope(paths)
+    for number, path in zip(numbers, paths, strict=True):
+        group = by_path.get(path)
+        if group is None:
+            for depth in range(1, len(path) + 1):
+                if path[:depth] not in by_path:
+                    made = by_path[path[:depth]] = KernelGroup(ranking, path[:depth])
+                    by_path[path[: depth - 1]].groups.append(made)
+            group = by_path[path]
+        group.members.append(number)
+    for group in by_path.values():
+        group.groups.sort(key=lambda inner: -(inner.total("weight") or 0.0))
+    return top.groups
+
+
+def _paths(ranking: Ranking, numbers: Sequence[int], by: str) -> list[tuple[str, ...]]:
+    """Return the path of the group of each kernel; places that several share are read once."""
+    if by == "kind":
+        return [(ranking.kernels[number].kind,) for number in numbers]
+    which, paths = ranking.origins.which, list(map(_PATHS[by], ranking.origins.different))
+    return [paths[which[number]] for number in numbers]
+
+
+def _source_path(places: tuple[Place, ...]) -> tuple[str, ...]:
+    source = source_of(places)
+    return (f"{source.file}:{source.line}" if source is not None else _NOWHERE,)
+
+
+def _path(places: tuple[Place, ...]) -> OpPath:
+    """Return the path of a kernel, whose own place is the first."""
+    return op_path(places[0][0] if places else "")
+
+
+_PATHS: dict[str, Callable[[tuple[Place, ...]], tuple[str, ...]]] = {
+    "source": _source_path,
+    "direction": lambda places: (_path(places).direction or _NEITHER,),
+    "scope": lambda places: scopes_of(_path(places)) or (_UNNAMED,),
+}
+
+
+def _without_common_scope(paths: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Drop the first scope if all kernels share it, as in most programs: a scope of everything separates nothing."""
+    if len({path[0] for path in paths if path != (_UNNAMED,)}) != 1:
+        return paths
+    shorter = {path: path[1:] or (_UNNAMED,) for path in set(paths)} | {(_UNNAMED,): (_UNNAMED,)}
+    return [shorter[path] for path in paths]
+
+
+@frozen
+class RooflinePoint:
+    """One point of the roofline plot, and the kernels that lie on it."""
+
+    numbers: tuple[int, ...]
+    """Numbers of the kernels, the one with the largest share first."""
+    intensity: float
+    """FLOPs per byte."""
+    flops_per_second: float
+    bound: str
+    """What bounds the kernels: `memory`, `compute`, or empty."""
+    share: float
+    """Largest share of a kernel at this point."""
+    measured: bool
+    """Whether `flops_per_second` was measured; otherwise it is the upper bound from the ceilings."""
+
+
+def roofline_points(ranking: Ranking, numbers: Sequence[int]) -> tuple[list[RooflinePoint], int]:
+    """Return the points of the kernels, and how many kernels have no point. Points with the largest share come last, so
+    that they are drawn on top."""
+    by_place: dict[tuple[float, float, str, bool], list[Ranked]] = {}
+    without = 0
+    for row in ranking.rows(numbers):
+        roof = row.roof
+        if roof is None or not roof.intensity or roof.attainable is None:
+            without += 1
+            continue
+        flops, took = row.kernel.total_flops, row.measured_seconds
+        speed = flops / took if flops and took else roof.attainable
+        by_place.setdefault((roof.intensity, speed, roof.bound, bool(flops and took)), []).append(row)
+    points: list[RooflinePoint] = []
+    for (intensity, speed, bound, measured), rows in by_place.items():
+        rows.sort(key=lambda row: -(row.share or 0.0))
+        of_point = tuple(row.number for row in rows)
+        points.append(RooflinePoint(of_point, intensity, speed, bound, rows[0].share or 0.0, measured))
+    return sorted(points, key=lambda point: point.share), without
+
+
+def roofline_ceilings(ranking: Ranking, numbers: Sequence[int], device: DevicePeaks) -> list[tuple[str, float]]:
+    """Return the peaks in FLOP/s that apply to these kernels, labelled by dtype (`tf32` for float32 products that run
+    so) and unit, highest first."""
+    peaks: dict[str, float] = {}
+    for row in ranking.rows(numbers):
+        if row.roof is not None and row.roof.peak:
+            label = f"{row.kernel.dtype} vector"
+            if row.kernel.uses_matrix_units:
+                label = f"{device.rate(row.kernel.dtype, row.kernel.precision or 'default')} matrix"
+            peaks[label] = row.roof.peak
+    if not peaks:
+        peak = device.peak("f32", matrix=False) or device.peak("bf16", matrix=True)
+        peaks = {"peak": peak} if peak else {}
+    return sorted(peaks.items(), key=lambda item: -item[1])

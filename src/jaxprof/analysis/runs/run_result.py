@@ -1,0 +1,567 @@
+"""The figures of one run: medians with intervals, phases, speed-up, break-even, cost, rates, warnings.
+
+FLOPs, transcendentals and bytes of a call are counted from its HLO, which is the only source of these figures. XLA's
+`cost_analysis` is never read: it counts the body of a loop once, however often the loop runs, and counts nothing for
+library calls. For a session that holds it, the kept HLO is counted again. Code that XLA does not compile as a whole
+(NumPy, op by op) has the estimate of its workload. A figure that the HLO does not determine is unknown, with the
+reason.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from jaxprof.analysis.runs.speedup import (
+    BUSY_SHARE,
+    Memo,
+    compared,
+    disturbed,
+    others_cores,
+    readings_during,
+    steady_samples,
+    summary_alone,
+    turn_launches,
+)
+from jaxprof.base.errors import JaxprofError
+from jaxprof.base.units import and_more, between, counted, integer, percent, ratio, seconds, spread
+from jaxprof.base.values import frozen
+from jaxprof.events import (
+    COUNTED_BY_XLA,
+    PHASES,
+    SAMPLED_PHASES,
+    STARTUP_PHASES,
+    CheckReported,
+    DeviceReading,
+    WarningRaised,
+)
+from jaxprof.session import Run, Session
+from jaxprof.stats.comparison import TimeComparison
+from jaxprof.stats.launches import summarise_launches, summarise_run
+from jaxprof.stats.modes import Modes, two_modes
+from jaxprof.stats.summary import MedianTime, Summary, median_interval, outliers, summarise
+from jaxprof.stats.turns import Block, LaunchBlocks, change_within, middle
+
+if TYPE_CHECKING:
+    from jaxprof.events import TextRecorded
+    from jaxprof.hlo.kernels.cost import Cost
+    from jaxprof.hlo.text.model import Module
+
+COUNTED = "HLO, loops by their trip counts"
+"""Source of the figures that this module counts."""
+_MOST_NAMED = 3
+
+
+@frozen
+class RunCost:
+    """Cost of one call on one device; None means unknown."""
+
+    flops: float | None = None
+    bytes_accessed: float | None = None
+    """Bytes that the kernels read and write, each operand once."""
+    transcendentals: float | None = None
+    source: str = ""
+    """`COUNTED`, or the author of the estimate; empty if nothing is known."""
+    note: str = ""
+    """Why a figure is unknown or an upper bound; empty if neither applies."""
+
+
+NOTHING_KNOWN = RunCost()
+BEING_COUNTED = "its HLO is being counted"
+_PROMPT_BYTES = 1 << 18
+_counted: dict[str, RunCost] = {}
+_MOST_KEPT = 1024
+
+
+def run_cost(session: Session, run: Run) -> RunCost:
+    """Return the cost of one call of `run`. Counting takes 0.1 s for each MB of HLO, once per text and process."""
+    kept = run.texts.get("hlo")
+    if kept is not None:
+        key = _text_key(kept)
+        cost = _counted.get(key)
+        if cost is None:
+            cost = _count(session, run)
+            if len(_counted) >= _MOST_KEPT:
+                _counted.clear()
+            if not kept.digest or kept.digest in session.texts:  # chunks of a text may not have arrived yet
+                _counted[key] = cost
+        return cost
+    reported = run.cost
+    if reported is None:
+        return NOTHING_KNOWN
+    if reported.source == COUNTED_BY_XLA:
+        note = "its HLO was not kept, and its figure is XLA's cost analysis, which takes the body of a loop once"
+        return RunCost(note=note)
+    return RunCost(reported.flops, reported.bytes_accessed, reported.transcendentals, reported.source)
+
+
+def prompt_cost(session: Session, run: Run) -> RunCost:
+    """Return the cost without a noticeable wait: nothing for a long HLO until `run_cost` has counted it."""
+    return RunCost(note=BEING_COUNTED) if is_uncounted(run) else run_cost(session, run)
+
+
+def is_uncounted(run: Run) -> bool:
+    """Return whether counting takes longer than a screen may wait."""
+    kept = run.texts.get("hlo")
+    return kept is not None and kept.bytes > _PROMPT_BYTES and _text_key(kept) not in _counted
+
+
+def _text_key(text: TextRecorded) -> str:
+    return text.digest or hashlib.sha256(text.text.encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def _count(session: Session, run: Run) -> RunCost:
+    from jaxprof.hlo.stages import modules
+
+    try:
+        text = session.text(run.id, "hlo")
+        return module_cost(modules(text)[0]) if text else NOTHING_KNOWN
+    except JaxprofError as error:
+        return RunCost(note=f"its HLO cannot be read: {error}")
+
+
+def module_cost(module: Module) -> RunCost:
+    """Return the cost of one run of `module`."""
+    from jaxprof.hlo.kernels.kernels import totals
+
+    if module.entry is None:
+        return RunCost(note="its HLO has no entry computation")
+    whole = totals(module)
+    return RunCost(
+        flops=None if whole.opaque else whole.flops,
+        bytes_accessed=None if whole.unsized else float(whole.bytes),
+        transcendentals=None if whole.opaque else whole.transcendentals,
+        source=COUNTED,
+        note=_cost_note(module, whole),
+    )
+
+
+def _cost_note(module: Module, whole: Cost) -> str:
+    from jaxprof.hlo.kernels.execution import Execution
+    from jaxprof.hlo.kernels.kernels import kernels
+
+    parts: list[str] = []
+    edges = [edge for edges in module.once(Execution).edges.values() for edge in edges]
+    if whole.opaque or whole.unsized:
+        loops = dict.fromkeys(edge.caller.name for edge in edges if edge.times is None)
+        if loops:
+            parts.append(f"how often a loop runs is not in its HLO: {and_more(loops, _MOST_NAMED)}")
+        opaque = {kernel.name: kernel for kernel in kernels(module) if kernel.flops is None}
+        if opaque:
+            named = [f"{name} ({each.target})" if each.target else name for name, each in opaque.items()]
+            parts.append(f"what a call computes is not in its HLO: {and_more(named, _MOST_NAMED)}")
+        if not parts:
+            parts.append("its HLO is not whole")
+    if any(edge.branch for edge in edges):
+        parts.append("upper bound: the most expensive branch of each conditional counts")
+    return "; ".join(parts)
+
+
+NOISY_HALFWIDTH = 0.05
+"""Half the 95 % interval over the median; a figure above this is called noisy."""
+FEW_SAMPLES = 5
+DRIFT = 0.10
+"""Difference between the medians of the two halves, over the median of all samples; above this a series drifts."""
+MANY_OUTLIERS = 0.10
+KERNEL_SHARE = 0.10
+"""Share of the calls' CPU time in the kernel from which their page faults are reported."""
+LEAST_PAGE_FAULTS = 16
+"""Page faults of a call below which its time in the kernel has another reason: glibc maps blocks above 32 MiB anew at
+each call, and that is 16 faults even with pages of 2 MiB."""
+_warnings_of: Memo[tuple[WarningRaised, ...]] = Memo()
+_FULL_PRECISION = ("", "float32", "float64")
+"""Effective precisions of products that have no better precision to compare with."""
+
+
+def derived_warnings(run: Run, summary: Summary | None, readings: Sequence[DeviceReading]) -> Iterator[WarningRaised]:
+    """Yield the warnings that follow from a run's facts, its samples, and its device's `readings` during the run."""
+    if summary is not None and run.over:
+        samples = steady_samples(run)  # the warnings from samples cost two bootstraps, so they are kept
+        yield from _warnings_of.of((samples,), (run.id, len(samples)), lambda: tuple(_sample_warnings(run, summary)))
+    yield from _page_fault_warning(run)
+    yield from _busy_warning(run)
+    yield from _throttling_warning(run, readings)
+    if run.check is not None and run.check.passed is False:
+        against = f" ({run.check.against})" if run.check.against else ""
+        words = f"the result differs from the expected one{against}: {what_is_wrong(run.check)}"
+        precise = " Compare the `highest` precision variant." if run.check.precision not in _FULL_PRECISION else ""
+        yield _warning(run, "wrong_result", words, f"The time means nothing until the result is right.{precise}")
+
+
+def _warning(run: Run, code: str, message: str, own_fix: str | None = None) -> WarningRaised:
+    """Return a warning about a run, with the fix in the catalogue unless this case has one of its own."""
+    from jaxprof.analysis.finding_catalogue import find_entry
+
+    fix = find_entry(code).fix if own_fix is None else own_fix
+    return WarningRaised(run=run.id, code=code, message=message, advice=fix)
+
+
+def what_is_wrong(check: CheckReported) -> str:
+    """Describe how many numbers of a result are wrong, and the one that is furthest off."""
+    if check.note and not check.worst_got:
+        return check.note
+    if check.wrong_elements is None or check.elements is None:
+        return f"relative error {_digits(check.max_relative_error)} against a tolerance of {_digits(check.tolerance)}"
+    how = f"off by more than the tolerance of {check.tolerance:g}" if check.tolerance else "not the same"
+    if check.elements == 1:
+        return f"it is {how}{worst_element(check)}"
+    shares = f"{integer(check.wrong_elements)} of {integer(check.elements)} numbers are {how}"
+    return f"{shares}; the furthest off{worst_element(check)}" if check.worst_got else shares
+
+
+def worst_element(check: CheckReported) -> str:
+    """Return text such as ` at [3, 5]: 0.81 for 0.80`; empty if every number is the same."""
+    if not check.worst_got:
+        return ""
+    at = f" at {check.worst_at}" if check.worst_at else ""
+    return f"{at}: {check.worst_got} for {check.worst_expected}"
+
+
+def _sample_warnings(run: Run, summary: Summary) -> Iterator[WarningRaised]:
+    if summary.count < FEW_SAMPLES:
+        yield _warning(run, "few_samples", f"only {counted(summary.count, 'sample')}: too few for an interval")
+        return
+    yield from _interval_warnings(run, summary)
+    samples = steady_samples(run)
+    yield from _order_warnings(run, summary, samples)
+    yield from _distribution_warnings(run, summary, samples)
+
+
+def _interval_warnings(run: Run, summary: Summary) -> Iterator[WarningRaised]:
+    """Warn if the median has no interval or a wide one."""
+    halfwidth = summary.relative_halfwidth
+    if halfwidth is None:
+        those = f"{counted(summary.count, 'sample')} of one launch, {between(summary.minimum, summary.maximum)}"
+        why = "fewer than five of its blocks are independent, because there are few or each is like the one before it"
+        yield _warning(run, "no_interval", f"{those}: no interval of the median, since {why}")
+    if halfwidth is not None and halfwidth > NOISY_HALFWIDTH:
+        wide = spread(halfwidth, summary.low, summary.high)
+        yield _warning(run, "noise", f"noisy: the 95 % interval of the median is {wide}")
+
+
+def _order_warnings(run: Run, summary: Summary, samples: Sequence[float]) -> Iterator[WarningRaised]:
+    """Warn if the time of a call depends on the turns of other runs, on its place in a block, or on when it ran."""
+    beside = disturbed(run)
+    if beside is not None:
+        in_turns, alone = map(seconds, beside)
+        times = f"a call takes {alone} alone and {in_turns} in turns with the others"
+        yield _warning(run, "disturbed", f"{times}: its figures are those of the run alone")
+    turns = [turn.seconds for launch in run.launches for turn in launch.turns] if beside is None else []
+    change = change_within(turns)
+    if change is not None:
+        by = f"{percent(abs(change))} {'slower' if change > 0 else 'faster'}"
+        yield _warning(run, "unsettled", f"its calls do not settle within a turn: those of the second half are {by}")
+    half = len(samples) // 2
+    if half >= FEW_SAMPLES:
+        first, second = median_interval(samples[:half]), median_interval(samples[half:])
+        if first and second and (first[1] < second[0] or second[1] < first[0]):
+            shift = (sum(second) - sum(first)) / 2 / summary.median
+            if abs(shift) > DRIFT:
+                by = f"{percent(abs(shift))} {'slower' if shift > 0 else 'faster'}"
+                yield _warning(run, "drift", f"the second half of the samples is {by} than the first")
+
+
+def _distribution_warnings(run: Run, summary: Summary, samples: Sequence[float]) -> Iterator[WarningRaised]:
+    """Warn if the median does not represent the samples."""
+    modes = two_modes(samples)
+    if modes is not None:
+        once = " It changed once and stayed so." if modes.switches == 1 else ""
+        yield _warning(run, "two_modes", f"two modes: {modes_text(modes)}; the median is not a typical time.{once}")
+    far = sum(outliers(samples))
+    if modes is None and far > MANY_OUTLIERS * len(samples):
+        share, most = percent(far / len(samples)), seconds(summary.maximum)
+        yield _warning(run, "outliers", f"{share} of the samples lie far from the median (up to {most})")
+
+
+def modes_text(modes: Modes) -> str:
+    """Return the median of each mode and its share of the samples, as `1.20 ms (60 %), 3.40 ms (40 %)`."""
+    return f"{seconds(modes.low)} ({percent(modes.low_share)}), {seconds(modes.high)} ({percent(1 - modes.low_share)})"
+
+
+def _page_fault_warning(run: Run) -> Iterator[WarningRaised]:
+    """Warn if the kernel takes a part of the calls for mapping memory. Only on CPUs: a call on an accelerator is not
+    what the host's processors do meanwhile."""
+    faults, share = _of_calls(run, "page_faults"), _of_calls(run, "kernel_share")
+    on_cpu = run.plan.device.startswith("cpu")
+    if on_cpu and faults is not None and faults >= LEAST_PAGE_FAULTS and share is not None and share >= KERNEL_SHARE:
+        counts = (
+            f"about {counted(round(faults), 'page fault')} a call, and {percent(share)} of its CPU time in the kernel"
+        )
+        why = "memory that a call frees goes back to the system, and comes back page by page, zeroed"
+        from jaxprof.analysis.finding_catalogue import PAGE_FAULT_FIXES
+
+        side = {"numpy": "NumPy", "eager": "Op by op"}.get(run.plan.how, "jit")
+        fix = PAGE_FAULT_FIXES[side]
+        yield _warning(run, "page_faults", f"{counts}: {why}", fix[0].upper() + fix[1:])
+
+
+def _busy_warning(run: Run) -> Iterator[WarningRaised]:
+    others, cores = others_cores(run)
+    if others > BUSY_SHARE * cores:
+        used = f"{others:.1f} of {cores:g} cores"
+        yield _warning(run, "busy_machine", f"the machine was busy: other processes used {used} during the run")
+
+
+def _throttling_warning(run: Run, readings: Sequence[DeviceReading]) -> Iterator[WarningRaised]:
+    reasons = sorted({reason for reading in readings for reason in reading.throttle_reasons})
+    if reasons:
+        yield _warning(run, "throttled", f"{run.plan.device} throttled its clocks during the run: {', '.join(reasons)}")
+
+
+def _digits(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.2g}"
+
+
+ONCE_PHASES = ("trace", "lower", "compile")
+"""Phases that a compiled program pays for once, before its first call."""
+
+
+@frozen
+class Versus:
+    """A run compared with its baseline."""
+
+    baseline: str
+    """Id of the baseline run."""
+    speedup: TimeComparison
+    """How many times as fast the run is, and the verdict; its `ratio` is known."""
+    not_of_medians: str
+    """Why the speed-up is not the ratio of the two medians, if that shows; otherwise empty."""
+    break_even_calls: int | None
+    """Number of calls from which on the run, with all that it does once, has taken no longer than the baseline with
+    the same; None if never or unknown."""
+    ahead_until_calls: int | None
+    """Number of calls up to which a run that does less once, and takes longer a call, is ahead; None for all others."""
+
+
+@frozen
+class RunResult:
+    """Figures of one run. Times are seconds per call; None means unknown or not applicable."""
+
+    session: Session = field(repr=False, compare=False)
+    """The session of the run."""
+    run: Run
+    summary: Summary | None
+    """Summary of the steady run."""
+    dispatch_median_seconds: float | None
+    pipelined_median_seconds: float | None
+    transfers: dict[str, Summary]
+    """Summaries of `transfer_in` and `transfer_out`, if measured."""
+    first_after_pause_seconds: float | None
+    """First call of a turn, after a turn of another run: median over turns. None if it counts as an ordinary sample."""
+    modes: Modes | None
+    """The two modes of the steady run; None if it has only one."""
+    moved_nothing: bool
+    """Whether the result of a call shares memory with its arguments. Its time is then not work, and not compared."""
+    over_launches: dict[str, MedianTime]
+    """Phases that happen once per process, if several launches measured them: each with the interval of its median."""
+    phase_seconds: dict[str, float | None]
+    """Seconds of the start-up phases and of this run's phases, in order; for a sampled phase, its median."""
+    once_seconds: float | None
+    """Trace + lower + compile + transfer in: the cost before the first call, in seconds."""
+    versus: Versus | None
+    warnings: tuple[WarningRaised, ...]
+    """Warnings of the engine, then derived warnings."""
+    _cost: Callable[[], RunCost] = field(repr=False, compare=False)
+
+    @property
+    def cost(self) -> RunCost:
+        """FLOPs and bytes of a call. Counts the HLO on access: for a long one, read this property in a thread."""
+        return self._cost()
+
+    @property
+    def flops(self) -> float | None:
+        """FLOPs of one call on one device."""
+        return self.cost.flops
+
+    @property
+    def bytes_accessed(self) -> float | None:
+        """Bytes that the kernels of one call read and write on one device."""
+        return self.cost.bytes_accessed
+
+    @property
+    def flops_per_second(self) -> float | None:
+        """FLOPs over the median of a call; None also for a call that moved nothing."""
+        return self._rate(self.cost.flops)
+
+    @property
+    def bytes_per_second(self) -> float | None:
+        """Bytes over the median of a call; None also for a call that moved nothing."""
+        return self._rate(self.cost.bytes_accessed)
+
+    def _rate(self, count: float | None) -> float | None:
+        seconds = None if self.moved_nothing or self.summary is None else self.summary.median
+        return count / seconds if count and seconds else None
+
+    @property
+    def page_faults(self) -> float | None:
+        """Minor page faults of one call: the median over launches."""
+        return _of_calls(self.run, "page_faults")
+
+    @property
+    def kernel_share(self) -> float | None:
+        """Share of the calls' CPU time that was spent in the operating system's kernel."""
+        return _of_calls(self.run, "kernel_share")
+
+    @property
+    def one_time_phases(self) -> dict[str, float]:
+        """Parts of the one-time cost in seconds by phase: what is paid before the first call, and that call. The
+        break-even includes all of them. Empty if a part is unknown."""
+        if self.once_seconds is None:
+            return {}
+        spent = ((name, self.phase_seconds.get(name)) for name in (*ONCE_PHASES, "transfer_in", "first_run"))
+        return {name: seconds for name, seconds in spent if seconds is not None}
+
+
+def _of_calls(run: Run, figure: str) -> float | None:
+    """Return the median over launches of a figure of the steady run's calls; None if it is unknown."""
+    launches = [launch.phases for launch in run.launches] or [run.phases]
+    known = [value for phases in launches if "run" in phases and (value := getattr(phases["run"], figure)) is not None]
+    return middle(known) if known else None
+
+
+def result(session: Session, run_id: str, cost_of: Callable[[Session, Run], RunCost] = run_cost) -> RunResult:
+    """Return the figures of one run. Raises KeyError for an unknown id. A screen, which must not wait, passes
+    `prompt_cost`."""
+    run = session.runs[run_id]
+    summary = _summary(run, "run")
+    over_launches = summaries_over_launches(run)
+    phase_seconds = _phase_seconds(run, over_launches)
+    dispatch, pipelined = _summary(run, "dispatch"), _summary(run, "pipelined")
+    transfers = {name: spread for name in ("transfer_in", "transfer_out") if (spread := _summary(run, name))}
+    median = summary.median if summary else None
+    samples = steady_samples(run)
+    moved_nothing = "run" in run.phases and bool(run.phases["run"].zero_copy)
+    work_seconds = None if moved_nothing else median
+    turns = [turn for launch in run.launches for turn in launch.turns]
+    firsts = [turn.first_seconds for turn in turns if turn.first_seconds is not None]
+    versus = _versus(session, run, phase_seconds, work_seconds)
+    warnings = [*run.warnings, *derived_warnings(run, summary, readings_during(session, run))]
+    if versus is not None and versus.not_of_medians and not run.plan.side:  # of sides `compare` says it
+        said = f"its speed-up is {ratio(versus.speedup.ratio)}, and not what the medians come to"
+        warnings.append(_warning(run, "not_of_medians", f"{said}: {versus.not_of_medians}"))
+    return RunResult(
+        session=session,
+        run=run,
+        summary=summary,
+        dispatch_median_seconds=dispatch.median if dispatch else None,
+        pipelined_median_seconds=pipelined.median if pipelined else None,
+        transfers=transfers,
+        first_after_pause_seconds=middle(firsts) if firsts else None,
+        modes=_modes_of.of((samples,), len(samples), lambda: two_modes(samples)),
+        moved_nothing=moved_nothing,
+        over_launches=over_launches,
+        phase_seconds=phase_seconds,
+        once_seconds=_once_seconds(phase_seconds),
+        versus=versus,
+        warnings=tuple(warnings),
+        _cost=partial(cost_of, session, run),
+    )
+
+
+def results(session: Session) -> list[RunResult]:
+    """Return the figures of every run, in the order of the plan."""
+    return [result(session, run_id) for run_id in session.runs]
+
+
+def _versus(session: Session, run: Run, phases: dict[str, float | None], median: float | None) -> Versus | None:
+    baseline = session.runs.get(run.plan.baseline)
+    if baseline is None or median is None or ("run" in baseline.phases and baseline.phases["run"].zero_copy):
+        return None
+    speedup = compared(session, baseline, run)
+    if speedup.ratio is None:
+        return None
+    theirs = _phase_seconds(baseline, summaries_over_launches(baseline))
+    call = speedup.ratio * median  # what a call wins is the speed-up, which the medians may contradict
+    starts = _start_seconds(theirs, call), _start_seconds(phases, median)
+    break_even = ahead_until = None
+    if starts[0] is not None and starts[1] is not None:
+        break_even = break_even_calls(starts[0], call, starts[1], median)
+        overtaken = break_even_calls(starts[1], median, starts[0], call)
+        if break_even is None and overtaken is not None and overtaken > 1:
+            ahead_until = overtaken - 1
+    summary = _summary(baseline, "run")
+    why = speedup.why_not_of_medians(summary.median / median) if summary is not None else ""
+    return Versus(baseline.id, speedup, why, break_even, ahead_until)
+
+
+def _start_seconds(phases: dict[str, float | None], call_seconds: float) -> float | None:
+    """Return the seconds up to the end of the first call; where that has no phase of its own, it is like any other."""
+    once, first = _once_seconds(phases), phases.get("first_run")
+    return None if once is None else once + (call_seconds if first is None else first)
+
+
+def _phase_seconds(run: Run, over_launches: dict[str, MedianTime]) -> dict[str, float | None]:
+    seconds: dict[str, float | None] = {}
+    for name in (*STARTUP_PHASES, *PHASES):
+        if name in SAMPLED_PHASES:
+            summary = _summary(run, name)
+            if summary is not None:
+                seconds[name] = summary.median
+            elif name in run.phases:
+                seconds[name] = None
+        elif name in run.phases:
+            seconds[name] = over_launches[name].median if name in over_launches else run.phases[name].seconds
+    return seconds
+
+
+def summaries_over_launches(run: Run) -> dict[str, MedianTime]:
+    """Summarise the phases that happen once per process and that several launches measured."""
+    summaries: dict[str, MedianTime] = {}
+    for name in (*STARTUP_PHASES, *PHASES):
+        phases = [launch.phases[name] for launch in run.launches if name in launch.phases]
+        known = [phase.seconds for phase in phases if phase.seconds is not None]
+        if name in SAMPLED_PHASES or len(known) < 2 or len(known) < len(phases):
+            continue
+        summary = summarise_launches([LaunchBlocks((Block(0, (seconds,)),)) for seconds in known])
+        if summary is not None:
+            summaries[name] = summary
+    return summaries
+
+
+def _once_seconds(phases: dict[str, float | None]) -> float | None:
+    """Return None if a phase of the sum could not be measured, and 0 for a variant that has none of these phases."""
+    total = 0.0
+    for name in (*ONCE_PHASES, "transfer_in"):
+        if name in phases:
+            seconds = phases[name]
+            if seconds is None:
+                return None
+            total += seconds
+    return total
+
+
+_summaries: Memo[Summary | None] = Memo()
+_modes_of: Memo[Modes | None] = Memo()
+
+
+def _summary(run: Run, series: str) -> Summary | None:
+    """Return the summary of a series; it is computed again only after the series has grown."""
+    samples = run.samples(series)
+    derive = partial(steady_summary, run) if series == "run" else partial(summarise, samples)
+    return _summaries.of((samples,), len(samples), derive) if samples else None
+
+
+def steady_summary(run: Run) -> Summary | None:
+    """Summarise the steady run. The interval is computed over launches, or over blocks if there is a single launch."""
+    if disturbed(run):
+        return summary_alone(run)
+    calls = run.series["run"].calls_per_sample if "run" in run.series else 1
+    return summarise_run(run.samples("run"), turn_launches(run.launches), calls)
+
+
+def break_even_calls(
+    baseline_start_seconds: float, baseline_call_seconds: float, start_seconds: float, call_seconds: float
+) -> int | None:
+    """Return the number of calls from which on a run's total is at most its baseline's, None if never. A total is
+    `start`, all up to the end of the first call, and a call's time for each further one."""
+    debt = start_seconds - baseline_start_seconds
+    gain = baseline_call_seconds - call_seconds
+    if gain < 0:
+        return None
+    if debt <= 0:
+        return 1
+    return None if gain == 0 else 1 + math.ceil(debt / gain)

@@ -1,0 +1,203 @@
+"""How many times as fast a run is as its baseline: from the turns of both, launch by launch, with a verdict.
+
+Each launch of runs in turns also samples each run alone, before any turns (`RunLaunch.alone`). If that differs from the
+turns by more than its interval, the other runs disturb this one: its figures are then those of the run alone. So is its
+speed-up, unless both runs are disturbed alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Generic, TypeVar
+
+from jaxprof.base.values import frozen
+from jaxprof.events import DeviceReading
+from jaxprof.session import Run, Session
+from jaxprof.session.run import UNLIKE_RESULTS, RunLaunch
+from jaxprof.stats.comparison import TimeComparison, compare, compare_apart, refuse
+from jaxprof.stats.launches import ALONE_MARGIN, ALONE_MARGIN_OF_ONE, summarise_run, turns_over_alone
+from jaxprof.stats.summary import Summary
+from jaxprof.stats.turns import BLOCK_SECONDS, Block, LaunchBlocks, in_blocks, middle
+
+Derived = TypeVar("Derived")
+_MOST_KEPT = 512
+BUSY_SHARE = 0.15
+"""Share of the cores used by other processes during the run above which the machine is called busy."""
+
+
+class Memo(Generic[Derived]):
+    """Results derived from objects that only grow, such as samples; derived again only after one of them has grown."""
+
+    def __init__(self) -> None:
+        self._kept: dict[object, tuple[tuple[object, ...], Derived]] = {}
+
+    def of(self, grown: tuple[object, ...], size: object, derive: Callable[[], Derived]) -> Derived:
+        """Return what was derived from these objects at that size."""
+        key = (*map(id, grown), size)
+        kept = self._kept.get(key)
+        if kept is None:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            kept = self._kept[key] = grown, derive()  # which keeps the objects, so that no other has their ids
+        return kept[1]
+
+
+_disturbed: Memo[tuple[float, float] | None] = Memo()
+_times_of: Memo[TimeComparison] = Memo()
+
+
+def disturbed(run: Run) -> tuple[float, float] | None:
+    """Return the seconds of a call in turns with the other runs of its group, and alone, if they differ; None if they
+    agree, or if it is unknown."""
+    launches = [launch for launch in run.launches if launch.turns and launch.alone]
+    samples = sum(len(turn.seconds) for launch in launches for turn in launch.turns)
+    return _disturbed.of((run,), (len(launches), samples), lambda: _turns_or_alone(run, launches))
+
+
+def _turns_or_alone(run: Run, launches: Sequence[RunLaunch]) -> tuple[float, float] | None:
+    compared = turns_over_alone(turn_launches(launches), alone_launches(run))
+    summary = summary_alone(run)
+    if compared is None or not compared[1] or summary is None:
+        return None
+    return summary.median * compared[0], summary.median
+
+
+def summary_alone(run: Run) -> Summary | None:
+    """Summarise the calls of a run alone, as its figures are shown if it is disturbed; None if there are none."""
+    series = run.series.get("alone")
+    return None if series is None else summarise_run(run.samples("alone"), alone_launches(run), series.calls_per_sample)
+
+
+def turn_launches(launches: Sequence[RunLaunch]) -> list[LaunchBlocks]:
+    """Return the calls of each launch in its turns, a block each; launches without turns are left out."""
+    return [LaunchBlocks(tuple(Block(0, turn.seconds) for turn in launch.turns)) for launch in launches if launch.turns]
+
+
+def steady_samples(run: Run) -> list[float]:
+    """Return the samples of the steady run's figures, in seconds per call. These are the samples of its turns, or of
+    the run alone if the others disturb it."""
+    return run.samples("alone" if disturbed(run) else "run")
+
+
+def alone_launches(run: Run, side: int = 0) -> list[LaunchBlocks]:
+    """Return the calls of each launch alone, cut into blocks as short as those of turns."""
+    calls = run.series["alone"].calls_per_sample if "alone" in run.series else 1
+    return [
+        LaunchBlocks(in_blocks(launch.alone, side, BLOCK_SECONDS / calls), in_turns=False)
+        for launch in run.launches
+        if launch.turns and launch.alone
+    ]
+
+
+def compared(session: Session, baseline: Run, run: Run) -> TimeComparison:
+    """Return how many times as fast `run` is as `baseline`, with the verdict. Runs with the same baseline are one
+    family, whose intervals hold together. Computed again only after one of the two series has grown."""
+    theirs, ours = baseline.samples("run"), run.samples("run")
+    times = _times_of.of((theirs, ours), (len(theirs), len(ours)), lambda: _compared(baseline, run))
+    if baseline.comparison is not None:
+        times = replace(times, margin=baseline.comparison.margin)
+    return _refused(session, replace(times, family=max(1, session.family[baseline.id])), baseline, run)
+
+
+@frozen
+class AbVersus:
+    """One side compared with A."""
+
+    run: Run
+    times: TimeComparison
+
+    @property
+    def label(self) -> str:
+        """Label of the side, such as `B`."""
+        return self.run.plan.side
+
+
+def side_versus(session: Session, before: Run, after: Run) -> AbVersus | None:
+    """Return `after` compared with A, if `before` is that A; None for all other runs of the session."""
+    is_side = after.plan.side and after.plan.baseline == before.id
+    return AbVersus(after, compared(session, before, after)) if is_side else None
+
+
+def _compared(baseline: Run, run: Run) -> TimeComparison:
+    by_width = run.plan.until_half_width is not None
+    pairs = zip(baseline.launches, run.launches, strict=False)
+    launches = [launch for theirs, ours in pairs if (launch := _ordered_turns(theirs, ours)) is not None]
+    busy = any(others > BUSY_SHARE * cores for others, cores in map(others_cores, (baseline, run)))
+    in_turns = compare(launches, by_width=by_width, beside_others=busy) if launches else None
+    if disturbed(baseline) or disturbed(run):
+        # What disturbs both alike, as in a program beside itself, leaves the ratio as it is; pairs show that best.
+        alone = compare(_both_alone(baseline, run), by_width=by_width)
+        if in_turns is None or not _agree(in_turns, alone):
+            return alone
+    if in_turns is None:
+        samples = baseline.samples("run"), run.samples("run")
+        return compare_apart(*(middle(each) if each else None for each in samples))
+    return in_turns
+
+
+def _agree(one: TimeComparison, other: TimeComparison) -> bool:
+    """Return whether two ratios differ by no more than a run may from itself alone before it is called disturbed."""
+    margin = ALONE_MARGIN if min(one.launches, other.launches) > 1 else ALONE_MARGIN_OF_ONE
+    if one.ratio is None or other.ratio is None:
+        return False
+    return abs(math.log(one.ratio / other.ratio)) <= math.log1p(margin)
+
+
+def others_cores(run: Run) -> tuple[float, float]:
+    """Return the cores that other processes used during the first launch of a run, and all cores; 0 and 0 if
+    unknown."""
+    settings = run.environment.settings if run.environment is not None else {}
+    others, cores = settings.get("other_busy_cores"), settings.get("cores")
+    if not isinstance(others, int | float) or not isinstance(cores, int | float):
+        return 0.0, 0.0
+    return others, cores
+
+
+def _both_alone(baseline: Run, run: Run) -> list[LaunchBlocks]:
+    """Return both runs as they are alone, launch by launch."""
+    return [
+        LaunchBlocks((*theirs.blocks, *ours.blocks), in_turns=False)
+        for theirs, ours in zip(alone_launches(baseline), alone_launches(run, side=1), strict=False)
+    ]
+
+
+def _ordered_turns(baseline: RunLaunch, other: RunLaunch) -> LaunchBlocks | None:
+    """Return the turns of two runs in one launch, in the order taken; None if one run has no turns."""
+    if not baseline.turns or not other.turns:
+        return None
+    turns = sorted(
+        [(turn.number, 0, turn.seconds) for turn in baseline.turns]
+        + [(turn.number, 1, turn.seconds) for turn in other.turns]
+    )
+    apart = (
+        baseline.turns[-1].number < other.turns[0].number or other.turns[-1].number < baseline.turns[0].number
+    ) and len(turns) > 2
+    return LaunchBlocks(tuple(Block(side, seconds) for _, side, seconds in turns), in_turns=not apart)
+
+
+def _refused(session: Session, comparison: TimeComparison, baseline: Run, run: Run) -> TimeComparison:
+    """Refuse the comparison if one of its sides does not count, or if the two cannot be compared with each other."""
+    for side, whose in ((run, "its"), (baseline, "the baseline's")):
+        if side.check is not None and side.check.passed is False:
+            return refuse(comparison, f"{whose} result is wrong")
+        if side.status not in ("ok", "running", "queued"):
+            return refuse(comparison, f"{whose} run {'was cancelled' if side.status == 'cancelled' else side.status}")
+    if unlike := next((warning.message for warning in run.warnings if warning.code == UNLIKE_RESULTS), ""):
+        return refuse(comparison, unlike)
+    # Runs of several devices in one plan are compared on purpose; the sides of a comparison are not.
+    if run.plan.side and baseline.plan.side and baseline.device_kind != run.device_kind:
+        return refuse(comparison, f"another kind of device ({baseline.device_kind}, {run.device_kind})")
+    throttled = [
+        any(reading.throttle_reasons for reading in readings_during(session, side)) for side in (baseline, run)
+    ]
+    if baseline.plan.device == run.plan.device and throttled[0] != throttled[1]:
+        which = "its run" if throttled[1] else "the baseline's run"
+        return refuse(comparison, f"the device throttled its clocks during {which} only")
+    return comparison
+
+
+def readings_during(session: Session, run: Run) -> list[DeviceReading]:
+    """Return the readings of this run's device that were taken during the run."""
+    return [reading for reading in session.readings.get(run.plan.device, []) if reading.run == run.id]

@@ -1,0 +1,1 @@
+"""A profile over time: its lanes, who called whom, and its steps."""

@@ -1,0 +1,51 @@
+"""What a kernel costs, counted from its shapes: FLOPs, bytes, and the least time that a device needs for them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from jaxprof.base.values import frozen
+
+
+@frozen
+class Cost:
+    """Cost of an instruction, a computation, or one run of a module. Bytes are those of whole kernels
+    (`jaxprof.hlo.kernels.cost.traffic`): an instruction inside one has none."""
+
+    flops: float = 0.0
+    transcendentals: float = 0.0
+    """exp, tanh, sqrt and similar: one per element, not included in `flops`."""
+    bytes: int = 0
+    """Bytes read and written."""
+    estimated: bool = False
+    """Whether a part of the cost depends on the library's algorithm (sort, FFT, factorisations) or on the data."""
+    opaque: bool = False
+    """Whether FLOPs are missing, and those given are a lower bound: a call is opaque, a computation is not in the text,
+    or a loop's trip count is unknown (its body is counted once)."""
+    unsized: bool = False
+    """Whether bytes are missing for the same reasons, except opaque calls, whose operands and results are known."""
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.flops + other.flops,
+            self.transcendentals + other.transcendentals,
+            self.bytes + other.bytes,
+            self.estimated or other.estimated,
+            self.opaque or other.opaque,
+            self.unsized or other.unsized,
+        )
+
+    def times(self, count: int | None) -> Cost:
+        """Return the cost of `count` executions; of one, with the rest missing, if their number is unknown."""
+        if count is None:
+            return replace(self, opaque=True, unsized=True)
+        flops, transcendentals = self.flops * count, self.transcendentals * count
+        return replace(self, flops=flops, transcendentals=transcendentals, bytes=self.bytes * count)
+
+
+class NotShownError(Exception):
+    """Raised by a formula if the text does not show what it needs."""
+
+
+NOTHING = Cost()
+OPAQUE = Cost(opaque=True)

@@ -1,0 +1,357 @@
+"""The kernels of a module in execution order: one value for each instruction that launches work.
+
+A program of a hundred layers has the same kernels a hundred times, so kernels that differ only in names are analysed
+once. They must agree in everything that the figures depend on: opcode, shapes, and for a fusion the text of its
+computation, with names replaced by numbers and without origins. A kernel that this does not clearly cover is analysed
+by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterator
+from dataclasses import replace
+from typing import Final, Generic, TypeVar
+
+from jaxprof.base.grouping import grouped
+from jaxprof.base.values import frozen
+from jaxprof.hlo import not_collecting
+from jaxprof.hlo.kernels.cost import NOTHING, Cost
+from jaxprof.hlo.kernels.cost.flops import CostModel
+from jaxprof.hlo.kernels.cost.traffic import TrafficModel
+from jaxprof.hlo.kernels.execution import Execution
+from jaxprof.hlo.kernels.kinds import KernelKind, held_in, kind_of, platform_of
+from jaxprof.hlo.kernels.opcodes import ARITHMETIC, PRODUCTS, SAME_PLACE, TRANSCENDENTAL, base_opcode
+from jaxprof.hlo.kernels.origin import HloSourceLocation, OpPath, Origin, op_path, origins, sources_of
+from jaxprof.hlo.shape import Shape
+from jaxprof.hlo.text.model import Instruction, Module, once_per_module
+from jaxprof.hlo.text.syntax import STRING
+
+Shared = TypeVar("Shared")
+
+MATRIX_KINDS = frozenset({"GEMM", "convolution", "attention"})
+"""Kinds whose FLOPs run on matrix units where the device has them."""
+
+
+@frozen(eq=False)
+class KernelTraits:
+    """Properties that kernels of the same form share; `Kernel` documents the fields. Not equal to those of another form
+    with the same figures."""
+
+    kind: str
+    opcode: str
+    instructions: int
+    flops: float | None
+    transcendentals: float | None
+    bytes_read: int
+    bytes_written: int
+    estimated: bool
+    target: str
+    dtype: str
+    precision: str
+    sizes: tuple[int, ...]
+    """Bytes read of each distinct operand."""
+    unsized: bool
+
+
+class _Trait(Generic[Shared]):
+    """An attribute of a kernel that is the same for all kernels of its form."""
+
+    def __set_name__(self, _owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, kernel: Kernel, _owner: type) -> Shared:
+        value: Shared = getattr(kernel._traits, self._name)
+        return value
+
+
+class Kernel:
+    """An instruction that launches work. Figures are for one execution; `count` is the number of executions.
+
+    A module may have half a million kernels, most of them of a few forms, so kernels of one form share their traits.
+    """
+
+    __slots__ = ("_origins", "_traits", "conditional", "count", "instruction")
+
+    def __init__(self, instruction: Instruction, traits: KernelTraits, count: int | None, conditional: bool) -> None:
+        self.instruction: Final = instruction
+        self.count: Final = count
+        """Executions in one run of the module; None if a loop's trip count is unknown."""
+        self.conditional: Final = conditional
+        """Whether the kernel lies in a branch that may not be taken; `count` is then an upper bound."""
+        self._traits: Final = traits
+        self._origins: tuple[Origin, ...] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.computation}/{self.name}: {self.kind}>"
+
+    kind = _Trait[str]()
+    """Kind in words: `loop fusion`, `GEMM`, `all-reduce`."""
+    opcode = _Trait[str]()
+    """XLA's opcode; for an asynchronous pair, the opcode of the operation itself (`all-reduce`, not
+    `all-reduce-start`)."""
+    instructions = _Trait[int]()
+    """Number of instructions in the kernel and its nested fusions, without parameters; 1 if it is not a fusion."""
+    flops = _Trait[float | None]()
+    """FLOPs of one execution; None if the text does not show them (an opaque library call)."""
+    transcendentals = _Trait[float | None]()
+    bytes_read = _Trait[int]()
+    bytes_written = _Trait[int]()
+    unsized = _Trait[bool]()
+    """Whether the text gives no size for the result, which then counts as 0 bytes."""
+    estimated = _Trait[bool]()
+    """Whether `flops` is an estimate that depends on a library's algorithm."""
+    target = _Trait[str]()
+    """Library target or code generator; empty for XLA's own emitters."""
+    dtype = _Trait[str]()
+    """Dtype that the kernel computes with: that of its operands for a GEMM, else that of its result."""
+    precision = _Trait[str]()
+    """Precision that JAX requested for a GEMM or convolution: `default`, `high`, `highest`, or an algorithm's
+    name."""
+
+    @property
+    def likeness(self) -> Hashable:
+        """Value that is equal for kernels of a module that differ only in names and origins."""
+        return self._traits
+
+    @property
+    def name(self) -> str:
+        """Name of the instruction, which is also the `hlo_op` of a trace."""
+        return self.instruction.name
+
+    @property
+    def computation(self) -> str:
+        """Name of the computation that holds the kernel: the entry, a loop's body or a branch."""
+        return self.instruction.computation.name
+
+    @property
+    def asynchronous(self) -> bool:
+        """Whether the kernel overlaps with the instructions between its start and its done."""
+        opcode = self.instruction.opcode
+        return opcode.endswith("-start") or opcode in ("send", "recv")
+
+    @property
+    def shape(self) -> Shape:
+        """Shape of the result, with its layout."""
+        return self.instruction.shape
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """Origins of the kernel, its own first, then those of the operations fused into it. Read on request."""
+        if self._origins is None:
+            instruction = self.instruction
+            module = instruction.computation.module
+            own = instruction.metadata
+            self._origins = origins(own, [inner.metadata for inner in held_in(instruction)], module.stack_of)
+        return self._origins
+
+    def release(self) -> None:
+        """Free what was read of the origins, which for half a million kernels takes more memory than everything
+        else."""
+        self._origins = None
+
+    @property
+    def operand_bytes(self) -> tuple[tuple[str, int], ...]:
+        """Bytes read of each operand, by the operand's name."""
+        instruction = self.instruction
+        names = [name for name in dict.fromkeys(instruction.operands) if instruction.computation.get(name) is not None]
+        return tuple(zip(names, self._traits.sizes, strict=True))
+
+    @property
+    def bytes(self) -> int:
+        """Bytes read and written by one execution."""
+        return self.bytes_read + self.bytes_written
+
+    @property
+    def intensity(self) -> float | None:
+        """Operational intensity in FLOPs per byte moved; None if FLOPs are unknown or nothing is moved."""
+        return None if self.flops is None or not self.bytes else self.flops / self.bytes
+
+    @property
+    def total_flops(self) -> float | None:
+        """FLOPs of all executions; None if FLOPs or count are unknown."""
+        return None if self.flops is None or self.count is None else self.flops * self.count
+
+    @property
+    def total_bytes(self) -> float | None:
+        return None if self.count is None else float(self.bytes * self.count)
+
+    @property
+    def op_name(self) -> str:
+        return self.origins[0].op_name if self.origins else ""
+
+    @property
+    def path(self) -> OpPath:
+        """`op_name` split into functions, scopes, primitive and direction (forward or backward)."""
+        return op_path(self.op_name)
+
+    @property
+    def source(self) -> HloSourceLocation | None:
+        """First of the kernel's source lines; one in the user's own code if there is any."""
+        return next(iter(self.sources), None)
+
+    @property
+    def sources(self) -> tuple[HloSourceLocation, ...]:
+        """Distinct source lines of the kernel: the user's own first, and the kernel's own operation before those fused
+        into it."""
+        return sources_of([origin.source for origin in self.origins])
+
+    @property
+    def uses_matrix_units(self) -> bool:
+        return self.kind in MATRIX_KINDS
+
+
+_LARGE = 16 << 20
+"""Characters of HLO text above which a fused computation is freed as soon as its kernel is built."""
+_MOST_ALIKE = 1 << 16
+
+
+@once_per_module
+def kernels(module: Module) -> tuple[Kernel, ...]:
+    """Return the kernels of `module` in execution order, built once per module; empty for a module without an entry."""
+    with not_collecting():
+        return tuple(stream(module))
+
+
+def stream(module: Module) -> Iterator[Kernel]:
+    """Yield the kernels in execution order, each as soon as it is read; none is kept."""
+    costs, traffic = CostModel(), TrafficModel(tiled=platform_of(module) == "tpu")
+    forms: dict[Hashable, KernelTraits] = {}
+    large = len(module.text) > _LARGE
+    for instruction, count, conditional in module.once(Execution).launches():
+        key = alike(instruction)
+        traits = forms.get(key) if key is not None else None
+        if traits is None:
+            traits = _traits(instruction, costs, traffic)
+            if key is not None and len(forms) < _MOST_ALIKE:
+                forms[key] = traits
+            if large and instruction.opcode == "fusion":
+                for fused_computation in instruction.called_computations():
+                    fused_computation.forget()
+        yield Kernel(instruction, traits, count, conditional)
+
+
+def totals(module: Module) -> Cost:
+    """Return the cost of one run of `module`. Loops are multiplied; a conditional counts as its most expensive
+    branch."""
+    execution = module.once(Execution)
+    by_computation: dict[str, Cost] = {}
+    launching = grouped((kernel.computation, kernel) for kernel in kernels(module))
+    for name in execution.post_order:
+        total = NOTHING
+        for kernel in launching.get(name, ()):
+            cost = kernel.flops or 0.0, kernel.transcendentals or 0.0, kernel.bytes
+            total += Cost(*cost, opaque=kernel.flops is None, unsized=kernel.unsized)
+        alternatives: dict[str, Cost] = {}
+        for edge in execution.edges[name]:
+            part = by_computation.get(edge.callee, _MISSING)
+            if edge.branch:
+                best = alternatives.get(edge.caller.name)
+                alternatives[edge.caller.name] = part if best is None else _more_expensive(best, part)
+            else:
+                total += part.times(edge.times)
+        by_computation[name] = sum(alternatives.values(), total)
+    return by_computation[module.entry.name] if module.entry is not None else NOTHING
+
+
+_MISSING = Cost(opaque=True, unsized=True)
+
+
+def _more_expensive(one: Cost, other: Cost) -> Cost:
+    """Return the more expensive branch; parts are missing if they are in either, because that one may cost more."""
+    most = max(one, other, key=lambda cost: (cost.flops + cost.transcendentals, cost.bytes))
+    return replace(most, opaque=one.opaque or other.opaque, unsized=one.unsized or other.unsized)
+
+
+def _traits(instruction: Instruction, costs: CostModel, traffic: TrafficModel) -> KernelTraits:
+    opcode = instruction.opcode
+    held = held_in(instruction)
+    kind = kind_of(instruction, held)
+    cost = costs.instruction(instruction)
+    bytes_read, bytes_written, sizes = traffic.kernel(instruction)
+    heavy = next((inner for inner in held if inner.opcode in PRODUCTS), instruction)
+    wrapped = instruction.wrapped_opcode if opcode == "async-start" else ""
+    return KernelTraits(
+        kind=kind.words,
+        opcode=wrapped or base_opcode(opcode),
+        instructions=len(held),
+        flops=None if cost.opaque else cost.flops,
+        transcendentals=None if cost.opaque else cost.transcendentals,
+        bytes_read=bytes_read,
+        bytes_written=bytes_written,
+        estimated=cost.estimated,
+        target=kind.target,
+        dtype=_dtype(instruction, heavy, kind),
+        precision=_precision(heavy) if kind.words in MATRIX_KINDS else "",
+        sizes=sizes,
+        unsized=bool(instruction.shape.dtype) and not instruction.shape.known,
+    )
+
+
+def _dtype(instruction: Instruction, heavy: Instruction, kind: KernelKind) -> str:
+    """Return the dtype of a kernel, of which `heavy` is the first dot or convolution, or the kernel itself."""
+    operand = heavy.operand(0) if kind.words in MATRIX_KINDS else None
+    leaves = (operand.shape.leaves() if operand is not None else ()) or instruction.shape.leaves()
+    return leaves[0].dtype if leaves else ""
+
+
+def _precision(heavy: Instruction) -> str:
+    attributes = heavy.attributes
+    if "algorithm" in attributes:
+        return attributes["algorithm"]
+    requested = attributes.get("operand_precision", "").strip("{}").split(",")
+    order = ("highest", "high")
+    return next((level for level in order if level in requested), "default")
+
+
+_BY_ATTRIBUTES = SAME_PLACE | {
+    "dot", "slice", "dynamic-slice", "dynamic-update-slice", "gather", "broadcast", "concatenate", "pad",
+}  # fmt: skip
+"""Opcodes whose kernels are alike if attributes and shapes agree: neither the producers of their operands nor another
+computation matters.
+"""
+_ORIGIN_TEXT = re.compile(rf', metadata=\{{[^{{}}"]*+(?:{STRING}[^{{}}"]*+)*\}}')
+_LOCAL_NAME = re.compile(r"(?<![=\w])%([^\s,(){}=]+)")
+_LONGEST_COMPARED = 4096
+"""Longest fused computation that is compared, in characters; longer ones are rare."""
+
+
+def alike(instruction: Instruction) -> Hashable | None:
+    """Return a key that kernels with the same figures share; None if the text alone does not show it."""
+    opcode, read = instruction.opcode, instruction.parts
+    if opcode in ARITHMETIC or opcode in TRANSCENDENTAL:
+        compared_text = ""
+    elif opcode in _BY_ATTRIBUTES:
+        compared_text = _ORIGIN_TEXT.sub("", read.text[read.inside[1] : read.limit].rstrip())
+    elif opcode == "fusion":
+        compared_text = _fused_text(instruction)
+        if not compared_text:
+            return None
+    else:
+        return None
+    names = read.operands
+    operands = list(map(instruction.computation.by_name.get, names))
+    if None in operands:
+        return None
+    # A module keeps one object for all shapes that are written alike, so the id identifies the shape.
+    shapes = tuple([id(operand.shape) for operand in operands if operand is not None])
+    twice = tuple(map(names.index, names)) if len(set(names)) < len(names) else ()
+    return opcode, compared_text, id(instruction.shape), shapes, twice
+
+
+def _fused_text(fusion: Instruction) -> str:
+    """Return the text of the fused computation and the fusion's settings in a form that does not depend on names."""
+    called = fusion.called_computations()
+    if len(called) != 1 or called[0].is_synthetic:
+        return ""
+    _, start, end = called[0].span
+    if end - start > _LONGEST_COMPARED:
+        return ""
+    text = called[0].source.text[start:end]
+    # A convolution's metadata tells it from a product, and its surroundings identify attention.
+    if "convolution(" in text or "%" not in text:
+        return ""
+    numbers: dict[str, str] = {}
+    attributes = fusion.attributes
+    written = _LOCAL_NAME.sub(lambda name: numbers.setdefault(name[1], f"%{len(numbers)}"), _ORIGIN_TEXT.sub("", text))
+    return f"{attributes.get('kind', '')} {attributes.get('backend_config', '')} {written}"

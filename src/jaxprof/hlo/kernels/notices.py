@@ -1,0 +1,151 @@
+"""Notices about parts of a module that are missing or could not be read, shown before anything else about the module.
+
+A `serious` notice means that the figures do not describe the intended module: the text was truncated, a line could not
+be read, or XLA's passes have not run. The others name what was assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxprof.base.units import and_more, counted, integer
+from jaxprof.base.values import frozen
+from jaxprof.hlo.shape import parse_shape
+from jaxprof.hlo.source import Problem
+from jaxprof.hlo.text.model import Computation, Instruction, Module, once_per_module
+from jaxprof.hlo.text.plain import shapes_if_whole
+
+
+def problems(module: Module) -> tuple[Problem, ...]:
+    """Return every place that could not be read, in the order of the lines."""
+    places = [
+        Problem(instruction.line, message, instruction.text[:200])
+        for computation in _scan(module)[0]
+        for instruction in computation.instructions
+        if (message := _problem_of(instruction))
+    ]
+    return tuple(sorted([*module._index_problems, *places], key=lambda problem: problem.line))
+
+
+@once_per_module
+def _scan(module: Module) -> tuple[list[Computation], set[str]]:
+    """Return the computations in which a scan of the text cannot rule out that something is missing or unreadable, and
+    the shapes in the others, as written. The scan does not read the instructions one by one."""
+    doubtful: list[Computation] = []
+    known_shapes: set[str] = set()
+    for computation in module.computations.values():
+        shapes = shapes_if_whole(computation)
+        if shapes is None:
+            doubtful.append(computation)
+        else:
+            known_shapes |= shapes
+    return doubtful, known_shapes
+
+
+def _problem_of(instruction: Instruction) -> str:
+    """Return what cannot be read of an instruction; empty if it can be read."""
+    if not instruction.readable:
+        return "not an instruction"
+    if not instruction.shape.dtype:
+        return "the shape is impossible or cannot be read"
+    if instruction.parts.has_compact_element:
+        return "an element of a tuple (name#0) is read as the whole tuple: dump without --xla_dump_compact_gte"
+    if instruction.opcode == "async-update" and len(instruction.operands) > 1:
+        return "operands added after an asynchronous operation started are ignored"
+    return ""
+
+
+NOT_OPTIMISED = "not-optimised"
+_NAMED = 3
+"""Places that a notice names; it gives the number of the others."""
+_TRUNCATED = "The file is incomplete: copy or dump it again."
+
+
+@frozen
+class Notice:
+    """One thing that is missing or could not be read."""
+
+    code: str
+    """`truncated`, `no-entry`, `entry-assumed`, `unreadable`, `missing`, `unknown-size`, `not-optimised`."""
+    message: str
+    hint: str = ""
+    serious: bool = True
+    """Whether kernels, findings and totals cannot be right."""
+
+    def __str__(self) -> str:
+        """`truncated: the text ends inside the computation 'main'. The file is incomplete: ...`"""
+        return f"{self.code.replace('-', ' ')}: {self.message}" + (f". {self.hint}" if self.hint else "")
+
+
+@once_per_module
+def notices(module: Module) -> tuple[Notice, ...]:
+    """Return which parts of `module` are missing or could not be read."""
+    return (*_of_outline(module), *_of_contents(module))
+
+
+def outline(module: Module) -> tuple[Notice, ...]:
+    """Return the notices from the index of the text, which cost nothing: where it ends, and whether XLA's passes have
+    run."""
+    return tuple(_of_outline(module))
+
+
+def _of_outline(module: Module) -> Iterator[Notice]:
+    truncated = [problem for problem in module._index_problems if problem.cut_off]
+    if truncated:
+        yield Notice("truncated", f"{truncated[0].message}, which begins on line {truncated[0].line}", _TRUNCATED)
+    count = len(module.computations)
+    marked = any(computation.is_entry for computation in module.computations.values())
+    if not count:
+        yield Notice("no-entry", "the module has a header but no computation", _TRUNCATED)
+    elif module.entry is None:
+        message = f"the entry is missing: none of {integer(count)} computations has the arrays that the header states"
+        yield Notice("no-entry", message, _TRUNCATED)
+    elif not marked:
+        yield from _assumed(module, module.entry.name)
+    if count and not module.is_optimised:
+        yield Notice(
+            NOT_OPTIMISED,
+            "XLA's passes have not run: the module is neither scheduled nor fused, so these are single operations, not "
+            "kernels",
+            "Compile it, or give the text after optimisation.",
+        )
+
+
+def _assumed(module: Module, entry: str) -> Iterator[Notice]:
+    """Yield a notice that no computation is marked ENTRY: XLA's reader takes the last one, which even a truncated text
+    has."""
+    alone = [name for name in module.computations if name != entry and name not in module.callers]
+    message = f"no computation is marked ENTRY: the last one, {entry!r}, is taken for it, as XLA does"
+    if alone:
+        yield Notice("no-entry", f"{message}; nothing calls {and_more([*map(repr, alone)], _NAMED)}", _TRUNCATED)
+    else:
+        yield Notice("entry-assumed", message, serious=False)
+
+
+def _of_contents(module: Module) -> Iterator[Notice]:
+    """Yield the notices from the instructions, which are read one by one only where a scan of the text cannot rule out
+    that there are any."""
+    doubtful, shapes = _scan(module)
+    unread = [problem for problem in problems(module) if not problem.cut_off]
+    if unread:
+        lines = and_more([integer(problem.line) for problem in unread], _NAMED)
+        count = len(unread)
+        message = f"{counted(count, 'place')} cannot be read (line {lines})"
+        yield Notice("unreadable", f"{message}: {unread[0].message}: {' '.join(unread[0].text.split())[:60]!r}")
+    if names := sorted({name for computation in doubtful for name in _missing_in(computation)}):
+        single = len(names) == 1
+        message = f"{and_more([*map(repr, names)], _NAMED)} {'is' if single else 'are'} used, but not in the text"
+        yield Notice("missing", message, "Lines are missing: copy or dump the file again.")
+    if doubtful or not all(parse_shape(shape).known for shape in shapes):
+        from jaxprof.hlo.kernels.kernels import kernels  # thirty modules that a text without doubts does not need
+
+        if unsized := [repr(kernel.name) for kernel in kernels(module) if kernel.unsized]:
+            message = f"the size of {and_more(unsized, _NAMED)} is unknown, and counts as 0"
+            yield Notice("unknown-size", message, "The dtype is unknown to this version, or a dimension has no bound.")
+
+
+def _missing_in(computation: Computation) -> Iterator[str]:
+    """Yield the values and the computations that are used in a computation, and are not in the text."""
+    for instruction in computation.instructions:
+        yield from (name for name in instruction.operands if name not in computation.by_name)
+        yield from (name for name in instruction.called if name not in computation.module.computations)

@@ -1,0 +1,307 @@
+"""Where a kernel came from: JAX's path of transformations and scopes, source lines, forward or backward.
+
+JAX writes into `op_name` the stack of names under which an operation was traced: `jit(f)/transpose(jvp(attn))/dot`.
+Transformations wrap names (`jvp`, `transpose`, `vmap`), functions under `jit` are names of their own, and scopes set by
+`jax.named_scope` stand between the slashes. Only the position separates the structure words of JAX's control flow
+(`while/body`) from scopes; a scope called `body` right after `while` counts as the loop's.
+
+`Kernel.origins` keeps values for each kernel that was asked, and reads the module's instructions one by one. Half a
+million kernels have a few thousand different ones. To filter, sort and group by them, `OriginColumns` keeps each once,
+and a kernel is a number. Reading them still takes seconds, so it can be cancelled.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from io import StringIO
+from typing import TYPE_CHECKING, NamedTuple
+
+from jaxprof.base.files import read_source
+from jaxprof.base.redaction import LineScrubber
+from jaxprof.base.values import frozen
+from jaxprof.hlo import not_collecting
+from jaxprof.hlo.source import Frame, is_own, own_frame
+from jaxprof.hlo.text.plain import plain_instructions
+from jaxprof.hlo.text.record import Metadata, read_metadata
+
+if TYPE_CHECKING:
+    from jaxprof.hlo.text.model import Computation, Instruction
+
+
+_WRAPPED = re.compile(r"([A-Za-z_]\w*)\((.*)\)$")
+_CALLS = frozenset({"jit", "pjit", "pmap", "xmap", "shard_map", "core_call", "xla_call"})
+_STRUCTURE = frozenset(
+    {
+        "while", "body", "cond", "scan", "closed_call", "core_closed_call", "checkpoint", "remat", "remat2",
+        "rematted_computation", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "pjit", "branch",
+        "custom_lin", "shard_map", "main",
+    }
+)  # fmt: skip
+_BRANCH = re.compile(r"branch_\d+_fun$|true_fun$|false_fun$")
+_REMAT = frozenset({"rematted_computation"})
+
+
+@frozen
+class OpPath:
+    """The parts of an `op_name`."""
+
+    functions: tuple[str, ...]
+    """Names under `jit`, outermost first: `("step", "softmax")`."""
+    scopes: tuple[str, ...]
+    """Named scopes, and functions that were called inside the outermost one; these make up the tree of scopes."""
+    primitive: str
+    """The operation, such as `dot_general`; empty if the path has only one part."""
+    direction: str
+    """`backward` for what transposition produced, `forward` for what differentiation recorded, else empty."""
+    recomputed: bool
+    """Whether the operation recomputes a value that `jax.checkpoint` did not keep."""
+
+
+class HloSourceLocation(NamedTuple):
+    """A line of a source file; lines count from 1."""
+
+    file: str
+    line: int
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the file is outside installed packages."""
+        return is_own(self.file)
+
+    @property
+    def short(self) -> str:
+        """The line without its folder: `model.py:88`."""
+        return f"{self.file.rpartition('/')[2]}:{self.line}"
+
+
+class Origin(NamedTuple):
+    """A place that instructions of a kernel came from."""
+
+    op_name: str
+    source: HloSourceLocation | None
+    """Innermost line of the user's code; for a stack entirely in installed packages, the innermost line."""
+    frame: Frame | None
+    """Frame of `source`."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the line is the user's own rather than an installed package's."""
+        return self.source is not None and self.source.is_own
+
+    @property
+    def path(self) -> OpPath:
+        return op_path(self.op_name)
+
+
+def _parts(op_name: str) -> list[str]:
+    """Split the path at slashes outside parentheses."""
+    parts: list[str] = []
+    depth = start = 0
+    for at, character in enumerate(op_name):
+        if character == "(":
+            depth += 1
+        elif character == ")":
+            depth = max(0, depth - 1)
+        elif character == "/" and depth == 0:
+            parts.append(op_name[start:at])
+            start = at + 1
+    parts.append(op_name[start:])
+    return [part for part in parts if part]
+
+
+@lru_cache(maxsize=4096)
+def op_path(op_name: str) -> OpPath:
+    """Split an `op_name` into its parts. Never raises: what it does not recognise becomes a scope."""
+    functions: list[str] = []
+    scopes: list[str] = []
+    transformations: set[str] = set()
+    parts = _parts(op_name)
+    if len(parts) == 1 and not _WRAPPED.match(parts[0]):
+        parts = []  # the name of an argument, `x` or `params['w']`
+    primitive = parts.pop() if len(parts) > 1 and not _WRAPPED.match(parts[-1]) else ""
+    recomputed = False
+    for part in parts:
+        inner, is_function = part, False
+        for _ in range(16):
+            wrapped = _WRAPPED.match(inner)
+            if wrapped is None:
+                break
+            inner = wrapped[2]
+            if wrapped[1] in _CALLS:
+                is_function = True
+            else:
+                transformations.add(wrapped[1])
+        recomputed |= inner in _REMAT
+        if is_function:
+            if inner == "main":  # older JAX: jit(f)/jit(main)
+                continue
+            if functions and inner:
+                scopes.append(inner)
+            functions.append(inner)
+        elif inner and inner not in _STRUCTURE and not _BRANCH.match(inner):
+            scopes.extend(piece for piece in inner.split("/") if piece)
+    direction = "backward" if "transpose" in transformations else "forward" if "jvp" in transformations else ""
+    return OpPath(tuple(functions), tuple(scopes), primitive, direction, recomputed)
+
+
+def origins(
+    own: Metadata, inside: Iterable[Metadata], stack_of: Callable[[Metadata], tuple[Frame, ...]]
+) -> tuple[Origin, ...]:
+    """Return the places that a kernel came from: first its `own`, then those of the instructions inside it, most
+    frequent first.
+
+    The result depends on the arguments alone: kernels with the same metadata have the same origins.
+    """
+    counts: Counter[tuple[str, int]] = Counter()
+    samples: dict[tuple[str, int], Metadata] = {}
+    for metadata in inside:
+        if metadata.text:
+            key = _identity(metadata)
+            counts[key] += 1
+            samples.setdefault(key, metadata)
+    own_key = _identity(own)
+    samples.setdefault(own_key, own)
+    merged: dict[tuple[str, HloSourceLocation | None], Origin] = {}
+    for key in sorted(samples, key=lambda key: (key != own_key, not key[1], -counts[key])):
+        if any(key):
+            frame = own_frame(stack_of(samples[key]))
+            place = HloSourceLocation(frame.file, frame.line) if frame is not None else None
+            merged.setdefault((key[0], place), Origin(key[0], place, frame))
+    return tuple(merged.values())
+
+
+def _identity(metadata: Metadata) -> tuple[str, int]:
+    return metadata.first_name, metadata.stack_frame_id or metadata.source_line
+
+
+def sources_of(places: Iterable[HloSourceLocation | None]) -> tuple[HloSourceLocation, ...]:
+    """Return the distinct lines of a kernel's origins: the user's own first, otherwise in the order of the origins."""
+    stated = [place for place in places if place is not None]
+    if len(stated) < 2:
+        return tuple(stated)
+    return tuple(dict.fromkeys(sorted(stated, key=lambda place: not place.is_own)))
+
+
+def source_lines(place: HloSourceLocation, sources: Mapping[str, str], around: int = 0) -> tuple[tuple[int, str], ...]:
+    """Return the line itself with `around` lines on each side, numbered; empty unless the file here is the one that was
+    recorded. Everything that shows source goes through this function.
+
+    Whoever made a session, a profile or HLO may have named any file of this machine in it. `sources` has the digests
+    that the session holds, by path: they prove that its maker knows the file. Without one the file is not even looked
+    at. What looks like a secret is left out, as it is of all that is recorded.
+    """
+    digest = sources.get(place.file, "")
+    # A path of another host makes Windows send it the user's credentials.
+    if not digest or not place.file.endswith(".py") or place.file.startswith(("//", "\\\\")):
+        return ()
+    try:
+        status = os.stat(place.file)
+    except (OSError, ValueError):
+        return ()
+    lines = _recorded_lines(place.file, digest, status.st_size, status.st_mtime_ns)
+    first = max(1, place.line - around)
+    return tuple(enumerate(lines[first - 1 : max(0, place.line + around)], first))
+
+
+@lru_cache(maxsize=8)
+def _recorded_lines(file: str, digest: str, size: int, modified_ns: int) -> tuple[str, ...]:
+    """Return the lines of a file, without what looks like a secret; none if its digest is another one."""
+    content, found = read_source(file)
+    if found != digest:
+        return ()
+    scrubber = LineScrubber()
+    return tuple(
+        [scrubber.scrubbed("", line.rstrip("\n")) for line in StringIO(content.decode("utf-8", "replace"), None)]
+    )
+
+
+_PAGE = 16384
+"""Kernels between two checks for cancellation."""
+_MOST_KNOWN = 1 << 14
+"""Most distinct metadata of kernels whose origins are remembered while they are read."""
+_DEEPEST = 8
+"""Most nested fusions, as `kinds.held_in` follows them."""
+
+Place = tuple[str, HloSourceLocation | None]
+"""`op_name` and `source` of an origin."""
+
+
+class OriginColumns(NamedTuple):
+    """Origins of each kernel, by the kernel's number."""
+
+    different: list[tuple[Place, ...]]
+    """The places of kernels, those of one in the order of `Kernel.origins`; each distinct value once."""
+    which: array[int]
+    """Index into `different` of each kernel."""
+
+
+def source_of(places: Iterable[Place]) -> HloSourceLocation | None:
+    """Return the `source` of a kernel that came from these places."""
+    return next(iter(sources_of([source for _, source in places])), None)
+
+
+def origin_columns(
+    kernels: Iterable[Instruction], cancelled: Callable[[], bool] = lambda: False
+) -> OriginColumns | None:
+    """Read the origins of all kernels of a module, given by their instructions; None if `cancelled` returned True. May
+    take seconds, so run it in a thread."""
+    which = array("I")
+    numbers: dict[tuple[Place, ...], int] = {}
+    remembered: dict[tuple[str, ...], int] = {}
+    with not_collecting():
+        for done, kernel in enumerate(kernels):
+            if done % _PAGE == 0 and cancelled():
+                return None
+            texts = _metadata(kernel)
+            number = remembered.get(texts) if texts is not None else None
+            if number is None:
+                number = numbers.setdefault(_places(kernel, texts), len(numbers))
+                if texts is not None:
+                    if len(remembered) >= _MOST_KNOWN:
+                        remembered.clear()
+                    remembered[texts] = number
+            which.append(number)
+    return OriginColumns(list(numbers), which)
+
+
+def _places(instruction: Instruction, texts: tuple[str, ...] | None) -> tuple[Place, ...]:
+    """Return the origins of a kernel, from its metadata or, if that is not plain, from its instructions."""
+    if texts is not None:
+        own, *inside = map(read_metadata, texts)
+    else:
+        from jaxprof.hlo.kernels.kinds import held_in
+
+        own = instruction.metadata
+        inside = [held.metadata for held in held_in(instruction)]
+    all_origins = origins(own, inside, instruction.computation.module.stack_of)
+    return tuple([(origin.op_name, origin.source) for origin in all_origins])
+
+
+def _metadata(instruction: Instruction) -> tuple[str, ...] | None:
+    """Return the metadata of a kernel and of the instructions inside it, as written; None if it is not plain."""
+    computation = instruction.computation
+    plain = plain_instructions(computation.source.text, *instruction.span) or ()
+    if len(plain) != 1:
+        return None
+    ((_, called, own),) = plain
+    texts = [own]
+    return tuple(texts) if not called or _add_held(texts, computation.module.get(called), 0) else None
+
+
+def _add_held(texts: list[str], computation: Computation | None, depth: int) -> bool:
+    """Add the metadata of what `kinds.held_in` finds in a computation; False if it is not plain."""
+    if computation is None or depth > _DEEPEST:
+        return True
+    held = plain_instructions(computation.source.text, *computation.span[1:])
+    for opcode, called, metadata in held or ():
+        if opcode == "fusion":
+            if not _add_held(texts, computation.module.get(called), depth + 1):
+                return False
+        elif opcode != "parameter":
+            texts.append(metadata)
+    return held is not None

@@ -1,0 +1,116 @@
+"""Where a line of a stage of a program came from.
+
+JAX writes the same two things into every stage: the source line, and the path of names under which an operation was
+traced (`jit(f)/jvp(attn)/dot_general`). HLO keeps both in its metadata, StableHLO in MLIR's locations, a jaxpr in
+comments. They are removed from the text of the latter two, which is then shorter and easier to read.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from jaxprof.base.values import frozen
+from jaxprof.hlo.kernels.origin import HloSourceLocation
+from jaxprof.hlo.text.syntax import STRING, unquote
+
+
+@frozen
+class LineOrigin:
+    """What a line says about where it came from."""
+
+    place: HloSourceLocation | None = None
+    op_name: str = ""
+    """Path that ends with the operation; in a jaxpr it begins at the jaxpr's own function."""
+
+    def __bool__(self) -> bool:
+        return self.place is not None or bool(self.op_name)
+
+
+Origins = dict[int, LineOrigin]
+"""Where lines of a text came from. Lines count from 0; what the text does not say is absent."""
+
+
+# -- StableHLO --------------------------------------------------------------------------------------------------------
+
+_LOCATION = re.compile(rf" loc\((#loc\d*|{STRING}|unknown)\)")
+_ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$")
+_FILE = re.compile(rf"({STRING}):(\d{{1,18}})(?::\d+)?")
+_NAMED = re.compile(rf"({STRING})(?:\((#loc\d*)\))?$")
+_REFERENCE = re.compile(r"#loc\d*")
+
+
+def without_locations(text: str) -> tuple[str, Origins]:
+    """Return StableHLO without its locations, and the places that they stand for. Text without locations is returned
+    unchanged."""
+    places: Origins = {}
+    if "loc(" not in text:
+        return text, places
+    aliases: dict[str, str] = {}
+    kept: list[tuple[str, str]] = []
+    for line in text.split("\n"):
+        if alias := _ALIAS.match(line):
+            aliases[alias[1]] = alias[2]
+        else:
+            locations = _LOCATION.findall(line)
+            kept.append((_LOCATION.sub("", line), locations[-1] if locations else ""))
+    origin_of = cache(lambda location: _resolve(location, aliases))
+    for number, (_, location) in enumerate(kept):
+        if location.startswith("#") and (origin := origin_of(location)):
+            places[number] = origin
+    return "\n".join(line for line, _ in kept), places
+
+
+def _resolve(location: str, aliases: dict[str, str]) -> LineOrigin | None:
+    """Return the outermost name that is a path, and the innermost file and line; None if there is no file."""
+    op_name = ""
+    for _ in range(64):
+        text = aliases.get(location, "")
+        file = _FILE.match(text)
+        if file is not None:
+            return LineOrigin(HloSourceLocation(unquote(file[1]), int(file[2])), op_name)
+        named = _NAMED.match(text)
+        if named is not None and not op_name:
+            op_name = unquote(named[1])
+        inner = _REFERENCE.search(text)
+        if inner is None:
+            break
+        location = inner[0]
+    return None
+
+
+# -- jaxprs -----------------------------------------------------------------------------------------------------------
+
+_COMMENT = re.compile(r"\s+# (?P<file>\S.*?):(?P<line>\d{1,18})[-:\d]* \((?P<function>[^()]*(?:\([^()]*\))?)\)")
+_NAMES = re.compile(r"\s*# \[(?P<names>.*)\]\s*$")
+_PRIMITIVE = re.compile(r" = ([a-z_]\w*)")
+
+
+def without_comments(text: str) -> tuple[str, Origins]:
+    """Return a jaxpr without the comments on where its equations came from, and the places. Text without them is
+    returned unchanged."""
+    places: Origins = {}
+    if " # " not in text:
+        return text, places
+    kept: list[str] = []
+    for line in text.split("\n"):
+        names = _NAMES.search(line)
+        head = line[: names.start()] if names is not None else line
+        comment = _COMMENT.search(head)
+        shown = head[: comment.start()] if comment is not None else head
+        if comment is not None:
+            primitive = _PRIMITIVE.search(shown)
+            place = HloSourceLocation(comment["file"], int(comment["line"]))
+            places[len(kept)] = LineOrigin(place, primitive[1] if primitive is not None else "")
+        if names is not None and (kept or shown.strip()):
+            _prefix(places, len(kept) if shown.strip() else len(kept) - 1, names["names"])
+        if shown.strip() or names is None:
+            kept.append(shown)
+    return "\n".join(kept), places
+
+
+def _prefix(places: Origins, line: int, names: str) -> None:
+    """Add the names to the front of a line's path, if it has one."""
+    spot = places.get(line)
+    if spot is not None and names:
+        places[line] = LineOrigin(spot.place, f"{names}/{spot.op_name}" if spot.op_name else names)

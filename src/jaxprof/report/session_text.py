@@ -1,0 +1,348 @@
+"""Render a session as plain text, 80 columns wide, or a single view of it as text, JSON or CSV: one of its captures
+(kernels, compile, steps, memory, trust), or of its recorded programs (compiles, findings, transfers, timeline).
+
+A view imports what it needs when it is requested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jaxprof.base.text import safe
+from jaxprof.base.units import UNKNOWN, bytes_, integer, percent, ratio, scaled, seconds
+from jaxprof.facts import RUN, Fact, Facts, RunItems, at, column, pick
+from jaxprof.facts.units import OBJECT, ROWS, TEXT
+from jaxprof.report.renderers import WIDE, Headline, Piece, Prose, Table, joined, report_lines
+from jaxprof.session import Run, Session
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.kernels.measured import MeasuredKernel, MeasuredKernels
+    from jaxprof.events import PassTimes, StepTimes, TrustCheck
+
+_DEEPEST = 12
+_LEAST_SHARE_SHOWN = 0.005
+"""The text leaves out nodes of the compile tree with a smaller share of the compile."""
+_PARTS = ("kernels", "transfers", "collectives_exposed", "launch_gaps", "idle")
+_KERNELS_SHOWN = 10
+"""Most kernels of a capture window that are listed."""
+_STEPS_SHOWN = 40
+_DEVICES_SHOWN = 16
+_NO_CAPTURE = {
+    "kernels": "no capture of its kernels",
+    "compile": "no capture of a compile",
+    "steps": "no steps",
+    "trust": "no capture",
+    "memory": "no program whose memory is known",
+}
+OF_PROGRAMS = ("compiles", "findings", "transfers", "timeline")
+"""Views of recorded programs."""
+
+
+def to_text(session: Session) -> str:
+    """Return the whole report, without a line break at its end."""
+    return "\n".join(report_lines(_whole(session)))
+
+
+def _whole(session: Session) -> Iterator[Piece]:
+    yield from _heading(session)
+    for run in session.programs:
+        from jaxprof.report.program import program_report  # only for a session with a program
+
+        yield from ("", *program_report(session, run))
+    if not all(run.is_program for run in session.runs.values()):
+        from jaxprof.report.runs import run_reports  # only for a session with measured runs
+
+        for report in run_reports(session):
+            yield from ("", *report)
+    yield from _windows(session)
+    if not session.runs:
+        yield from ("", "No run was recorded.")
+
+
+def _heading(session: Session) -> Iterator[Piece]:
+    header = session.header
+    state = session.state_words
+    host = header.host
+    if session.process_count != 1:
+        host += f", process {session.process_index} of {session.process_count or 'an unknown number'}"
+    yield safe(f"session {header.session}  ·  {header.created}  ·  {host}  ·  {state}")
+    reported = session.environment
+    if reported is not None:
+        versions = ((name, getattr(reported, name)) for name in ("jax", "jaxlib", "numpy", "python"))
+        yield safe("  ·  ".join(f"{name} {version}" for name, version in versions if version))
+        devices = [f"{device.get('id')} {device.get('kind') or ''}".strip() for device in reported.devices]
+        if devices:
+            yield safe("  ·  ".join(devices))
+    for notice in session.notices:
+        yield Prose(notice, "note: ")
+
+
+def _windows(session: Session) -> Iterator[Piece]:
+    """Yield the kernels that took most time in the capture windows of a program, over all compiled programs."""
+    if not any("imported" in run.measured for run in session.runs.values()):
+        return
+    from jaxprof.analysis.kernels.measured import whole_profile
+
+    if kernels := whole_profile(session):
+        yield from ("", Headline("capture window: what the device ran"))
+        rest = "and {} more: jaxprof open NAME --kernels lists them all"
+        yield replace(measured_table(kernels, programs=True, spread=False, rates=False), most=_KERNELS_SHOWN, rest=rest)
+
+
+def view_of(view: str) -> RunItems:
+    """Return the items of a view, with their facts."""
+    if view == "kernels":
+        from jaxprof.facts.kernels import MEASURED, NAME
+
+        return RunItems((NAME, *MEASURED), _measured_kernels)
+    if view == "memory":
+        from jaxprof.analysis.kernels.memory import memory_of_run
+        from jaxprof.facts.memory import BUFFERS
+
+        return RunItems(BUFFERS, lambda session, run: at("buffers")(memory_of_run(session, run.id)))
+    from jaxprof.facts import captures, programs
+
+    views = programs.VIEWS if view in OF_PROGRAMS else captures.VIEWS
+    return views[view]
+
+
+def _measured_kernels(session: Session, run: Run) -> Sequence[MeasuredKernel] | None:
+    from jaxprof.analysis.kernels.measured import measured
+
+    measured_run = measured(session, run.id)
+    return measured_run.kernels if measured_run is not None else None
+
+
+class _ViewedRun(NamedTuple):
+    """A run that has the view, and the rows of the view."""
+
+    session: Session
+    run: Run
+    rows: list[Any]
+
+
+def facts_of_view(view: str) -> Facts[Session]:
+    """Return the facts of the JSON of a view: the runs that have it, or its rows of all programs."""
+    items = view_of(view)
+    if view in OF_PROGRAMS:
+
+        def all_rows(session: Session) -> list[Any]:
+            return [row for run in session.runs.values() for row in items.of(session, run) or ()]
+
+        return (Fact(view, ROWS, "The rows of the view", all_rows, inside=(RUN, *items.facts)),)
+    rows: Fact[_ViewedRun] = Fact(view, ROWS, "The rows of the view", "rows", inside=items.facts)
+    of_run: list[Fact[_ViewedRun]] = [RUN, Fact("label", TEXT, "Its name for people", "run.label"), rows]
+    if view == "memory":
+        from jaxprof.analysis.kernels.memory import memory_of_run
+        from jaxprof.facts.memory import MEMORY
+
+        of_run[-1] = Fact(view, OBJECT, "Its memory",
+                          lambda viewed: memory_of_run(viewed.session, viewed.run.id), inside=MEMORY)  # fmt: skip
+    elif view == "steps":
+        from jaxprof.analysis.timeline.profile import device_steps
+        from jaxprof.facts.captures import DEVICE_STEPS
+
+        of_run.append(Fact("device_steps", ROWS, "The steps of each device as a whole",
+                           lambda viewed: device_steps(viewed.run.steps), inside=DEVICE_STEPS))  # fmt: skip
+    return (Fact("runs", ROWS, "The runs that have it", lambda session: list(_viewed_runs(session, view)),
+                 inside=tuple(of_run)),)  # fmt: skip
+
+
+def _viewed_runs(session: Session, view: str) -> Iterator[_ViewedRun]:
+    items = view_of(view)
+    for run in session.runs.values():
+        rows = items.of(session, run)
+        listed = list(rows or ())
+        if listed or (rows is not None and view in ("memory", "steps")):
+            yield _ViewedRun(session, run, listed)
+
+
+def view_table(session: Session, view: str) -> Table[Any]:
+    """Return the view of every run as a table for CSV: a row for each kernel, pass, step, buffer, check, compilation,
+    finding, copy or state."""
+    items = view_of(view)
+    parts = ((run.id, items.of(session, run) or ()) for run in session.runs.values())
+    return joined(RUN.key, items.facts, parts)
+
+
+def view_text(session: Session, view: str) -> str:
+    """Return the view of every run that has it as text. The kernels of a profile are one table over all its
+    programs."""
+    if view in OF_PROGRAMS:
+        from jaxprof.report.program import program_view_text
+
+        return program_view_text(session, view)
+    parts = [
+        "\n".join([safe(f"{run.id} {run.label}"), *report_lines(pieces, WIDE)])
+        for run in session.runs.values()
+        if (pieces := list(REPORTS[view](session, run)))
+    ]
+    return "\n\n".join(parts) if parts else f"This session has {_NO_CAPTURE[view]}."
+
+
+def profile_text(session: Session) -> str:
+    """Return a profile at a glance: its kernels, where the time of its steps went, and every trust check that is not
+    good."""
+    return "\n".join(report_lines(_profile(session), WIDE))
+
+
+def _profile(session: Session) -> Iterator[Piece]:
+    from jaxprof.analysis.kernels.measured import whole_profile
+    from jaxprof.facts.captures import trust_rows
+
+    whole = next(iter(session.runs.values()))
+    yield safe(whole.label if whole_profile(session) else f"{whole.label}: no kernels")
+    if whole_profile(session):
+        yield from _kernels(session, whole)
+    if whole.steps is not None and whole.steps.steps:
+        yield from ("", _device_table(whole), _parts_line(whole.steps.steps))
+    doubts = [row.check for row in trust_rows(whole) if row.check.verdict != "good"]
+    if doubts:
+        yield from ("", "what to know of this profile")
+        yield from (words for row in doubts for words in _trust_row(row))
+
+
+def _kernels(session: Session, run: Run) -> Iterator[Piece]:
+    """Yield the kernels of a run as they were measured; of a profile those of all its programs, for its first run."""
+    from jaxprof.analysis.kernels.measured import measured, whole_profile
+
+    measured_run = measured(session, run.id)
+    if not session.is_profile:
+        kernels: Sequence[MeasuredKernel] = measured_run.kernels if measured_run is not None else ()
+    elif run is next(iter(session.runs.values())):
+        kernels = whole_profile(session)
+    else:
+        return
+    if kernels:
+        yield measured_table(kernels, programs=session.is_profile)
+    if measured_run is not None:
+        yield from map(Prose, beside_kernels(measured_run))
+
+
+def beside_kernels(measured_run: MeasuredKernels) -> Iterator[str]:
+    """Yield what the capture of a run holds besides kernels, a line each: copies, and time that no kernel accounts
+    for."""
+    from jaxprof.facts.kernels import LEAST_SHARE
+
+    if measured_run.kernels:
+        unmatched = measured_run.unmatched_share
+        if unmatched is not None and unmatched >= LEAST_SHARE:
+            yield f"{percent(unmatched)} of the time belongs to no kernel in the HLO"
+    for row in measured_run.transfers:
+        took = row.total_seconds
+        rate = f", {scaled(row.bytes / took, 'B/s')}" if row.bytes and took else ""
+        size = f", {bytes_(row.bytes)}{rate}" if row.bytes else ""
+        yield safe(f"copies {row.direction} on {row.device}: {integer(row.count)} in {seconds(took)}{size}")
+    for device, took in measured_run.unattributed_seconds.items():
+        if took > 0:
+            yield safe(f"{seconds(took)} on {device} belong to no HLO op, copies included")
+
+
+def measured_table(
+    kernels: Sequence[MeasuredKernel], *, programs: bool = False, spread: bool = True, rates: bool = True
+) -> Table[MeasuredKernel]:
+    """Return the table of measured kernels. `programs` adds a column with the program of each; without `spread`, the
+    shortest and longest execution are left out, and without `rates`, FLOP/s and B/s."""
+    from jaxprof.facts.kernels import MEASURED
+
+    several = any(len(kernel.devices) > 1 for kernel in kernels)
+    columns: list[Fact[MeasuredKernel]] = [
+        *pick(MEASURED, "share", "self_seconds", "executions", "per_call_seconds"),
+        *pick(MEASURED, "median_seconds", *(("minimum_seconds", "maximum_seconds") if spread else ())),
+        column("threads", lambda kernel: None if several else kernel.parallelism, _threads),
+        *(pick(MEASURED, "flops_per_second", "of_peak", "bytes_per_second", "of_bandwidth") if rates else ()),
+        column("devices", lambda kernel: len(kernel.devices) if several else None, right=True),
+        column("kernel", "name", widest=60),
+        column("program", lambda kernel: kernel.module if programs else None, widest=40),
+    ]
+    return Table(columns, kernels, is_wide=True)
+
+
+def _threads(parallelism: float | None) -> str:
+    return ratio(parallelism) if parallelism is not None and parallelism > 1.005 else UNKNOWN
+
+
+def passes_table(tree: PassTimes, rows: Sequence[Any]) -> Table[Any]:
+    """Return the table of these phases and passes of a compile, with a note on the time of each stage."""
+    from jaxprof.analysis.kernels.measured import stage_times
+    from jaxprof.facts.captures import PASSES
+
+    columns = pick(PASSES, "share", "seconds", "self_seconds", "count", "stage", "phase or pass")
+    stages = ", ".join(f"{stage.stage} {seconds(stage.seconds)}" for stage in stage_times(tree))
+    return Table(columns, rows, notes=(f"self time by stage, over all threads: {stages}",))
+
+
+def _compile(_: Session, run: Run) -> Iterator[Piece]:
+    if run.compile_passes is None:
+        return
+    from jaxprof.facts.captures import pass_rows
+
+    tree = run.compile_passes.tree
+    rows = pass_rows(tree)
+    shown = [row for row in rows if row.depth <= _DEEPEST and (row.share is None or row.share >= _LEAST_SHARE_SHOWN)]
+    yield passes_table(tree, shown)
+
+
+def _steps(_: Session, run: Run) -> Iterator[Piece]:
+    if run.steps is None or not run.steps.steps:
+        return
+    from jaxprof.analysis.timeline.profile import causes_text
+    from jaxprof.facts.captures import STEPS
+
+    yield from (_device_table(run), "", Table(STEPS, run.steps.steps, most=_STEPS_SHOWN))
+    yield _parts_line(run.steps.steps)
+    for device in run.steps.devices[:_DEVICES_SHOWN]:
+        if device.idle_causes:
+            yield Prose(f"while {device.device} was idle in these steps, the host: {causes_text(device.idle_causes)}")
+
+
+def _device_table(run: Run) -> Table[Any]:
+    """Return a row for each device: its steps, how they were found, how much they differ, and how idle it was."""
+    from jaxprof.analysis.timeline.profile import device_steps
+    from jaxprof.facts.captures import DEVICE_STEPS
+
+    devices = device_steps(run.steps)
+    span = next((device.span_seconds for device in devices if device.span_seconds is not None), None)
+    notes = () if span is None else (f"busy and idle are of the whole profile, {seconds(span)}",)
+    rest = "and {} more devices"
+    return Table(DEVICE_STEPS, devices, notes=notes, most=_DEVICES_SHOWN, rest=rest, is_wide=True)
+
+
+def _parts_line(steps: Sequence[StepTimes]) -> Prose:
+    whole = sum(step.seconds for step in steps) or 1.0
+    parts = ", ".join(
+        f"{name.replace('_', ' ')} {percent(sum(getattr(step.parts, name) for step in steps) / whole)}"
+        for name in _PARTS
+    )
+    return Prose(f"of all steps: {parts}")
+
+
+def _trust(_: Session, run: Run) -> Iterator[Piece]:
+    for kind, event in run.trust.items():
+        yield Prose(f"capture: {kind}")
+        for row in event.rows:
+            yield from _trust_row(row)
+
+
+def _trust_row(row: TrustCheck) -> Iterator[Piece]:
+    yield Prose(row.message, f"    {row.verdict:<8}")
+    yield Prose(row.advice, " " * 12)
+
+
+def _memory(session: Session, run: Run) -> Iterator[Piece]:
+    from jaxprof.analysis.kernels.memory import memory_of_run
+    from jaxprof.report.memory import memory_report
+
+    return memory_report(memory_of_run(session, run.id))
+
+
+REPORTS: dict[str, Callable[[Session, Run], Iterator[Piece]]] = {
+    "kernels": _kernels,
+    "compile": _compile,
+    "steps": _steps,
+    "trust": _trust,
+    "memory": _memory,
+}
+"""Reports of the views of captures, by view; nothing if a run does not have it."""

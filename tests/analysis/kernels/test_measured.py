@@ -1,0 +1,252 @@
+"""Measured kernels joined with those of the HLO, and whether they add up to what was measured. The memory of a run.
+Ceilings; model FLOPs utilisation and the share of the roofline, against figures that can be worked out by hand."""
+
+import os
+from dataclasses import replace
+
+import pytest
+
+from analysis.made_runs import planned, program_text, run, session
+from golden import cases, figures_text, held_cases
+from jaxprof import events as e
+from jaxprof.analysis.kernels.measured import measured, seconds_per_call
+from jaxprof.analysis.kernels.memory import asked_bytes, memory_of_run, peak_memory
+from jaxprof.analysis.runs.ceilings import ceilings_for, measured_in, remember, utilisations
+from jaxprof.report.explain import utilisation_text
+from report.sessions import kernel_times
+
+H100 = "NVIDIA H100 80GB HBM3"
+HLO = program_text(
+    "x = f32[1000] parameter(0)",
+    "y = f32[1000] parameter(1)",
+    "sum = f32[1000] add(x, y)",
+    "ROOT out = f32[1000] multiply(sum, x)",
+)
+
+
+def _row(name, seconds, **more):
+    return kernel_times(name, seconds, **{"module": "jit_f", "device": "gpu:0", **more})
+
+
+def _capture(*rows, kind="run", calls=1, **more):
+    return e.KernelsMeasured(run="r1", kind=kind, calls=calls, rows=list(rows), **more)
+
+
+def _captured(*captures):
+    return session(run("r1", *captures, device="cuda:0", kind=H100, hlo=HLO))
+
+
+def test_rates_and_shares_of_the_ceilings():
+    """Kernels without a name are part of what has no match, and copies are not."""
+    rows = [_row("sum", 1e-6), _row("out", 2e-6), _row("stray", 1e-6)]
+    copies = [e.CopyTimes(direction="HtoD", device="gpu:0", total_seconds=5e-6)]
+    capture = _capture(*rows, transfers=copies, unattributed_seconds={"gpu:0": 7e-6})
+    found = measured(_captured(capture), "r1")
+    told = {name: figures_text(kernel) for name, kernel in found.by_name().items()}
+    held_cases("measured_kernels.txt", told | {"without a match": figures_text({"share": found.unmatched_share})})
+
+
+def test_seconds_of_a_call_are_those_of_one_device_and_of_the_capture_with_names():
+    rows = [_row("sum", 4e-6), _row("sum", 2e-6, device="gpu:1"), _row("out", 1e-6)]
+    of = _captured(_capture(*rows, kind="attribution", calls=2), _capture(_row("graph", 1.0)))
+    assert seconds_per_call(of.runs["r1"]) == pytest.approx({"sum": 1.5e-6, "out": 0.5e-6})
+    assert seconds_per_call(None) == {}
+    assert seconds_per_call(_captured(_capture(*rows, calls=None)).runs["r1"]) == {}
+
+
+def test_how_many_bytes_an_error_asked_for():
+    held_cases("asked_bytes.txt", {text: f"  {asked_bytes(text)}\n" for text in cases("asked_bytes.txt")})
+
+
+HELD = e.BuffersReported(
+    run="r1",
+    source="buffer assignment",
+    peak_bytes=12_000,
+    parts={"output": 4000, "argument": 8000},
+    buffers=[e.HeldBuffer(bytes=4000, kind="temporary", instruction="sum", shape="f32[1000]{0}")],
+)
+SUMS = e.MemoryReported(run="r1", argument_bytes=100, output_bytes=50, alias_bytes=50, temporary_bytes=7)
+REFUSED = e.RunFinished(run="r1", status="failed", error="RESOURCE_EXHAUSTED: Out of memory allocating 99 bytes.")
+MEMORY = {
+    "the assignment comes first, and the schedule adds the live sizes": run("r1", HELD, hlo=HLO),
+    "the schedule alone": run(hlo=HLO),
+    "sums alone": run("r1", SUMS),
+    "a failure alone": [planned(), REFUSED],
+}
+
+
+def test_the_memory_of_a_run_and_where_it_is_from():
+    pictures = {case: memory_of_run(session(events), "r1") for case, events in MEMORY.items()}
+    told = {case: figures_text(picture, without=["schedule"]) for case, picture in pictures.items()}
+    held_cases("memory.txt", told)
+    assert [picture.is_estimate for picture in pictures.values()] == [False, True, False, False]
+    assert memory_of_run(session(run()), "r1") is None
+
+
+def test_sums_of_which_one_is_missing_are_no_peak():
+    def peak(**memory):
+        return peak_memory(session(run("r1", e.MemoryReported(run="r1", **memory))).runs["r1"])
+
+    sums = {"argument_bytes": 100, "output_bytes": 60}
+    assert peak(**sums, alias_bytes=50, temporary_bytes=7) == 117, "a donated argument is not counted twice"
+    assert peak(**sums, peak_bytes=3_000_000) is None
+
+
+HERE = os.uname().nodename
+JUDGED = {"triad": (1e9, 10e9), "gemm-peak": (100e9, 1e9), "selu": (5e6, 8e6)}
+OLD = '{"Some CPU": {"bandwidth": 1e12, "peaks": {"f32": 1e12}, "bandwidth_bytes": 4e8, "measured": 1.7e9}}'
+"""As an older version kept it: without size and date."""
+
+
+def costing(name, flops, traffic, *seen, **spec):
+    """A run of one second a call, with these FLOPs and bytes."""
+    cost = e.CostReported(run=name, flops=flops, bytes_accessed=traffic, source=e.ESTIMATED_BY)
+    checked = e.CheckReported(run=name, passed=True, precision="float32")
+    return run(name, *seen, cost, checked, samples=[1.0] * 6, **spec)
+
+
+def machine(workloads=None, *, began=1_767_312_000.0, host=HERE, device="cpu:0", kind="cpu", **settings):
+    runs = []
+    for number, (workload, (flops, traffic)) in enumerate((workloads or {"selu": (5e6, 8e6)}).items(), start=1):
+        name = f"r{number}"
+        seen = e.EnvironmentRead(
+            run=name,
+            python="3",
+            numpy="2",
+            settings={"cpu_model": "Some CPU", **settings},
+            devices=[{"platform": device.partition(":")[0], "kind": kind}],
+        )
+        runs.append(costing(name, flops, traffic, seen, workload=workload, device=device))
+    return session(*runs, host=host, wall_seconds=began)
+
+
+def last(of):
+    return list(of.runs.values())[-1]
+
+
+def test_it_is_kept_for_the_machine_and_only_grows():
+    """With what and when each was measured."""
+    remember(machine({"triad": (1e9, 10 << 30)}))
+    remember(machine({**JUDGED, "triad": (1e9, 4e9)}, began=1_777_312_000.0))
+    later = machine()
+    device = ceilings_for(later, last(later))
+    assert device.bandwidth == pytest.approx(10 << 30)
+    assert device.source == (
+        "measured on this machine, otherwise idle: memory 10.0 GiB a call on 2026-01-02, products on 2026-04-27"
+    )
+    other = machine(host="elsewhere")
+    assert ceilings_for(other, last(other)) is None
+
+
+def test_what_fits_a_cache_or_shares_the_machine_is_no_ceiling(state_home):
+    assert measured_in(machine({**JUDGED, "triad": (1e6, 48e6)}), "cpu:0").get("memory") is None
+    assert not measured_in(machine(JUDGED, other_busy_cores=1.5, cores=2), "cpu:0")
+    (state_home / "ceilings.json").write_text(OLD)
+    later = machine()
+    assert ceilings_for(later, last(later)) is None
+
+
+def test_a_known_gpu_has_the_vendors_and_what_was_measured_replaces_them():
+    of = [machine(workloads, device="cuda:0", kind=H100) for workloads in (None, JUDGED)]
+    vendor, found = (ceilings_for(each, last(each)) for each in of)
+    assert vendor.bandwidth > 3e12
+    assert (vendor.peak("f32", matrix=True), found.bandwidth) == pytest.approx((494.7e12, 10e9))
+    assert "measured" in found.source
+
+
+@pytest.mark.parametrize(("device", "name"), [("4xh100:8", "h100"), ("cpu:0", None)])
+def test_a_program_that_was_compiled_for_a_device_elsewhere_has_that_ones(device, name):
+    of = session(planned(how="compile", device=device), host=HERE)
+    found = ceilings_for(of, last(of))
+    assert (found and found.name) == name
+
+
+def program(*lines):
+    """A program over two matrices, from lines such as `y = dot(a, b)`."""
+    written = []
+    for line in ("a = parameter(0)", "b = parameter(1)", *lines[:-1], f"ROOT {lines[-1]}"):
+        name, _, operation = line.partition(" = ")
+        contracted = ", lhs_contracting_dims={1}, rhs_contracting_dims={0}" if operation.startswith("dot") else ""
+        written.append(f"{name} = bf16[4096,4096]{{1,0}} {operation}{contracted}")
+    return program_text(*written)
+
+
+PRODUCT, NO_PRODUCT = program("y = dot(a, b)"), program("y = add(a, b)")
+TWICE = program("p = dot(a, b)", "y.remat = dot(p, b)", "y = add(y.remat, p)")
+OPAQUE = program('c = custom-call(a), custom_call_target="some_library"', "y = dot(c, b)")
+
+
+def timed(hlo, *, platform="cuda", kind=H100):
+    """One measured function of a millisecond on a device."""
+    samples = [1e-3 * (1 + 0.001 * n) for n in range(-4, 5)]
+    return session(run(hlo=hlo, samples=samples, kind=kind, device=f"{platform}:0"), host="box")
+
+
+def on_a_cpu():
+    """Whose peak was measured here."""
+    peaks = costing("r2", 1e11, 1e9, workload="gemm-peak"), costing("r3", 1e9, 1e10, workload="triad")
+    product = run(hlo=PRODUCT.replace("bf16", "f32"), samples=[10.0] * 9)
+    return session(product, *peaks, host=HERE, wall_seconds=1.0)
+
+
+def profile(found_by, *, executions=(10,)):
+    """A profile of ten steps of 1 ms, in which programs with a product were executed so often."""
+    imported = {"variant": "profile", "how": "imported", "device": "gpu:0", "kind": H100}
+    parts = e.StepParts(kernels=1e-3)
+    each = {"device": "gpu:0", "seconds": 1e-3, "parts": parts}
+    steps = e.StepsMeasured(
+        run="r1",
+        found_by=found_by,
+        devices=[e.StepsDevice(device="gpu:0", found_by=found_by, steps=10)],
+        steps=[e.StepTimes(name=str(n), start_seconds=n * 1e-3, **each) for n in range(10)],
+    )
+    programs = []
+    for number, calls in enumerate(executions, start=2):
+        row = kernel_times("y", calls * 1e-4, calls, device="gpu:0", module="jit_f")
+        capture = e.KernelsMeasured(run=f"r{number}", kind="imported", calls=calls, rows=[row])
+        programs.append(run(f"r{number}", capture, hlo=PRODUCT, workload="jit_f", **imported))
+    return session(run("r1", steps, **imported), *programs, host="box")
+
+
+def with_cut_steps():
+    """Of which the long steps do not count."""
+    whole = profile("modules")
+    seen = whole.runs["r1"].steps
+    steps = [replace(step, seconds=1.0, complete=False) if step.name in "12345" else step for step in seen.steps]
+    whole.runs["r1"].steps = replace(seen, steps=steps)
+    return whole
+
+
+CASES = {
+    "the FLOPs of a product over the vendor's peak": timed(PRODUCT),
+    "each product has the peak of its dtype": timed(PRODUCT.replace("bf16", "f32")),
+    "what is done twice counts for the hardware and not for the model": timed(TWICE),
+    "an opaque kernel makes it a lower bound": timed(OPAQUE),
+    "an unknown model": timed(PRODUCT, kind="Graphcore"),
+    "no model": timed(PRODUCT, kind=""),
+    "a CPU that was not measured": timed(PRODUCT, platform="cpu", kind="cpu"),
+    "a CPU that was": on_a_cpu(),
+    "a dtype without a peak": timed(PRODUCT.replace("bf16", "f64"), kind="NVIDIA A10"),
+    "no product": timed(NO_PRODUCT),
+    "a step has what every step had": profile("modules"),
+    "where other executions ran is not known": profile("modules", executions=(10, 40)),
+    "steps by their annotation": profile("annotation"),
+    "a warm-up before the steps is not in them": profile("annotation", executions=(21, 10)),
+    "some steps with another program": profile("annotation", executions=(10, 3)),
+    "not in every step": profile("annotation", executions=(3,)),
+    "no steps": profile("whole"),
+    "steps that are cut off do not count": with_cut_steps(),
+}
+
+
+def test_the_utilisation_of_each_with_its_sentence():
+    told = {}
+    for case, of in CASES.items():
+        uses = utilisations(of)
+        told[case] = figures_text(*uses, *map(utilisation_text, uses))
+    held_cases("utilisations.txt", told)
+
+
+def test_a_product_is_bound_by_its_flops():
+    (use,) = utilisations(timed(PRODUCT))
+    assert use.mfu == use.roofline == pytest.approx(2 * 4096**3 / 989.4e12 / 1e-3)

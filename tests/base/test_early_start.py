@@ -1,0 +1,111 @@
+"""Which programs are started before the command line is read: only those of which the same is read. And which process
+of a job this is, as launchers tell it."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from golden import cases, held_cases
+from jaxprof.base.early_start import Spawned, read_words
+from jaxprof.cli.commands.script import command
+from jaxprof.job_process import _LAUNCHERS, COUNT, JobProcess, job_process, take_own_variables, variables_for
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "script train.py",
+        "script --plain train.py --out mine --plain -- -n 4",
+        "script --out kept.jaxprof --plain train.py a",
+        "script --out=kept.jaxprof --force train.py",
+    ],
+)
+def test_what_is_started_early_is_what_the_command_would_start(words):
+    early = read_words(words.split(), {"JAXPROF_HOME": "/tmp"})
+    read = command.make_context("script", words.split()[1:]).params
+    asked = {name: value for name, value in read.items() if value not in (None, False, "", ())}
+    assert asked.pop("format", "text") == asked.pop("form", "text") == "text"
+    assert asked.keys() <= {"target", "arguments", "out", "plain", "force"}
+    assert (early.path, early.arguments, early.out, early.plain) == (
+        read["target"], read["arguments"], str(read["out"]) if read["out"] else None, read["plain"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["run train.py", "script", "script --plain", "script -m train", "script -n 4 train.py", "script --force train.py",
+     "script --out", "script --out= train.py", "script --out gs://b/x train.py", "script --out a.jaxprof.d train.py",
+     "script --capture-steps 3 train.py", "script --format json train.py", "script -- train.py",
+     "script --out a --out b train.py", f"script --out {__file__} train.py"],
+)  # fmt: skip
+def test_other_command_lines_are_read_first(words):
+    assert read_words(words.split(), {}) is None
+
+
+def test_a_process_of_a_job_is_not_started_early():
+    names = {name for launcher in _LAUNCHERS for name in (launcher.index, launcher.count, launcher.needs)}
+    names |= {"TPU_WORKER_ID", "JOB_COMPLETION_INDEX", COUNT, "JAXPROF_LIMITS", "_JAXPROF_COMPLETE"}
+    assert [name for name in names - {"", "LOCAL_RANK"} if read_words(["script", "train.py"], {name: "0"})] == []
+
+
+@pytest.fixture
+def spawned():
+    def spawn(code, descriptors=()):
+        children.append(Spawned([sys.executable, "-I", "-S", "-c", code], dict(os.environ), descriptors))
+        return children[-1]
+
+    children = []
+    yield spawn
+    for child in children:
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+
+
+@pytest.mark.process
+def test_the_end_of_a_program_that_was_started_early_is_as_subprocess_tells_it(spawned):
+    ended = spawned("raise SystemExit(3)")
+    assert ended.wait() == ended.wait(1) == ended.poll() == 3
+    ended.send_signal(signal.SIGKILL)
+    sleeping = spawned("import time; time.sleep(100)")
+    assert sleeping.poll() is None
+    with pytest.raises(subprocess.TimeoutExpired):
+        sleeping.wait(0.01)
+    sleeping.send_signal(signal.SIGTERM)
+    assert sleeping.wait(10) == -signal.SIGTERM
+
+
+@pytest.mark.process
+def test_a_program_that_was_started_early_has_only_the_descriptors_that_it_is_given(spawned):
+    given, other = os.pipe(), os.pipe()
+    passes = "import os, sys; os.fstat({0}); os.write({0}, b'given'); os.fstat({1})".format(given[1], other[1])
+    child = spawned(passes, (given[1],))
+    assert child.wait() == 1, "the third is not open there"
+    assert os.read(given[0], 10) == b"given"
+    assert not os.get_inheritable(given[1])
+    for descriptor in (*given, *other):
+        os.close(descriptor)
+
+
+def test_where_nobody_learns_how_a_child_ends_it_has_ended():
+    child = Spawned.__new__(Spawned)
+    child.pid, child.returncode = 2**22 + 1, None
+    child._reap(os.WNOHANG)
+    assert child.returncode == 0
+
+
+def test_the_launcher_says_which_process_it_is():
+    """A shell may have RANK for itself, and the batch script of SLURM is no process of its job."""
+    read = {line: job_process(dict(word.split("=") for word in line.split())) for line in cases("job_process.txt")}
+    held_cases("job_process.txt", {line: f"  {process}\n" for line, process in read.items()})
+
+
+def test_our_own_variables_come_first_and_are_not_handed_on():
+    variables = variables_for(1, 4, "box-1a2b", 4711)
+    assert job_process(variables) == JobProcess(1, 4, "jaxprof-box-1a2b")
+    assert take_own_variables(variables)
+    assert not [name for name in variables if name.startswith("JAXPROF")]
+    assert job_process(variables) == JobProcess(1, 4)
+    assert not take_own_variables(variables)

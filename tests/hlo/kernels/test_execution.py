@@ -1,0 +1,211 @@
+# ruff: noqa: E501 - an instruction of HLO is one line
+"""Which instructions are kernels, in which order, and how often they run. Who takes part in a collective, in each of the
+ways in which XLA writes it, and what is exchanged."""
+
+import pytest
+
+from hlo.kernels.programs import fused, written
+from jaxprof.hlo.kernels.collectives import collectives
+from jaxprof.hlo.kernels.kernels import kernels
+from tables import rows
+
+_COUNTED_LOOP = """
+    body {{
+      state = (s32[], f32[8]) parameter(0)
+      i = s32[] get-tuple-element(state), index=0
+      x = f32[8] get-tuple-element(state), index=1
+      step = s32[] constant({step})
+      next = s32[] add(i, step)
+      y = f32[8] negate(x)
+      ROOT out = (s32[], f32[8]) tuple(next, y)
+    }}
+
+    condition {{
+      state = (s32[], f32[8]) parameter(0)
+      i = s32[] get-tuple-element(state), index=0
+      limit = s32[] constant({limit})
+      ROOT go = pred[] compare({compared}), direction={direction}
+    }}
+
+    ENTRY main {{
+      x = f32[8] parameter(0)
+      zero = s32[] constant({start})
+      first = (s32[], f32[8]) tuple(zero, x)
+      loop = (s32[], f32[8]) while(first), condition=condition, body=body{known}
+      ROOT result = f32[8] get-tuple-element(loop), index=1
+    }}
+"""
+
+
+def _counts(text):
+    return {kernel.name: kernel.count for kernel in kernels(written(text))}
+
+
+_KNOWN = ', backend_config={"known_trip_count":{"n":"7"}}'
+_KNOWN_AS_TEXT = r', backend_config="{\"known_trip_count\":{\"n\":\"6\"}}"'
+
+
+@pytest.mark.parametrize(
+    ("start", "step", "limit", "direction", "known", "expected"),
+    [
+        *rows("""
+            0   1   10  LT  -  10
+            0   3   10  LT  -  4
+            10  -1  0   GT  -  10
+            10  -2  1   GE  -  5
+            0   2   10  NE  -  5
+            0   1   -5  LT  -  0
+            # never meets its limit
+            0   3   10  NE  -  None
+            # runs until it overflows
+            0   -1  10  LT  -  None
+            0   0   10  LT  -  None
+        """),
+        (0, 1, 10, "LT", _KNOWN, "7"),  # what XLA says comes first
+        (0, 1, 10, "LT", _KNOWN_AS_TEXT, "6"),
+    ],
+)
+def test_trip_counts(start, step, limit, direction, known, expected):
+    def text(compared, direction):
+        return _COUNTED_LOOP.format(
+            start=start, step=step, limit=limit, direction=direction, compared=compared, known=known
+        )
+
+    assert str(_counts(text("i, limit", direction))["y"]) == expected
+    turned = text("limit, i", direction.translate(str.maketrans("LG", "GL"))).replace("add(i, step)", "add(step, i)")
+    assert str(_counts(turned)["y"]) == expected
+    if not known:
+        for unknown in ("add(i, i)", "add(step, half)", "add(half, half)", "add(step, i, i)", "add(step)"):
+            damaged = turned.replace("next =", "half = f32[] constant(0.5)\n      next =").replace(
+                "add(step, i)", unknown
+            )
+            assert _counts(damaged)["y"] is None
+        assert _counts(turned.replace("limit, i)", "limit, i, i)"))["y"] is None
+
+
+def test_nested_loops_multiply_and_conditions_run_once_more():
+    text = """
+        inner_body {
+          p = (s32[], f32[8]) parameter(0)
+          a = s32[] get-tuple-element(p), index=0
+          x = f32[8] get-tuple-element(p), index=1
+          deep = f32[8] negate(x)
+          ROOT t = (s32[], f32[8]) tuple(a, deep)
+        }
+
+        inner_condition {
+          p = (s32[], f32[8]) parameter(0)
+          x = f32[8] get-tuple-element(p), index=1
+          ROOT again = pred[] custom-call(x), custom_call_target="ask"
+        }
+
+        outer_body {
+          p = (s32[], f32[8]) parameter(0)
+          inner = (s32[], f32[8]) while(p), condition=inner_condition, body=inner_body, backend_config={"known_trip_count":{"n":"5"}}
+          ROOT done = (s32[], f32[8]) tuple(inner, inner)
+        }
+
+        outer_condition {
+          p = (s32[], f32[8]) parameter(0)
+          x = f32[8] get-tuple-element(p), index=1
+          ROOT more = pred[] custom-call(x), custom_call_target="ask"
+        }
+
+        ENTRY main {
+          p = (s32[], f32[8]) parameter(0)
+          ROOT outer = (s32[], f32[8]) while(p), condition=outer_condition, body=outer_body, backend_config={"known_trip_count":{"n":"3"}}
+        }
+    """
+    assert _counts(text) == {"more": 4, "again": 18, "deep": 15}
+    # The runtime of a GPU counts: in a profile of an H100 no condition was launched.
+    assert _counts(text.replace('"ask"', '"__cublas$gemm"')) == {"deep": 15}
+
+
+def test_free_instructions_are_not_kernels():
+    text = """
+        x = f32[8] parameter(0)
+        c = f32[] constant(1)
+        b = f32[2,4] bitcast(x)
+        t = (f32[8], f32[2,4]) tuple(x, b)
+        g = f32[8] get-tuple-element(t), index=0
+        token = token[] after-all()
+        id = u32[] partition-id()
+        n = f32[8] negate(g)
+        scratch = f32[8] custom-call(), custom_call_target="AllocateBuffer"
+        j = f32[8] custom-call(n), custom_call_target="ConcatBitcast"
+        ROOT o = (f32[8]) opt-barrier(j)
+    """
+    assert list(_counts(text)) == ["n"]
+
+
+def test_asynchronous_pairs_are_one_kernel():
+    text = """
+        wrapped {
+          p = f32[64] parameter(0)
+          ROOT gathered = f32[256] all-gather(p), replica_groups={{0,1,2,3}}, dimensions={0}
+        }
+
+        ENTRY main {
+          x = f32[64] parameter(0)
+          start = f32[64] all-reduce-start(x), replica_groups={{0,1,2,3}}, to_apply=add
+          general = ((f32[64]), f32[256], u32[]) async-start(x), calls=wrapped
+          move = (f32[64], f32[64], u32[]) copy-start(x)
+          moved = f32[64] copy-done(move)
+          g = f32[256] async-done(general)
+          done = f32[64] all-reduce-done(start)
+          sum = f32[64] add(done, moved)
+          ROOT t = (f32[64], f32[256]) tuple(sum, g)
+        }
+    """
+    found = {kernel.name: kernel for kernel in kernels(written(text))}
+    assert {name: kernel.asynchronous for name, kernel in found.items()} == {
+        "start": True, "general": True, "move": True, "sum": False,
+    }  # fmt: skip
+    assert [kernel.opcode for kernel in found.values()] == ["all-reduce", "all-gather", "copy", "add"]
+    assert (found["start"].kind, found["start"].flops, found["start"].bytes) == ("all-reduce", 64, 512)
+    assert (found["general"].bytes_written, found["move"].bytes) == (1024, 512)
+
+
+def collective(instruction, header="", shape="f32[1024]"):
+    text = f"x = f32[1024]{{0}} parameter(0)\nROOT c = {shape}{{0}} {instruction}"
+    (found,) = collectives(written(text, f"is_scheduled=true{header}"))
+    return found
+
+
+def test_how_groups_are_read():
+    for groups, header, found in rows("""
+        {{0,1,2,3},{4,5,6,7}}                      -  0 1 2 3, 4 5 6 7
+        [2,4]<=[8]                                 -  0 1 2 3, 4 5 6 7
+        [4,2]<=[2,4]T(1,0)                         -  0 4, 1 5, 2 6, 3 7
+        mesh['data'=4,'model'=2] {'data'}          -  0 2 4 6, 1 3 5 7
+        mesh['data'=4,'model'=2] {'data','model'}  -  0 1 2 3 4 5 6 7
+        mesh['axis_0'=2,'axis_1'=4], device_ids=([4,2]T(1,0)) {'axis_0'}  -  0 1, 2 3, 4 5, 6 7
+        {}  , replica_count=2, num_partitions=2    0 1 2 3
+        {}                                         -  -
+        [0,4]<=[0]                                 -  -
+        [4,2]<=[2,4]T(0,0)                         -  -
+        mesh['x'=2] {'x','x'}                      -  -
+        mesh['x'=2,'y'=4], device_ids=([2,2]) {'x'}  -  -
+        {{},{}}                                    -  -
+    """):
+        read = collective(f"all-reduce(x), channel_id=1, replica_groups={groups}, to_apply=add", header)
+        expected = tuple(tuple(map(int, group.split())) for group in found.split(", ")) if found else None
+        assert read.groups == expected
+        assert read.group_size == (len(expected[0]) if expected else None)
+        assert (read.opcode, read.bytes) == ("all-reduce", 4096)
+
+
+def test_a_permute_has_its_pairs_and_no_group():
+    for pairs, read in (("{{0,1},{1,0}}", ((0, 1), (1, 0))), ("{}", None)):
+        found = collective(f"collective-permute(x), channel_id=1, source_target_pairs={pairs}")
+        assert (found.opcode, found.groups, found.group_size, found.bytes) == ("collective-permute", read, None, 4096)
+
+
+@pytest.mark.parametrize(("kept", "opcode"), [(256, "reduce-scatter"), (1024, "all-reduce")])
+def test_a_fusion_around_an_all_reduce_that_keeps_a_part_is_a_reduce_scatter(kept, opcode):
+    inside = f"""
+        r = f32[1024]{{0}} all-reduce(p0), channel_id=1, replica_groups=[1,4]<=[4], to_apply=add
+        ROOT mine = f32[{kept}]{{0}} dynamic-slice(r, p1), dynamic_slice_sizes={{{kept}}}
+    """
+    (found,) = collectives(written(fused(inside, "f32[1024]{0}", "u32[]", kind="kCustom")))
+    assert (found.opcode, found.bytes, found.groups) == (opcode, 4096, ((0, 1, 2, 3),))

@@ -1,0 +1,249 @@
+# ruff: noqa: E501 - an instruction of HLO is one line
+"""Where kernels came from: paths, directions, scopes, source lines; and the origins of all kernels at once, which are
+those that each kernel has, whether its text is plain or not."""
+
+import hashlib
+import os
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from hlo.kernels.programs import compiled, only_kernel, written
+from jaxprof.base.text import REDACTED
+from jaxprof.hlo.kernels.kernels import kernels
+from jaxprof.hlo.kernels.origin import HloSourceLocation, OpPath, op_path, origin_columns, source_lines, source_of
+from jaxprof.hlo.source import is_own, own_files
+from tables import rows
+
+
+def test_paths_are_taken_apart():
+    for op_name, functions, scopes, primitive, direction in rows("""
+        jit(f)/add                                    f          -                     add          -
+        jit(f)/jit(main)/add                          f          -                     add          -
+        jit(f)/transpose(jvp(attn))/dot_general       f          attn                  dot_general  backward
+        jit(f)/model/layer_0/jit(softmax)/exp         f softmax  model layer_0 softmax  exp         -
+        jit(f)/while/body/closed_call/mul             f          -                     mul          -
+        jit(f)/vmap(jvp(a/b))/sin                     f          a b                   sin          forward
+        jit(f)/transpose(jvp())/checkpoint/rematted_computation/dot_general  f  -      dot_general  backward
+        jit(f)/bhqd,bhkd->bhqk/dot_general            f          bhqd,bhkd->bhqk       dot_general  -
+        params['w']                                   -          -                     -            -
+        -                                             -          -                     -            -
+        # broken: never an error
+        a(b/c(/d)                                     -          b c( d                -            -
+    """):
+        taken_apart = (tuple(functions.split()), tuple(scopes.split()), primitive, direction, "rematted" in op_name)
+        assert op_path(op_name) == OpPath(*taken_apart)
+
+
+def _line_of(marker):
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    return next(number for number, line in enumerate(lines, 1) if line.rstrip().endswith(f"# {marker}"))
+
+
+def test_forward_and_backward_of_a_scope_are_told_apart_with_their_lines():
+    def loss(w, x):
+        with jax.named_scope("hidden"):
+            h = jnp.tanh(x @ w)  # the layer
+        return (h**2).sum()
+
+    found = kernels(compiled(jax.value_and_grad(loss), "f32[128,256] f32[64,128]"))
+    products = [kernel for kernel in found if kernel.kind == "GEMM"]
+    assert {kernel.path.direction for kernel in products} == {"forward", "backward"}
+    assert {kernel.path.scopes for kernel in products} == {("hidden",)}
+    for kernel in products:
+        assert (Path(kernel.source.file).name, kernel.source.line) == ("test_origin.py", _line_of("the layer"))
+
+
+def test_a_fusion_of_several_lines_has_several_origins_its_own_first():
+    def several(x):
+        y = x * 2  # doubled
+        z = y + 1  # and one
+        return jnp.sin(z)  # and its sine
+
+    (kernel,) = kernels(compiled(several, "f32[1000]"))
+    lines = [origin.source.line for origin in kernel.origins if origin.source]
+    assert set(lines) == {_line_of("doubled"), _line_of("and one"), _line_of("and its sine")}
+    assert lines[0] == _line_of("and its sine")
+    assert kernel.op_name.endswith("/sin")
+    assert kernel.origins[0].frame.function.endswith("several")
+
+
+SOURCE = 'a = 1\nb = 2\napi_key = "sk-proj-Ab12Cd34Ef56Gh78"\r\nd = 4\n'
+
+
+def test_source_lines_are_those_of_the_file_that_was_recorded(tmp_path):
+    file = tmp_path / "model.py"
+    file.write_bytes(SOURCE.encode())
+    sources = {str(file): hashlib.sha256(SOURCE.encode()).hexdigest()}
+
+    def read(line, around=0, given=sources):
+        return source_lines(HloSourceLocation(str(file), line), given, around)
+
+    assert read(2) == ((2, "b = 2"),)
+    assert read(1, around=1) == ((1, "a = 1"), (2, "b = 2"))
+    assert [number for number, _ in read(4, around=9)] == [1, 2, 3, 4]
+    assert read(99) == read(0) == ()
+    ((_, secret),) = read(3)
+    assert REDACTED in secret, "as in all that is recorded"
+    assert "Ab12" not in secret
+    assert read(2, given={}) == read(2, given={str(file): ""}) == read(2, given={str(file): "0" * 64}) == ()
+    stat = file.stat()
+    file.write_bytes(SOURCE.replace("2", "3").encode())
+    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
+    assert read(2) == (), "another file now, of the same size"
+
+
+@pytest.mark.parametrize("name", ["absent.py", "nul\0.py", "folder.py", "pipe.py", "notes.txt", "//host/share/x.py"])
+def test_nothing_else_is_opened(tmp_path, name, monkeypatch):
+    (tmp_path / "folder.py").mkdir()
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / "notes.txt").write_text(SOURCE)
+    path = name if name.startswith("//") else str(tmp_path / name)
+    looked = []
+    monkeypatch.setattr(os, "stat", lambda path, *_, stat=os.stat, **more: looked.append(path) or stat(path, **more))
+    digest = hashlib.sha256(SOURCE.encode()).hexdigest()
+    assert source_lines(HloSourceLocation(path, 1), {path: digest}) == ()
+    assert source_lines(HloSourceLocation(path, 1), {}) == ()
+    assert path not in looked or name.endswith(("absent.py", "\0.py", "folder.py", "pipe.py"))
+
+
+_LIBRARY = "/home/me/.venv/lib/python3.11/site-packages/flax/nnx/nn/linear.py"
+_OWN = "/home/me/train.py"
+_LAYERED = f"""
+FileNames
+1 "{_LIBRARY}"
+2 "{_OWN}"
+
+FunctionNames
+1 "__call__"
+2 "loss"
+
+FileLocations
+1 {{file_name_id=1 function_name_id=1 line=1194 end_line=1194 column=1 end_column=2}}
+2 {{file_name_id=2 function_name_id=2 line=12 end_line=12 column=1 end_column=2}}
+3 {{file_name_id=2 function_name_id=2 line=15 end_line=15 column=1 end_column=2}}
+4 {{file_name_id=1 function_name_id=1 line=77 end_line=77 column=1 end_column=2}}
+
+StackFrames
+1 {{file_location_id=2 parent_frame_id=1}}
+2 {{file_location_id=1 parent_frame_id=2}}
+3 {{file_location_id=3 parent_frame_id=1}}
+4 {{file_location_id=4 parent_frame_id=1}}
+
+fused {{
+  p = f32[8] parameter(0)
+  a = f32[8] negate(p), metadata={{op_name="jit(f)/neg" stack_frame_id=4}}
+  b = f32[8] exponential(a), metadata={{op_name="jit(f)/exp" stack_frame_id=2}}
+  c = f32[8] sine(b), metadata={{op_name="jit(f)/sin" stack_frame_id=2}}
+  ROOT d = f32[8] add(c, b), metadata={{op_name="jit(f)/add" stack_frame_id=3}}
+}}
+
+ENTRY main {{
+  x = f32[8] parameter(0)
+  ROOT f = f32[8] fusion(x), kind=kLoop, calls=fused, metadata={{op_name="jit(f)/neg" stack_frame_id=4}}
+}}
+"""
+
+
+def test_a_fused_kernel_has_all_its_lines_the_users_own_first():
+    kernel = only_kernel(_LAYERED)
+    assert kernel.sources == (HloSourceLocation(_OWN, 12), HloSourceLocation(_OWN, 15), HloSourceLocation(_LIBRARY, 77))
+    assert kernel.source == HloSourceLocation(_OWN, 12)
+    assert kernel.op_name == "jit(f)/neg"
+    assert [(origin.is_own, origin.frame.line if origin.frame else None) for origin in kernel.origins] == [
+        (False, 77), (True, 12), (True, 12), (True, 15),
+    ]  # fmt: skip
+
+
+def test_whose_file_it_is():
+    for file, own in rows("""
+        /home/me/train.py                                  True
+        <ipython-input-3-abc>                              True
+        # installed for editing: it is worked on
+        /opt/src/flax/linear.py                            True
+        /opt/conda/lib/python3.12/functools.py             False
+        C:\\env\\Lib\\site-packages\\flax\\a.py              False
+        <frozen runpy>                                     False
+        /home/me/src/jaxprof/engine/measure/stages.py      False
+        /home/jaxprof/train.py                             True
+    """):
+        assert str(is_own(file)) == own
+
+
+def assert_columns(found):
+    columns = origin_columns(kernel.instruction for kernel in found)
+    for number, kernel in zip(columns.which, found, strict=True):
+        places = columns.different[number]
+        assert places == tuple((origin.op_name, origin.source) for origin in kernel.origins), kernel
+        assert source_of(places) == kernel.source
+
+
+_FUSION = """
+    inner {
+      p = f32[8]{0} parameter(0), metadata={op_name="a parameter is no origin"}
+      ROOT e = f32[8]{0} exponential(p), metadata={op_name="jit(f)/exp" source_file="/a.py" source_line=4}
+    }
+
+    outer {
+      %p = f32[8]{0} parameter(0)
+      %t = f32[8]{0} tanh(%p), METADATA
+      ROOT %n = f32[8]{0} fusion(%t), kind=kLoop, calls=%inner, metadata={op_name="a nested fusion is no origin"}
+    }
+
+    ENTRY main {
+      %x = f32[8]{0} parameter(0)
+      ROOT %f = f32[8]{0} fusion(%x), OWN
+    }
+"""
+_CALLED = 'kind=kLoop, calls=%outer, metadata={op_name="jit(f)/own" source_file="/b.py" source_line=7}'
+_HELD = 'metadata={op_name="jit(f)/tanh" source_file="/lib/python3.11/site-packages/c.py" source_line=9}'
+
+
+@pytest.mark.parametrize(
+    ("own", "held", "expected"),
+    [
+        (_CALLED, _HELD, ["jit(f)/own", "jit(f)/tanh", "jit(f)/exp"]),
+        ("kind=kLoop, calls=%no_such_computation", _HELD, []),
+        ("output_to_operand_aliasing={{}: (0, {})}, " + _CALLED, _HELD, ["jit(f)/own", "jit(f)/tanh", "jit(f)/exp"]),
+        (_CALLED, 'metadata={op_name="a \\"b\\" {c}" source_line=3}', ["jit(f)/own", 'a "b" {c}', "jit(f)/exp"]),
+        (_CALLED, 'sharding={replicated}, metadata={op_name="a;b"}, frontend_attributes={x="metadata={y}"}', ["jit(f)/own", "a", "jit(f)/exp"]),
+        (_CALLED, 'frontend_attributes={x=", metadata={op_name=y}"}, metadata={op_name="z"}', ["jit(f)/own", "z", "jit(f)/exp"]),
+        (_CALLED, 'frontend_attributes={x="a",y="b"}', ["jit(f)/own", "jit(f)/exp"]),
+        (_CALLED, 'metadata={op_name="a"}\n      this is no instruction, metadata={op_name="b"}', ["jit(f)/own", "a", "jit(f)/exp"]),
+        (_CALLED, 'frontend_attributes={\n        x="y"\n      }, metadata={op_name="a"}', ["jit(f)/own", "a", "jit(f)/exp"]),
+    ],
+)  # fmt: skip
+def test_however_they_are_written(own, held, expected):
+    found = kernels(written(_FUSION.replace("OWN", own).replace("METADATA", held)))
+    assert_columns(found)
+    assert sorted(origin.op_name for origin in found[-1].origins) == sorted(expected)
+
+
+TABLES = """HloModule m
+
+FileNames
+1 "/home/me/model.py"
+2 "/usr/lib/python3.11/site-packages/flax/core.py"
+3 "notes.txt"
+
+FunctionNames
+1 "step"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=3}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+
+
+ENTRY %main (x: f32[8]) -> f32[8] {
+  ROOT %x = f32[8]{0} parameter(0), metadata={op_name="x \\n7 \\"/home/me/other.py\\"" stack_frame_id=1}
+}
+"""
+
+
+def test_the_users_files_that_a_module_names():
+    inline = f'{TABLES.partition("FileNames")[0]}  %y = f32[8]{{0}} sine(%x), metadata={{source_file="/home/me/a.py"}}'
+    assert (own_files(TABLES), own_files(inline), own_files("")) == ({"/home/me/model.py"}, {"/home/me/a.py"}, set())
