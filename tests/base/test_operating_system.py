@@ -20,7 +20,7 @@ from report import sessions
 from terminal import Terminal
 from tui import profiles
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 HIDDEN = (sys.executable, "-X", "warn_default_encoding", str(HERE / "without_posix.py"))
 
 

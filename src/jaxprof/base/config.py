@@ -28,7 +28,7 @@ KEYS = "keys"
 _LARGEST = 1 << 17
 """Bytes of a file of settings: each command reads those of its folder."""
 _DEEPEST = 16
-_DEEP_KEY = rf"""(?<![\w-])(?:(?>[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{_DEEPEST}}}"""
+_DEEP_KEY = rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{_DEEPEST}}}"""
 """A dotted key for which Python's reader takes time by the square of its parts: 12 s for 60 KB."""
 
 Value = str | float | tuple[str, ...]
