@@ -16,7 +16,7 @@ import pytest
 from jaxprof.analysis.compare.difference import FACTS
 from jaxprof.base.errors import JaxprofError, UsageError, unknown_name
 from jaxprof.base.text import safe
-from jaxprof.report.comparison import figure
+from jaxprof.facts.comparisons import figure
 from jaxprof.report.program_words import signature, why_again
 from jaxprof.session.log.codec import encode_line
 from jaxprof.testing.calls import Caller

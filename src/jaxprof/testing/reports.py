@@ -17,7 +17,7 @@ from jaxprof.base.errors import JaxprofError
 from jaxprof.base.text import safe
 from jaxprof.events import SessionClosed
 from jaxprof.facts import Fact, column
-from jaxprof.report.comparison import figure
+from jaxprof.facts.comparisons import figure
 from jaxprof.report.renderers import Table, text_lines
 from jaxprof.session import Run
 from jaxprof.session.files import EXTENSION

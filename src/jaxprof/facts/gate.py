@@ -1,4 +1,4 @@
-"""Report the outcome of a gate, with a line for each limit: text and JSON."""
+"""Facts of a gate and of each of its limits, with the sentences that say what they rest on."""
 
 from __future__ import annotations
 
@@ -8,21 +8,10 @@ from jaxprof.analysis.compare.gate import GateBase, GateResult, GateRow
 from jaxprof.base.units import UNKNOWN, percent
 from jaxprof.events import ResultsCompared
 from jaxprof.facts import Fact, Facts, column, pick, within
+from jaxprof.facts.comparisons import FIGURES, figure, growth_text, signed
+from jaxprof.facts.sides import VERSUS, basis_lines, results_text
 from jaxprof.facts.units import COUNT, LIST, NUMBER, OBJECT, ROWS, TEXT, TRUTH
-from jaxprof.report.comparison import FIGURES, figure, growth_text, signed
-from jaxprof.report.renderers import Piece, Prose, Table
-from jaxprof.report.sides import VERSUS, basis_lines, results_text
 from jaxprof.stats.comparison import more_launches
-
-
-def _answer(result: GateResult) -> str:
-    """Return the outcome in words: how many limits were exceeded."""
-    if result.outcome == "undecided":
-        return "undecided"
-    if result.outcome == "exceeded":
-        count = sum(row.state == "exceeded" for row in result.rows)
-        return "a limit was exceeded" if count == 1 else f"{count} limits were exceeded"
-    return "within the limits"
 
 
 def _growth(row: GateRow) -> str:
@@ -40,7 +29,8 @@ def _bound(place: int) -> Callable[[GateRow], float | None]:
     return lambda row: row.times.growth_interval[place] if row.times and row.times.growth_interval else None
 
 
-def _reason(row: GateRow) -> str | None:
+def reason_text(row: GateRow) -> str | None:
+    """Return why a limit is undecided or exceeded, with how many more launches would decide it."""
     return ", ".join(filter(None, (row.reason, more_launches(row.launches_to_decide)))) or None
 
 
@@ -66,16 +56,6 @@ def row_text(row: GateRow) -> str:
     """Return a limit and its outcome in one line: `kernels 3 → 5 (+67 %), limit kernels: exceeded`."""
     before, after = (figure(value, row.figure.unit) for value in (row.figure.before, row.figure.after))
     return f"{row.limit.figure.title} {before} → {after} ({_growth(row)}), limit {row.limit.text}: {row.state}"
-
-
-def gate_report(result: GateResult) -> Iterator[Piece]:
-    """Yield the outcome, what the base is, a row for each limit, and a line for each reason."""
-    yield Prose(_answer(result), "", 2)
-    yield from map(Prose, notes(result))
-    yield Table(LIMITS, result.rows, is_wide=True)
-    for row in result.rows:
-        if reason := _reason(row):
-            yield Prose(f"{row.limit.text} {row.state}: {reason}", hang=2)
 
 
 def notes(result: GateResult) -> Iterator[str]:
