@@ -6,15 +6,16 @@ A value that a side does not have is None, and its row has no difference.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from jaxprof.analysis.compare.difference import FACTS, Difference, FigureDifference
+from jaxprof.analysis.compare.difference import Difference, FigureDifference
 from jaxprof.analysis.compare.kernel_difference import KernelChange, KernelDifference, KernelDifferences
 from jaxprof.analysis.compare.session_difference import (
     CollectiveDifference,
+    ModuleDifference,
     PhaseDifference,
     ProgramDifference,
     RunDifference,
@@ -30,13 +31,17 @@ from jaxprof.facts.programs import REASONS
 from jaxprof.facts.runs import OF_RUN, PARAMETERS, RUNS, TIMES_COMPARED
 from jaxprof.facts.sides import KEPT, PLAN, SPEC, VERSUS, SideRow, side_rows
 from jaxprof.facts.units import (
+    AMOUNT,
     ANY,
     BYTES,
     COUNT,
+    FLOPS,
     INDEX,
     LIST,
     NUMBER,
     OBJECT,
+    RATE,
+    REUSED_BYTES,
     ROWS,
     SECONDS,
     TEXT,
@@ -65,13 +70,58 @@ def seconds_difference(value: float | None) -> str:
     return signed(value, "0" if value == 0 else seconds(value))
 
 
-def figure(value: float | None, unit: str) -> str:
-    """Return a figure of a program as people read it."""
-    if unit == "byte":
-        return bytes_(value)
-    if unit == "second":
-        return seconds(value)
-    return scaled(value) if unit in ("flop", "rate") or (value is not None and value >= 1e6) else integer(value)
+def _exact(key: str, unit: Unit, title: str, meaning: str) -> Fact[Mapping[str, float]]:
+    return Fact(key, unit, meaning, lambda known: known.get(key), title)
+
+
+EXACT: Facts[Mapping[str, float]] = (
+    _exact("kernels", AMOUNT, "kernels", "Kernels that the program consists of"),
+    _exact("kernel_launches", AMOUNT, "kernel launches", "Executions of kernels in one call"),
+    _exact("flops", FLOPS, "FLOPs", "Floating-point operations of one call"),
+    _exact("accessed_bytes", BYTES, "bytes accessed", "Bytes that kernels read and write in one call"),
+    _exact("transcendentals", AMOUNT, "transcendentals", "Evaluations of exp, log, tanh... in one call"),
+    # The CPU compiler computes 16-bit floats in float32, which hides an upcast in all other figures.
+    _exact("product_bytes", BYTES, "operands of products",
+           "Operands of matrix products and convolutions, in the dtypes that the program requests"),
+    _exact("peak_bytes", BYTES, "peak memory", "Largest memory that one call holds at once"),
+    _exact("argument_bytes", BYTES, "arguments", "Memory of the arguments"),
+    _exact("output_bytes", BYTES, "outputs", "Memory of the results"),
+    _exact("temporary_bytes", BYTES, "temporaries", "Memory of what one call makes and drops"),
+    _exact("constant_bytes", BYTES, "constants", "Memory of constants"),
+    _exact("alias_bytes", REUSED_BYTES, "donated memory", "Memory of donated arguments that results reuse"),
+    _exact("generated_code_bytes", BYTES, "generated code", "Size of the machine code"),
+    _exact("collectives", AMOUNT, "collectives", "Executions of collectives in one call"),
+    _exact("collective_bytes", BYTES, "bytes exchanged", "Bytes that collectives exchange in one call"),
+    _exact("compiles", AMOUNT, "compiles", "Programs that one launch compiles"),
+)  # fmt: skip
+"""Exact facts of a compiled program, read from what is known of it by key."""
+TIMES: Facts[Any] = (
+    Fact("run", SECONDS, "Time of a call", title="time of a call"),
+    Fact("first_run", SECONDS, "Time of the first call", title="first call"),
+    Fact("trace", SECONDS, "Time of tracing", title="trace"),
+    Fact("lower", SECONDS, "Time of lowering", title="lower"),
+    Fact("compile", SECONDS, "Time of compiling", title="compile"),
+)
+"""Phases of a call that may have a limit, by code."""
+SUMS: Facts[Any] = (
+    Fact("steps_per_second", RATE, "Steps of the hottest loop a second", title="steps a second"),
+    Fact("wall_seconds", SECONDS, "Wall time", title="wall time"),
+    Fact("compiles", AMOUNT, "Compilations", title="compilations"),
+    Fact("compiling_seconds", SECONDS, "Time of all stages of all compilations", title="compile time"),
+    Fact("arrays_peak_bytes", BYTES, "The most bytes that live arrays held at once", title="most live arrays"),
+)
+"""Figures of a recorded program as a whole."""
+_UNITS = {fact.key: fact.unit for fact in (*SUMS, *EXACT, *TIMES)}
+
+
+def exact_facts(difference: ModuleDifference) -> list[FigureDifference]:
+    """Return the exact facts that at least one side knows, in the order of `EXACT`."""
+    return [difference.facts[fact.key] for fact in EXACT if fact.key in difference.facts]
+
+
+def figure_text(row: FigureDifference, side: Literal["before", "after"]) -> str:
+    """Return the figure of a side as people read it."""
+    return _UNITS[row.code].show(getattr(row, side))
 
 
 def growth_text(fact: FigureDifference) -> str:
@@ -81,7 +131,7 @@ def growth_text(fact: FigureDifference) -> str:
     if not fact.differs:
         return "same"
     if fact.growth is None:
-        return f"+{figure(fact.after, fact.unit)}"
+        return f"+{figure_text(fact, 'after')}"
     return growth(fact.growth)
 
 
@@ -122,7 +172,7 @@ FIGURES: Facts[FigureDifference] = (
     Fact("fact", TEXT, "Which figure: flops, accessed_bytes, peak_bytes, kernels, compiles", "code"),
     Fact("before", NUMBER, "What the first side has"),
     Fact("after", NUMBER, "What the second side has"),
-    Fact("unit", TEXT, "Its unit: second, byte, flop; null for a count"),
+    Fact("unit", TEXT, "Its unit: second, byte, flop; null for a count", lambda row: _UNITS[row.code].name),
     Fact("growth", NUMBER, "The second over the first, less 1"),
     Fact("differs", TRUTH, "Whether they differ; null if one is unknown"),
     Fact("estimate", TRUTH, "Whether it is an estimate"),
@@ -250,9 +300,9 @@ def answer(pair: RunDifference) -> str:
         parts += [f"findings: {', '.join(findings[:_FINDINGS_NAMED])}"] if findings else []
     if pair.kernels is not None:
         parts.append(f"kernels: {kernel_counts(pair.kernels)}")
-    facts = [fact for fact in pair.facts if fact.differs and fact.code not in ("kernels", "kernel_launches")]
-    parts += [f"{FACTS[fact.code].title} {growth_text(fact)}" for fact in facts[:4]]
-    if not facts and any(fact.differs is False and fact.code in _COST for fact in pair.facts):
+    differing = [fact for fact in EXACT[2:] if (row := pair.facts.get(fact.key)) is not None and row.differs]
+    parts += [f"{fact.title} {growth_text(pair.facts[fact.key])}" for fact in differing[:4]]
+    if not differing and any(fact.differs is False and fact.code in _COST for fact in pair.facts.values()):
         parts.append("cost and memory are the same, as far as both are known")
     return "; ".join(parts) if parts else "no exact fact is known of both"
 
@@ -291,19 +341,12 @@ _OF_BOTH: Facts[Any] = (
 )
 
 
-def _sum(key: str, meaning: str, code: str) -> Fact[ProgramDifference]:
-    def read(difference: ProgramDifference) -> FigureDifference:
-        return next(row for row in difference.sums if row.code == code)
-
-    return Fact(key, OBJECT, meaning, read, inside=_OF_BOTH)
+def _sum(code: str) -> Callable[[ProgramDifference], FigureDifference]:
+    return lambda difference: next(row for row in difference.sums if row.code == code)
 
 
 _PROGRAM: Facts[ProgramDifference] = (
-    _sum("steps_per_second", "Steps of the hottest loop a second", "steps a second"),
-    _sum("wall_seconds", "Wall time", "wall time"),
-    _sum("compiles", "Compilations", "compilations"),
-    _sum("compiling_seconds", "Time of all stages of all compilations", "compile time"),
-    _sum("arrays_peak_bytes", "The most bytes that live arrays held at once", "most live arrays"),
+    *(Fact(fact.key, OBJECT, fact.meaning, _sum(fact.key), inside=_OF_BOTH) for fact in SUMS),
     Fact("functions", ROWS, "What was compiled, by function", inside=FUNCTIONS_COMPARED),
     Fact("timeline", ROWS, "What the main thread's time was spent on", "states", inside=STATES_COMPARED),
     Fact("findings", ROWS, "What is worth changing", inside=PROGRAM_FINDINGS_COMPARED),
@@ -324,7 +367,7 @@ PAIR: Facts[RunDifference] = (
     Fact("differs", TRUTH, "Whether they differ in exact facts; null if unknown"),
     Fact("answer", TEXT, "What differs in exact facts, in a line", answer),
     Fact("phases", ROWS, "The phases of a call", inside=PHASES),
-    Fact("facts", ROWS, "Exact figures, which have no noise", inside=FIGURES),
+    Fact("facts", ROWS, "Exact figures, which have no noise", exact_facts, inside=FIGURES),
     Fact("kernels", ROWS, "Kernels", "kernels.rows", inside=KERNELS_COMPARED),
     Fact("kernels_seconds", OBJECT, "Time of all kernels of a call", _timed_kernels, inside=(
         Fact("before", SECONDS, "Time of all kernels on the first side", "before_seconds"),
@@ -434,7 +477,7 @@ HLO_DIFFERENCE: Facts[Any] = (
             )),
         ),
     ),
-    Fact("facts", ROWS, "Exact figures", "exact.facts", inside=FIGURES),
+    Fact("facts", ROWS, "Exact figures", lambda row: exact_facts(row.exact), inside=FIGURES),
     Fact("kernels", ROWS, "Kernels; null if unknown", "exact.kernels.rows", inside=KERNELS_COMPARED),
 )  # fmt: skip
 """Facts of what `difference_row` returns."""

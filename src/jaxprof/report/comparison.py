@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.analysis.compare.difference import FACTS, Difference, FigureDifference
+from jaxprof.analysis.compare.difference import Difference, FigureDifference
 from jaxprof.analysis.compare.kernel_difference import KernelDifference, KernelDifferences
 from jaxprof.analysis.compare.session_difference import (
+    ModuleDifference,
     RunDifference,
     SessionDifference,
 )
@@ -27,6 +28,7 @@ from jaxprof.facts.comparisons import (
     BUFFERS_COMPARED,
     COLLECTIVES_COMPARED,
     ENVIRONMENT,
+    EXACT,
     FINDINGS_COMPARED,
     FUNCTIONS_COMPARED,
     KERNELS_COMPARED,
@@ -34,9 +36,11 @@ from jaxprof.facts.comparisons import (
     PROGRAM_FINDINGS_COMPARED,
     STAGES_COMPARED,
     STATES_COMPARED,
+    SUMS,
     answer,
     compared_environment,
-    figure,
+    exact_facts,
+    figure_text,
     growth_text,
     seconds_difference,
 )
@@ -55,11 +59,13 @@ _ROWS_SHOWN = 20
 _REST = "and {} more: --format json has all"
 _STAGES_SHOWN = 6
 _BOTH_SHOWN: Facts[FigureDifference] = (
-    column("first", lambda row: figure(row.before, row.unit), right=True),
-    column("second", lambda row: figure(row.after, row.unit), right=True),
+    column("first", lambda row: figure_text(row, "before"), right=True),
+    column("second", lambda row: figure_text(row, "after"), right=True),
 )
+_TITLES = {fact.key: fact.title or "" for fact in EXACT}
+_SUM_TITLES = {fact.key: fact.title for fact in SUMS}
 _FIGURES_SHOWN: Facts[FigureDifference] = (
-    column("exact fact", lambda row: FACTS[row.code].title + (" (estimate)" if row.estimate else "")),
+    column("exact fact", lambda row: _TITLES[row.code] + (" (estimate)" if row.estimate else "")),
     *_BOTH_SHOWN,
     column("difference", growth_text, right=True),
 )
@@ -78,7 +84,7 @@ def tables(pair: RunDifference) -> Iterator[Table[Any]]:
     program = pair.program
     if program is not None:
         known = [row for row in program.sums if row.before is not None or row.after is not None]
-        yield Table((column("program", "code"), *_BOTH_SHOWN), known)
+        yield Table((column("program", lambda row: _SUM_TITLES[row.code]), *_BOTH_SHOWN), known)
         yield Table(
             (column("main thread", lambda row: words(row.code)), *STATES_COMPARED),
             [row for row in program.states if row.before or row.after],
@@ -86,7 +92,7 @@ def tables(pair: RunDifference) -> Iterator[Table[Any]]:
         yield _differing(FUNCTIONS_COMPARED, program.functions, "functions")
         yield _differing(PROGRAM_FINDINGS_COMPARED, program.findings, "findings")
     yield Table(PHASES, pair.phases)
-    yield facts_table(pair.facts)
+    yield facts_table(pair)
     if pair.kernels is not None:
         yield kernels_table(pair.kernels)
     if pair.collectives:
@@ -97,9 +103,9 @@ def tables(pair: RunDifference) -> Iterator[Table[Any]]:
         yield Table(STAGES_COMPARED, pair.passes, most=_STAGES_SHOWN, rest="and {} shorter ones")
 
 
-def facts_table(facts: Iterable[FigureDifference]) -> Table[FigureDifference]:
+def facts_table(difference: ModuleDifference) -> Table[FigureDifference]:
     """Return the table of the exact facts, without those that are 0 or unknown on both sides."""
-    return Table(_FIGURES_SHOWN, [fact for fact in facts if fact.before or fact.after])
+    return Table(_FIGURES_SHOWN, [fact for fact in exact_facts(difference) if fact.before or fact.after])
 
 
 def kernels_table(kernels: KernelDifferences) -> Table[KernelDifference]:

@@ -31,7 +31,7 @@ def difference_pieces(before: Module, after: Module) -> Iterator[Piece]:
     exact = module_difference(before, after)
     if exact.kernels is not None and exact.kernels.rows:
         yield f"kernels: {kernel_counts(exact.kernels)}"
-        yield from (kernels_table(exact.kernels), facts_table(exact.facts), "")
+        yield from (kernels_table(exact.kernels), facts_table(exact), "")
     for attribute in difference.header:
         yield safe(f"- {attribute.name}={attribute.before}") if attribute.before else safe(f"- no {attribute.name}")
         yield safe(f"+ {attribute.name}={attribute.after}") if attribute.after else safe(f"+ no {attribute.name}")

@@ -7,13 +7,12 @@ measured in turns, by the whole interval of its growth.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from jaxprof.analysis.compare.difference import FACTS, TIMES, Compared, FigureDifference
+from jaxprof.analysis.compare.difference import FigureDifference
 from jaxprof.analysis.compare.session_difference import (
     CollectiveDifference,
     PhaseDifference,
@@ -23,7 +22,7 @@ from jaxprof.analysis.compare.session_difference import (
     run_difference,
 )
 from jaxprof.analysis.runs.run_result import result
-from jaxprof.base.errors import UsageError, unknown_name
+from jaxprof.base.errors import UsageError
 from jaxprof.base.grouping import paired
 from jaxprof.base.units import counted
 from jaxprof.base.values import frozen
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
 Program: TypeAlias = "tuple[Session, Run]"
 """A compiled program: a run, with its session."""
-_LIMIT = re.compile(r"\s*(?P<fact>[a-z_]+)\s*(?::\s*(?P<growth>\d+(?:\.\d+)?)\s*%\s*)?")
 
 
 @frozen
@@ -43,19 +41,13 @@ class GateLimit:
     """Limit on the growth of a fact or a time."""
 
     fact: str
-    """One of `FACTS` or `TIMES`."""
+    """Key of the fact, or code of the phase."""
     growth: float = 0.0
     """Allowed growth as a share of the baseline: 0.01 allows 1 % more."""
-
-    @property
-    def is_time(self) -> bool:
-        """Whether the limit is on a time."""
-        return self.fact in TIMES
-
-    @property
-    def figure(self) -> Compared:
-        """The figure that the limit is on."""
-        return {**FACTS, **TIMES}[self.fact]
+    is_time: bool = False
+    """Whether the limit is on a time."""
+    less_is_worse: bool = False
+    """Whether the fact must not shrink; otherwise it must not grow."""
 
     @property
     def text(self) -> str:
@@ -120,35 +112,6 @@ class GateResult:
         """`exceeded` if any limit was exceeded, else `undecided` if any is, else `within`."""
         states = {row.state for row in self.rows}
         return "exceeded" if "exceeded" in states else "undecided" if "undecided" in states else "within"
-
-
-def read_limits(texts: Iterable[str]) -> tuple[GateLimit, ...]:
-    """Return the limits in order. Raises UsageError for an unreadable limit, and for two on the same fact."""
-    limits: dict[str, GateLimit] = {}
-    for text in texts:
-        limit = read_limit(text)
-        before = limits.setdefault(limit.fact, limit)
-        if before != limit:
-            raise UsageError(
-                f"--fail-on {limit.fact} is given twice, as {before.text} and {limit.text}", "Keep one of them."
-            )
-    return tuple(limits.values())
-
-
-def read_limit(text: str) -> GateLimit:
-    """Return the limit in text such as `flops:1%` or `kernels`. Raises UsageError."""
-    match = _LIMIT.fullmatch(text)
-    if match is None:
-        raise UsageError(
-            f"cannot read --fail-on {text!r}",
-            "It looks like --fail-on kernels, --fail-on flops:1% or --fail-on run:5%.",
-        )
-    fact, growth = match["fact"], float(match["growth"] or 0) / 100
-    if fact in TIMES and not growth:
-        raise UsageError(f"--fail-on {fact} is a time, and two times are never equal", f"Say by how much: {fact}:5%.")
-    if fact not in FACTS and fact not in TIMES:
-        raise unknown_name("fact", fact, (*FACTS, *TIMES))
-    return GateLimit(fact, growth)
 
 
 def judged_programs(
@@ -235,7 +198,7 @@ def judged_times(label: str, compared: AbResult, limits: Iterable[GateLimit]) ->
         phase = phases.get(limit.fact)
         if phase is None:
             reason = versus.times.refusal or "not known of either side"
-            rows.append(GateRow(label, limit, "undecided", FigureDifference(limit.fact, None, None, "second"), reason))
+            rows.append(GateRow(label, limit, "undecided", FigureDifference(limit.fact, None, None), reason))
             continue
         times = phase.times
         if limit.fact != "run" and times.launches == 1:
@@ -250,7 +213,7 @@ def _judged_apart(before: Program, after: Program, limits: Iterable[GateLimit]) 
     times = [limit for limit in limits if limit.is_time]
     ours, theirs = (result(session, run.id).phase_seconds if times else {} for session, run in (before, after))
     for limit in times:
-        figure = FigureDifference(limit.fact, ours.get(limit.fact), theirs.get(limit.fact), "second")
+        figure = FigureDifference(limit.fact, ours.get(limit.fact), theirs.get(limit.fact))
         reason = "not measured together: --base REV measures both in turns"
         yield GateRow(label_of(after[1]), limit, "undecided", figure, reason)
 
@@ -262,7 +225,7 @@ def _judge_time(label: str, limit: GateLimit, phase: PhaseDifference, times: Tim
 
 
 def _judge_fact(label: str, difference: RunDifference, limit: GateLimit) -> GateRow:
-    figure = difference.fact(limit.fact) or FigureDifference(limit.fact, None, None, limit.figure.unit)
+    figure = difference.facts.get(limit.fact) or FigureDifference(limit.fact, None, None)
     before, after = figure.before, figure.after
 
     def row(state: LimitState, reason: str = "") -> GateRow:
@@ -274,7 +237,7 @@ def _judge_fact(label: str, difference: RunDifference, limit: GateLimit) -> Gate
         side = "either side" if before is None and after is None else "the baseline" if before is None else "this side"
         return row("undecided", f"not known of {side}")
     worse, allowed = after - before, before * limit.growth
-    if limit.figure.less_is_worse:
+    if limit.less_is_worse:
         worse = -worse
     if worse > allowed:
         return row("exceeded")

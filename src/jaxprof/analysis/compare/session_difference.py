@@ -9,12 +9,12 @@ only runs of one session, which took turns, can have another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Sequence
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, TypeAlias
 
-from jaxprof.analysis.compare.difference import FACTS, Difference, FigureDifference, environments, exact_facts, figures
+from jaxprof.analysis.compare.difference import Difference, FigureDifference, environments, exact_facts, figures
 from jaxprof.analysis.kernels.measured import MeasuredKernel, measured, stage_times
 from jaxprof.analysis.kernels.memory import KINDS, SCHEDULE, MemoryPicture, memory_of_run
 from jaxprof.analysis.opener import read_module
@@ -65,18 +65,16 @@ class ProgramDifference:
 
     @property
     def sums(self) -> tuple[FigureDifference, ...]:
-        """Figures of the whole programs, by name. Steps are those of the hottest loop; None if it is not the same loop
-        of both, or if the timed steps do not represent all steps."""
+        """Figures of the whole programs. Steps are those of the hottest loop; None if it is not the same loop of both,
+        or if the timed steps do not represent all steps."""
         ours, theirs = self.before, self.after
         before, after = (side.arrays.peak_bytes if side.arrays is not None else None for side in (ours, theirs))
         return (
-            FigureDifference("wall time", ours.wall_seconds, theirs.wall_seconds, "second"),
-            FigureDifference(
-                "steps a second", ours.steps_per_second_of(theirs), theirs.steps_per_second_of(ours), "rate"
-            ),
-            FigureDifference("compilations", ours.compile_count, theirs.compile_count),
-            FigureDifference("compile time", ours.compile_seconds, theirs.compile_seconds, "second"),
-            FigureDifference("most live arrays", before, after, "byte"),
+            FigureDifference("wall_seconds", ours.wall_seconds, theirs.wall_seconds),
+            FigureDifference("steps_per_second", ours.steps_per_second_of(theirs), theirs.steps_per_second_of(ours)),
+            FigureDifference("compiles", ours.compile_count, theirs.compile_count),
+            FigureDifference("compiling_seconds", ours.compile_seconds, theirs.compile_seconds),
+            FigureDifference("arrays_peak_bytes", before, after),
         )
 
 
@@ -104,18 +102,18 @@ class CollectiveDifference:
 
 @frozen
 class ModuleDifference:
-    """Comparison of two HLO modules. If a side has no readable HLO, everything is None or empty."""
+    """Comparison of two HLO modules. If a side has no readable HLO, all but the facts is None."""
 
     kernels: KernelDifferences | None
     collectives: tuple[CollectiveDifference, ...] | None
     findings: tuple[Pair[Finding], ...] | None
-    facts: tuple[FigureDifference, ...] = ()
+    facts: Mapping[str, FigureDifference]
+    """Exact facts that at least one side knows, by code."""
 
 
 @frozen(kw_only=True)
 class RunDifference(ModuleDifference):
-    """Comparison of two runs; None means unknown on a side. The kernels are those of the modules, or of two captures;
-    the facts are all of `FACTS` that at least one side knows."""
+    """Comparison of two runs; None means unknown on a side. The kernels are of the modules, or of two captures."""
 
     before: Run
     after: Run
@@ -132,16 +130,12 @@ class RunDifference(ModuleDifference):
     side: AbVersus | None = None
     """How the two compare, if they were measured in turns as sides of a comparison."""
 
-    def fact(self, code: str) -> FigureDifference | None:
-        """Return the figure of a code; None if neither side knows it."""
-        return next((fact for fact in self.facts if fact.code == code), None)
-
     @property
     def differs(self) -> bool | None:
         """Whether any exact fact differs; None if no difference is known and something is unknown."""
         answers = [
             self.kernels.differ if self.kernels is not None else None,
-            *(difference.differs for difference in self.facts),
+            *(difference.differs for difference in self.facts.values()),
         ]
         answers += [difference.differs for difference in self.collectives or ()]
         return True if True in answers else None if None in answers else False
@@ -222,15 +216,17 @@ def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Ru
     for (source, ours), (other, theirs) in zip(*known, strict=True):
         if source == other or not (source and other):
             estimate = SCHEDULE in (source, other)
-            facts |= {fact.code: fact for fact in exact_facts(ours, theirs, estimate=estimate)}
+            facts |= exact_facts(ours, theirs, estimate=estimate)
     modules = read_module(session_a, run_a), read_module(session_b, run_b)
     captures = measured(session_a, run_a.id), measured(session_b, run_b.id)
-    of_modules = _of_modules(*modules, *(capture.kernels if capture is not None else None for capture in captures))
+    of_modules = _of_modules(
+        *modules, facts, *(capture.kernels if capture is not None else None for capture in captures)
+    )
     return RunDifference(
         of_modules.kernels,
         of_modules.collectives,
         of_modules.findings,
-        facts=tuple(facts[code] for code in FACTS if code in facts),
+        facts=facts,
         before=run_a,
         after=run_b,
         unlike=unlike(run_a, run_b),
@@ -239,12 +235,11 @@ def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Ru
     )
 
 
-def facts_of(session: Session, run: Run) -> dict[str, float | None]:
-    """Return the exact facts of one run in one call, by code: all of `FACTS`, with None for unknown. Raises
-    FileRefusedError if a text of the session is damaged."""
+def facts_of(session: Session, run: Run) -> dict[str, float]:
+    """Return the exact facts that are known of one run in one call, by code. Raises FileRefusedError if a text of the
+    session is damaged."""
     sources = _known_facts(session, run, memory_of_run(session, run.id))
-    known = {code: value for _, facts in sources for code, value in facts.items() if value is not None}
-    return {code: known.get(code) for code in FACTS}
+    return {code: value for _, facts in sources for code, value in facts.items() if value is not None}
 
 
 def arguments_of(session: Session, run: Run) -> tuple[str, ...]:
@@ -257,12 +252,13 @@ def arguments_of(session: Session, run: Run) -> tuple[str, ...]:
 
 def module_difference(before: Module, after: Module) -> ModuleDifference:
     """Compare two HLO modules."""
-    return replace(_of_modules(before, after), facts=exact_facts(_module_facts(before), _module_facts(after)))
+    return _of_modules(before, after, exact_facts(_module_facts(before), _module_facts(after)))
 
 
 def _of_modules(
     before: Module | None,
     after: Module | None,
+    facts: Mapping[str, FigureDifference],
     before_measured: Sequence[MeasuredKernel] | None = None,
     after_measured: Sequence[MeasuredKernel] | None = None,
 ) -> ModuleDifference:
@@ -272,8 +268,8 @@ def _of_modules(
 
     kernels = kernel_differences(before, after, before_measured, after_measured)
     if before is None or after is None:
-        return ModuleDifference(kernels, None, None)
-    return ModuleDifference(kernels, _collectives(before, after), _findings(findings(before), findings(after)))
+        return ModuleDifference(kernels, None, None, facts)
+    return ModuleDifference(kernels, _collectives(before, after), _findings(findings(before), findings(after)), facts)
 
 
 def unlike(run_a: Run, run_b: Run) -> tuple[str, ...]:
@@ -434,7 +430,7 @@ def _passes(run_a: Run, run_b: Run) -> tuple[FigureDifference, ...] | None:
         {stage.stage: stage.seconds for stage in stage_times(passes.tree)}
         for passes in (run_a.compile_passes, run_b.compile_passes)
     )
-    return figures(before, after, "second")
+    return figures(before, after)
 
 
 def _buffers(before: MemoryPicture | None, after: MemoryPicture | None) -> tuple[Pair[LiveValue], ...] | None:
@@ -480,7 +476,7 @@ def program_difference(before: ProgramResult, after: ProgramResult) -> ProgramDi
         before,
         after,
         tuple(sorted(functions, key=lambda row: (row.status == "same", -abs(row.part("seconds"))))),
-        figures(ours, theirs, "second"),
+        figures(ours, theirs),
         tuple(sorted(findings, key=lambda row: row.status == "same")),
     )
 
@@ -505,7 +501,7 @@ def _phases(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> t
             times = compare_apart(before, after)
         if reasons:
             times = refuse(times, reasons[0])
-        phases.append(PhaseDifference(phase, before, after, "second", times=times))
+        phases.append(PhaseDifference(phase, before, after, times=times))
     return tuple(phases)
 
 

@@ -20,7 +20,6 @@ from jaxprof.analysis.compare.gate import (
     judged_programs,
     judged_times,
     label_of,
-    read_limits,
 )
 from jaxprof.analysis.explain.model import command as shell_line
 from jaxprof.analysis.kernels.hlo_program import CompileOptions
@@ -36,6 +35,7 @@ from jaxprof.cli.hlo_target import compiled_programs, placed
 from jaxprof.cli.options import refuse, refuse_without, words_given
 from jaxprof.cli.output import ExitCode, format_option, print_lines, print_report
 from jaxprof.cli.target import existing, is_compiled_now, is_ready, session_at
+from jaxprof.facts.gate import read_limits
 from jaxprof.report.comparison import gate_report
 from jaxprof.report.conclusion import conclusion_lines, gate_conclusion
 from jaxprof.report.renderers import WIDE, report_lines
