@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from jaxprof.analysis.compare.difference import FigureDifference
 from jaxprof.analysis.compare.session_difference import (
-    CollectiveDifference,
     PhaseDifference,
     RunDifference,
     arguments_of,
@@ -185,7 +184,34 @@ def _versions(run: Run) -> str:
 
 def judged(label: str, difference: RunDifference, limits: Iterable[GateLimit]) -> tuple[GateRow, ...]:
     """Apply each limit on a fact to two runs, the first being the baseline."""
-    return tuple(_judge_fact(label, difference, limit) for limit in limits if not limit.is_time)
+    rows: list[GateRow] = []
+    for limit in limits:
+        if limit.is_time:
+            continue
+        figure = difference.facts.get(limit.fact) or FigureDifference(limit.fact, None, None)
+        state, reason = _judged_fact(figure, difference, limit)
+        rows.append(GateRow(label, limit, state, figure, reason))
+    return tuple(rows)
+
+
+def _judged_fact(figure: FigureDifference, difference: RunDifference, limit: GateLimit) -> tuple[LimitState, str]:
+    """Return whether a fact is within its limit, and the reason if the numbers do not show it."""
+    before, after = figure.before, figure.after
+    if difference.unlike:
+        return "undecided", f"not the same measurement: {'; '.join(difference.unlike)}"
+    if before is None or after is None:
+        side = "either side" if before is None and after is None else "the baseline" if before is None else "this side"
+        return "undecided", f"not known of {side}"
+    worse = before - after if limit.less_is_worse else after - before
+    if worse > before * limit.growth:
+        return "exceeded", ""
+    # the sum hides a collective that grew while another one shrank
+    more: list[str] = []
+    for one in (difference.collectives or ()) if limit.fact == "collectives" else ():
+        if one.before_count is not None and one.after_count is not None and one.after_count > one.before_count:
+            over = f" over {counted(one.group_size, 'device')}" if one.group_size is not None else ""
+            more.append(f"{one.opcode}{over}: {one.before_count} → {one.after_count}")
+    return ("exceeded", "; ".join(more)) if more else ("within", "")
 
 
 def judged_times(label: str, compared: AbResult, limits: Iterable[GateLimit]) -> tuple[GateRow, ...]:
@@ -200,12 +226,18 @@ def judged_times(label: str, compared: AbResult, limits: Iterable[GateLimit]) ->
             reason = versus.times.refusal or "not known of either side"
             rows.append(GateRow(label, limit, "undecided", FigureDifference(limit.fact, None, None), reason))
             continue
-        times = phase.times
+        times = replace(phase.times, family=len(wanted))
         if limit.fact != "run" and times.launches == 1:
             once = "it happens once in a process, and there was one launch: --launches 5 has five"
             times = replace(times, refusal=once)
-        rows.append(_judge_time(label, limit, phase, replace(times, family=len(wanted))))
+        rows.append(_judged_time(label, limit, phase, times))
     return tuple(rows)
+
+
+def _judged_time(label: str, limit: GateLimit, phase: PhaseDifference, times: TimeComparison) -> GateRow:
+    state, reason = times.within(limit.growth)
+    more = times.launches_until(lambda more: more.within(limit.growth)[0] != "undecided") if reason else None
+    return GateRow(label, limit, state, phase, reason, times, more)
 
 
 def _judged_apart(before: Program, after: Program, limits: Iterable[GateLimit]) -> Iterator[GateRow]:
@@ -216,46 +248,3 @@ def _judged_apart(before: Program, after: Program, limits: Iterable[GateLimit]) 
         figure = FigureDifference(limit.fact, ours.get(limit.fact), theirs.get(limit.fact))
         reason = "not measured together: --base REV measures both in turns"
         yield GateRow(label_of(after[1]), limit, "undecided", figure, reason)
-
-
-def _judge_time(label: str, limit: GateLimit, phase: PhaseDifference, times: TimeComparison) -> GateRow:
-    state, reason = times.within(limit.growth)
-    more = times.launches_until(lambda more: more.within(limit.growth)[0] != "undecided") if reason else None
-    return GateRow(label, limit, state, phase, reason, times, more)
-
-
-def _judge_fact(label: str, difference: RunDifference, limit: GateLimit) -> GateRow:
-    figure = difference.facts.get(limit.fact) or FigureDifference(limit.fact, None, None)
-    before, after = figure.before, figure.after
-
-    def row(state: LimitState, reason: str = "") -> GateRow:
-        return GateRow(label, limit, state, figure, reason)
-
-    if difference.unlike:
-        return row("undecided", f"not the same measurement: {'; '.join(difference.unlike)}")
-    if before is None or after is None:
-        side = "either side" if before is None and after is None else "the baseline" if before is None else "this side"
-        return row("undecided", f"not known of {side}")
-    worse, allowed = after - before, before * limit.growth
-    if limit.less_is_worse:
-        worse = -worse
-    if worse > allowed:
-        return row("exceeded")
-    if limit.fact == "collectives" and (
-        more := [_growth_text(collective) for collective in difference.collectives or () if _grew(collective)]
-    ):
-        return row("exceeded", "; ".join(more))
-    return row("within")
-
-
-def _grew(collective: CollectiveDifference) -> bool:
-    return (
-        collective.before_count is not None
-        and collective.after_count is not None
-        and collective.after_count > collective.before_count
-    )
-
-
-def _growth_text(collective: CollectiveDifference) -> str:
-    over = f" over {counted(collective.group_size, 'device')}" if collective.group_size is not None else ""
-    return f"{collective.opcode}{over}: {collective.before_count} → {collective.after_count}"
