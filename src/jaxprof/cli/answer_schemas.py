@@ -87,17 +87,17 @@ def _config_facts() -> Facts[Any]:
 _FOLDER: Fact[Any] = Fact("folder", TEXT, "Where they are")
 _UNREADABLE: Fact[Any] = Fact("notices", LIST, "What could not be read")
 KINDS: Mapping[str, Callable[[], Facts[Any]]] = {
-    "ab": lambda: (Fact("path", TEXT, "Where the comparison is kept"), *_facts("report.comparison", "AB")),
+    "ab": lambda: (Fact("path", TEXT, "Where the comparison is kept"), *_facts("facts.comparisons", "AB")),
     "catalogue": lambda: (Fact("findings", ROWS, "Every code", inside=_facts("report.explain", "ENTRY")[:3]),),
-    "comparison": _list("comparisons", "One for each session after the first", "report.comparison", "DIFFERENCE"),
+    "comparison": _list("comparisons", "One for each session after the first", "facts.comparisons", "DIFFERENCE"),
     "config": _config_facts,
     "devices": _list("devices", "The devices of this machine", "report.device_list", "DEVICES"),
     "explanation": partial(_facts, "report.explain", "EXPLANATION"),
     "finding": partial(_facts, "report.explain", "ENTRY"),
-    "gate": partial(_facts, "report.gate", "GATE"),
+    "gate": partial(_facts, "facts.gate", "GATE"),
     "hlo": _hlo,
     **{f"hlo-{view}": partial(_hlo, view) for view in ("kernels", "findings", "barriers", "memory")},
-    "hlo-diff": partial(_facts, "report.hlo_difference", "HLO_DIFFERENCE"),
+    "hlo-diff": partial(_facts, "facts.comparisons", "HLO_DIFFERENCE"),
     "hlo-stage": _list("programs", "The programs of the target", "report.modules", "STAGE"),
     "job": partial(_facts, "report.hosts", "JOB"),
     "query": lambda: (Fact("rows", ROWS, "The rows, with the names of the columns of the SELECT"), _UNREADABLE),
