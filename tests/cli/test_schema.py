@@ -24,8 +24,8 @@ from jaxprof.analysis.runs.ab import ab_results
 from jaxprof.cli import answer_schemas as kinds
 from jaxprof.cli.main import wants_json
 from jaxprof.facts import recorder
+from jaxprof.facts.devices import DEVICES, listed_devices
 from jaxprof.report.comparison import ab_json
-from jaxprof.report.device_list import DEVICES, listed_devices
 from jaxprof.report.envelope import answer_pieces
 from jaxprof.report.gate import GATE
 from job_folders import captures, job, loop, process

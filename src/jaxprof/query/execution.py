@@ -26,8 +26,8 @@ from jaxprof.base.operating_system import python_words
 from jaxprof.base.reaper import REAPER
 from jaxprof.base.values import frozen
 from jaxprof.facts import Relation, SessionFile
+from jaxprof.facts.tables import SESSION, TABLES
 from jaxprof.query.columnar import arrow_schema, arrow_table, clean_text
-from jaxprof.query.tables import SESSION, TABLES
 from jaxprof.session.files import EXTENSION, with_urls
 
 if TYPE_CHECKING:
