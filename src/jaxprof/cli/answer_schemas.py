@@ -14,16 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from jaxprof.cli.options import VIEWS
 from jaxprof.facts import Fact, Facts, json_schema, listed
+from jaxprof.facts.explanations import ENTRY, EXPLANATION
 from jaxprof.facts.units import ANY, BYTES, LIST, ROWS, TEXT, TRUTH
 from jaxprof.facts.views import facts_of_view
 
 if TYPE_CHECKING:
     from jaxprof.base.config import Config
-
-
-def _list(key: str, meaning: str, facts: Facts[Any]) -> Fact[Any]:
-    """Return the fact of an answer that is a list of rows with these facts."""
-    return Fact(key, ROWS, meaning, inside=facts)
 
 
 def _ab() -> Facts[Any]:
@@ -32,32 +28,16 @@ def _ab() -> Facts[Any]:
     return (Fact("path", TEXT, "Where the comparison is kept"), *AB)
 
 
-def _catalogue() -> Facts[Any]:
-    return (_list("findings", "Every code", _finding()[:3]),)
-
-
 def _comparison() -> Facts[Any]:
     from jaxprof.report.comparison import DIFFERENCE
 
-    return (_list("comparisons", "One for each session after the first", DIFFERENCE),)
+    return (Fact("comparisons", ROWS, "One for each session after the first", inside=DIFFERENCE),)
 
 
 def _devices() -> Facts[Any]:
     from jaxprof.facts.devices import DEVICES
 
-    return (_list("devices", "The devices of this machine", DEVICES),)
-
-
-def _explanation() -> Facts[Any]:
-    from jaxprof.facts.explanations import EXPLANATION
-
-    return EXPLANATION
-
-
-def _finding() -> Facts[Any]:
-    from jaxprof.facts.explanations import ENTRY
-
-    return ENTRY
+    return (Fact("devices", ROWS, "The devices of this machine", inside=DEVICES),)
 
 
 def _gate() -> Facts[Any]:
@@ -69,7 +49,7 @@ def _gate() -> Facts[Any]:
 def _hlo(view: str | None = None) -> Facts[Any]:
     from jaxprof.facts.hlo import facts_of_program
 
-    return (_list("programs", "The programs of the target", facts_of_program(view)),)
+    return (Fact("programs", ROWS, "The programs of the target", inside=facts_of_program(view)),)
 
 
 def _hlo_difference() -> Facts[Any]:
@@ -81,7 +61,7 @@ def _hlo_difference() -> Facts[Any]:
 def _hlo_stage() -> Facts[Any]:
     from jaxprof.facts.hlo import STAGE
 
-    return (_list("programs", "The programs of the target", STAGE),)
+    return (Fact("programs", ROWS, "The programs of the target", inside=STAGE),)
 
 
 def _job() -> Facts[Any]:
@@ -93,7 +73,7 @@ def _job() -> Facts[Any]:
 def _tables() -> Facts[Any]:
     from jaxprof.facts.tables import DESCRIBED
 
-    return (_list("tables", "The tables of SQL", DESCRIBED),)
+    return (Fact("tables", ROWS, "The tables of SQL", inside=DESCRIBED),)
 
 
 def _session() -> Facts[Any]:
@@ -106,7 +86,7 @@ def _session() -> Facts[Any]:
 def _targets() -> Facts[Any]:
     from jaxprof.facts.devices import TARGETS
 
-    return (_list("targets", "Devices to compile for", TARGETS),)
+    return (Fact("targets", ROWS, "Devices to compile for", inside=TARGETS),)
 
 
 def _config_facts() -> Facts[Any]:
@@ -144,15 +124,14 @@ def _config_facts() -> Facts[Any]:
 
 _FOLDER: Fact[Any] = Fact("folder", TEXT, "Where they are")
 _UNREADABLE: Fact[Any] = Fact("notices", LIST, "What could not be read")
-_WORKLOADS = (_list("workloads", "What can be run", listed.WORKLOAD),)
 KINDS: Mapping[str, Callable[[], Facts[Any]]] = {
     "ab": _ab,
-    "catalogue": _catalogue,
+    "catalogue": lambda: (Fact("findings", ROWS, "Every code", inside=ENTRY[:3]),),
     "comparison": _comparison,
     "config": _config_facts,
     "devices": _devices,
-    "explanation": _explanation,
-    "finding": _finding,
+    "explanation": lambda: EXPLANATION,
+    "finding": lambda: ENTRY,
     "gate": _gate,
     "hlo": _hlo,
     **{f"hlo-{view}": partial(_hlo, view) for view in ("kernels", "findings", "barriers", "memory")},
@@ -161,14 +140,15 @@ KINDS: Mapping[str, Callable[[], Facts[Any]]] = {
     "job": _job,
     "query": lambda: (Fact("rows", ROWS, "The rows, with the names of the columns of the SELECT"), _UNREADABLE),
     "query-schema": _tables,
-    "rollup": lambda: (_FOLDER, _UNREADABLE, _list("processes", "The processes of the job", listed.ROLL_UP)),
+    "rollup": lambda: (_FOLDER, _UNREADABLE,
+                       Fact("processes", ROWS, "The processes of the job", inside=listed.ROLL_UP)),
     "session": _session,
     **{f"session-{view}": partial(facts_of_view, view) for view in VIEWS},
     "sessions": lambda: (_FOLDER, Fact("size_bytes", BYTES, "Size of all of them"),
-                         _list("sessions", "The sessions, the newest first", listed.ENTRY)),
+                         Fact("sessions", ROWS, "The sessions, the newest first", inside=listed.ENTRY)),
     "targets": _targets,
-    "workload": lambda: _WORKLOADS,
-    "workloads": lambda: _WORKLOADS,
+    **dict.fromkeys(("workload", "workloads"),
+                    lambda: (Fact("workloads", ROWS, "What can be run", inside=listed.WORKLOAD),)),
 }  # fmt: skip
 """Kind of answer → function that imports and returns the facts of its `data`."""
 _ERROR: Facts[Any] = (

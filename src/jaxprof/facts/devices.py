@@ -75,41 +75,32 @@ _READING: Facts[DeviceReading] = (
 )  # fmt: skip
 DEVICES: Facts[ListedDevice] = (
     Fact("id", TEXT, "cpu:0, cuda:0", "device.id", "device", widest=9),
-    *within(
-        "device",
-        (
-            Fact("platform", TEXT, "cpu, cuda, rocm, tpu"),
-            Fact("kind", TEXT, "NVIDIA H100 80GB HBM3, cpu"),
-            Fact("process", INDEX, "Index of the process that it belongs to"),
-        ),
-    ),
+    *within("device", (
+        Fact("platform", TEXT, "cpu, cuda, rocm, tpu"),
+        Fact("kind", TEXT, "NVIDIA H100 80GB HBM3, cpu"),
+        Fact("process", INDEX, "Index of the process that it belongs to"),
+    )),
     column("kind", lambda row: row.device.kind or row.device.platform, gives_way=True),
     column("use", "reading.utilisation", units.percent),
     Fact("memory_used_bytes", BYTES, "Memory in use"),
     Fact("memory_limit_bytes", BYTES, "Memory that there is"),
     column("memory", lambda row: memory_text(row.memory_used_bytes, row.memory_limit_bytes), widest=20),
     column("power", _power, right=True, widest=11),
-    column(
-        "temp",
-        "reading.temperature_celsius",
-        lambda degrees: units.UNKNOWN if degrees is None else f"{degrees:.0f} °C",
-    ),
+    column("temp", "reading.temperature_celsius",
+           lambda degrees: units.UNKNOWN if degrees is None else f"{degrees:.0f} °C"),
     column("clock", "reading.clock_hertz", lambda rate: units.scaled(rate, "Hz")),
-    *within(
-        "device",
-        (
-            Fact("allocator_limit_bytes", BYTES, "What JAX's allocator may take"),
-            Fact("core_count", NUMBER, "Cores or multiprocessors"),
-            Fact("compute_capability", TEXT, "Compute capability of an NVIDIA GPU"),
-            Fact("uuid", TEXT, "Its UUID"),
-            Fact("pci_bus_id", TEXT, "Its place on the bus"),
-            Fact("used_by_jax", TRUTH, "Whether JAX uses it; null if JAX was not asked"),
-            Fact("reason", TEXT, "Why JAX does not use it"),
-            Fact("hint", TEXT, "What makes JAX use it"),
-        ),
-    ),
+    *within("device", (
+        Fact("allocator_limit_bytes", BYTES, "What JAX's allocator may take"),
+        Fact("core_count", NUMBER, "Cores or multiprocessors"),
+        Fact("compute_capability", TEXT, "Compute capability of an NVIDIA GPU"),
+        Fact("uuid", TEXT, "Its UUID"),
+        Fact("pci_bus_id", TEXT, "Its place on the bus"),
+        Fact("used_by_jax", TRUTH, "Whether JAX uses it; null if JAX was not asked"),
+        Fact("reason", TEXT, "Why JAX does not use it"),
+        Fact("hint", TEXT, "What makes JAX use it"),
+    )),
     Fact("reading", OBJECT, "A live reading", inside=_READING),
-)
+)  # fmt: skip
 
 
 def _memory(chip: Chip) -> int:

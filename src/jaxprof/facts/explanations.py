@@ -38,17 +38,13 @@ _EVIDENCE: Facts[Finding] = (
     optional("also", LIST, "More runs that have it", lambda finding: finding.also[:5]),
     optional("place", TEXT, "file:line", "where.text"),
     optional("code_line", TEXT, "Text of that line", lambda finding: finding.code_line[:_CODE_LINE_CHARACTERS]),
-    optional(
-        "kernels",
-        LIST,
-        "Kernels that it is about, those with the most weight first",
-        lambda finding: finding.kernels[:_KERNELS_NAMED],
-    ),
+    optional("kernels", LIST, "Kernels that it is about, those with the most weight first",
+             lambda finding: finding.kernels[:_KERNELS_NAMED]),
     Fact("process", INDEX, "Which process of a job, from 0", "index", when=lambda row: row.index is not None),
     optional("host", TEXT, "Where that process ran"),
     optional("function", TEXT, "The compiled function"),
     optional("compilations", COUNT, "Compilations that it rests on"),
-)
+)  # fmt: skip
 _COST: Facts[Finding] = (
     Fact("of", TEXT, "What share is a part of: program, call, compile, profile, steps or module", "scope"),
     Fact("seconds", SECONDS, "What it cost"),

@@ -52,13 +52,10 @@ _DEVICE: Facts[HloProgram] = (
          "elsewhere"),
     Fact("memory_bytes", BYTES, "Its memory", "machine.device.memory_bytes"),
     Fact("memory_needed_bytes", BYTES, "What the program needs of it"),
-    *within(
-        "step",
-        (
-            Fact("least_seconds", SECONDS, "Lower bound of one run", "bound_seconds"),
-            Fact("bound", TEXT, "What sets the lower bound", "limit"),
-        ),
-    ),
+    *within("step", (
+        Fact("least_seconds", SECONDS, "Lower bound of one run", "bound_seconds"),
+        Fact("bound", TEXT, "What sets the lower bound", "limit"),
+    )),
     Fact("source", TEXT, "Where its ceilings come from", "machine.device.source"),
     Fact("links", ROWS, "Its links to other devices", "machine.levels", inside=(
         Fact("name", TEXT, "Name of the link"),

@@ -23,18 +23,7 @@ from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.programs import ASKED, COMPILES, FINDINGS, PROGRAM, TRANSFERS, rows_of
 from jaxprof.facts.runs import CHECK, MODES, PARAMETERS, REVISION, RUNS, TIMES_COMPARED, RunRow, run_rows
 from jaxprof.facts.sessions import PHASE, SESSIONS, TOTAL_MEANING
-from jaxprof.facts.units import (
-    BY_NAME,
-    BYTE_RATE,
-    BYTES,
-    COUNT,
-    NUMBERS,
-    OBJECT,
-    ROWS,
-    SECONDS,
-    TEXT,
-    TRUTH,
-)
+from jaxprof.facts.units import BY_NAME, BYTE_RATE, BYTES, COUNT, NUMBERS, OBJECT, ROWS, SECONDS, TEXT, TRUTH
 from jaxprof.session import Phase, Session
 from jaxprof.stats.summary import MedianTime, Summary
 
