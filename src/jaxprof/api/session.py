@@ -64,7 +64,7 @@ class Session(FoldedSession):
         writer.close()
         if writer.failure is not None:
             raise StorageError(writer.failure.what, "Give another path.")
-        return target
+        return writer.path or target
 
     def __iter__(self) -> Iterator[RunResult]:
         return iter(self.figures)

@@ -27,7 +27,7 @@ from jaxprof.cli.output import (
     print_text,
     rows_wanted,
 )
-from jaxprof.session.files import lasting_name, url_of, with_urls
+from jaxprof.session.files import lasting_name, path_word, url_of, with_urls
 
 if TYPE_CHECKING:
     from jaxprof.analysis.explain.model import Explanation
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
 def command_line(*words: object) -> str:
     """Return `jaxprof` with these words, as a shell takes it, with an answer in JSON."""
-    return shlex.join(["jaxprof", *(with_urls(str(word)) for word in words), "--format", "json"])
+    texts = (path_word(word) if isinstance(word, Path) else str(word) for word in words)
+    return shlex.join(["jaxprof", *map(with_urls, texts), "--format", "json"])
 
 
 def same_command(*more: str, without: Collection[str] = ()) -> str:

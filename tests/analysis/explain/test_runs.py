@@ -36,6 +36,7 @@ def test_a_program_is_recorded_again_unless_it_records_itself():
     script = "jaxprof script --plain train.py --epochs 3"
     assert model.record_again(program(), "--capture-steps", "5") == script.replace("train", "--capture-steps 5 train")
     assert model.record_again(program("module", "-m", "train")) == "jaxprof script --plain -m train"
+    assert model.record_again(program("script", "-rf", "-x")) == "jaxprof script --plain ./-rf -x"
     assert model.record_again(program("record")) == ""
     assert model.program_verified("s", program()) == f"{script} && jaxprof compare s last"
     assert model.program_verified("s", program("record")) == "jaxprof compare s last"

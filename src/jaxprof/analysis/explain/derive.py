@@ -23,6 +23,7 @@ from jaxprof.analysis.explain.model import (
 )
 from jaxprof.analysis.finding_catalogue import with_fix
 from jaxprof.finding import Finding
+from jaxprof.session.files import path_word
 from jaxprof.session.run import IMPORTED
 
 if TYPE_CHECKING:
@@ -224,7 +225,7 @@ def _of_job(job: JobFigures, finding: Finding) -> Finding:
         own_fix=finding.fix or _READ_ON,
         share=finding.seconds / wall if finding.seconds is not None and wall else None,
         estimate=finding.code not in _EXACT,
-        verify=command("explain", process.path) if process is not None else "",
+        verify=command("explain", path_word(process.path)) if process is not None else "",
         fault=finding.code in _JOB_FAULTS,
         host=process.host if process is not None else "",
     )

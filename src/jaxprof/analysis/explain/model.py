@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from jaxprof.base.text import REDACTED
 from jaxprof.base.values import field, frozen
 from jaxprof.events import SourceLocation
-from jaxprof.session.files import with_urls
+from jaxprof.session.files import path_word, with_urls
 
 if TYPE_CHECKING:
     from jaxprof.analysis.jobs.job import JobFigures
@@ -40,7 +40,8 @@ def record_again(program: ProgramResult, *options: str) -> str:
     """Return the command that records the program again with these options; empty for a program that records itself."""
     if program.how not in _STARTED or not program.argv:
         return ""
-    return command("script", "--plain", *options, *program.argv)
+    path, *arguments = program.argv
+    return command("script", "--plain", *options, path if path == "-m" else path_word(path), *arguments)
 
 
 def program_verified(name: str, program: ProgramResult) -> str:
@@ -159,7 +160,7 @@ class Explanation:
     def nothing_found(self) -> str:
         """Text shown in place of the first finding, if there is none."""
         if self.job is not None and self.job.processes:
-            alone = command("explain", self.job.processes[0].path)
+            alone = command("explain", path_word(self.job.processes[0].path))
             return f"no finding about the job; of one process: {alone}" if alone else "no finding about the job"
         if self.is_unmeasured:
             return "nothing was measured, so there is nothing to report"

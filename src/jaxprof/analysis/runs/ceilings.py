@@ -28,7 +28,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from jaxprof.base.errors import JaxprofError
-from jaxprof.base.files import private_folder, taking_place
+from jaxprof.base.files import PRIVATE, private_folder, taking_place
 from jaxprof.base.units import bytes_
 from jaxprof.base.values import frozen
 from jaxprof.session import Run, Session
@@ -182,7 +182,7 @@ def remember(session: Session) -> None:
     path = _path()
     with suppress(OSError):
         private_folder(path.parent)
-        with taking_place(path) as place:
+        with taking_place(path, PRIVATE) as place:
             place.write_bytes(msgspec.json.format(msgspec.json.encode(kept), indent=1))
 
 
