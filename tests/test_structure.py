@@ -51,7 +51,6 @@ FACTS_ELSEWHERE = {
     "query/output.py",  # the columns of a SELECT
     "report/renderers.py",  # the column that tells parts of a table apart
     "rollup/schema.py",  # of files that only roll-ups have
-    *(f"report/{name}.py" for name in ("comparison", "gate", "hlo_difference", "json", "sides")),
 }
 
 

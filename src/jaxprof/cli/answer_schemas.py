@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 def _ab() -> Facts[Any]:
-    from jaxprof.report.comparison import AB
+    from jaxprof.facts.comparisons import AB
 
     return (Fact("path", TEXT, "Where the comparison is kept"), *AB)
 
 
 def _comparison() -> Facts[Any]:
-    from jaxprof.report.comparison import DIFFERENCE
+    from jaxprof.facts.comparisons import DIFFERENCE
 
     return (Fact("comparisons", ROWS, "One for each session after the first", inside=DIFFERENCE),)
 
@@ -41,7 +41,7 @@ def _devices() -> Facts[Any]:
 
 
 def _gate() -> Facts[Any]:
-    from jaxprof.report.gate import GATE
+    from jaxprof.facts.gate import GATE
 
     return GATE
 
@@ -53,7 +53,7 @@ def _hlo(view: str | None = None) -> Facts[Any]:
 
 
 def _hlo_difference() -> Facts[Any]:
-    from jaxprof.report.hlo_difference import HLO_DIFFERENCE
+    from jaxprof.facts.comparisons import HLO_DIFFERENCE
 
     return HLO_DIFFERENCE
 
@@ -77,7 +77,7 @@ def _tables() -> Facts[Any]:
 
 
 def _session() -> Facts[Any]:
-    from jaxprof.report.json import SESSION
+    from jaxprof.facts.session_tree import SESSION
 
     path: Fact[Any] = Fact("path", TEXT, "Where it is; null if it could not be kept")
     return tuple(replace(fact, inside=(*fact.inside, path)) if fact.key == "session" else fact for fact in SESSION)

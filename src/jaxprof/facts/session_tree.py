@@ -16,13 +16,14 @@ from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.analysis.runs.run_result import RunResult
 from jaxprof.analysis.runs.speedup import steady_samples
 from jaxprof.events import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, STARTUP_PHASES
-from jaxprof.facts import SENTENCE, Fact, Facts, at, for_json, only_if, optional, pick, within
+from jaxprof.facts import SENTENCE, Fact, Facts, at, for_json, only_if, optional, pick, recorder, within
 from jaxprof.facts.captures import COPIES, DEVICE_STEPS, TRUST, trust_rows
 from jaxprof.facts.kernels import KERNEL_OF_RUN, kernel_rows
 from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.programs import ASKED, COMPILES, FINDINGS, PROGRAM, TRANSFERS, rows_of
 from jaxprof.facts.runs import CHECK, MODES, PARAMETERS, REVISION, RUNS, TIMES_COMPARED, RunRow, run_rows
 from jaxprof.facts.sessions import PHASE, SESSIONS, TOTAL_MEANING
+from jaxprof.facts.sides import KEPT
 from jaxprof.facts.units import BY_NAME, BYTE_RATE, BYTES, COUNT, NUMBERS, OBJECT, ROWS, SECONDS, TEXT, TRUTH
 from jaxprof.session import Phase, Session
 from jaxprof.stats.summary import MedianTime, Summary
@@ -310,4 +311,10 @@ SESSION: Facts[SessionTree] = (
     Fact("environment", OBJECT, "Versions, devices, machine and settings", lambda row: row, inside=_ENVIRONMENT),
     *within("first_program", _OF_PROGRAM),
     Fact("runs", ROWS, "Runs: one variant of a workload, or a program", inside=_RUN),
+    optional("comparisons", ROWS, "Measured comparisons that it holds", inside=KEPT),
 )  # fmt: skip
+
+
+def to_dict(session: Session) -> dict[str, Any]:
+    """Return the documented form as plain dicts, lists, texts and numbers."""
+    return recorder(SESSION)(SessionTree(session))

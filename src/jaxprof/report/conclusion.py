@@ -279,7 +279,7 @@ def _compared_cost(session: Session) -> tuple[str, str]:
 
 def comparison_cost(compared: Sequence[AbResult]) -> tuple[str, str]:
     """Return the first two lines of measured comparisons: what each side takes, and what the verdicts rest on."""
-    from jaxprof.report.sides import basis_lines, how_medians_differ, verdict_line
+    from jaxprof.facts.sides import basis_lines, how_medians_differ, verdict_line
 
     verdicts = [verdict_line(versus) for result in compared for versus in result.versus]
     medians = [
@@ -331,7 +331,7 @@ def job_cost(job: JobFigures) -> tuple[str, str]:
 def gate_conclusion(result: GateResult, details: str) -> Conclusion:
     """Return the conclusion of a gate: the limit exceeded by most, what the figures rest on, how to see why.
     `details`: the command that shows what differs."""
-    from jaxprof.report.gate import row_text
+    from jaxprof.facts.gate import row_text
 
     by_severity = "exceeded", "undecided", "within"
     worst = min(result.rows, key=lambda row: (by_severity.index(row.state), -abs(row.growth or 0.0)), default=None)
@@ -355,7 +355,7 @@ def difference_conclusion(difference: SessionDifference, name: str) -> Conclusio
     """Return the conclusion of two recorded sessions: what differs, that they were not measured together, what to look
     at. `name`: what commands call the second session."""
     from jaxprof.analysis.explain.model import command
-    from jaxprof.report.comparison import answer
+    from jaxprof.facts.comparisons import answer
 
     if not difference.runs:
         both = difference.before.runs and difference.after.runs

@@ -131,7 +131,8 @@ def _difference(
 ) -> ExitCode:
     """Print what differs between one module of each target."""
     from jaxprof.cli.hlo_target import find_pair
-    from jaxprof.report.hlo_difference import difference_pieces, difference_row
+    from jaxprof.facts.comparisons import difference_row
+    from jaxprof.report.hlo_difference import difference_pieces
     from jaxprof.report.renderers import report_lines
 
     refuse(("out",), "keeps one program, and --diff compares two", "Leave it out.")

@@ -1,28 +1,53 @@
-"""Report the outcome of a gate, with a line for each limit: text and JSON."""
+"""Facts of a gate and of each of its limits, with the sentences that say what they rest on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 
-from jaxprof.analysis.compare.gate import GateBase, GateResult, GateRow
+from jaxprof.analysis.compare.gate import GateBase, GateLimit, GateResult, GateRow
+from jaxprof.base.errors import UsageError, unknown_name
 from jaxprof.base.units import UNKNOWN, percent
 from jaxprof.events import ResultsCompared
 from jaxprof.facts import Fact, Facts, column, pick, within
+from jaxprof.facts.comparisons import EXACT, FIGURES, TIMES, figure_text, growth_text, signed
+from jaxprof.facts.sides import VERSUS, basis_lines, results_text
 from jaxprof.facts.units import COUNT, LIST, NUMBER, OBJECT, ROWS, TEXT, TRUTH
-from jaxprof.report.comparison import FIGURES, figure, growth_text, signed
-from jaxprof.report.renderers import Piece, Prose, Table
-from jaxprof.report.sides import VERSUS, basis_lines, results_text
 from jaxprof.stats.comparison import more_launches
 
+_LIMIT = re.compile(r"\s*(?P<fact>[a-z_]+)\s*(?::\s*(?P<growth>\d+(?:\.\d+)?)\s*%\s*)?")
+LIMITED = {fact.key: fact for fact in (*EXACT, *TIMES)}
+"""Facts and times that may have a limit, by key."""
 
-def _answer(result: GateResult) -> str:
-    """Return the outcome in words: how many limits were exceeded."""
-    if result.outcome == "undecided":
-        return "undecided"
-    if result.outcome == "exceeded":
-        count = sum(row.state == "exceeded" for row in result.rows)
-        return "a limit was exceeded" if count == 1 else f"{count} limits were exceeded"
-    return "within the limits"
+
+def read_limits(texts: Iterable[str]) -> tuple[GateLimit, ...]:
+    """Return the limits in order. Raises UsageError for an unreadable limit, and for two on the same fact."""
+    limits: dict[str, GateLimit] = {}
+    for text in texts:
+        limit = read_limit(text)
+        before = limits.setdefault(limit.fact, limit)
+        if before != limit:
+            raise UsageError(
+                f"--fail-on {limit.fact} is given twice, as {before.text} and {limit.text}", "Keep one of them."
+            )
+    return tuple(limits.values())
+
+
+def read_limit(text: str) -> GateLimit:
+    """Return the limit in text such as `flops:1%` or `kernels`. Raises UsageError."""
+    match = _LIMIT.fullmatch(text)
+    if match is None:
+        raise UsageError(
+            f"cannot read --fail-on {text!r}",
+            "It looks like --fail-on kernels, --fail-on flops:1% or --fail-on run:5%.",
+        )
+    fact, growth = match["fact"], float(match["growth"] or 0) / 100
+    if fact not in LIMITED:
+        raise unknown_name("fact", fact, LIMITED)
+    unit = LIMITED[fact].unit
+    if unit.is_measured and not growth:
+        raise UsageError(f"--fail-on {fact} is a time, and two times are never equal", f"Say by how much: {fact}:5%.")
+    return GateLimit(fact, growth, unit.is_measured, unit.less_is_worse)
 
 
 def _growth(row: GateRow) -> str:
@@ -40,7 +65,8 @@ def _bound(place: int) -> Callable[[GateRow], float | None]:
     return lambda row: row.times.growth_interval[place] if row.times and row.times.growth_interval else None
 
 
-def _reason(row: GateRow) -> str | None:
+def reason_text(row: GateRow) -> str | None:
+    """Return why a limit is undecided or exceeded, with how many more launches would decide it."""
     return ", ".join(filter(None, (row.reason, more_launches(row.launches_to_decide)))) or None
 
 
@@ -49,9 +75,9 @@ LIMITS: Facts[GateRow] = (
     Fact("label", TEXT, "The program and its device", title="program"),
     Fact("limit", TEXT, "The limit, as it was given", "limit.text", "limit"),
     Fact("fact", TEXT, "The figure that it is about, by its key", "limit.fact"),
-    column("fact", "limit.figure.title"),
-    column("baseline", lambda row: figure(row.figure.before, row.figure.unit), right=True),
-    column("now", lambda row: figure(row.figure.after, row.figure.unit), right=True),
+    column("fact", lambda row: LIMITED[row.limit.fact].title),
+    column("baseline", lambda row: figure_text(row.figure, "before"), right=True),
+    column("now", lambda row: figure_text(row.figure, "after"), right=True),
     column("difference", _growth, right=True),
     *within("figure", pick(FIGURES, "before", "after", "unit")),
     Fact("growth", NUMBER, "The second over the first, less 1"),
@@ -64,18 +90,9 @@ LIMITS: Facts[GateRow] = (
 
 def row_text(row: GateRow) -> str:
     """Return a limit and its outcome in one line: `kernels 3 → 5 (+67 %), limit kernels: exceeded`."""
-    before, after = (figure(value, row.figure.unit) for value in (row.figure.before, row.figure.after))
-    return f"{row.limit.figure.title} {before} → {after} ({_growth(row)}), limit {row.limit.text}: {row.state}"
-
-
-def gate_report(result: GateResult) -> Iterator[Piece]:
-    """Yield the outcome, what the base is, a row for each limit, and a line for each reason."""
-    yield Prose(_answer(result), "", 2)
-    yield from map(Prose, notes(result))
-    yield Table(LIMITS, result.rows, is_wide=True)
-    for row in result.rows:
-        if reason := _reason(row):
-            yield Prose(f"{row.limit.text} {row.state}: {reason}", hang=2)
+    before, after = figure_text(row.figure, "before"), figure_text(row.figure, "after")
+    title = LIMITED[row.limit.fact].title
+    return f"{title} {before} → {after} ({_growth(row)}), limit {row.limit.text}: {row.state}"
 
 
 def notes(result: GateResult) -> Iterator[str]:

@@ -16,18 +16,7 @@ from jaxprof.events import ResultsCompared, SideSpec
 from jaxprof.facts import Fact, Facts, pick, within
 from jaxprof.facts.runs import REVISION, TIMES_COMPARED, interval_beside
 from jaxprof.facts.units import INDEX, LIST, NUMBER, OBJECT, ROWS, TEXT, TEXT_BY_NAME, TRUTH
-from jaxprof.report.renderers import Piece, Prose
 from jaxprof.stats.comparison import TimeComparison, more_launches
-
-
-def ab_head(result: AbResult) -> Iterator[Piece]:
-    """Yield the verdicts, what the sides are, and what the ratios rest on."""
-    yield from (Prose(verdict_line(versus), "", 2) for versus in result.versus)
-    yield ""
-    yield from (Prose(side.title, f"  {side.label:<5}") for side in result.plan.sides)
-    yield from (Prose(note, " " * 7) for note in (*result.plan.notes, inputs_line(result)))
-    yield ""
-    yield from (Prose(text, f"  {label:<5}") for label, text in basis_lines(result))
 
 
 def basis_lines(result: AbResult) -> Iterator[tuple[str, str]]:
@@ -174,5 +163,5 @@ KEPT: Facts[AbResult] = (
     Fact("versus", ROWS, "Each side beside A", inside=VERSUS),
     Fact("sides", ROWS, "What was compared", side_rows, inside=SPEC),
 )
-"""A measured comparison as a part of its session, without the differences between the programs that
-`report.comparison` derives."""
+"""A measured comparison as a part of its session, without the differences between the programs that `facts.comparisons`
+has."""
