@@ -166,7 +166,7 @@ REFERENCES = {
     "findings.md": _findings,
     "json.md": _keys_of_the_json,
     "keys.md": _keys,
-    "query.md": partial(_tables, "jaxprof.query.tables"),
+    "query.md": partial(_tables, "jaxprof.facts.tables"),
     "scale.md": partial(_tables, "jaxprof.rollup.schema"),
 }
 """By page, what makes the part behind the marker."""

@@ -16,7 +16,7 @@ from jaxprof.analysis.programs.derive import program_result
 from jaxprof.api.recording import ProgramLog
 from jaxprof.base.errors import StorageError, UsageError
 from jaxprof.events import LogLine, RunFinished, RunPlanned, RunSpec
-from jaxprof.report.json import to_dict
+from jaxprof.facts.session_tree import to_dict
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter, load, new_header
 from jaxprof.session.log.entry import read_entry

@@ -25,8 +25,8 @@ from jaxprof.cli import answer_schemas as kinds
 from jaxprof.cli.main import wants_json
 from jaxprof.facts import recorder
 from jaxprof.facts.comparisons import ab_json
+from jaxprof.facts.devices import DEVICES, listed_devices
 from jaxprof.facts.gate import GATE, read_limits
-from jaxprof.report.device_list import DEVICES, listed_devices
 from jaxprof.report.envelope import answer_pieces
 from job_folders import captures, job, loop, process
 from report import sessions, test_sides

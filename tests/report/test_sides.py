@@ -12,9 +12,9 @@ from jaxprof.analysis.compare.session_difference import session_difference
 from jaxprof.analysis.runs.ab import ab_result
 from jaxprof.facts import recorder
 from jaxprof.facts.comparisons import DIFFERENCE
+from jaxprof.facts.session_tree import to_dict
 from jaxprof.facts.sides import basis_lines, more_launches_text, verdict_line
 from jaxprof.report.comparison import environment_table
-from jaxprof.report.json import to_dict
 from jaxprof.stats.comparison import compare
 from jaxprof.stats.location import Spread
 from jaxprof.stats.turns import Block, LaunchBlocks

@@ -144,7 +144,7 @@ def test_an_empty_call_is_timed_where_it_is_needed_once_the_program_has_ended(
         return answer
 
     monkeypatch.setattr("jaxprof.analysis.programs.loop_time.needs_empty_call", lambda hot: needed)
-    monkeypatch.setattr("jaxprof.runner.engine_process.empty_call_seconds", timed)
+    monkeypatch.setattr("jaxprof.runner.engine_questions.empty_call_seconds", timed)
     one = stage(Told(code=code))
     one.begin()
     run = one.end()

@@ -45,7 +45,7 @@ class Session(FoldedSession):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the documented JSON form (`docs/json.md`) as plain dicts, lists and numbers."""
-        from jaxprof.report.json import to_dict
+        from jaxprof.facts.session_tree import to_dict
 
         return to_dict(self)
 

@@ -90,7 +90,7 @@ def next_of_session(session: Session, place: str | Path) -> list[str]:
 
 def print_session(session: Session, place: str | Path | None) -> None:
     """Print the whole session as an answer in JSON. `place`: where it is; None if it could not be kept."""
-    from jaxprof.report.json import to_dict
+    from jaxprof.facts.session_tree import to_dict
 
     data = to_dict(session)
     data["session"]["path"] = None if place is None else url_of(Path(place)) or str(Path(place).absolute())

@@ -27,8 +27,8 @@ from jaxprof.base.reaper import REAPER
 from jaxprof.base.units import and_more, counted
 from jaxprof.base.values import frozen
 from jaxprof.facts import Relation, SessionFile
+from jaxprof.facts.tables import SESSION, TABLES
 from jaxprof.query.columnar import arrow_schema, arrow_table, clean_text
-from jaxprof.query.tables import SESSION, TABLES
 from jaxprof.session.files import EXTENSION, with_urls
 
 if TYPE_CHECKING:

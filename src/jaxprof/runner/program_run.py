@@ -281,7 +281,7 @@ class ProgramScheduler(RecordingScheduler):
             return
         # A quarter of what following a program imports, and few programs have such a loop.
         from jaxprof.engine.protocol.request import EmptyCallRequest
-        from jaxprof.runner.engine_process import empty_call_seconds
+        from jaxprof.runner.engine_questions import empty_call_seconds
 
         arrays, numbers = hot.brief_call
         try:

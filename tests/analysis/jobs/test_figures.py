@@ -10,7 +10,7 @@ from folding import fold
 from golden import figures_text, held, held_cases
 from jaxprof.analysis.jobs.figures import CAUSES, process_figures
 from jaxprof.analysis.programs.loop_time import PARTS
-from jaxprof.report.hosts import CAUSE_WORDS
+from jaxprof.facts.jobs import CAUSE_WORDS
 from job_folders import job_figures, loop, recorded, stderr
 
 

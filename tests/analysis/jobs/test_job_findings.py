@@ -16,9 +16,10 @@ from jaxprof.analysis.jobs.figures import CAUSES, UNSEEN, USEFUL
 from jaxprof.analysis.jobs.job import Goodput, recompiles
 from jaxprof.events.finding import Finding
 from jaxprof.facts import recorder
+from jaxprof.facts.jobs import COLLECTIVES
 from jaxprof.findings.explain import explanation_of_job
 from jaxprof.report.explain import explanation_lines
-from jaxprof.report.hosts import COLLECTIVES, nothing_found
+from jaxprof.report.hosts import nothing_found
 from job_folders import ALL_REDUCE, captures, job_figures, late_from, loop, recorded, stderr, wavering
 
 LONG = bool(os.environ.get("JAXPROF_LONG"))

@@ -152,7 +152,7 @@ def _print(answer: SqlAnswer, form: str) -> None:
 
 
 def _print_schema(names: tuple[str, ...], form: str) -> None:
-    from jaxprof.query.tables import COLUMN, TABLES, columns_of
+    from jaxprof.facts.tables import COLUMN, TABLES, columns_of
 
     for name in names:
         if name not in TABLES:

@@ -1,4 +1,5 @@
-"""Write a session as JSON, with the keys that `docs/json.md` promises.
+"""Facts of a whole session as one tree, as its JSON has it: the environment, and each run with its phases, kernels,
+captures and memory.
 
 A key that does not apply to a variant is absent; a value that could not be measured is null. Times are in seconds,
 sizes in bytes. Within one major version of `schema`, keys are only added.
@@ -23,18 +24,7 @@ from jaxprof.facts.programs import ASKED, COMPILES, FINDINGS, PROGRAM, TRANSFERS
 from jaxprof.facts.runs import CHECK, MODES, PARAMETERS, REVISION, RUNS, TIMES_COMPARED, RunRow, run_rows
 from jaxprof.facts.sessions import PHASE, SESSIONS, TOTAL_MEANING
 from jaxprof.facts.sides import KEPT
-from jaxprof.facts.units import (
-    BY_NAME,
-    BYTE_RATE,
-    BYTES,
-    COUNT,
-    NUMBERS,
-    OBJECT,
-    ROWS,
-    SECONDS,
-    TEXT,
-    TRUTH,
-)
+from jaxprof.facts.units import BY_NAME, BYTE_RATE, BYTES, COUNT, NUMBERS, OBJECT, ROWS, SECONDS, TEXT, TRUTH
 from jaxprof.session import Phase, Session
 from jaxprof.stats.summary import MedianTime, Summary
 
@@ -250,7 +240,7 @@ _OF_PROGRAM: Facts[_RunRow] = (
     _program_rows("findings", "What is worth changing", FINDINGS),
     _program_rows("transfers", "Implicit copies between host and device", TRANSFERS),
 )  # fmt: skip
-RUN: Facts[_RunRow] = (
+_RUN: Facts[_RunRow] = (
     *for_json(RUNS.facts),
     *within("run", (PARAMETERS,)),
     Fact("phases", BY_NAME, "Its phases", _phases, inside=_PHASE),
@@ -281,7 +271,9 @@ RUN: Facts[_RunRow] = (
 
 
 @dataclass(frozen=True)
-class _SessionRow:
+class SessionTree:
+    """A session, with what is derived of the whole on demand."""
+
     session: Session
 
     @cached_property
@@ -305,24 +297,24 @@ def _devices(session: Session) -> list[dict[str, Any]]:
     return list(devices.values())
 
 
-_ENVIRONMENT: Facts[_SessionRow] = (
+_ENVIRONMENT: Facts[SessionTree] = (
     *pick(SESSIONS.facts, "jax", "jaxlib", "numpy", "python"),
     Fact("devices", ROWS, "The devices that JAX saw", lambda row: _devices(row.session)),
     Fact("settings", BY_NAME, "Settings that change a measurement",
          "session.environment.settings"),
     Fact("machine", BY_NAME, "What is known of the machine", lambda row: dict(row.session.header.environment)),
 )  # fmt: skip
-SESSION: Facts[_SessionRow] = (
+SESSION: Facts[SessionTree] = (
     Fact("schema", TEXT, "Version of the session file's schema", lambda _: f"{SCHEMA_MAJOR}.{SCHEMA_MINOR}"),
     *pick(SESSIONS.facts, "jaxprof"),
     Fact("session", OBJECT, "The session itself", lambda row: row, inside=tuple(for_json(SESSIONS.facts))),
     Fact("environment", OBJECT, "Versions, devices, machine and settings", lambda row: row, inside=_ENVIRONMENT),
     *within("first_program", _OF_PROGRAM),
-    Fact("runs", ROWS, "Runs: one variant of a workload, or a program", inside=RUN),
+    Fact("runs", ROWS, "Runs: one variant of a workload, or a program", inside=_RUN),
     optional("comparisons", ROWS, "Measured comparisons that it holds", inside=KEPT),
 )  # fmt: skip
 
 
 def to_dict(session: Session) -> dict[str, Any]:
     """Return the documented form as plain dicts, lists, texts and numbers."""
-    return recorder(SESSION)(_SessionRow(session))
+    return recorder(SESSION)(SessionTree(session))
