@@ -14,11 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxprof.analysis.compare.difference import Difference, FigureDifference
 from jaxprof.analysis.compare.kernel_difference import KernelDifference, KernelDifferences
-from jaxprof.analysis.compare.session_difference import (
-    ModuleDifference,
-    RunDifference,
-    SessionDifference,
-)
+from jaxprof.analysis.compare.session_difference import ModuleDifference, RunDifference, SessionDifference
 from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.analysis.runs.speedup import AbVersus
 from jaxprof.base.text import safe

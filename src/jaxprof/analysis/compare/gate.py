@@ -163,23 +163,16 @@ def _notes(before: Program, after: Program, *, is_kept: bool) -> Iterator[str]:
     """Yield what else differs between two programs: the versions that compiled them, the arrays that they are called
     with, so that their facts reflect the sizes, and the file of a base that `is_kept`. Unknown differs from nothing."""
     then, now = before[1].plan, after[1].plan
-    ours, theirs = _versions(before[1]), _versions(after[1])
-    if ours and theirs and ours != theirs:
-        yield f"compiled by different versions, which changes programs by itself: base {ours}; now {theirs}"
+    known = [each for _, run in (before, after) if (each := run.environment) is not None and each.jax is not None]
+    versions = [f"jax {each.jax}, jaxlib {each.jaxlib or 'unknown'}" for each in known]
+    if len(versions) == 2 and versions[0] != versions[1]:
+        yield "compiled by different versions, which changes programs by itself: base {}; now {}".format(*versions)
     gone, new = Counter(arguments_of(*before)), Counter(arguments_of(*after))
     if gone and new and gone != new:
         less, more = (", ".join(sorted(each.elements())) or "nothing" for each in (gone - new, new - gone))
         yield f"called with other arguments: {less} in the base; {more} now"
     if is_kept and then.target and now.target and then.target != now.target and then.workload == now.workload:
         yield f"the base was compiled from {then.target}, and what is there now from {now.target}"
-
-
-def _versions(run: Run) -> str:
-    """Return the versions that compiled a program, as `jax 0.10.2, jaxlib 0.10.2`; empty if they were not reported."""
-    environment = run.environment
-    if environment is None or environment.jax is None:
-        return ""
-    return f"jax {environment.jax}, jaxlib {environment.jaxlib or 'unknown'}"
 
 
 def judged(label: str, difference: RunDifference, limits: Iterable[GateLimit]) -> tuple[GateRow, ...]:
