@@ -173,12 +173,11 @@ class Launched:
             be_interrupted()
 
     def _notes(self) -> list[Note]:
-        lost = self._pipe.dropped
-        if not lost:
+        if not self._pipe.dropped:
             return []
         from jaxprof.events import Note
 
-        return [Note("pipe_full", f"{lost} events were lost because jaxprof was paused or too slow")]
+        return [Note(code="pipe_full", lost=self._pipe.dropped)]
 
 
 def _ended_without_jax(error: BaseException | None) -> bytes:

@@ -113,7 +113,7 @@ class Recorder:
             for what, step in self._endings(interrupted=interrupted):
                 self._safely(what, step)
         else:
-            notes_seen.append(Note("no_jax", "the program did not import jax"))
+            notes_seen.append(Note(code="no_jax"))
         self._emit(
             ProgramEnded(
                 exit_code=exit_code,

@@ -367,17 +367,15 @@ class Ledger:
             place_before, clears_before = self._history.last_call(row.key, before)
             cleared = clears_before < clears
         traced = "trace" in row.seconds or row.op_by_op or row.nested
-        reason = explain(
+        explanation = explain(
             row.signature,
             before,
-            row.called_from,
-            row.defined_at,
-            place_before,
+            same_line=row.called_from == place_before,
             traced=traced,
             cleared_at=cleared_at if cleared else None,
         )
         self._history.add(row.key, row.signature, row.called_from, clears)
-        compiled = row.event(reason)
+        compiled = row.event(explanation)
         if self.on_row is not None:
             self.on_row(row.key, compiled)
         self._writer.write(compiled)

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from jaxprof.base.values import dataclass, field
-from jaxprof.events import NOWHERE, STAGES, Compiled, Event, SourceLocation, WarningRaised
+from jaxprof.events import NOWHERE, STAGES, Compiled, CompileReason, Event, SourceLocation, WarningRaised
 from jaxprof.recorder.compiles.module_size import ModuleSize
-from jaxprof.recorder.compiles.reasons import Reason
+from jaxprof.recorder.compiles.reasons import Explanation
 from jaxprof.recorder.compiles.signature import LEAVES_SHOWN, Signature
 
 THREADS_REMEMBERED = 64
@@ -149,7 +149,7 @@ class CompilationRow:
         before, ended = self.ended
         return self.announced == function and BEFORE.get(stage) == before and now - ended < FOLLOWS_WITHIN_SECONDS
 
-    def event(self, reason: Reason) -> Compiled:
+    def event(self, explanation: Explanation) -> Compiled:
         """Return the row as an event."""
         signature, size = self.signature, self.size
         takes_all = size.arguments == sum(not leaf.is_static for leaf in signature.leaves)
@@ -172,12 +172,12 @@ class CompilationRow:
             signature_more=max(0, len(signature.leaves) - LEAVES_SHOWN),
             numpy_bytes=signature.numpy_bytes,
             numbers=signature.numbers if takes_all else 0,
-            reason="; ".join(filter(None, [reason.words, f"failed: {self.failed}" if self.failed else ""])),
-            reason_code=reason.code,
-            made_at=reason.made_at,
-            factory=reason.factory,
-            closure=reason.closure,
-            cleared_at=reason.cleared_at,
+            reason_code=explanation.reason_code,
+            reasons=explanation.reasons + [CompileReason(kind="failed", now=self.failed)] * bool(self.failed),
+            made_at=explanation.made_at,
+            factory=explanation.factory,
+            closure=explanation.closure,
+            cleared_at=explanation.cleared_at,
             unused_donations=signature.unused_donations(size.taken),
             op_by_op=self.op_by_op,
             library=self.library,

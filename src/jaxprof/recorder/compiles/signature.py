@@ -28,7 +28,7 @@ class Leaf:
     shape: tuple[Any, ...] = ()
     dtype: str = ""
     """Short name of the dtype: `f32`; empty for a static argument."""
-    weak: bool = False
+    weak_type: bool = False
     sharding: str = ""
     """Sharding as text; empty if the value is not committed to a device."""
     placed: int = 0
@@ -40,7 +40,7 @@ class Leaf:
     """Hash of the fields above, computed once."""
 
     def __post_init__(self) -> None:
-        content = (self.shape, self.dtype, self.weak, self.sharding, self.placed, self.static, self.static_hash)
+        content = (self.shape, self.dtype, self.weak_type, self.sharding, self.placed, self.static, self.static_hash)
         object.__setattr__(self, "digest", hash(content))
 
     def __hash__(self) -> int:
@@ -112,7 +112,7 @@ class Signature:
                 name=name,
                 type=leaf.type,
                 static=leaf.is_static,
-                weak_type=leaf.weak,
+                weak_type=leaf.weak_type,
                 sharding=leaf.sharding,
                 bytes=self.numpy.get(at),
                 replaced=at in self.replaced,
