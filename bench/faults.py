@@ -67,7 +67,7 @@ from jaxprof.events import (  # noqa: E402
     SourcesRead,
     WorkerStarted,
 )
-from jaxprof.recorder.compiles.values import static_text  # noqa: E402
+from jaxprof.recorder.compiles.arguments import static_text  # noqa: E402
 from jaxprof.remote.url import URLS  # noqa: E402
 from jaxprof.session.log import LogWriter, new_header  # noqa: E402
 from job_folders import job, loop  # noqa: E402

@@ -200,7 +200,7 @@ def _types(kept: KeptArguments, function: Any) -> tuple[str, ...]:
     from jaxprof.base.text import shorten
     from jaxprof.base.units import bytes_
     from jaxprof.recorder.calls.kept_call import KeptArray
-    from jaxprof.recorder.compiles.values import static_text
+    from jaxprof.recorder.compiles.arguments import static_text
     from jaxprof.workloads.callables import arguments_by_name
     from jaxprof.workloads.specs import array_text
 

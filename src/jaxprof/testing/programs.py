@@ -25,7 +25,7 @@ from jaxprof.events import (
     WarningRaised,
 )
 from jaxprof.recorder.compiles.ledger import Ledger
-from jaxprof.recorder.compiles.signature import FunctionKey
+from jaxprof.recorder.compiles.reasons import FunctionKey
 from jaxprof.session.log import new_header
 
 

@@ -18,20 +18,19 @@ from jaxprof import events as e
 from jaxprof.analysis.programs.sentences import compile_reason
 from jaxprof.recorder import frame_owner as places
 from jaxprof.recorder.compiles import module_size, monitoring, rows
-from jaxprof.recorder.compiles.arguments import TreeReader
+from jaxprof.recorder.compiles.arguments import Leaf, TreeReader, static_text
 from jaxprof.recorder.compiles.functions import Identities, code_of, name_matches, unwrapped, wraps
 from jaxprof.recorder.compiles.ledger import ROWS_A_SECOND, Ledger
-from jaxprof.recorder.compiles.reasons import explain, nearest
-from jaxprof.recorder.compiles.rows import ExclusiveClock, OpenStage, ThreadStages
-from jaxprof.recorder.compiles.signature import (
+from jaxprof.recorder.compiles.reasons import (
     LEAVES_A_FUNCTION,
     SIGNATURES_A_FUNCTION,
     FunctionKey,
     History,
-    Leaf,
-    Signature,
+    explain,
+    nearest,
 )
-from jaxprof.recorder.compiles.values import static_text
+from jaxprof.recorder.compiles.rows import ExclusiveClock, OpenStage, ThreadStages
+from jaxprof.recorder.compiles.signature import Signature
 
 HERE = e.SourceLocation("/home/u/train.py", 88, "main")
 THERE = e.SourceLocation("/home/u/train.py", 80)

@@ -23,7 +23,7 @@ from jaxprof.recorder.compiles.call_source import in_later_calls, made_by
 from jaxprof.recorder.compiles.functions import code_of, held_function, outer_code, primitive_parameters
 from jaxprof.recorder.compiles.module_size import read_module_size
 from jaxprof.recorder.compiles.monitoring import CacheClears
-from jaxprof.recorder.compiles.reasons import explain, nearest
+from jaxprof.recorder.compiles.reasons import FunctionKey, History, explain, nearest
 from jaxprof.recorder.compiles.rows import (
     BEFORE,
     CompilationRow,
@@ -33,8 +33,7 @@ from jaxprof.recorder.compiles.rows import (
     Threads,
     ThreadStages,
 )
-from jaxprof.recorder.compiles.signature import FunctionKey, History
-from jaxprof.recorder.compiles.signature_reader import SignatureReader, arguments_of
+from jaxprof.recorder.compiles.signature import SignatureReader, arguments_of
 from jaxprof.recorder.frame_owner import JAX, USER, called_from, definition, file_kind
 from jaxprof.recorder.guest import raised_by_program
 from jaxprof.recorder.samples.states import WORTH_COPYING_BYTES

@@ -9,12 +9,14 @@ from __future__ import annotations
 import itertools
 import operator
 import re
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 
-from jaxprof.base.values import field, frozen
+from jaxprof.base.values import dataclass, field, frozen
 from jaxprof.events import DIFFERENCES, NOWHERE, ClosureChange, CompileReason, SourceLocation
+from jaxprof.recorder.compiles.arguments import Leaf
 from jaxprof.recorder.compiles.call_source import Made
-from jaxprof.recorder.compiles.signature import Leaf, Signature
+from jaxprof.recorder.compiles.signature import Signature
 
 _RANKS = {kind: rank for rank, kind in enumerate(DIFFERENCES)}
 _DIFFERENCES_LISTED = 4
@@ -29,6 +31,9 @@ _LEAVES_WEIGHED = 64
 _LEAVES_COMPARED = 20_000
 """Limit for the leaves compared over all earlier signatures, so that a large signature costs no more than a small
 one."""
+SIGNATURES_A_FUNCTION, LEAVES_A_FUNCTION, FUNCTIONS = 256, 50_000, 2_000
+"""How many signatures are kept for each function, with how many leaves in all, and for how many functions: of more, the
+oldest go."""
 
 
 @frozen
@@ -41,6 +46,67 @@ class Explanation:
     factory: str = ""
     closure: list[ClosureChange] = field(default_factory=list)
     cleared_at: SourceLocation = NOWHERE
+
+
+@frozen
+class FunctionKey:
+    """Functions with the same key are compared with each other: the same definition, wrapped in the same way."""
+
+    name: str
+    file: str = ""
+    line: int = 0
+    wrapped_at: tuple[str, int] = ("", 0)
+    under: str = ""
+
+
+@dataclass(slots=True)
+class _Record:
+    signatures: dict[Signature, tuple[SourceLocation, int]] = field(default_factory=dict)
+    """Call location and number of earlier cache clears by signature, oldest first."""
+    leaves: int = 0
+
+
+class History:
+    """The signatures with which each function was compiled."""
+
+    def __init__(self) -> None:
+        self._records: OrderedDict[FunctionKey, _Record] = OrderedDict()
+
+    def earlier(self, key: FunctionKey, now: Signature) -> Iterator[Signature]:
+        """Return the signatures of a function: an equal one first, then the most recent first."""
+        record = self._records.get(key)
+        if record is not None:
+            if now in record.signatures:
+                yield now
+            yield from reversed(record.signatures)
+
+    def known(self, key: FunctionKey) -> bool:
+        """Whether the function was compiled before."""
+        return key in self._records
+
+    def last_call(self, key: FunctionKey, signature: Signature) -> tuple[SourceLocation, int]:
+        """Return the location from which the last compilation with this signature was called, and how often JAX's
+        caches had been cleared before."""
+        record = self._records.get(key)
+        return record.signatures.get(signature, (NOWHERE, 0)) if record is not None else (NOWHERE, 0)
+
+    def add(self, key: FunctionKey, signature: Signature, called_from: SourceLocation, clears: int = 0) -> None:
+        """Add a compilation."""
+        record = self._records.get(key)
+        if record is None:
+            if len(self._records) >= FUNCTIONS:
+                self._records.popitem(last=False)
+            record = self._records[key] = _Record()
+        self._records.move_to_end(key)
+        if record.signatures.pop(signature, None) is None:
+            record.leaves += len(signature.leaves)
+        record.signatures[signature] = called_from, clears
+        while len(record.signatures) > 1 and (
+            len(record.signatures) > SIGNATURES_A_FUNCTION or record.leaves > LEAVES_A_FUNCTION
+        ):
+            gone = next(iter(record.signatures))
+            del record.signatures[gone]
+            record.leaves -= len(gone.leaves)
 
 
 def nearest(now: Signature, earlier: Iterable[Signature]) -> Signature | None:
