@@ -11,6 +11,7 @@ import operator
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from jaxprof.base.values import dataclass, field, frozen
 from jaxprof.events import DIFFERENCES, NOWHERE, ClosureChange, CompileReason, SourceLocation
@@ -27,6 +28,8 @@ _KEY = re.compile(r"^[^.\[]+|\.[^.\[]+|\[(?:'[^']*'|\"[^\"]*\"|[^\]]*)\]")
 """Matches one key of a leaf's path: `params`, `['head']`, `.weight`, `[0]`."""
 _WHOLE_AT_MOST = 48
 """Length up to which a static value is sent whole; of a longer one only the part that differs."""
+_Difference = dict[str, Any]
+"""Fields of a `CompileReason`: of many differences, only the first few become objects."""
 _LEAVES_WEIGHED = 64
 _LEAVES_COMPARED = 20_000
 """Limit for the leaves compared over all earlier signatures, so that a large signature costs no more than a small
@@ -34,18 +37,6 @@ one."""
 SIGNATURES_A_FUNCTION, LEAVES_A_FUNCTION, FUNCTIONS = 256, 50_000, 2_000
 """How many signatures are kept for each function, with how many leaves in all, and for how many functions: of more, the
 oldest go."""
-
-
-@frozen
-class Explanation:
-    """Why a function was compiled; the fields are those of `events.Compiled`."""
-
-    reason_code: str
-    reasons: list[CompileReason] = field(default_factory=list)
-    made_at: SourceLocation = NOWHERE
-    factory: str = ""
-    closure: list[ClosureChange] = field(default_factory=list)
-    cleared_at: SourceLocation = NOWHERE
 
 
 @frozen
@@ -161,44 +152,48 @@ def explain(
     same_line: bool = False,
     traced: bool = True,
     cleared_at: SourceLocation | None = None,
-) -> Explanation:
-    """Return why `now` was compiled, if the nearest earlier compilation of the same function was `before`.
+) -> dict[str, Any]:
+    """Return why `now` was compiled, if the nearest earlier compilation of the same function was `before`: the fields
+    of `events.Compiled` that say so.
 
     `same_line`: whether one line called both. `traced` is False if an earlier trace was reused. `cleared_at`: the call
     that cleared JAX's caches since `before`; None if none did.
     """
     if before is None:
         if now.under:
-            return Explanation("first", [CompileReason(kind="first_under", now=now.under)])
-        plain = traced or now.function is None
-        return Explanation("first", [] if plain else [CompileReason(kind="traced_before")])
+            return _explained("first", kind="first_under", now=now.under)
+        return {"reason_code": "first"} if traced or now.function is None else _explained("first", kind="traced_before")
     if not now.known or not before.known:
-        return Explanation("unknown", [CompileReason(kind="arguments_unknown")])
+        return _explained("unknown", kind="arguments_unknown")
     differences = sorted(
         [*_function(now, before, same_line), *_structure(now, before), *_leaves(now, before), *_settings(now, before)],
-        key=lambda difference: _RANKS[difference.kind],
+        key=lambda difference: _RANKS[difference["kind"]],
     )
     if len(differences) > 1:  # what the containers are says nothing beside a difference in what they hold
-        differences = [difference for difference in differences if difference.kind != "containers"]
+        differences = [difference for difference in differences if difference["kind"] != "containers"]
     if not differences and cleared_at is not None:
-        return Explanation("caches_cleared", [CompileReason(kind="caches_cleared")], cleared_at=cleared_at)
+        return {**_explained("caches_cleared", kind="caches_cleared"), "cleared_at": cleared_at}
     if not differences:
-        return Explanation("unknown", [CompileReason(kind="evicted")])
-    code = DIFFERENCES[differences[0].kind]
-    reasons = differences[:_DIFFERENCES_LISTED]
+        return _explained("unknown", kind="evicted")
+    code = DIFFERENCES[differences[0]["kind"]]
+    reasons = [CompileReason(**difference) for difference in differences[:_DIFFERENCES_LISTED]]
     if len(differences) > _DIFFERENCES_LISTED:
         reasons.append(CompileReason(kind="more", more=len(differences) - _DIFFERENCES_LISTED))
+    explained = {"reason_code": code, "reasons": reasons}
     if code == "closure" and now.made is not None:
-        return Explanation(
-            code, reasons, now.made.place, now.made.factory, list(_closure_changes(now.made, before.made))
-        )
-    return Explanation(code, reasons)
+        changes = list(_closure_changes(now.made, before.made))
+        return {**explained, "made_at": now.made.place, "factory": now.made.factory, "closure": changes}
+    return explained
 
 
-def _function(now: Signature, before: Signature, same_line: bool) -> Iterator[CompileReason]:
+def _explained(code: str, **reason: Any) -> dict[str, Any]:
+    return {"reason_code": code, "reasons": [CompileReason(**reason)]}
+
+
+def _function(now: Signature, before: Signature, same_line: bool) -> Iterator[_Difference]:
     if not now.same_function(before):
         closure = "closure" if now.made is not None else ""
-        yield CompileReason(kind=closure or ("new_function" if same_line else "another_function"))
+        yield {"kind": closure or ("new_function" if same_line else "another_function")}
 
 
 def _closure_changes(now: Made, before: Made | None) -> Iterator[ClosureChange]:
@@ -210,18 +205,18 @@ def _closure_changes(now: Made, before: Made | None) -> Iterator[ClosureChange]:
             yield ClosureChange(name=name, before=earlier, now=later)
 
 
-def _structure(now: Signature, before: Signature) -> Iterator[CompileReason]:
+def _structure(now: Signature, before: Signature) -> Iterator[_Difference]:
     """Yield differences in which arguments there are, and in how they are nested and passed."""
     if now.names == before.names:
         if now.structure != before.structure:
-            yield from list(_static_parts(now, before)) or [CompileReason(kind="containers")]
+            yield from list(_static_parts(now, before)) or [{"kind": "containers"}]
         if now.keywords != before.keywords:
             moved = sorted(set(now.keywords) ^ set(before.keywords))
             for name in moved[:_NAMES_LISTED]:
                 earlier, later = ("keyword", "positional") if name in before.keywords else ("positional", "keyword")
-                yield CompileReason(kind="passed_by", name=name, before=earlier, now=later)
+                yield {"kind": "passed_by", "name": name, "before": earlier, "now": later}
             if not moved:
-                yield CompileReason(kind="keyword_order")
+                yield {"kind": "keyword_order"}
         return
     added = [name for name in now.names if name not in set(before.names)]
     removed = [name for name in before.names if name not in set(now.names)]
@@ -229,9 +224,9 @@ def _structure(now: Signature, before: Signature) -> Iterator[CompileReason]:
         if names:
             leaves = _subtrees(names, others)
             listed = dict(itertools.islice(leaves.items(), _NAMES_LISTED))
-            yield CompileReason(kind=kind, leaves=listed, more=len(leaves) - len(listed))
+            yield {"kind": kind, "leaves": listed, "more": len(leaves) - len(listed)}
     if not added and not removed:
-        yield CompileReason(kind="argument_order")
+        yield {"kind": "argument_order"}
 
 
 def _subtrees(names: list[str], others: Iterable[str]) -> dict[str, int]:
@@ -245,17 +240,17 @@ def _subtrees(names: list[str], others: Iterable[str]) -> dict[str, int]:
     return {under[0] if len(under) == 1 else key: len(under) for key, under in groups.items()}
 
 
-def _static_parts(now: Signature, before: Signature) -> Iterator[CompileReason]:
+def _static_parts(now: Signature, before: Signature) -> Iterator[_Difference]:
     """Return differences in what the nodes of the arguments hold besides children: static fields of modules and of
     dataclasses."""
     old = dict(before.statics)
     for path, text in now.statics:
         if path in old and old[path] != text:
             earlier, later = _differing_parts(old[path], text)
-            yield CompileReason(kind="static_part", name=path, before=earlier, now=later)
+            yield {"kind": "static_part", "name": path, "before": earlier, "now": later}
 
 
-def _leaves(now: Signature, before: Signature) -> Iterator[CompileReason]:
+def _leaves(now: Signature, before: Signature) -> Iterator[_Difference]:
     if now.names == before.names:
         pairs: Iterable[tuple[str, Leaf, Leaf]] = zip(now.names, now.leaves, before.leaves, strict=True)
     else:
@@ -268,24 +263,28 @@ def _leaves(now: Signature, before: Signature) -> Iterator[CompileReason]:
             yield from _leaf(name, leaf, other)
 
 
-def _leaf(name: str, now: Leaf, before: Leaf) -> Iterator[CompileReason]:
+def _leaf(name: str, now: Leaf, before: Leaf) -> Iterator[_Difference]:
     """Yield what differs in one leaf: of shape, dtype and weak type only the first, with both whole types."""
     if now.is_static or before.is_static:
         if now == before:
             return
         if now.static == before.static:
             kind = "inner_function" if "Jaxpr" in now.static else "static_argument"
-            yield CompileReason(kind=kind, name=name, before=before.type, now=now.type)
+            yield {"kind": kind, "name": name, "before": before.type, "now": now.type}
         else:
             earlier, later = _differing_parts(before.type, now.type)
-            yield CompileReason(kind="static_argument", name=name, before=earlier, now=later)
+            yield {"kind": "static_argument", "name": name, "before": earlier, "now": later}
         return
-    for kind in ("shape", "dtype", "weak_type"):
-        if getattr(now, kind) != getattr(before, kind):
-            yield CompileReason(kind=kind, name=name, before=_typed(before), now=_typed(now))
-            break
+    kind = (
+        "shape" if now.shape != before.shape
+        else "dtype" if now.dtype != before.dtype
+        else "weak_type" if now.weak_type != before.weak_type
+        else ""
+    )  # fmt: skip
+    if kind:
+        yield {"kind": kind, "name": name, "before": _typed(before), "now": _typed(now)}
     if (now.sharding, now.placed) != (before.sharding, before.placed):
-        yield CompileReason(kind="sharding", name=name, before=before.sharding, now=now.sharding)
+        yield {"kind": "sharding", "name": name, "before": before.sharding, "now": now.sharding}
 
 
 def _differing_parts(before: str, now: str) -> tuple[str, str]:
@@ -313,7 +312,7 @@ def _typed(leaf: Leaf) -> str:
     return f"weak {leaf.type}" if leaf.weak_type else leaf.type
 
 
-def _settings(now: Signature, before: Signature) -> Iterator[CompileReason]:
+def _settings(now: Signature, before: Signature) -> Iterator[_Difference]:
     for kind, after, earlier in (("config", now.config, before.config), ("jit_option", now.options, before.options)):
         if after == earlier:
             continue
@@ -322,4 +321,4 @@ def _settings(now: Signature, before: Signature) -> Iterator[CompileReason]:
         for name in differing:
             # JAX derives the positions from the names and the names from the positions: one of them is enough
             if not (name.endswith("argnums") and name.replace("argnums", "argnames") in differing):
-                yield CompileReason(kind=kind, name=name, before=old.get(name, ""), now=new.get(name, ""))
+                yield {"kind": kind, "name": name, "before": old.get(name, ""), "now": new.get(name, "")}

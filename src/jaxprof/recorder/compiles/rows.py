@@ -11,7 +11,6 @@ from typing import Any
 from jaxprof.base.values import dataclass, field
 from jaxprof.events import NOWHERE, STAGES, Compiled, CompileReason, Event, SourceLocation, WarningRaised
 from jaxprof.recorder.compiles.module_size import ModuleSize
-from jaxprof.recorder.compiles.reasons import Explanation
 from jaxprof.recorder.compiles.signature import LEAVES_SHOWN, Signature
 
 THREADS_REMEMBERED = 64
@@ -149,9 +148,12 @@ class CompilationRow:
         before, ended = self.ended
         return self.announced == function and BEFORE.get(stage) == before and now - ended < FOLLOWS_WITHIN_SECONDS
 
-    def event(self, explanation: Explanation) -> Compiled:
-        """Return the row as an event."""
+    def event(self, explanation: dict[str, Any]) -> Compiled:
+        """Return the row as an event. `explanation`: its fields that say why it was compiled."""
         signature, size = self.signature, self.size
+        if self.failed:
+            failed = CompileReason(kind="failed", now=self.failed)
+            explanation = {**explanation, "reasons": [*explanation.get("reasons", ()), failed]}
         takes_all = size.arguments == sum(not leaf.is_static for leaf in signature.leaves)
         return Compiled(
             monotonic_seconds=time.monotonic(),
@@ -172,15 +174,10 @@ class CompilationRow:
             signature_more=max(0, len(signature.leaves) - LEAVES_SHOWN),
             numpy_bytes=signature.numpy_bytes,
             numbers=signature.numbers if takes_all else 0,
-            reason_code=explanation.reason_code,
-            reasons=explanation.reasons + [CompileReason(kind="failed", now=self.failed)] * bool(self.failed),
-            made_at=explanation.made_at,
-            factory=explanation.factory,
-            closure=explanation.closure,
-            cleared_at=explanation.cleared_at,
             unused_donations=signature.unused_donations(size.taken),
             op_by_op=self.op_by_op,
             library=self.library,
+            **explanation,
         )
 
 
