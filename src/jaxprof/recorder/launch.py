@@ -83,7 +83,7 @@ class Launched:
                 raise
             import json
 
-            warning = {"type": "warning_raised", "code": "not_recorded", "message": f"recording failed: {error!r}"}
+            warning = {"type": "warning_raised", "code": "not_recorded", "values": {"error": repr(error)}}
             self._pipe.send(json.dumps(warning).encode())
 
     def _start_recorder(self, seconds: float) -> None:

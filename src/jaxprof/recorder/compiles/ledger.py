@@ -211,16 +211,9 @@ class Ledger:
         self.problems += 1
         if self.problems > 1:
             return
-        message = f"a compilation could not be recorded: {type(error).__name__}: {error}"
+        values: dict[str, str | int] = {"error": f"{type(error).__name__}: {error}"[:500]}
         try:
-            self._emit(
-                WarningRaised(
-                    monotonic_seconds=time.monotonic(),
-                    code="ledger_problem",
-                    message=message[:500],
-                    advice="the program is not affected; the ledger may miss rows",
-                )
-            )
+            self._emit(WarningRaised(monotonic_seconds=time.monotonic(), code="ledger_problem", values=values))
         except Exception:  # noqa: BLE001 nobody is left to report to, and the program must not be affected
             self.problems += 1
 

@@ -199,15 +199,8 @@ class RowWriter:
             return
         if self._written == ROWS_IN_FULL + 1:
             self._flushed_at = time.monotonic()
-            self._emit(
-                WarningRaised(
-                    monotonic_seconds=time.monotonic(),
-                    code="ledger_folded",
-                    message=f"more than {ROWS_IN_FULL} compilations: later ones with the same function, line and reason"
-                    " are merged into one row with a count",
-                    advice="Start with the functions that have the most compilations.",
-                )
-            )
+            values: dict[str, str | int] = {"most": ROWS_IN_FULL}
+            self._emit(WarningRaised(monotonic_seconds=time.monotonic(), code="ledger_folded", values=values))
         key = (
             row.function, row.called_from.file, row.called_from.line, row.reason_code, row.thread,
             row.cache,

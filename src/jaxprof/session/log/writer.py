@@ -27,7 +27,7 @@ from jaxprof.base.errors import StorageError, system_words
 from jaxprof.base.files import private_folder, write_all
 from jaxprof.base.redaction import LineScrubber, redacted, scrubbed, without_secret
 from jaxprof.base.version import __version__
-from jaxprof.events import Event, Header, LogLine, RunClosed, RunPlanned, SessionClosed
+from jaxprof.events import Event, Header, LogLine, RunClosed, RunPlanned, SessionClosed, WarningRaised
 from jaxprof.events.base import Scalar
 from jaxprof.session.files import EXTENSION
 from jaxprof.session.log.codec import encode_header, encode_line
@@ -133,6 +133,9 @@ class LogWriter:
                 arguments=tuple(map(_kept_argument, event.spec.arguments)),
                 argv=tuple(redacted(event.spec.argv)),
             )
+        if isinstance(event, WarningRaised):
+            texts = {name: scrubbed(value) for name, value in event.values.items() if isinstance(value, str)}
+            kept["values"] = {**event.values, **texts}
         if closure := getattr(event, "closure", None):
             kept["closure"] = list(map(_without_secret, closure))
         if reasons := getattr(event, "reasons", None):
