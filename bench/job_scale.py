@@ -229,7 +229,8 @@ def _events(kind: str, steps: int) -> Iterator[Any]:
         yield e.Compiled(
             **run, function="step", began_seconds=1.0 + number, monotonic_seconds=1.5 + number, compile_seconds=0.3,
             called_from=replace(where, line=88), defined_at=e.SourceLocation("/train.py", 20, ""),
-            reason_code="shape" if number else "first", reason=f"argument x: f32[{number}]" if number else "",
+            reason_code="shape" if number else "first",
+            reasons=[e.CompileReason(kind="shape", name="x", before="f32[9]", now=f"f32[{number}]")] * bool(number),
         )  # fmt: skip
     yield e.StepsTaken(
         **run, where=where, found_by="monitoring", first=0, numbered_by="step", began_seconds=1.0,

@@ -42,14 +42,19 @@ def compiled(function: str = "step", reason_code: str = "first", *, line: int = 
     return e.Compiled(run=RUN, function=function, reason_code=reason_code, **clocks | places | figures | more)
 
 
+def reason(kind: str, name: str = "", before: str = "", now: str = "", **more: Any) -> e.CompileReason:
+    """One reason for a compilation."""
+    return e.CompileReason(kind=kind, name=name, before=before, now=now, **more)
+
+
 def shaped(count: int, function: str = "step", name: str = "x", **more: Any) -> list[e.Event]:
     """A function that is compiled for batches of 1 to `count`."""
     rows = []
     for size in range(1, count + 1):
         code = "first" if size == 1 else "shape"
-        reason = "" if size == 1 else f"shape of {name}: f32[{size - 1},128] → f32[{size},128]"
+        changed = [] if size == 1 else [reason("shape", name, f"f32[{size - 1},128]", f"f32[{size},128]")]
         signature = [leaf(name, f"f32[{size},128]"), leaf("w", "f32[128,10]")]
-        rows.append(compiled(function, code, signature=signature, reason=reason, **more))
+        rows.append(compiled(function, code, signature=signature, reasons=changed, **more))
     return rows
 
 
@@ -225,8 +230,7 @@ def cut_off_events() -> list[e.Event]:
 
 def without_jax_events() -> list[e.Event]:
     """A program that ended with an exception before it imported jax."""
-    message = "the program never imported jax: nothing of it was recorded"
-    return program(argv=("hello.py",), wall=0.2, exit_code=1, notes=[e.Note("no_jax", message)])
+    return program(argv=("hello.py",), wall=0.2, exit_code=1, notes=[e.Note(code="no_jax")])
 
 
 def cut_off() -> Session:
@@ -265,5 +269,5 @@ def training_events() -> list[e.Event]:
         *arrays([40, 60, 61, 61, 60, 61]),
         copies("host_to_device", 14, seconds=0.14, **asdict(at(88))),
         wall=20.4,
-        notes=[e.Note("threads", "2 other threads ran: the time line is that of the main thread.")],
+        notes=[e.Note(code="pipe_full", lost=2)],
     )  # fmt: skip

@@ -135,10 +135,14 @@ def test_a_log_keeps_no_secret_of_errors_and_output(tmp_path):
     writer = LogWriter(new_header(), tmp_path / "s.jaxprof")
     line = writer.append(e.LogLine(run="r1", stream="stdout", text="token=kq7Zr93hWm"))
     change = e.ClosureChange(name="api_key", before="'kq7Zr93hWm'", now="'x'")
-    writer.append(e.Compiled(run="r1", function="f", reason="api_key: 'x' → 'kq7Zr93hWm'", closure=[change]))
+    option = e.CompileReason(kind="jit_option", name="api_key", before="'x'", now="'kq7Zr93hWm'")
+    shape = e.CompileReason(kind="shape", name="token", before="f32[4]", now="f32[8]")
+    compiled = writer.append(e.Compiled(run="r1", function="f", reasons=[option, shape], closure=[change]))
+    writer.append(e.WarningRaised(run="r1", code="ledger_problem", values={"error": "KeyError: token=kq7Zr93hWm"}))
     writer.append(e.RunFinished(run="r1", status="failed", error="password: kq7Zr93hWm", traceback="token=kq7Zr93hWm"))
     writer.close()
     assert line.text == f"token={REDACTED}"
+    assert compiled.reasons[1] == shape, "a type is no secret, whatever has it"
     assert "kq7Zr93hWm" not in (tmp_path / "s.jaxprof").read_text()
 
 

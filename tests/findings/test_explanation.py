@@ -52,8 +52,8 @@ def with_window():
     return fold(made.HEADER, [*whole[:-1], *run[:-2], replace(CAPTURE, kind="imported"), *run[-2:], whole[-1]])
 
 
-def failed_window(note):
-    return made.session(*SEEN, e.CaptureWindow(run="r1", state="failed", note=note))
+def failed_window(**why):
+    return made.session(*SEEN, e.CaptureWindow(run="r1", state="failed", **why))
 
 
 def single_operations():
@@ -105,10 +105,8 @@ def to_explain():
         "a program that records itself cannot be started by a command": fold(
             made.HEADER, changed(made.program(*SEEN), e.ProgramStarted, how="record")
         ),
-        "a window that failed for want of steps is taken by time": failed_window(
-            "no capture: no steps were counted before the program ended"
-        ),
-        "a window that failed otherwise is not advised again": failed_window("no capture: the profiler wrote no file"),
+        "a window that failed for want of steps is taken by time": failed_window(code="ended_uncounted", seconds=0.5),
+        "a window that failed otherwise is not advised again": failed_window(code="no_file"),
         "a program without jax": made.without_jax(),
         "a captured kernel costs its share of a call": run_of(TRANSPOSES, CAPTURE),
         "without a capture and without ceilings it costs bytes": run_of(TRANSPOSES),

@@ -49,7 +49,7 @@ def statics(count):
         made.compiled(
             reason_code="static_argument" if value else "first",
             signature=[made.leaf("n", str(value), static=True)],
-            reason=f"static argument n: {value - 1} → {value}" if value else "",
+            reasons=[made.reason("static_argument", "n", str(value - 1), str(value))] if value else [],
         )
         for value in range(count)
     ]
@@ -99,7 +99,7 @@ GROWING = made.shaped(30, "append", op_by_op=True, operations=2, compile_seconds
 """Operations beside a function: `tokens = jnp.append(tokens, next_token(tokens))`."""
 ELSEWHERE = changed(GROWING, e.Compiled, called_from=made.at(12, "prepare"))
 FACTORY = {"made_at": made.at(86), "factory": "make_step", "closure": [e.ClosureChange(name="rate")]}
-OBJECT = "static argument self: Model → another Model"
+OBJECT = made.reason("static_argument", "self", "Model", "Model")
 
 
 def timed(count, each, **lines):
@@ -432,11 +432,20 @@ SAID = {
     "an exit code": ("program_failed", [*loop(), ended(3, "")]),
     "shapes close together": ("varying_shapes", sized(range(200, 206))),
     "six static values": ("static_argument_varies", statics(6)),
-    "an object that is another each time": ("static_argument_varies", again("static_argument", 3, reason=OBJECT)),
-    "another structure once": ("arguments_vary", again("structure", 1, compile_seconds=1.5, reason="[0] new")),
+    "an object that is another each time": ("static_argument_varies", again("static_argument", 3, reasons=[OBJECT])),
+    "another structure once": (
+        "arguments_vary",
+        again("structure", 1, compile_seconds=1.5, reasons=[made.reason("added", leaves={"[0]": 1})]),
+    ),
     "work whose source nobody has": ("host_work", loop(made.line(95, 0.3, "host_busy"))),
-    "another setting of JAX": ("arguments_vary", again("config", 3, reason="config x64: False → True")),
-    "other donated arguments": ("arguments_vary", again("config", 3, reason="donated arguments: none → w")),
+    "another setting of JAX": (
+        "arguments_vary",
+        again("config", 3, reasons=[made.reason("config", "x64", "False", "True")]),
+    ),
+    "other donated arguments": (
+        "arguments_vary",
+        again("config", 3, reasons=[made.reason("jit_option", "donate_argnames", "", "w")]),
+    ),
     "a cache that would not keep small ones": (
         "cache_off",
         [made.compiled(f"f{index}", cache="off", compile_seconds=0.3) for index in range(10)],

@@ -113,19 +113,16 @@ def test_counted_steps_are_the_loop_whatever_is_compiled_beside_it():
 
 
 @pytest.mark.parametrize(
-    ("compiled", "steps", "note"),
-    [
-        (True, 3, "no steps were counted before the program ended"),
-        (False, None, "the program had not compiled anything yet"),
-    ],
+    ("compiled", "steps", "code"),
+    [(True, 3, "ended_uncounted"), (False, None, "nothing_compiled")],
 )
-def test_a_program_that_ends_before_its_loop_has_no_window(compiled, steps, note):
+def test_a_program_that_ends_before_its_loop_has_no_window(compiled, steps, code):
     stage = Stage()
     stage.window.begin(steps=steps)
     if compiled:
         stage.window.take(COMPILED)
     stage.window.end()
-    assert (stage.states, note in stage.last.note) == (["failed"], True)
+    assert (stage.states, stage.last.code) == (["failed"], code)
 
 
 def test_steps_from_before_the_window_do_not_count(stage):
@@ -148,7 +145,7 @@ def test_without_steps_to_count_it_says_so_two_seconds_after_the_last_compilatio
     assert stage.states == ["began"]
     stage.after(0.2)
     assert stage.states == ["began", "ended"]
-    assert stage.last.note == "no steps were counted within 2 s of the last compilation"
+    assert (stage.last.code, stage.last.seconds) == ("uncounted", UNCOUNTED_SECONDS)
 
 
 def test_it_waits_for_the_first_compile_and_starts_no_backend():
@@ -170,7 +167,8 @@ def test_the_programs_own_profile_comes_first(stage, tmp_path):
     stage.window.begin(seconds=1)
     jax.profiler.stop_trace()
     assert stage.states == ["failed"]
-    assert "already been started" in stage.last.note
+    assert stage.last.code == "not_started"
+    assert "already been started" in stage.last.error
     assert list((tmp_path / "own").rglob("*.xplane.pb"))
     assert [path.name for path in tmp_path.iterdir()] == ["own"]  # ours left nothing behind
 
@@ -186,7 +184,7 @@ def test_it_gives_way_to_a_profile_that_the_program_starts(stage, tmp_path, way)
         jax.profiler.start_trace(own)
         jax.profiler.stop_trace()
     assert stage.states == ["began", "ended"]
-    assert "the program itself called the profiler" in stage.last.note
+    assert stage.last.code == "taken_over"
     assert list(own.rglob("*.xplane.pb"))
 
 

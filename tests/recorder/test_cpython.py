@@ -60,7 +60,7 @@ print(json.dumps({
     **seen,
     "loops": len(loops_of(loop.__code__)),
     "sampled": any(isinstance(event, ProgramSampled) and event.states for event in events),
-    "warned": [event.message for event in events if isinstance(event, WarningRaised)],
+    "warned": [event.values for event in events if isinstance(event, WarningRaised)],
 }))
 """
 
@@ -82,8 +82,7 @@ def test_of_an_unknown_python_only_what_is_public_is_known(tmp_path):
     known = {"line": 5, "text": "step", "is_call": True, "sampled": True}
     inside = {"loops": 1, "operation": True, "counter": 8 if cpython.READS_ANYWHERE else None}
     assert (known | inside).items() <= here.items()
-    why = "because this version of jaxprof does not know the inside of this Python"
-    warned = [f"steps are not counted and lines are not timed, {why}"]
+    warned = [{"cause": "unknown_python"}]
     assert future == {**known, "loops": 0, "operation": False, "counter": None, "warned": warned}
 
 

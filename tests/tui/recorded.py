@@ -43,11 +43,11 @@ def hostile():
     line = {**asdict(where), "seconds": 0.9, "state": "host_busy", "call": HOSTILE, "kind": "host"}
     at = {"called_from": where, "defined_at": where}
     static = made.leaf(HOSTILE, HOSTILE, static=True)
-    reason = f"static argument {HOSTILE}: 3 → 4"
+    reasons = [made.reason("static_argument", HOSTILE, "3", "4")]
     events = made.program(
         made.sampled(0.0, 1.0, {"host_busy": 1.0}, [line]),
         made.compiled(HOSTILE, **at),
-        made.compiled(HOSTILE, "static_argument", reason=reason, signature=[static], **at),
+        made.compiled(HOSTILE, "static_argument", reasons=reasons, signature=[static], **at),
         e.LogLine(run=made.RUN, stream="stderr", text=HOSTILE),
         argv=(HOSTILE, HOSTILE),
         exit_code=1,

@@ -36,11 +36,11 @@ _NAMES = {
         "StepsDevice", "StepsMeasured", "TrustCheck", "TrustReported",
     ),
     "programs": (
-        "ArraysCounted", "CACHE_STATES", "CaptureWindow", "ClosureChange", "Compiled", "CopiesSeen",
-        "EmptyCallTimed", "ITERATIONS_FOUND_BY", "JaxImported", "LoopSite", "Note", "PROGRAM_STATES",
+        "ArraysCounted", "CACHE_STATES", "CaptureWindow", "ClosureChange", "CompileReason", "Compiled", "CopiesSeen",
+        "DIFFERENCES", "EmptyCallTimed", "ITERATIONS_FOUND_BY", "JaxImported", "LoopSite", "Note", "PROGRAM_STATES",
         "ProcessIdentified", "ProgramArray", "ProgramEnded", "ProgramSampled", "ProgramStarted", "ProgramStopped",
-        "REASONS", "STAGES", "STOP_WITNESSES", "SampledLine", "SignatureLeaf", "StageRunning", "StepsCounted",
-        "StepsTaken", "TimedLine", "TransfersSeen", "WINDOW_FOLDER",
+        "REASONS", "REASON_KINDS", "STAGES", "STOP_WITNESSES", "SampledLine", "SignatureLeaf", "StageRunning",
+        "StepsCounted", "StepsTaken", "TimedLine", "TransfersSeen", "WINDOW_FOLDER",
     ),
     "runs": (
         "COUNTED_BY_XLA", "CheckReported", "ComparisonPlanned", "CompileObserved", "CostReported",

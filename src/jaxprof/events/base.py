@@ -157,8 +157,10 @@ class WarningRaised(Event):
     """A reason, with a hint, why the numbers mean less than they seem to, or something else."""
 
     code: str
-    message: str
+    message: str = ""
+    """Empty from a recorder, whose warnings have the code and `values`: `session.warning_text` makes the sentence."""
     advice: str = ""
+    values: dict[str, str | int] = field(default_factory=dict)
 
 
 @frozen(kw_only=True)

@@ -34,6 +34,41 @@ REASONS = (
 """Why a function was compiled: for the first time, or because of this difference from the nearest earlier
 compilation."""
 
+DIFFERENCES = {
+    "closure": "closure",
+    "new_function": "new_function",
+    "another_function": "new_function",
+    "inner_function": "new_function",
+    "static_argument": "static_argument",
+    "static_part": "structure",
+    "containers": "structure",
+    "passed_by": "structure",
+    "keyword_order": "structure",
+    "added": "structure",
+    "removed": "structure",
+    "argument_order": "structure",
+    "shape": "shape",
+    "dtype": "dtype",
+    "weak_type": "weak_type",
+    "sharding": "sharding",
+    "config": "config",
+    "jit_option": "config",
+}
+"""Kind of a difference from the earlier compilation → its reason of `REASONS`. The most informative kinds come first: a
+compilation with several differences has the reason of the first of them."""
+
+REASON_KINDS = (
+    *DIFFERENCES,
+    "more",
+    "first_under",
+    "traced_before",
+    "caches_cleared",
+    "evicted",
+    "arguments_unknown",
+    "failed",
+)
+"""Kinds of `CompileReason`."""
+
 PROGRAM_STATES = (
     "import",
     "data",
@@ -148,6 +183,27 @@ class ClosureChange:
 
 
 @frozen(kw_only=True)
+class CompileReason:
+    """One difference from the nearest earlier compilation, or another reason for a compilation. The reader makes the
+    sentence, from this and from the fields of `Compiled`."""
+
+    kind: str
+    """One of `REASON_KINDS`."""
+    name: str = ""
+    """Path of the argument or of the node that differs, or name of the option."""
+    before: str = ""
+    """Type, sharding or value at the earlier compilation, in the notation of `SignatureLeaf`, with `weak` before a weak
+    type. Long values are shortened to the part that differs; the value of an option that is not set is empty. For
+    `passed_by`: `keyword` or `positional`."""
+    now: str = ""
+    """The same at this compilation. For `first_under`, the transformations; for `failed`, the type of the exception."""
+    leaves: dict[str, int] = field(default_factory=dict)
+    """For `added` and `removed`: the paths at which the trees begin to differ, each with its number of leaves."""
+    more: int = 0
+    """Number of paths beyond those of `leaves`; for `more`, the number of differences that are not listed."""
+
+
+@frozen(kw_only=True)
 class Compiled(Event):
     """One row of the ledger: one compilation, or `count` similar ones merged into a row."""
 
@@ -186,10 +242,10 @@ class Compiled(Event):
     numbers: int = 0
     """Python's numbers among the arguments, each of which every call copies to the device; 0 where the program does not
     take all of its arguments."""
-    reason: str = ""
-    """The reason as text; empty for a plain `first`."""
     reason_code: str = "unknown"
     """One of `REASONS`."""
+    reasons: list[CompileReason] = field(default_factory=list)
+    """What the reason is in detail, most informative first; empty for a plain `first`."""
     made_at: SourceLocation = NOWHERE
     """The call of `factory`, if the reason is `closure`; `NOWHERE` if it was not found."""
     factory: str = ""
@@ -440,16 +496,25 @@ class CaptureWindow(Event):
     """`began`, `ended` or `failed`."""
     path: str = ""
     """Folder of the profile, which is there once the capture has ended."""
-    note: str = ""
+    code: str = ""
+    """Why it failed or ended early: `uncounted`, `too_long` or `taken_over` (by the program's own use of the profiler)
+    if it ended early; `ended_uncounted`, `nothing_compiled`, `not_started`, `not_stopped` or `no_file` if it failed."""
+    seconds: float | None = None
+    """Limit that ended it."""
+    error: str = ""
+    """What the profiler raised."""
 
 
-@frozen
+@frozen(kw_only=True)
 class Note:
-    """Something that was not recorded, and why."""
+    """Something that was not recorded, and why. The reader makes the sentence."""
 
     code: str = ""
-    """`no_jax`, `forked`, `pipe_full`, `not_recorded` or `not_unwound`."""
-    message: str = ""
+    """`no_jax`, `pipe_full`, `not_recorded` or `not_unwound`."""
+    lost: int = 0
+    """Number of events lost, for `pipe_full`."""
+    by_signal: bool = False
+    """Whether a signal ended the program, for `not_unwound`."""
 
 
 @frozen(kw_only=True)

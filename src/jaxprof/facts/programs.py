@@ -8,6 +8,7 @@ from typing import Any
 
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.result import ProgramResult
+from jaxprof.analysis.programs.sentences import compile_reason
 from jaxprof.base.values import frozen
 from jaxprof.events import SourceLocation
 from jaxprof.facts import OF_FINDING, RUN, SENTENCE, Fact, Facts, Relation, RunItems, columns, optional, pick, within
@@ -102,7 +103,7 @@ COMPILES: tuple[ProgramFact, ...] = (
         Fact("compile_seconds", SECONDS, "StableHLO to an executable; null if it did not happen", title="compile"),
         Fact("cache", TEXT, "The persistent compilation cache: hit, miss, off", title="cache"),
         Fact("saved_seconds", SECONDS, "Time that a hit of the cache saved"),
-        Fact("reason", TEXT, "Why it was compiled again, in words; null for the first time"),
+        Fact("reason", TEXT, "Why it was compiled again, in words; null for the first time", compile_reason),
         Fact("reason_code", TEXT, "first, shape, dtype, weak_type, structure, static_argument, new_function, closure, "
              "sharding, config, ..."),
         Fact("made_at", TEXT, "file:line that calls the factory, which makes the function anew each time",

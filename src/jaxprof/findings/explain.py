@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from jaxprof.analysis.programs.sentences import window_text
 from jaxprof.events.finding import Finding
 from jaxprof.findings.explanation import (
     MOST_ABSTENTIONS,
@@ -180,11 +181,11 @@ def program_abstentions(program: ProgramResult, *, has_capture: bool) -> Iterato
         what = "the loop" if program.hot.where is not None else "the program's work"
         yield Abstention("no_verdict", f"what bounds {what}: {reason}", again)
     if not has_capture:
-        failed = next((note.message for note in reversed(program.notes) if note.code == "window"), "")
-        reason = failed or "no capture: kernels, their times and their HLO are unknown"
+        failed = program.failed_windows[-1] if program.failed_windows else None
+        reason = window_text(failed) if failed else "no capture: kernels, their times and their HLO are unknown"
         again = "" if failed else record_again(program, "--capture-steps", "5")  # the same would fail again
-        if "no steps were counted" in failed:
-            reason = f"{failed}; a window by time does not wait for steps"
+        if failed and failed.code == "ended_uncounted":
+            reason = f"{reason}; a window by time does not wait for steps"
             again = record_again(program, "--capture-seconds", "2")
         yield Abstention("no_capture", reason, again)
 

@@ -112,10 +112,9 @@ class CaptureWindows:
             if self._steps_left is not None and self._steps_left <= 0:
                 self._end()
             elif self._steps_left is not None and self._is_uncounted(now):
-                self._end(f"no steps were counted within {UNCOUNTED_SECONDS:g} s of the last compilation")
+                self._end("uncounted", UNCOUNTED_SECONDS)
             elif now >= self._until:
-                short = self._steps_left is not None
-                self._end(f"ended after {LONGEST_SECONDS:g} s, before all the steps were counted" if short else "")
+                self._end("too_long", LONGEST_SECONDS) if self._steps_left is not None else self._end()
 
     def _is_uncounted(self, now: float) -> bool:
         """Whether the program has had the time to show a loop, and showed none: it compiles before its steps."""
@@ -126,12 +125,10 @@ class CaptureWindows:
         with self._lock:
             if self._requested is not None:
                 self._requested = None
-                self._failed(
-                    "no steps were counted before the program ended,"
-                    f" within {SETTLED_SECONDS:g} s of its last compilation"
-                    if self._backend_is_up
-                    else "the program had not compiled anything yet"
-                )
+                if self._backend_is_up:
+                    self._emit(CaptureWindow(state="failed", code="ended_uncounted", seconds=SETTLED_SECONDS))
+                else:
+                    self._emit(CaptureWindow(state="failed", code="nothing_compiled"))
             if self.begun:
                 self._end()
 
@@ -155,7 +152,7 @@ class CaptureWindows:
             self.turns += 1
         except Exception as error:  # noqa: BLE001 - whatever the profiler raises, the program goes on
             _remove(folder)
-            self._failed(f"the profiler could not be started: {error}")
+            self._emit(CaptureWindow(state="failed", code="not_started", error=str(error)))
             return
         self._folder, self._began = folder, self._clock()
         self._settled = self._began
@@ -173,8 +170,9 @@ class CaptureWindows:
         settled = now >= self._settled + SETTLED_SECONDS or now >= self._requested_at + LONGEST_SECONDS
         return self._counts_steps or (settled and not self._compiling)
 
-    def _end(self, note: str = "") -> None:
-        """End the window that is open, and emit where its capture is, or why there is none."""
+    def _end(self, code: str = "", seconds: float | None = None) -> None:
+        """End the window that is open, and emit where its capture is, or why there is none. `code` and `seconds`: why
+        it ends early."""
         folder, self._folder = self._folder, ""
         for replaced in self._replaced:
             replaced.restore()
@@ -183,18 +181,15 @@ class CaptureWindows:
             sys.modules["jax"].profiler.stop_trace()
         except Exception as error:  # noqa: BLE001 - whatever it raises; the program itself may have stopped it
             _remove(folder)
-            self._failed(f"the profiler could not be stopped: {error}")
+            self._emit(CaptureWindow(state="failed", code="not_stopped", error=str(error)))
             return
         finally:
             self.turns += 1
         if any(Path(folder).rglob("*.xplane.pb")):
-            self._emit(CaptureWindow(state="ended", path=folder, note=note))
+            self._emit(CaptureWindow(state="ended", path=folder, code=code, seconds=seconds))
         else:
             _remove(folder)
-            self._failed("the profiler wrote no file")
-
-    def _failed(self, why: str) -> None:
-        self._emit(CaptureWindow(state="failed", note=f"no capture: {why}"))
+            self._emit(CaptureWindow(state="failed", code="no_file"))
 
     def _ending_window_first(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Let the program's own call of the profiler end the window first, while it is on."""
@@ -203,7 +198,7 @@ class CaptureWindows:
             if os.getpid() == self._owner:
                 with self._lock:
                     if self.begun:
-                        self._end("ended early: the program itself called the profiler")
+                        self._end("taken_over")
             return original(*arguments, **keywords)
 
         return end_window_first

@@ -114,8 +114,3 @@ def _location(frame: FrameType, line: int | None = None) -> SourceLocation:
 def definition(code: CodeType | None) -> SourceLocation:
     """Return where a function is defined; `NOWHERE` if unknown."""
     return NOWHERE if code is None else SourceLocation(code.co_filename, code.co_firstlineno)
-
-
-def short(place: SourceLocation) -> str:
-    """Return a location as text: `train.py:88`."""
-    return f"{os.path.basename(place.file)}:{place.line}" if place else "an unknown line"

@@ -84,7 +84,7 @@ class Launched:
                 raise
             import json
 
-            warning = {"type": "warning_raised", "code": "not_recorded", "message": f"recording failed: {error!r}"}
+            warning = {"type": "warning_raised", "code": "not_recorded", "values": {"error": repr(error)}}
             self._pipe.send(json.dumps(warning).encode())
 
     def _start_recorder(self, seconds: float) -> None:
@@ -192,12 +192,11 @@ class Launched:
             be_interrupted()
 
     def _notes(self) -> list[Note]:
-        lost = self._pipe.dropped
-        if not lost:
+        if not self._pipe.dropped:
             return []
         from jaxprof.events import Note
 
-        return [Note("pipe_full", f"{lost} events were lost because jaxprof was paused or too slow")]
+        return [Note(code="pipe_full", lost=self._pipe.dropped)]
 
 
 def _ended_without_jax(error: BaseException | None) -> bytes:

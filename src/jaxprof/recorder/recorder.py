@@ -113,7 +113,7 @@ class Recorder:
             for what, step in self._endings(interrupted=interrupted):
                 self._safely(what, step)
         else:
-            notes_seen.append(Note("no_jax", "the program did not import jax"))
+            notes_seen.append(Note(code="no_jax"))
         self._emit(
             ProgramEnded(
                 exit_code=exit_code,
@@ -123,8 +123,7 @@ class Recorder:
             )
         )
         if self._call_capture is not None and interrupted:
-            message = f"{self._options.function} was not measured: the program was interrupted"
-            self._emit(WarningRaised(code="function_not_measured", message=message))
+            self._emit(WarningRaised(code="function_not_measured", values={"function": self._options.function}))
         elif self._call_capture is not None:
             self._safely("the measurement of the function", self._call_capture.measure)
 
@@ -264,8 +263,8 @@ class Recorder:
                 raise
             if what not in self._failed:
                 self._failed.add(what)
-                message = f"recording {what} failed: {type(error).__name__}: {error}"
-                self._emit(WarningRaised(code="recorder_failed", message=message))
+                values: dict[str, str | int] = {"part": what, "error": f"{type(error).__name__}: {error}"}
+                self._emit(WarningRaised(code="recorder_failed", values=values))
 
 
 def failure(error: BaseException | None, seconds: float) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.programs.result import ProgramResult
+from jaxprof.analysis.programs.sentences import compile_reason
 from jaxprof.analysis.programs.steps import StepFigures
 from jaxprof.base.text import safe, shorten
 from jaxprof.base.units import UNKNOWN, counted, integer, percent, scaled, seconds
@@ -158,7 +159,7 @@ def how_seen(program: ProgramResult, steps: StepFigures) -> str:
 
 def why_again(row: Compiled) -> str:
     """Return why a function was compiled again; `first time` for a first compilation."""
-    return row.reason or ("first time" if row.reason_code == "first" else row.reason_code.replace("_", " "))
+    return compile_reason(row) or ("first time" if row.reason_code == "first" else row.reason_code.replace("_", " "))
 
 
 def signature(row: Compiled) -> str:

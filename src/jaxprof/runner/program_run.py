@@ -315,16 +315,11 @@ class ProgramScheduler(RecordingScheduler):
         """Yield what could not be seen of the program, if anything."""
         program = self.session.runs[self._run].program
         if not process.heartbeat_seen:
-            yield Note(
-                "not_recorded",
-                "nothing inside the program was recorded: the recorder did not start in its Python (-I, -E or -S is in "
-                "force, jaxprof cannot be imported there, or it ended before that)",
-            )
+            yield Note(code="not_recorded")
         elif self._end_event is None:
-            why = "a signal ended it" if (process.returncode or 0) < 0 else "os._exit, exec, or all descriptors closed"
-            yield Note("not_unwound", f"the recording ended before the program did: its last part is not in it ({why})")
+            yield Note(code="not_unwound", by_signal=(process.returncode or 0) < 0)
         elif program is not None and program.jax is None:
-            yield Note("no_jax", "the program did not import jax")
+            yield Note(code="no_jax")
 
     def _outcome(self, process: ProgramProcess) -> RunFinished:
         """Return how the run of the program ended, by its exit code."""

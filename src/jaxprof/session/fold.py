@@ -19,6 +19,7 @@ from jaxprof.base.files import unpacked
 from jaxprof.base.text import REDACTED
 from jaxprof.events.base import session_state, with_failures
 from jaxprof.session.run import PROGRAM_EVENTS, Phase, RecordedProgram, Run, RunLaunch, Series, Turn, are_iterations
+from jaxprof.session.warning_text import with_text
 
 _MOST_NOTICES = 100
 """Number of different notices kept: a file can name a million runs, or types of events, that are unknown."""
@@ -300,6 +301,10 @@ def _program(session: Session, event: e.Event) -> None:
     run.program.apply(event)
 
 
+def _warning(session: Session, event: e.WarningRaised) -> None:
+    session._run(event).warnings.append(with_text(event))
+
+
 _KEPT: dict[type[e.Event], str] = {
     e.ComparisonPlanned: "comparison",
     e.ResultsCompared: "results",
@@ -336,6 +341,7 @@ _STEPS: dict[type[e.Event], Callable[[Session, Any], None]] = {
     e.ProgressMade: _progress,
     e.DeviceReading: _reading,
     e.SourcesRead: _sources,
+    e.WarningRaised: _warning,
     e.RunFinished: _finished,
     e.RunClosed: _run_closed,
     e.TextChunk: lambda session, event: session.texts.add(event),

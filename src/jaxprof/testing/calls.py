@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.analysis.kernels.memory import MemoryPicture, memory_of_run
+from jaxprof.analysis.programs.sentences import compile_reason
 from jaxprof.base.errors import UsageError
+from jaxprof.base.values import frozen
 from jaxprof.events import Compiled, Event, RunSpec
 from jaxprof.testing.programs import CalledFunction, CalledProgram, CompileWatch, MadeCall, as_compiled
 
@@ -21,6 +24,16 @@ if TYPE_CHECKING:
 
 
 _LEAVES_NAMED = 16
+
+
+@frozen(kw_only=True)
+class Compilation(Compiled):
+    """A compilation, with its reason in words."""
+
+    @property
+    def reason(self) -> str:
+        """Why the function was compiled again; empty for the first time."""
+        return compile_reason(self)
 
 
 class CallResult:
@@ -40,12 +53,14 @@ class CallResult:
     @property
     def compiles(self) -> int:
         """How often the function has been compiled in this test so far, by this call and all others."""
-        return len(self.compilations)
+        return len(self._program.function.compilations())
 
     @property
-    def compilations(self) -> tuple[Compiled, ...]:
+    def compilations(self) -> tuple[Compilation, ...]:
         """The compilations of the function in this test so far, with their reasons."""
-        return self._program.function.compilations()
+        names = [item.name for item in fields(Compiled)]
+        rows = self._program.function.compilations()
+        return tuple(Compilation(**{name: getattr(row, name) for name in names}) for row in rows)
 
     @property
     def facts(self) -> dict[str, float | None]:
@@ -185,7 +200,7 @@ def _types(kept: KeptArguments, function: Any) -> tuple[str, ...]:
     from jaxprof.base.text import shorten
     from jaxprof.base.units import bytes_
     from jaxprof.recorder.calls.kept_call import KeptArray
-    from jaxprof.recorder.compiles.values import static_text
+    from jaxprof.recorder.compiles.arguments import static_text
     from jaxprof.workloads.callables import arguments_by_name
     from jaxprof.workloads.specs import array_text
 

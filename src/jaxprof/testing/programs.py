@@ -27,7 +27,7 @@ from jaxprof.events import (
 from jaxprof.facts import recorder
 from jaxprof.facts.comparisons import EXACT
 from jaxprof.recorder.compiles.ledger import Ledger
-from jaxprof.recorder.compiles.signature import FunctionKey
+from jaxprof.recorder.compiles.reasons import FunctionKey
 from jaxprof.session.log import new_header
 
 

@@ -11,7 +11,6 @@ from jaxprof.analysis.programs.functions import (
     Signatures,
     array_type,
     changed_arguments,
-    first_change,
 )
 
 
@@ -69,24 +68,41 @@ def test_any_text_is_an_array_or_none(text):
     assert array_type(f"f32[{'9' * 5000}]") is None
 
 
+def rows_of(code, *reasons):
+    return [made.compiled(reason_code=code, reasons=each) for each in reasons]
+
+
 def test_an_argument_whose_dtype_changed_is_not_one_whose_shape_did():
-    said = ["shape of x: f32[4] → f32[3]; dtype of w: f32[2] → bf16[2]", "shape of x: weak f32[3] → f32[9]"]
-    (shaped,), (typed,) = changed_arguments("shape", said), changed_arguments("dtype", said)
+    dtype = made.reason("dtype", "w", "f32[2]", "bf16[2]")
+    said = [made.reason("shape", "x", "f32[4]", "f32[3]"), dtype], [made.reason("shape", "x", "weak f32[3]", "f32[9]")]
+    rows = rows_of("shape", *said)
+    (shaped,), (typed,) = changed_arguments("shape", rows), changed_arguments("dtype", rows)
     assert (shaped.name, shaped.summary, typed.name, typed.summary) == ("x", "f32[3..9]", "w", "f32[2], bf16[2]")
 
 
-@pytest.mark.parametrize("words", ["", "structure: x new", "static argument n: 3 → 4", "argument x: a → b", "; ; →"])
-def test_other_words_change_no_array(words):
-    assert changed_arguments("shape", [words]) == changed_arguments("dtype", [words]) == ()
+def test_other_reasons_change_no_array():
+    others = [made.reason(kind, "x", "f32[1]", "f32[2]") for kind in ("added", "static_argument", "of a newer version")]
+    rows = rows_of("shape", [], others)
+    assert changed_arguments("shape", rows) == changed_arguments("dtype", rows) == ()
 
 
+MORE = made.reason("more", more=110)
 ONE_KIND = {
-    "shape": ["shape of p['w']: f32[4] → f32[3]; dtype of q: f32[1] → bf16[1]", "shape of p['w']: f32[3] → f32[2]"],
-    "dtype": ["dtype of a: f32[1] → bf16[1]; dtype of b: f32[1] → bf16[1]; and 110 more differences"] * 2,
-    "sharding": ["sharding of x: not committed → cpu:1", "sharding of x: A → B"],
-    "weak_type": ["weak type of s: weak f32[] → f32[]", "weak type of s: f32[] → weak f32[]"],
-    "config": ["config jax_enable_x64: False → True", "config jax_default_matmul_precision: None → highest"],
-    "static_argument": ["static argument self: Model → another Model"] * 2,
+    "shape": [
+        [made.reason("shape", "p['w']", "f32[4]", "f32[3]"), made.reason("dtype", "q", "f32[1]", "bf16[1]")],
+        [made.reason("shape", "p['w']", "f32[3]", "f32[2]")],
+    ],
+    "dtype": [[*(made.reason("dtype", name, "f32[1]", "bf16[1]") for name in "ab"), MORE]] * 2,
+    "sharding": [[made.reason("sharding", "x", "", "cpu:1")], [made.reason("sharding", "x", "A", "B")]],
+    "weak_type": [
+        [made.reason("weak_type", "s", "weak f32[]", "f32[]")],
+        [made.reason("weak_type", "s", "f32[]", "weak f32[]")],
+    ],
+    "config": [
+        [made.reason("config", "jax_enable_x64", "False", "True")],
+        [made.reason("config", "jax_default_matmul_precision", "None", "highest")],
+    ],
+    "static_argument": [[made.reason("static_argument", "self", "Model", "Model")]] * 2,
 }
 
 
@@ -95,28 +111,7 @@ def test_several_reasons_of_one_kind_name_what_changed():
     told = {}
     for code, said in ONE_KIND.items():
         signature = [made.leaf("first", "f32[7]")]
-        rows = [made.compiled(reason_code=code, reason=words, signature=signature) for words in said]
+        rows = [made.compiled(reason_code=code, reasons=reasons, signature=signature) for reasons in said]
         (function,) = made.result(made.compiled(signature=signature), *rows).functions
         told[code] = figures_text(*(one.text for one in function.reasons if one.code == code))
     held_cases("changed_arguments.txt", told)
-
-
-def test_reasons_of_older_sessions_are_told_as_they_were_written_and_named_by_signatures():
-    said = ["argument 0: f32[4] → f32[8]", "argument 0: f32[8] → f32[9]"]
-    signatures = [[made.leaf("0", f"f32[{size}]")] for size in (4, 8, 9)]
-    rows = [
-        made.compiled(reason_code="shape", reason=words, signature=signature)
-        for words, signature in zip(said, signatures[1:], strict=True)
-    ]
-    (one,) = made.result(made.compiled(signature=signatures[0]), rows[0]).functions
-    (several,) = made.result(made.compiled(signature=signatures[0]), *rows).functions
-    assert one.reason("shape").text == said[0]
-    assert several.reason("shape").text == "shape of argument 0 varies: f32[4..9]"
-
-
-def test_the_first_change_stands_for_all_where_there_is_little_room():
-    assert first_change("shape of b['x']: f32[4] → f32[8]; shape of b['y']: f32[4] → f32[8]") == (
-        "shape f32[4] → f32[8] and 1 more"
-    )
-    assert first_change("static argument n: 3 → 4") == "static argument 3 → 4"
-    assert first_change("new function object each time: jit at a.py:3") == ""

@@ -439,8 +439,8 @@ def test_what_takes_long_outside_the_loop_has_its_line_among_the_largest_costs(b
     ("wall", "notes", "words"),
     [
         (15.0, [], "after its last line 5.0 s (33 %)"),
-        (15.0, [{"code": "forked", "message": "it forked"}], "after its last line 5.0 s (33 %)"),
-        (15.0, [{"code": "not_unwound", "message": "a signal ended it"}], "the rest 5.0 s (33 %)"),
+        (15.0, [{"code": "pipe_full", "lost": 3}], "after its last line 5.0 s (33 %)"),
+        (15.0, [{"code": "not_unwound", "by_signal": True}], "the rest 5.0 s (33 %)"),
         (10.02, [], "of 10.0 s"),
         (None, [], "of 10.0 s"),  # it runs
     ],

@@ -15,6 +15,7 @@ from jaxprof import events as e
 from jaxprof.recorder.calls import call_capture
 from jaxprof.recorder.calls.call_capture import CallCapture
 from jaxprof.recorder.calls.kept_call import KeptArguments, jitted_of, write_call
+from jaxprof.session.warning_text import with_text
 from jaxprof.workloads.find import find
 
 calls = []
@@ -128,9 +129,8 @@ def test_objects_and_names_that_no_array_has_stay_inside_the_call():
 
 def test_a_function_that_was_never_called_is_told_with_what_was():
     said = tapped("train_stp", step.__wrapped__, jax_name="train_step")
-    assert [(event.code, event.advice) for event in of(said, e.WarningRaised)] == [
-        ("function_not_called", "Compiled functions include: train_step.")
-    ]
+    (warning,) = map(with_text, of(said, e.WarningRaised))
+    assert (warning.code, warning.advice) == ("function_not_called", "Compiled functions include: train_step.")
 
 
 def test_arguments_that_cannot_be_made_any_more_are_a_failed_run():

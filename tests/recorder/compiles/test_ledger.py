@@ -9,9 +9,12 @@ import re
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from golden import held_cases
+from jaxprof.analysis.programs.sentences import compile_reason
+from jaxprof.events import Compiled
 from pythons import EVERY
 from recorder.running import SOURCE
 
@@ -41,12 +44,16 @@ def rows(told, case, function=None):
 
 
 def without_defaults(row):
-    """A row of the ledger whose own rows say only what applies to them."""
+    """A row of the ledger with its reason in words, whose own rows say only what applies to them."""
     tables = {name: row[name] for name in ("signature", "constants", "unused_donations")}
-    return row | {
-        name: [{key: value for key, value in one.items() if value not in ("", False, None)} for one in table]
-        for name, table in tables.items()
-    }
+    return (
+        row
+        | {"reason": compile_reason(msgspec.convert(row, Compiled))}
+        | {
+            name: [{key: value for key, value in one.items() if value not in ("", False, None)} for one in table]
+            for name, table in tables.items()
+        }
+    )
 
 
 def in_words(row):

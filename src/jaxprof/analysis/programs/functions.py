@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from statistics import median
 
+from jaxprof.analysis.programs.sentences import argument_name, compile_reason, setting_name
 from jaxprof.base.grouping import grouped, totals
 from jaxprof.base.text import safe
 from jaxprof.base.values import frozen
@@ -128,9 +129,8 @@ class Signatures:
 
 
 def _named(leaf: SignatureLeaf, place: int) -> str:
-    """Return the name of an argument as the recorder's reasons have it: `argument 0` for one without a name."""
     name = leaf.name or str(place)
-    return f"argument {name}" if name[:1].isdigit() and not leaf.static else name
+    return name if leaf.static else argument_name(name)
 
 
 def _arrays(types: Sequence[str]) -> list[ArrayType]:
@@ -158,27 +158,13 @@ def _listed(texts: Sequence[str], kind: str) -> str:
     return f"{', '.join(texts[: _MOST_LISTED - 1])}, … ({len(texts)} {kind})"
 
 
-_CHANGE = re.compile(r"(shape|dtype|weak type|sharding|static argument)(?: of)? (.+?): (.+)")
-_SETTING = re.compile(r"((?:config|jit option) \S+|(?:donated|static) arguments): ")
-
-
-def first_change(reason: str) -> str:
-    """Return the first change of a reason without its name, such as `shape f32[4] → f32[8] and 1 more`; empty if it has
-    none."""
-    first, *rest = reason.split("; ")
-    change = _CHANGE.fullmatch(first)
-    return f"{change[1]} {change[3]}{f' and {len(rest)} more' if rest else ''}" if change is not None else ""
-
-
-def changed_arguments(code: str, texts: Iterable[str]) -> tuple[Variation, ...]:
+def changed_arguments(code: str, rows: Iterable[Compiled]) -> tuple[Variation, ...]:
     """Return the arguments that changed according to the recorder's reasons, for changes of the kind `code`, each with
     what it was and became."""
     seen: dict[str, dict[str, None]] = {}
-    for part in (part for text in texts for part in text.split("; ")):
-        change = _CHANGE.fullmatch(part)
-        if change is not None and change[1] == code.replace("_", " "):
-            types = (each.removeprefix("weak ") for each in change[3].split(" → "))
-            seen.setdefault(change[2], {}).update(dict.fromkeys(types))
+    for reason in (reason for row in rows for reason in row.reasons if reason.kind == code):
+        types = (text.removeprefix("weak ") for text in (reason.before, reason.now))
+        seen.setdefault(argument_name(reason.name), {}).update(dict.fromkeys(types))
     return tuple(Variation(name, tuple(types), static=False) for name, types in seen.items())
 
 
@@ -296,10 +282,9 @@ def _top_caller(rows: Iterable[Compiled]) -> SourceLocation | None:
 
 
 def _reason_count(code: str, rows: Sequence[Compiled], varying: Sequence[Variation]) -> ReasonCount:
-    count, texts = sum(row.count for row in rows), totals((row.reason, row.count) for row in rows if row.reason)
-    varied = _varying_for(code, texts, varying)
-    text = _reason_text(code, count, texts, varied)
-    seconds = sum(map(row_seconds, rows))
+    varied = _varying_for(code, rows, varying)
+    text, seconds = _reason_text(code, rows, varied), sum(map(row_seconds, rows))
+    count = sum(row.count for row in rows)
     return ReasonCount(code, count, seconds, text, _top_caller(rows), varied if code in _VARYING else ())
 
 
@@ -318,47 +303,48 @@ _MOST_NAMED = 3
 """Largest number of arguments named in one reason; the rest are counted."""
 
 
-def _varying_for(code: str, texts: Iterable[str], varying: Sequence[Variation]) -> tuple[Variation, ...]:
+def _varying_for(code: str, rows: Iterable[Compiled], varying: Sequence[Variation]) -> tuple[Variation, ...]:
     """Return the arguments that varied for that reason: for a shape, those whose shape changed, not all that ever
     changed."""
     if code == "static_argument":
         return tuple(argument for argument in varying if argument.static)
     if code not in _VARYING:
         return ()
-    return changed_arguments(code, texts) or tuple(
+    return changed_arguments(code, rows) or tuple(
         argument
         for argument in varying
         if not argument.static and len({getattr(array, code) for array in _arrays(argument.types)}) > 1
     )
 
 
-def _reason_text(code: str, count: int, texts: Mapping[str, int], varying: Sequence[Variation]) -> str:
+def _reason_text(code: str, rows: Sequence[Compiled], varying: Sequence[Variation]) -> str:
     """Return the reason of several rows in one phrase."""
     if code == "first":
         return _PLAIN[code]
-    if len(texts) == 1 and (count == 1 or not varying):
+    texts = totals((text, row.count) for row in rows if (text := compile_reason(row)))
+    if len(texts) == 1 and (sum(row.count for row in rows) == 1 or not varying):
         return safe(next(iter(texts)))
-    named = list(_changes_named(code, texts, varying))
+    named = list(_changes_named(code, rows, varying))
     if named:
         more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
-        if any(words.endswith((" more difference", " more differences")) for words in texts):
-            more = " and more"  # a text leaves out some changes, so that their number is unknown
+        if any(reason.kind == "more" for row in rows for reason in row.reasons):
+            more = " and more"  # a row leaves out some changes, so that their number is unknown
         return safe("; ".join(named[:_MOST_NAMED]) + more)
     if code in _VARYING or code == "static_argument":
         return f"{code.replace('_', ' ')} varies"
     return _PLAIN.get(code) or (safe(max(texts, key=lambda text: texts[text])) if texts else "reason unknown")
 
 
-def _changes_named(code: str, texts: Iterable[str], varying: Sequence[Variation]) -> Iterator[str]:
+def _changes_named(code: str, rows: Sequence[Compiled], varying: Sequence[Variation]) -> Iterator[str]:
     """Yield what changed according to several reasons, such as `shape of x varies: f32[1..412]`."""
     if code == "static_argument":
         yield from (f"static argument {argument.name}: {argument.summary}" for argument in varying)
     elif code in _VARYING:
         yield from (f"{code} of {argument.name} varies: {argument.summary}" for argument in varying)
     elif code == "config":
-        settings = (_SETTING.match(part) for text in texts for part in text.split("; "))
-        yield from dict.fromkeys(f"{setting[1]} changed" for setting in settings if setting)
+        settings = (reason for row in rows for reason in row.reasons if reason.kind in ("config", "jit_option"))
+        yield from dict.fromkeys(f"{setting_name(setting)} changed" for setting in settings)
     elif code in ("sharding", "weak_type"):
         verb = "varies" if code == "sharding" else "comes and goes"
-        changed = changed_arguments(code, texts)
+        changed = changed_arguments(code, rows)
         yield from (f"{code.replace('_', ' ')} of {argument.name} {verb}" for argument in changed)

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from jaxprof.analysis.programs.functions import Definition, FunctionCompiles, by_function
+from jaxprof.analysis.programs.sentences import note_text, window_text
 from jaxprof.analysis.programs.steps import IterationSeries, StepFigures, iteration_series, loops, loops_around
 from jaxprof.base.grouping import grouped, totals
 from jaxprof.base.text import raised_at, safe
@@ -21,10 +22,10 @@ from jaxprof.events import (
     NOWHERE,
     PROGRAM_STATES,
     STAGES,
+    CaptureWindow,
     Compiled,
     CopiesSeen,
     DeviceReading,
-    Note,
     ProgramSampled,
     ProgramStopped,
     SourceLocation,
@@ -68,6 +69,15 @@ class LineTime:
     call: str
     """Call on the line, such as `float()`, `.item()` or `train_step`; empty if unknown."""
     seconds: float
+
+
+@frozen
+class ProgramNote:
+    """Something that was not recorded."""
+
+    code: str
+    message: str
+    """Why; empty for a code of a newer version."""
 
 
 @frozen
@@ -413,11 +423,16 @@ class ProgramResult:
         )
 
     @cached_property
-    def notes(self) -> tuple[Note, ...]:
-        """Notes of the recorder about itself, and about failed captures."""
+    def failed_windows(self) -> tuple[CaptureWindow, ...]:
+        """The captures that failed."""
+        return tuple(window for window in self._program.windows if window.state == "failed")
+
+    @cached_property
+    def notes(self) -> tuple[ProgramNote, ...]:
+        """What was not recorded, and the captures that failed."""
         notes = self._program.ended.notes if self._program.ended is not None else []
-        failed = [Note("window", window.note) for window in self._program.windows if window.state == "failed"]
-        return (*notes, *failed)
+        failed = (ProgramNote("window", window_text(window)) for window in self.failed_windows)
+        return (*(ProgramNote(note.code, note_text(note)) for note in notes), *failed)
 
     @cached_property
     def spots(self) -> tuple[Spot, ...]:

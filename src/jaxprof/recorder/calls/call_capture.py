@@ -66,8 +66,8 @@ class CallCapture:
         except Exception as error:  # the program is in the middle of this call and must go on
             if raised_by_program(error):
                 raise
-            message = f"a call of {name} could not be kept: {type(error).__name__}: {error}"
-            self._emit(WarningRaised(code="function_not_kept", message=message))
+            values: dict[str, str | int] = {"function": name, "error": f"{type(error).__name__}: {error}"}
+            self._emit(WarningRaised(code="function_not_kept", values=values))
             return
         self._function, self._kept = function, kept
 
@@ -134,29 +134,17 @@ class CallCapture:
     def _warn_about_figures(self, kept: KeptArguments) -> None:
         """Emit the warnings that qualify this run's figures."""
         if kept.made_up:
-            self._warn(
-                "values_made_up",
-                "the arguments have the shapes, dtypes and devices of a real call, but random values",
-                "If the time depends on the values, keep them with --values.",
-            )
+            self._emit(WarningRaised(run=self._run, code="values_made_up"))
         if self._written.problem:
-            self._warn("cannot_repeat", f"jaxprof run cannot repeat this run: {self._written.problem}")
+            problem = self._written.problem
+            self._emit(WarningRaised(run=self._run, code="cannot_repeat", values={"problem": problem}))
         elif kept.devices > 1:
-            self._warn(
-                "one_device", f"the arguments were on {kept.devices} devices; jaxprof run repeats the call on one"
-            )
-
-    def _warn(self, code: str, message: str, fix: str = "") -> None:
-        self._emit(WarningRaised(run=self._run, code=code, message=message, advice=fix))
+            self._emit(WarningRaised(run=self._run, code="one_device", values={"devices": kept.devices}))
 
     def _not_called(self) -> WarningRaised:
         near = get_close_matches(self._name, list(self._names), n=3, cutoff=0.5)
-        offered = near or list(self._names)[:8]
-        return WarningRaised(
-            code="function_not_called",
-            message=f"no call of {self._name} was compiled, so there is nothing to measure",
-            advice=f"Compiled functions include: {', '.join(offered)}." if offered else "Nothing was compiled.",
-        )
+        offered = ", ".join(near or list(self._names)[:8])
+        return WarningRaised(code="function_not_called", values={"function": self._name, "functions": offered})
 
     @contextlib.contextmanager
     def _own_output(self) -> Iterator[None]:

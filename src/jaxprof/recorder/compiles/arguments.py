@@ -1,4 +1,8 @@
-"""The parts of one argument of a call: its tree, and each value as a leaf of the signature.
+"""The arguments of a call: the tree of each, and its values as leaves and as short text.
+
+Values become text such as `f32[4]`, `P('data') over 4 devices` or `3`. The `repr` of the user's objects is never
+called: it could run their code, print an array, or wait for a device. What looks like a secret is left out here: a part
+of a long value that is shown alone has lost its name.
 
 JAX's own hash of a tree leaves out what its nodes hold besides children (the keys of a dict, the static fields of a
 module), although a program is compiled for exactly those. So the nodes are walked, at 1 µs each. The names cost more,
@@ -8,18 +12,27 @@ so they are cached as text by the digest; no tree is kept.
 from __future__ import annotations
 
 import dataclasses
+import enum
+import math
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
 from types import FunctionType, MethodType
 from typing import Any
 
 from jaxprof.base.text import REDACTED
-from jaxprof.base.values import frozen
+from jaxprof.base.values import field, frozen
 from jaxprof.recorder.compiles.functions import Identities
-from jaxprof.recorder.compiles.signature import Leaf
-from jaxprof.recorder.compiles.values import dtype_name, is_narrowed, sharding_text, static_text
 from jaxprof.recorder.guest import raised_by_program
 
+_SHORT = {
+    "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "complex64": "c64", "complex128": "c128",
+    "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "int4": "i4", "int2": "i2",
+    "uint64": "u64", "uint32": "u32", "uint16": "u16", "uint8": "u8", "uint4": "u4", "uint2": "u2", "bool": "bool",
+}  # fmt: skip
+_NARROW = {
+    "float64": "float32", "int64": "int32", "uint64": "uint32", "complex128": "complex64",
+}  # fmt: skip
 _SCALARS = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 """Dtypes that JAX gives to Python's numbers; bool first, because it is an int."""
 _XLA_ALIGNMENT_BYTES = 64
@@ -29,6 +42,48 @@ _STATICS_KEPT = 256
 _NODES_WALKED = 20_000
 """Limit for walked nodes; a larger tree is identified by JAX's own hash."""
 _PLAIN = (dict, list, tuple, type(None))
+_TEXT_AT_MOST = 120
+_EXAMINED_AT_MOST = 4096
+"""Characters of a text that are searched for secrets: far more than are shown, as the end of a URL tells its
+password."""
+_PARTS_AT_MOST = 12
+_DEPTH_AT_MOST = 3
+
+
+@frozen
+class Leaf:
+    """One leaf of the arguments, or one static argument."""
+
+    shape: tuple[Any, ...] = ()
+    dtype: str = ""
+    """Short name of the dtype: `f32`; empty for a static argument."""
+    weak_type: bool = False
+    sharding: str = ""
+    """Sharding as text; empty if the value is not committed to a device."""
+    placed: int = 0
+    """Hash that distinguishes shardings with the same text."""
+    static: str = ""
+    """Value of a static argument, as text."""
+    static_hash: int = 0
+    digest: int = field(default=0, compare=False, repr=False)
+    """Hash of the fields above, computed once."""
+
+    def __post_init__(self) -> None:
+        content = (self.shape, self.dtype, self.weak_type, self.sharding, self.placed, self.static, self.static_hash)
+        object.__setattr__(self, "digest", hash(content))
+
+    def __hash__(self) -> int:
+        return self.digest
+
+    @property
+    def is_static(self) -> bool:
+        """Whether the argument is static: the program was compiled for its value."""
+        return not self.dtype
+
+    @property
+    def type(self) -> str:
+        """`f32[4]`, or the value of a static argument."""
+        return self.static if self.is_static else array_type(self.shape, self.dtype)
 
 
 class LeafReader:
@@ -219,3 +274,109 @@ def _node_text(kind: Any, held: Any) -> str:
         if any(is_secret_name(item.name) for item in fields):  # which of the values it is cannot be known
             return f"{name}({REDACTED})"
     return f"{name}{static_text(held)}"
+
+
+@lru_cache(maxsize=1024)
+def dtype_name(dtype: Any, *, wide: bool) -> str:
+    """Return `f32` for `float32`; without 64-bit types (`wide`), `f32` for `float64` too, since JAX narrows it."""
+    name = getattr(dtype, "name", None) or str(dtype)
+    if not wide:
+        name = _NARROW.get(name, name)
+    return _SHORT.get(name, name)
+
+
+@lru_cache(maxsize=1024)
+def is_narrowed(dtype: Any) -> bool:
+    """Whether JAX halves the width of the type unless 64-bit types are enabled. Remembered, because the name of a dtype
+    takes NumPy 5 µs."""
+    return getattr(dtype, "name", "") in _NARROW
+
+
+def array_type(shape: tuple[Any, ...], dtype: str) -> str:
+    """Return `f32[4,3]`; dimensions of unknown size are shown as they print."""
+    return f"{dtype}[{','.join(map(str, shape))}]"
+
+
+def array_bytes(shape: tuple[Any, ...], dtype: str) -> int | None:
+    """Return the bytes of an array of that shape and short dtype; None if unknown."""
+    width = "".join(filter(str.isdigit, dtype[:4].partition("E")[0]))  # `f8E4M3FN` has 8 bits
+    bits = {"bool": 8, "c64": 64, "c128": 128}.get(dtype) or int(width or 0)
+    if not bits or not dtype.startswith(("f", "bf", "i", "u", "c", "bool")) or not all(type(n) is int for n in shape):
+        return None
+    return int(math.prod(shape)) * bits // 8
+
+
+def sharding_text(sharding: Any) -> str:
+    """Return `cpu:1` for one device, `P('data') over 4 devices` for several; empty if the sharding names no devices."""
+    try:
+        devices = sharding.device_set
+    except (AttributeError, NotImplementedError, ValueError):
+        return ""  # an abstract sharding, without devices
+    memory = getattr(sharding, "memory_kind", None)
+    kept_elsewhere = f" in {memory}" if memory and memory not in ("device", "unpinned_host") else ""
+    if len(devices) == 1:
+        (device,) = devices
+        return f"{device.platform}:{device.id}{kept_elsewhere}"
+    spec = getattr(sharding, "spec", None)
+    words = type(sharding).__name__ if spec is None else f"P({', '.join(_axes(part) for part in spec)})"
+    return f"{words} over {len(devices)} devices{kept_elsewhere}"
+
+
+def _axes(part: Any) -> str:
+    return repr(part) if part is None or isinstance(part, (str, tuple)) else str(part)
+
+
+def static_text(value: Any, name: str = "", depth: int = 0) -> str:
+    """Return a static value of this name as text: plain values as Python writes them, containers and dataclasses by
+    their parts, anything else by its type. What looks like a secret is `[redacted]`."""
+    kind = type(value)
+    if kind in (str, bytes):
+        return _kept(name, repr(value[:_EXAMINED_AT_MOST]))
+    if value is None or kind in (bool, int, float, complex, range, slice) or value is Ellipsis:
+        return _kept(name, repr(value))
+    if isinstance(value, enum.Enum):
+        return f"{kind.__name__}.{value.name}"
+    if isinstance(value, type):
+        return value.__name__
+    if depth < _DEPTH_AT_MOST:
+        parts = _parts(value, depth + 1)
+        if parts is not None:
+            return _kept(name, parts)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, (numpy.dtype, numpy.generic)):
+        return _kept(name, str(value[:_EXAMINED_AT_MOST] if isinstance(value, (numpy.str_, numpy.bytes_)) else value))
+    qualified = getattr(value, "__qualname__", None) if callable(value) and kind.__module__ == "builtins" else None
+    return qualified if isinstance(qualified, str) else kind.__name__
+
+
+def _parts(value: Any, depth: int) -> str | None:
+    """Return a container, a named tuple or a dataclass as text, part by part; None for anything else."""
+    kind = type(value)
+    if kind in (tuple, list, set, frozenset):
+        first = value[0] if kind is tuple and len(value) == 2 else None
+        name = first if type(first) is str and first != "token" else ""  # ('token', 'embed') are names of axes
+        inner = [static_text(part, "" if part is first else name, depth) for part in list(value)[:_PARTS_AT_MOST]]
+        more = ["…"] if len(value) > _PARTS_AT_MOST else []
+        opening, closing = "()" if kind is tuple else "[]" if kind is list else "{}"
+        comma = "," if kind is tuple and len(value) == 1 else ""
+        return f"{opening}{', '.join(inner + more)}{comma}{closing}"
+    if kind is dict:
+        items = list(value.items())[:_PARTS_AT_MOST]
+        pairs = [f"{static_text(k, '', depth)}: {static_text(v, k if type(k) is str else '', depth)}" for k, v in items]
+        return f"{{{', '.join(pairs)}}}"
+    fields: list[str] = []
+    if isinstance(value, tuple) and hasattr(kind, "_fields"):
+        fields = list(kind._fields)
+    elif dataclasses.is_dataclass(value):
+        fields = [item.name for item in dataclasses.fields(value) if item.name in getattr(value, "__dict__", ())]
+    if not fields:
+        return None
+    shown = [f"{name}={static_text(getattr(value, name), name, depth)}" for name in fields[:_PARTS_AT_MOST]]
+    return f"{kind.__name__}({', '.join(shown)})"
+
+
+def _kept(name: str, text: str) -> str:
+    from jaxprof.base.redaction import without_secret  # 5 ms, for which only a program with such a value waits
+
+    text = without_secret(name, text)
+    return text if len(text) <= _TEXT_AT_MOST else text[: _TEXT_AT_MOST - 1] + "…"

@@ -21,8 +21,8 @@ from typing import Any
 from jaxprof.base.text import REDACTED
 from jaxprof.base.values import frozen
 from jaxprof.events import NOWHERE, SourceLocation
+from jaxprof.recorder.compiles.arguments import static_text
 from jaxprof.recorder.compiles.functions import closure_of, unwrapped
-from jaxprof.recorder.compiles.values import static_text
 from jaxprof.recorder.frame_owner import USER, frame_kind, outwards
 from jaxprof.recorder.samples.call_text import parsed, position_of, source_lines
 from jaxprof.recorder.samples.flow import LOOPS, is_within, span_of, statements_around

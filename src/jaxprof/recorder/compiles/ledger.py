@@ -23,7 +23,7 @@ from jaxprof.recorder.compiles.call_source import in_later_calls, made_by
 from jaxprof.recorder.compiles.functions import code_of, held_function, outer_code, primitive_parameters
 from jaxprof.recorder.compiles.module_size import read_module_size
 from jaxprof.recorder.compiles.monitoring import CacheClears
-from jaxprof.recorder.compiles.reasons import explain, nearest
+from jaxprof.recorder.compiles.reasons import FunctionKey, History, explain, nearest
 from jaxprof.recorder.compiles.rows import (
     BEFORE,
     CompilationRow,
@@ -33,8 +33,7 @@ from jaxprof.recorder.compiles.rows import (
     Threads,
     ThreadStages,
 )
-from jaxprof.recorder.compiles.signature import FunctionKey, History
-from jaxprof.recorder.compiles.signature_reader import SignatureReader, arguments_of
+from jaxprof.recorder.compiles.signature import SignatureReader, arguments_of
 from jaxprof.recorder.frame_owner import JAX, USER, called_from, definition, file_kind
 from jaxprof.recorder.guest import raised_by_program
 from jaxprof.recorder.samples.states import WORTH_COPYING_BYTES
@@ -212,16 +211,9 @@ class Ledger:
         self.problems += 1
         if self.problems > 1:
             return
-        message = f"a compilation could not be recorded: {type(error).__name__}: {error}"
+        values: dict[str, str | int] = {"error": f"{type(error).__name__}: {error}"[:500]}
         try:
-            self._emit(
-                WarningRaised(
-                    monotonic_seconds=time.monotonic(),
-                    code="ledger_problem",
-                    message=message[:500],
-                    advice="the program is not affected; the ledger may miss rows",
-                )
-            )
+            self._emit(WarningRaised(monotonic_seconds=time.monotonic(), code="ledger_problem", values=values))
         except Exception:  # noqa: BLE001 nobody is left to report to, and the program must not be affected
             self.problems += 1
 
@@ -367,17 +359,15 @@ class Ledger:
             place_before, clears_before = self._history.last_call(row.key, before)
             cleared = clears_before < clears
         traced = "trace" in row.seconds or row.op_by_op or row.nested
-        reason = explain(
+        explanation = explain(
             row.signature,
             before,
-            row.called_from,
-            row.defined_at,
-            place_before,
+            same_line=row.called_from == place_before,
             traced=traced,
             cleared_at=cleared_at if cleared else None,
         )
         self._history.add(row.key, row.signature, row.called_from, clears)
-        compiled = row.event(reason)
+        compiled = row.event(explanation)
         if self.on_row is not None:
             self.on_row(row.key, compiled)
         self._writer.write(compiled)

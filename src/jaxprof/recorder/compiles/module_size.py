@@ -15,7 +15,7 @@ from typing import Any
 
 from jaxprof.base.values import dataclass, field
 from jaxprof.events import ProgramArray
-from jaxprof.recorder.compiles.values import array_bytes, array_type
+from jaxprof.recorder.compiles.arguments import array_bytes, array_type
 from jaxprof.recorder.frame_owner import JAX, frame_kind, outwards
 
 CONSTANT_BYTES_AT_LEAST = 64 * 1024

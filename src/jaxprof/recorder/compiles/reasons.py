@@ -1,4 +1,4 @@
-"""Why a function was compiled again: its signature compared with the nearest earlier one, in words and as a code.
+"""Why a function was compiled again: its signature compared with the nearest earlier one, as codes and values.
 
 It compares the recorder's own signatures. JAX's explanation (`jax_explain_cache_misses`) is not used: its cost is
 quadratic in the number of signatures of a function, and newer versions often have none.
@@ -9,55 +9,95 @@ from __future__ import annotations
 import itertools
 import operator
 import re
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from typing import Any
 
-from jaxprof.base.values import field, frozen
-from jaxprof.events import NOWHERE, ClosureChange, SourceLocation
+from jaxprof.base.values import dataclass, field, frozen
+from jaxprof.events import DIFFERENCES, NOWHERE, ClosureChange, CompileReason, SourceLocation
+from jaxprof.recorder.compiles.arguments import Leaf
 from jaxprof.recorder.compiles.call_source import Made
-from jaxprof.recorder.compiles.signature import Leaf, Signature
-from jaxprof.recorder.frame_owner import short
+from jaxprof.recorder.compiles.signature import Signature
 
-RANKED_CODES = (
-    "closure",
-    "new_function",
-    "static_argument",
-    "structure",
-    "shape",
-    "dtype",
-    "weak_type",
-    "sharding",
-    "config",
-)
-"""Codes, most informative first: a compilation with several differences gets the first of them."""
-
-_OTHER_STRUCTURE = "the containers of the arguments, or static parts in them, changed"
-"""Text for a changed structure if there is nothing more specific to report."""
-_AGAIN = "the same function and signature again: "
-_DIFFERENCES_NAMED = 4
-"""Number of differences in a text: if a whole tree of parameters was cast, a hundred say no more than the first few."""
-_SPEC = re.compile(r"P\((.*)\)( over .*)$")
+_RANKS = {kind: rank for rank, kind in enumerate(DIFFERENCES)}
+_DIFFERENCES_LISTED = 4
+"""Number of differences in an event: if a whole tree of parameters was cast, a hundred say no more than the first
+few."""
+_NAMES_LISTED = 3
 _KEY = re.compile(r"^[^.\[]+|\.[^.\[]+|\[(?:'[^']*'|\"[^\"]*\"|[^\]]*)\]")
 """Matches one key of a leaf's path: `params`, `['head']`, `.weight`, `[0]`."""
 _WHOLE_AT_MOST = 48
-"""Length up to which a static value is shown whole; of a longer one only the part that differs."""
-_Difference = tuple[str, str]
-"""A difference from the earlier signature: its code, and its text."""
+"""Length up to which a static value is sent whole; of a longer one only the part that differs."""
+_Difference = dict[str, Any]
+"""Fields of a `CompileReason`: of many differences, only the first few become objects."""
 _LEAVES_WEIGHED = 64
 _LEAVES_COMPARED = 20_000
 """Limit for the leaves compared over all earlier signatures, so that a large signature costs no more than a small
 one."""
+SIGNATURES_A_FUNCTION, LEAVES_A_FUNCTION, FUNCTIONS = 256, 50_000, 2_000
+"""How many signatures are kept for each function, with how many leaves in all, and for how many functions: of more, the
+oldest go."""
 
 
 @frozen
-class Reason:
-    """The reason for a compilation: a code of `events.REASONS`, its text, and other fields as in `events.Compiled`."""
+class FunctionKey:
+    """Functions with the same key are compared with each other: the same definition, wrapped in the same way."""
 
-    code: str
-    words: str = ""
-    made_at: SourceLocation = NOWHERE
-    factory: str = ""
-    closure: list[ClosureChange] = field(default_factory=list)
-    cleared_at: SourceLocation = NOWHERE
+    name: str
+    file: str = ""
+    line: int = 0
+    wrapped_at: tuple[str, int] = ("", 0)
+    under: str = ""
+
+
+@dataclass(slots=True)
+class _Record:
+    signatures: dict[Signature, tuple[SourceLocation, int]] = field(default_factory=dict)
+    """Call location and number of earlier cache clears by signature, oldest first."""
+    leaves: int = 0
+
+
+class History:
+    """The signatures with which each function was compiled."""
+
+    def __init__(self) -> None:
+        self._records: OrderedDict[FunctionKey, _Record] = OrderedDict()
+
+    def earlier(self, key: FunctionKey, now: Signature) -> Iterator[Signature]:
+        """Return the signatures of a function: an equal one first, then the most recent first."""
+        record = self._records.get(key)
+        if record is not None:
+            if now in record.signatures:
+                yield now
+            yield from reversed(record.signatures)
+
+    def known(self, key: FunctionKey) -> bool:
+        """Whether the function was compiled before."""
+        return key in self._records
+
+    def last_call(self, key: FunctionKey, signature: Signature) -> tuple[SourceLocation, int]:
+        """Return the location from which the last compilation with this signature was called, and how often JAX's
+        caches had been cleared before."""
+        record = self._records.get(key)
+        return record.signatures.get(signature, (NOWHERE, 0)) if record is not None else (NOWHERE, 0)
+
+    def add(self, key: FunctionKey, signature: Signature, called_from: SourceLocation, clears: int = 0) -> None:
+        """Add a compilation."""
+        record = self._records.get(key)
+        if record is None:
+            if len(self._records) >= FUNCTIONS:
+                self._records.popitem(last=False)
+            record = self._records[key] = _Record()
+        self._records.move_to_end(key)
+        if record.signatures.pop(signature, None) is None:
+            record.leaves += len(signature.leaves)
+        record.signatures[signature] = called_from, clears
+        while len(record.signatures) > 1 and (
+            len(record.signatures) > SIGNATURES_A_FUNCTION or record.leaves > LEAVES_A_FUNCTION
+        ):
+            gone = next(iter(record.signatures))
+            del record.signatures[gone]
+            record.leaves -= len(gone.leaves)
 
 
 def nearest(now: Signature, earlier: Iterable[Signature]) -> Signature | None:
@@ -99,7 +139,7 @@ def _differing_aspects(now: Leaf, before: Leaf) -> int:
     return (
         (now.shape != before.shape)
         + (now.dtype != before.dtype)
-        + (now.weak != before.weak)
+        + (now.weak_type != before.weak_type)
         + ((now.sharding, now.placed) != (before.sharding, before.placed))
         + ((now.static, now.static_hash) != (before.static, before.static_hash))
     )
@@ -108,78 +148,52 @@ def _differing_aspects(now: Leaf, before: Leaf) -> int:
 def explain(
     now: Signature,
     before: Signature | None,
-    called_from: SourceLocation,
-    defined_at: SourceLocation,
-    before_called_from: SourceLocation,
     *,
+    same_line: bool = False,
     traced: bool = True,
     cleared_at: SourceLocation | None = None,
-) -> Reason:
-    """Return why `now` was compiled, if the nearest earlier compilation of the same function was `before`.
+) -> dict[str, Any]:
+    """Return why `now` was compiled, if the nearest earlier compilation of the same function was `before`: the fields
+    of `events.Compiled` that say so.
 
-    `traced` is False if an earlier trace was reused. `cleared_at`: the call that cleared JAX's caches since `before`;
-    None if none did.
+    `same_line`: whether one line called both. `traced` is False if an earlier trace was reused. `cleared_at`: the call
+    that cleared JAX's caches since `before`; None if none did.
     """
     if before is None:
-        return Reason("first", _first(now, traced))
+        if now.under:
+            return _explained("first", kind="first_under", now=now.under)
+        return {"reason_code": "first"} if traced or now.function is None else _explained("first", kind="traced_before")
     if not now.known or not before.known:
-        return Reason("unknown", "the arguments of this call are unknown")
+        return _explained("unknown", kind="arguments_unknown")
     differences = sorted(
-        [*_function(now, before, called_from, defined_at, called_from == before_called_from),
-         *_structure(now, before), *_leaves(now, before), *_settings(now, before)],
-        key=lambda difference: RANKED_CODES.index(difference[0]),
-    )  # fmt: skip
-    if len(differences) > 1:
-        differences = [(code, words) for code, words in differences if words != _OTHER_STRUCTURE]
+        [*_function(now, before, same_line), *_structure(now, before), *_leaves(now, before), *_settings(now, before)],
+        key=lambda difference: _RANKS[difference["kind"]],
+    )
+    if len(differences) > 1:  # what the containers are says nothing beside a difference in what they hold
+        differences = [difference for difference in differences if difference["kind"] != "containers"]
     if not differences and cleared_at is not None:
-        words = f"{_AGAIN}jax.clear_caches() at {short(cleared_at)} emptied JAX's caches"
-        return Reason("caches_cleared", words, cleared_at=cleared_at)
+        return {**_explained("caches_cleared", kind="caches_cleared"), "cleared_at": cleared_at}
     if not differences:
-        return Reason(
-            "unknown",
-            f"{_AGAIN}JAX's cache evicted it, its clear_cache() was called, or it was called in another context "
-            "(such as under grad)",
-        )
-    code, _ = differences[0]
-    named = [words for _, words in differences[:_DIFFERENCES_NAMED]]
-    more = len(differences) - _DIFFERENCES_NAMED
-    if more > 0:
-        named.append(f"and {more} more difference{'' if more == 1 else 's'}")
-    words = "; ".join(named)
+        return _explained("unknown", kind="evicted")
+    code = DIFFERENCES[differences[0]["kind"]]
+    reasons = [CompileReason(**difference) for difference in differences[:_DIFFERENCES_LISTED]]
+    if len(differences) > _DIFFERENCES_LISTED:
+        reasons.append(CompileReason(kind="more", more=len(differences) - _DIFFERENCES_LISTED))
+    explained = {"reason_code": code, "reasons": reasons}
     if code == "closure" and now.made is not None:
-        changed = list(_closure_changes(now.made, before.made))
-        return Reason("closure", words, made_at=now.made.place, factory=now.made.factory, closure=changed)
-    return Reason(code, words)
+        changes = list(_closure_changes(now.made, before.made))
+        return {**explained, "made_at": now.made.place, "factory": now.made.factory, "closure": changes}
+    return explained
 
 
-def _first(now: Signature, traced: bool) -> str:
-    if now.under:
-        return f"the first time under {now.under}"
-    if traced or now.function is None:
-        return ""
-    return "first compilation of its own: before, it was traced inside another function"
+def _explained(code: str, **reason: Any) -> dict[str, Any]:
+    return {"reason_code": code, "reasons": [CompileReason(**reason)]}
 
 
-def _function(
-    now: Signature, before: Signature, called_from: SourceLocation, defined_at: SourceLocation, same_line: bool
-) -> Iterator[_Difference]:
-    if now.same_function(before):
-        return
-    if now.made is not None:
-        yield "closure", _closure_words(now.made, before.made, defined_at)
-        return
-    kind = "new function object each time: jit" if same_line else "another function object: jit"
-    yield "new_function", f"{kind} at {short(called_from)} (defined at {short(defined_at)})"
-
-
-def _closure_words(now: Made, before: Made | None, defined_at: SourceLocation) -> str:
-    """Return `new closure of make_step: rate: 0.1 → 0.2 (made at train.py:30, defined at train.py:12)`."""
-    places = [f"made at {short(now.place)}"] if now.place else []
-    places.append(f"defined at {short(defined_at)}")
-    changed = [f"{change.name}: {change.before} → {change.now}" for change in _closure_changes(now, before)]
-    more = f" and {len(changed) - _DIFFERENCES_NAMED} more" if len(changed) > _DIFFERENCES_NAMED else ""
-    values = f": {', '.join(changed[:_DIFFERENCES_NAMED])}{more}" if changed else ""
-    return f"new closure of {now.factory}{values} ({', '.join(places)})"
+def _function(now: Signature, before: Signature, same_line: bool) -> Iterator[_Difference]:
+    if not now.same_function(before):
+        closure = "closure" if now.made is not None else ""
+        yield {"kind": closure or ("new_function" if same_line else "another_function")}
 
 
 def _closure_changes(now: Made, before: Made | None) -> Iterator[ClosureChange]:
@@ -195,46 +209,45 @@ def _structure(now: Signature, before: Signature) -> Iterator[_Difference]:
     """Yield differences in which arguments there are, and in how they are nested and passed."""
     if now.names == before.names:
         if now.structure != before.structure:
-            parts = list(_static_parts(now, before))
-            yield from parts or [("structure", _OTHER_STRUCTURE)]
+            yield from list(_static_parts(now, before)) or [{"kind": "containers"}]
         if now.keywords != before.keywords:
             moved = sorted(set(now.keywords) ^ set(before.keywords))
-            for name in moved[:3]:
-                ways = "keyword → positional" if name in before.keywords else "positional → keyword"
-                yield "structure", f"structure: {name} {ways}"
+            for name in moved[:_NAMES_LISTED]:
+                earlier, later = ("keyword", "positional") if name in before.keywords else ("positional", "keyword")
+                yield {"kind": "passed_by", "name": name, "before": earlier, "now": later}
             if not moved:
-                yield "structure", "the keyword arguments in another order"
+                yield {"kind": "keyword_order"}
         return
     added = [name for name in now.names if name not in set(before.names)]
     removed = [name for name in before.names if name not in set(now.names)]
-    for sign, names, others in (("new", added, before.names), ("removed", removed, now.names)):
+    for kind, names, others in (("added", added, before.names), ("removed", removed, now.names)):
         if names:
-            keys = _subtrees(names, others)
-            more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
-            yield "structure", f"structure: {', '.join(keys[:3])}{more} {sign}"
+            leaves = _subtrees(names, others)
+            listed = dict(itertools.islice(leaves.items(), _NAMES_LISTED))
+            yield {"kind": kind, "leaves": listed, "more": len(leaves) - len(listed)}
     if not added and not removed:
-        yield "structure", "the arguments in another order"
+        yield {"kind": "argument_order"}
 
 
-def _subtrees(names: list[str], others: Iterable[str]) -> list[str]:
-    """Return the leaves `names`, grouped by the keys at which their tree begins to differ from the one with the leaves
-    `others`: `params['head'] (12 leaves)`."""
+def _subtrees(names: list[str], others: Iterable[str]) -> dict[str, int]:
+    """Return how many of the leaves `names` are under each path at which their tree begins to differ from the one with
+    the leaves `others`: 12 under `params['head']`. A leaf that is alone there has its own path."""
     shared = {prefix for name in others for prefix in itertools.accumulate(_KEY.findall(name))}
     groups: dict[str, list[str]] = {}
     for name in names:
         prefixes = list(itertools.accumulate(_KEY.findall(name))) or [name]
         groups.setdefault(next((prefix for prefix in prefixes if prefix not in shared), name), []).append(name)
-    return [under[0] if len(under) == 1 else f"{key} ({len(under)} leaves)" for key, under in groups.items()]
+    return {under[0] if len(under) == 1 else key: len(under) for key, under in groups.items()}
 
 
 def _static_parts(now: Signature, before: Signature) -> Iterator[_Difference]:
     """Return differences in what the nodes of the arguments hold besides children: static fields of modules and of
     dataclasses."""
     old = dict(before.statics)
-    for path, words in now.statics:
-        if path in old and old[path] != words:
-            earlier, later = _differing_parts(old[path], words)
-            yield "structure", f"static part of argument {path}: {earlier} → {later}"
+    for path, text in now.statics:
+        if path in old and old[path] != text:
+            earlier, later = _differing_parts(old[path], text)
+            yield {"kind": "static_part", "name": path, "before": earlier, "now": later}
 
 
 def _leaves(now: Signature, before: Signature) -> Iterator[_Difference]:
@@ -253,26 +266,25 @@ def _leaves(now: Signature, before: Signature) -> Iterator[_Difference]:
 def _leaf(name: str, now: Leaf, before: Leaf) -> Iterator[_Difference]:
     """Yield what differs in one leaf: of shape, dtype and weak type only the first, with both whole types."""
     if now.is_static or before.is_static:
-        if now != before:
-            same = "another " if now.static == before.static else ""
-            if same and "Jaxpr" in now.static:
-                yield "new_function", f"new function object each time: {name} of a call outside any jit"
-                return
-            old, new = (before.type, now.type) if same else _differing_parts(before.type, now.type)
-            yield "static_argument", f"static argument {name}: {old} → {same}{new}"
+        if now == before:
+            return
+        if now.static == before.static:
+            kind = "inner_function" if "Jaxpr" in now.static else "static_argument"
+            yield {"kind": kind, "name": name, "before": before.type, "now": now.type}
+        else:
+            earlier, later = _differing_parts(before.type, now.type)
+            yield {"kind": "static_argument", "name": name, "before": earlier, "now": later}
         return
-    named = f"argument {name}" if name[:1].isdigit() else name
-    types = f"of {named}: {_typed(before)} → {_typed(now)}"
-    if now.shape != before.shape:
-        yield "shape", f"shape {types}"
-    elif now.dtype != before.dtype:
-        yield "dtype", f"dtype {types}"
-    elif now.weak != before.weak:
-        yield "weak_type", f"weak type {types}"
+    kind = (
+        "shape" if now.shape != before.shape
+        else "dtype" if now.dtype != before.dtype
+        else "weak_type" if now.weak_type != before.weak_type
+        else ""
+    )  # fmt: skip
+    if kind:
+        yield {"kind": kind, "name": name, "before": _typed(before), "now": _typed(now)}
     if (now.sharding, now.placed) != (before.sharding, before.placed):
-        same = "another arrangement of " if now.sharding == before.sharding else ""
-        where = f"{_placed(before)} → {same}{_placed(now)}{_axes_changes(before.sharding, now.sharding)}"
-        yield "sharding", f"sharding of {named}: {where}"
+        yield {"kind": "sharding", "name": name, "before": before.sharding, "now": now.sharding}
 
 
 def _differing_parts(before: str, now: str) -> tuple[str, str]:
@@ -297,42 +309,11 @@ def _middle(text: str, begin: int, end: int) -> str:
 
 
 def _typed(leaf: Leaf) -> str:
-    return f"weak {leaf.type}" if leaf.weak else leaf.type
-
-
-def _placed(leaf: Leaf) -> str:
-    if not leaf.sharding:
-        return "not committed"
-    return leaf.sharding if " over " in leaf.sharding else f"one device {leaf.sharding}"
-
-
-def _axes_changes(before: str, now: str) -> str:
-    """Return ` (axis 0: 'data' → not split)` for the axes of an array that are split differently; empty if the devices
-    differ as well."""
-    old, new = _SPEC.match(before), _SPEC.match(now)
-    if old is None or new is None or old[2] != new[2]:
-        return ""
-    parts = itertools.zip_longest(_axes(old[1]), _axes(new[1]), fillvalue="None")
-    changed = [(axis, earlier, later) for axis, (earlier, later) in enumerate(parts) if earlier != later]
-    changes = [f"axis {axis}: {_split(earlier)} → {_split(later)}" for axis, earlier, later in changed]
-    return f" ({', '.join(changes)})" if changes else ""
-
-
-def _axes(spec: str) -> list[str]:
-    """Return the parts of a spec such as `'data', ('x', 'y'), None`."""
-    return re.findall(r"\([^)]*\)|'[^']*'|[^,\s]+", spec)
-
-
-def _split(part: str) -> str:
-    return "not split" if part == "None" else part
-
-
-_CHOSEN = {"donate": "donated arguments", "static": "static arguments"}
-"""Words for the options of `jax.jit` that choose arguments, by position (`_argnums`) or by name (`_argnames`)."""
+    return f"weak {leaf.type}" if leaf.weak_type else leaf.type
 
 
 def _settings(now: Signature, before: Signature) -> Iterator[_Difference]:
-    for kind, after, earlier in (("config", now.config, before.config), ("jit option", now.options, before.options)):
+    for kind, after, earlier in (("config", now.config, before.config), ("jit_option", now.options, before.options)):
         if after == earlier:
             continue
         old, new = dict(earlier), dict(after)
@@ -340,13 +321,4 @@ def _settings(now: Signature, before: Signature) -> Iterator[_Difference]:
         for name in differing:
             # JAX derives the positions from the names and the names from the positions: one of them is enough
             if not (name.endswith("argnums") and name.replace("argnums", "argnames") in differing):
-                yield "config", _setting_words(kind, name, old.get(name), new.get(name))
-
-
-def _setting_words(kind: str, name: str, before: str | None, now: str | None) -> str:
-    """Return `config jax_enable_x64: False → True`, or `donated arguments: none → x`."""
-    chosen = _CHOSEN.get(name.partition("_arg")[0])
-    if chosen is None:
-        return f"{kind} {name}: {before or 'not set'} → {now or 'not set'}"
-    earlier, later = (", ".join(re.findall(r"[\w…]+", text or "none")) for text in (before, now))
-    return f"{chosen}: {earlier} → {later}"
+                yield {"kind": kind, "name": name, "before": old.get(name, ""), "now": new.get(name, "")}

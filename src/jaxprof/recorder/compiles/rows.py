@@ -9,9 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from jaxprof.base.values import dataclass, field
-from jaxprof.events import NOWHERE, STAGES, Compiled, Event, SourceLocation, WarningRaised
+from jaxprof.events import NOWHERE, STAGES, Compiled, CompileReason, Event, SourceLocation, WarningRaised
 from jaxprof.recorder.compiles.module_size import ModuleSize
-from jaxprof.recorder.compiles.reasons import Reason
 from jaxprof.recorder.compiles.signature import LEAVES_SHOWN, Signature
 
 THREADS_REMEMBERED = 64
@@ -149,9 +148,12 @@ class CompilationRow:
         before, ended = self.ended
         return self.announced == function and BEFORE.get(stage) == before and now - ended < FOLLOWS_WITHIN_SECONDS
 
-    def event(self, reason: Reason) -> Compiled:
-        """Return the row as an event."""
+    def event(self, explanation: dict[str, Any]) -> Compiled:
+        """Return the row as an event. `explanation`: its fields that say why it was compiled."""
         signature, size = self.signature, self.size
+        if self.failed:
+            failed = CompileReason(kind="failed", now=self.failed)
+            explanation = {**explanation, "reasons": [*explanation.get("reasons", ()), failed]}
         takes_all = size.arguments == sum(not leaf.is_static for leaf in signature.leaves)
         return Compiled(
             monotonic_seconds=time.monotonic(),
@@ -172,15 +174,10 @@ class CompilationRow:
             signature_more=max(0, len(signature.leaves) - LEAVES_SHOWN),
             numpy_bytes=signature.numpy_bytes,
             numbers=signature.numbers if takes_all else 0,
-            reason="; ".join(filter(None, [reason.words, f"failed: {self.failed}" if self.failed else ""])),
-            reason_code=reason.code,
-            made_at=reason.made_at,
-            factory=reason.factory,
-            closure=reason.closure,
-            cleared_at=reason.cleared_at,
             unused_donations=signature.unused_donations(size.taken),
             op_by_op=self.op_by_op,
             library=self.library,
+            **explanation,
         )
 
 
@@ -202,15 +199,8 @@ class RowWriter:
             return
         if self._written == ROWS_IN_FULL + 1:
             self._flushed_at = time.monotonic()
-            self._emit(
-                WarningRaised(
-                    monotonic_seconds=time.monotonic(),
-                    code="ledger_folded",
-                    message=f"more than {ROWS_IN_FULL} compilations: later ones with the same function, line and reason"
-                    " are merged into one row with a count",
-                    advice="Start with the functions that have the most compilations.",
-                )
-            )
+            values: dict[str, str | int] = {"most": ROWS_IN_FULL}
+            self._emit(WarningRaised(monotonic_seconds=time.monotonic(), code="ledger_folded", values=values))
         key = (
             row.function, row.called_from.file, row.called_from.line, row.reason_code, row.thread,
             row.cache,

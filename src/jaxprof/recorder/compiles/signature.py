@@ -1,60 +1,58 @@
-"""What a compilation depends on, as far as it can be seen: the arguments' leaves, static arguments, options,
-configuration; and the signatures compiled so far, by function.
+"""The signature of a call: everything that a compilation depends on, as far as it can be seen. That is the names and
+leaves of the arguments, static arguments, options, configuration, and the function's identity.
 
 Signatures outlive the call and are compared with later ones: they hold text and numbers, no arrays and no functions.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import functools
+import inspect
+import itertools
+import sys
 from collections.abc import Iterator, Mapping
+from types import MethodType
 from typing import Any
 
-from jaxprof.base.values import dataclass, field, frozen
-from jaxprof.events import NOWHERE, ProgramArray, SignatureLeaf, SourceLocation
+from jaxprof.base.values import dataclass, field
+from jaxprof.events import ProgramArray, SignatureLeaf
+from jaxprof.recorder.compiles.arguments import (
+    NUMPY,
+    OTHER,
+    TRACER,
+    Leaf,
+    LeafReader,
+    TreeReader,
+    array_bytes,
+    hash_of,
+    static_text,
+)
+from jaxprof.recorder.compiles.call_site import ObservedCall
 from jaxprof.recorder.compiles.call_source import Made
-from jaxprof.recorder.compiles.values import array_bytes, array_type
+from jaxprof.recorder.compiles.functions import (
+    Identities,
+    code_of,
+    is_called_through_its_type,
+    primitive_parameters,
+    unwrapped,
+)
+from jaxprof.recorder.frame_owner import JAX, file_kind
+from jaxprof.recorder.samples.states import WORTH_COPYING_BYTES
 
 LEAVES_SHOWN = 64
-SIGNATURES_A_FUNCTION, LEAVES_A_FUNCTION, FUNCTIONS = 256, 50_000, 2_000
-"""How many signatures are kept for each function, with how many leaves in all, and for how many functions: of more, the
-oldest go."""
-
-
-@frozen
-class Leaf:
-    """One leaf of the arguments, or one static argument."""
-
-    shape: tuple[Any, ...] = ()
-    dtype: str = ""
-    """Short name of the dtype: `f32`; empty for a static argument."""
-    weak: bool = False
-    sharding: str = ""
-    """Sharding as text; empty if the value is not committed to a device."""
-    placed: int = 0
-    """Hash that distinguishes shardings with the same text."""
-    static: str = ""
-    """Value of a static argument, as text."""
-    static_hash: int = 0
-    digest: int = field(default=0, compare=False, repr=False)
-    """Hash of the fields above, computed once."""
-
-    def __post_init__(self) -> None:
-        content = (self.shape, self.dtype, self.weak, self.sharding, self.placed, self.static, self.static_hash)
-        object.__setattr__(self, "digest", hash(content))
-
-    def __hash__(self) -> int:
-        return self.digest
-
-    @property
-    def is_static(self) -> bool:
-        """Whether the argument is static: the program was compiled for its value."""
-        return not self.dtype
-
-    @property
-    def type(self) -> str:
-        """`f32[4]`, or the value of a static argument."""
-        return self.static if self.is_static else array_type(self.shape, self.dtype)
+CONFIG_NAMES = (
+    "jax_enable_x64",
+    "jax_default_matmul_precision",
+    "jax_numpy_dtype_promotion",
+    "jax_numpy_rank_promotion",
+    "jax_default_prng_impl",
+    "jax_threefry_partitionable",
+    "jax_default_device",
+    "jax_debug_nans",
+    "jax_debug_infs",
+    "jax_disable_most_optimizations",
+)
+"""The options of `jax.config` that make JAX trace or compile again, by their public names."""
 
 
 @dataclass(slots=True)
@@ -112,7 +110,7 @@ class Signature:
                 name=name,
                 type=leaf.type,
                 static=leaf.is_static,
-                weak_type=leaf.weak,
+                weak_type=leaf.weak_type,
                 sharding=leaf.sharding,
                 bytes=self.numpy.get(at),
                 replaced=at in self.replaced,
@@ -146,62 +144,270 @@ class Signature:
         return self.function is not None or bool(self.leaves)
 
 
-@frozen
-class FunctionKey:
-    """Functions with the same key are compared with each other: the same definition, wrapped in the same way."""
+class ConfigurationReader:
+    """Reads the configuration as text. It rarely changes, so equal texts are the same object."""
 
-    name: str
-    file: str = ""
-    line: int = 0
-    wrapped_at: tuple[str, int] = ("", 0)
-    under: str = ""
+    def __init__(self) -> None:
+        self._values: tuple[Any, ...] = ()
+        self._words: tuple[tuple[str, str], ...] = ()
+
+    def read(self, jax: Any) -> tuple[tuple[str, str], ...]:
+        """Return each option with its current value in this thread, and the mesh, if one is set."""
+        config = jax.config
+        mesh = jax.sharding.get_abstract_mesh()
+        values = (*[getattr(config, name, None) for name in CONFIG_NAMES], mesh)
+        if values != self._values:
+            words = [(name, _words(value)) for name, value in zip(CONFIG_NAMES, values, strict=False)]
+            if not mesh.empty:
+                words.append(("mesh", ", ".join(f"{name}: {size}" for name, size in mesh.shape.items())))
+            self._values, self._words = values, tuple(words)
+        return self._words
+
+
+def _words(value: Any) -> str:
+    return str(value) if value is None or type(value) in (bool, int, float, str) else str(getattr(value, "name", value))
 
 
 @dataclass(slots=True)
-class _Record:
-    signatures: dict[Signature, tuple[SourceLocation, int]] = field(default_factory=dict)
-    """Call location and number of earlier cache clears by signature, oldest first."""
-    leaves: int = 0
+class _CallParts:
+    """The parts of a call. Lives only while the call is handled."""
+
+    names: list[str] = field(default_factory=list)
+    leaves: list[Leaf] = field(default_factory=list)
+    objects: list[Any] = field(default_factory=list)
+    """The user's values behind the leaves."""
+    structures: list[int] = field(default_factory=list)
+    statics: dict[str, str] = field(default_factory=dict)
+    numpy: dict[int, int] = field(default_factory=dict)
+    aligned: set[int] = field(default_factory=set)
+    numbers: int = 0
+    donated: dict[str, int] = field(default_factory=dict)
+    under: set[str] = field(default_factory=set)
 
 
-class History:
-    """The signatures with which each function was compiled."""
+@dataclass(slots=True)
+class _UserLayout:
+    """Order and names of a program's leaves in the user's call. Holds none of the user's objects."""
+
+    names: list[str] = field(default_factory=list)
+    leaves: list[int | Leaf] = field(default_factory=list)
+    """Index of each leaf among the program's leaves, or the leaf itself if the wrapper kept it from the program."""
+    structures: list[int] = field(default_factory=list)
+    statics: dict[str, str] = field(default_factory=dict)
+
+    def add(self, name: str, leaf: int | Leaf) -> None:
+        """Add one leaf."""
+        self.names.append(name)
+        self.leaves.append(leaf)
+
+
+WRITTEN_REMEMBERED = 500
+
+
+class SignatureReader:
+    """Reads calls into signatures; remembers, as text, what many calls have in common."""
 
     def __init__(self) -> None:
-        self._records: OrderedDict[FunctionKey, _Record] = OrderedDict()
+        self._identities = Identities()
+        self._leaves = LeafReader(self._identities)
+        self._trees = TreeReader()
+        self._configuration = ConfigurationReader()
+        self._written: dict[tuple[Any, ...], _UserLayout] = {}
 
-    def earlier(self, key: FunctionKey, now: Signature) -> Iterator[Signature]:
-        """Return the signatures of a function: an equal one first, then the most recent first."""
-        record = self._records.get(key)
-        if record is not None:
-            if now in record.signatures:
-                yield now
-            yield from reversed(record.signatures)
+    def read(self, call: ObservedCall) -> Signature:
+        """Return the signature of a call, with the current configuration."""
+        jax = sys.modules["jax"]
+        config = self._configuration.read(jax)
+        wide = ("jax_enable_x64", "True") in config
+        inner = [self._leaves.dynamic(value, wide, jax) for value in call.inner_args or ()]
+        if not call.found:
+            return Signature(
+                names=tuple(f"#{index}" for index in range(len(inner))), leaves=tuple(inner), config=config
+            )
+        arguments = self._arguments(call, wide, jax)
+        if arguments.under:
+            arguments.leaves = _as_called(arguments.leaves, inner)
+        if call.written is not None and call.written.function is not call.function:
+            arguments = self._as_written(arguments, call.written)
+        primitive = primitive_parameters(call.function) is not None
+        return Signature(
+            function="primitive" if primitive else self._identities.of(call.function),
+            written=self._identities.of(call.written.function) if call.written is not None else None,
+            names=tuple(arguments.names),
+            leaves=tuple(arguments.leaves),
+            keywords=tuple(call.kwargs),
+            structure=hash_of(tuple(arguments.structures)),
+            statics=tuple(arguments.statics.items()),
+            under=", ".join(sorted(arguments.under)),
+            options=tuple((name, static_text(value, name)) for name, value in call.options.items() if value),
+            config=config,
+            numpy=arguments.numpy,
+            aligned=frozenset(arguments.aligned),
+            numbers=arguments.numbers,
+            donated=arguments.donated,
+        )
 
-    def known(self, key: FunctionKey) -> bool:
-        """Whether the function was compiled before."""
-        return key in self._records
+    def _arguments(self, call: ObservedCall, wide: bool, jax: Any) -> _CallParts:
+        """Return the arguments as JAX sees them."""
+        arguments = _CallParts()
+        donated: set[Any] = set(_integers(call.options.get("donate_argnums")))
+        donated |= set(_strings(call.options.get("donate_argnames")))
+        for position, (name, value, static) in enumerate(arguments_of(call)):
+            if static:
+                arguments.names.append(name)
+                arguments.leaves.append(self._leaves.static(value, name))
+                arguments.objects.append(value)
+                continue
+            tree = self._trees.read(value)
+            arguments.structures.append(tree.digest)
+            if name in donated or (position < len(call.args) and position in donated):
+                arguments.donated |= {name + path: len(arguments.names) + at for at, path in enumerate(tree.paths)}
+            arguments.names.extend([name + path for path in tree.paths])
+            arguments.objects.extend(tree.leaves)
+            arguments.statics.update((name + path, words) for path, words in tree.statics)
+            for leaf in tree.leaves:
+                kind = self._leaves.kind(type(leaf), jax)
+                if kind == TRACER:
+                    arguments.under.add(_transformation(leaf))
+                elif kind == NUMPY and (size := self._leaves.device_bytes(leaf, wide)) is not None:
+                    arguments.numpy[len(arguments.leaves)] = size
+                    if size >= WORTH_COPYING_BYTES and self._leaves.is_aligned(leaf, wide):
+                        arguments.aligned.add(len(arguments.leaves))
+                elif kind == OTHER and isinstance(leaf, int | float | complex) and not isinstance(leaf, bool):
+                    arguments.numbers += 1
+                arguments.leaves.append(self._leaves.dynamic(leaf, wide, jax))
+        return arguments
 
-    def last_call(self, key: FunctionKey, signature: Signature) -> tuple[SourceLocation, int]:
-        """Return the location from which the last compilation with this signature was called, and how often JAX's
-        caches had been cleared before."""
-        record = self._records.get(key)
-        return record.signatures.get(signature, (NOWHERE, 0)) if record is not None else (NOWHERE, 0)
+    def _as_written(self, passed: _CallParts, written: ObservedCall) -> _CallParts:
+        """Return the same arguments under the names of the user's call: a library's wrapper passes the values on in its
+        own containers. What it kept from JAX is static; what it added keeps its own name."""
+        key = (self._identities.of(written.function), tuple(passed.structures), tuple(written.kwargs))
+        layout = self._written.get(key)
+        if layout is None:
+            layout = self._layout(passed, written)
+            # the trees in a static leaf have no hash that distinguishes them
+            if not any(leaf.is_static for leaf in passed.leaves):
+                if len(self._written) >= WRITTEN_REMEMBERED:
+                    self._written.clear()
+                self._written[key] = layout
+        by_place = {at: name for name, at in passed.donated.items()}
+        return _CallParts(
+            names=layout.names,
+            leaves=[passed.leaves[entry] if isinstance(entry, int) else entry for entry in layout.leaves],
+            structures=layout.structures,
+            statics=layout.statics,
+            numpy={
+                to: passed.numpy[at]
+                for to, at in enumerate(layout.leaves)
+                if isinstance(at, int) and at in passed.numpy
+            },
+            aligned={to for to, at in enumerate(layout.leaves) if at in passed.aligned},
+            numbers=passed.numbers,
+            donated={by_place[at]: to for to, at in enumerate(layout.leaves) if isinstance(at, int) and at in by_place},
+            under=passed.under,
+        )
 
-    def add(self, key: FunctionKey, signature: Signature, called_from: SourceLocation, clears: int = 0) -> None:
-        """Add a compilation."""
-        record = self._records.get(key)
-        if record is None:
-            if len(self._records) >= FUNCTIONS:
-                self._records.popitem(last=False)
-            record = self._records[key] = _Record()
-        self._records.move_to_end(key)
-        if record.signatures.pop(signature, None) is None:
-            record.leaves += len(signature.leaves)
-        record.signatures[signature] = called_from, clears
-        while len(record.signatures) > 1 and (
-            len(record.signatures) > SIGNATURES_A_FUNCTION or record.leaves > LEAVES_A_FUNCTION
-        ):
-            gone = next(iter(record.signatures))
-            del record.signatures[gone]
-            record.leaves -= len(gone.leaves)
+    def _layout(self, passed: _CallParts, written: ObservedCall) -> _UserLayout:
+        """Match the program's leaves with those of the user's call. This depends on both trees, not on the arrays."""
+        arguments = [(name, self._trees.read(value)) for name, value, _ in arguments_of(written)]
+        # the arrays of the objects that a library's wrapper calls are arguments, too
+        modules = filter(is_called_through_its_type, unwrapped(written.function)[1:])
+        arguments += [("self", self._trees.read(item)) for item in modules]
+        places = _places(passed, [leaf for _, tree in arguments for leaf in tree.leaves])
+        layout = _UserLayout(structures=list(passed.structures))
+        for argument, tree in arguments:
+            layout.structures.append(tree.digest)
+            layout.statics.update((argument + path, words) for path, words in tree.statics)
+            for path, leaf in zip(tree.paths, tree.leaves, strict=True):
+                positions = places.get(id(leaf))
+                if positions:
+                    layout.add(argument + path, positions.pop(0))
+                elif not hasattr(leaf, "dtype") and argument != "self":
+                    layout.add(argument + path, self._leaves.static(leaf, argument + path))
+        left = {at for positions in places.values() for at in positions}
+        for at, leaf in enumerate(passed.leaves):
+            if at in left:
+                layout.add(passed.names[at], at)
+            elif leaf.is_static:
+                layout.structures.append(leaf.static_hash)
+        return layout
+
+
+def _places(inner: _CallParts, written: list[Any]) -> dict[int, list[int]]:
+    """Return the indices of the user's values among the program's leaves, by their addresses. If none is found (`pmap`
+    has split them over its devices), they are matched by order, unless the shapes differ."""
+    passed = {id(value) for value in written}
+    places: dict[int, list[int]] = {}
+    dynamic = [at for at, leaf in enumerate(inner.leaves) if not leaf.is_static]
+    for at in dynamic:
+        places.setdefault(id(inner.objects[at]), []).append(at)
+    arrays = [value for value in written if hasattr(value, "dtype")]
+    if not passed.isdisjoint(places) or len(arrays) > len(dynamic):
+        return places
+    ordered: dict[int, list[int]] = {}
+    for at, value in zip(dynamic, arrays, strict=False):
+        if getattr(value, "shape", None) != getattr(inner.objects[at], "shape", None):
+            return places
+        ordered.setdefault(id(value), []).append(at)
+    return ordered | {index: [at] for index, at in enumerate(dynamic[len(arrays) :])}
+
+
+def _as_called(leaves: list[Leaf], inner: list[Leaf]) -> list[Leaf]:
+    """Return the leaves with tracers replaced by the program's own arguments, if those were seen."""
+    if len(inner) != sum(not leaf.is_static for leaf in leaves):
+        return leaves
+    concrete = iter(inner)
+    return [leaf if leaf.is_static else next(concrete) for leaf in leaves]
+
+
+def _transformation(tracer: Any) -> str:
+    """Return the transformation that a tracer belongs to, from its type."""
+    kind = type(tracer).__name__.lower()
+    if "batch" in kind:
+        return "vmap"
+    return "grad" if "jvp" in kind or "linear" in kind or kind == "jaxprtracer" else "another transformation"
+
+
+def arguments_of(call: ObservedCall) -> Iterator[tuple[str, Any, bool]]:
+    """Yield each argument of a call: its name, its value, whether it is static."""
+    static_positions = set(_integers(call.options.get("static_argnums")))
+    static_names = set(_strings(call.options.get("static_argnames")))
+    names = itertools.chain(parameter_names(call.function), further_names(call.function))
+    for position, (value, name) in enumerate(zip(call.args, names, strict=False)):
+        yield name, value, position in static_positions or name in static_names
+    for name, value in call.kwargs.items():
+        yield name, value, name in static_names
+    for name, value in (primitive_parameters(call.function) or {}).items():
+        yield name, value, True
+
+
+def _integers(value: Any) -> tuple[int, ...]:
+    return (value,) if isinstance(value, int) else tuple(value or ())
+
+
+def _strings(value: Any) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value or ())
+
+
+def parameter_names(function: Any) -> list[str]:
+    """Return the names of the positional parameters that a caller of `function` fills, as far as they are known."""
+    skipped, keywords = 0, set()
+    for item in unwrapped(function):
+        if isinstance(item, functools.partial):
+            skipped += len(item.args)
+            keywords |= set(item.keywords)
+        elif isinstance(item, MethodType) or is_called_through_its_type(item):
+            skipped += 1  # self
+    code = code_of(function)
+    if code is None:
+        return []
+    return [name for name in code.co_varnames[: code.co_argcount][skipped:] if name not in keywords]
+
+
+def further_names(function: Any) -> Iterator[str]:
+    """Yield names for arguments beyond the named parameters: `args[0]`, or a number if there is no such parameter."""
+    code, named = code_of(function), len(parameter_names(function))
+    if code is None or not code.co_flags & inspect.CO_VARARGS or file_kind(code.co_filename) == JAX:
+        return map(str, itertools.count(named))
+    written = code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
+    return (f"{written}[{index}]" for index in itertools.count())

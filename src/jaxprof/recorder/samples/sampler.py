@@ -203,8 +203,7 @@ class StackSampler:
         try:
             self._sample_until_stopped()
         except Exception as error:  # noqa: BLE001 - a traceback would go to the program's stderr
-            message = f"the sampler ended: {type(error).__name__}: {error}"
-            self._emit(WarningRaised(code="sampler_failed", message=message))
+            self._emit(WarningRaised(code="sampler_failed", values={"error": f"{type(error).__name__}: {error}"}))
         finally:
             self._over.release()
 
@@ -383,8 +382,7 @@ class StackSampler:
             self._classifier.calls_compiled(code, offset)
         if self._steps.unavailable and not self._steps_missed:
             self._steps_missed = True
-            message = f"steps are not counted and lines are not timed, {self._steps.unavailable}"
-            self._emit(WarningRaised(code="steps_not_counted", message=message))
+            self._emit(WarningRaised(code="steps_not_counted", values={"cause": self._steps.unavailable}))
         arrays = self._arrays.count(now) if self._last_stages.get("compile", 0.0) > 0 else None
         if arrays is not None:
             self._emit(arrays)

@@ -258,14 +258,15 @@ class StepCounter:
 
     @property
     def unavailable(self) -> str:
-        """Why a loop that was seen cannot be followed, as the end of a sentence; empty if it can."""
+        """Why a loop that was seen cannot be followed: `unknown_python` (a version newer than jaxprof), `old_python`
+        or `no_slot` (other tools use all monitoring slots); empty if it can."""
         if not IS_KNOWN:  # no loop is ever seen
-            return "because this version of jaxprof does not know the inside of this Python"
+            return "unknown_python"
         if self._clock is not None or not self._saw_loop:
             return ""
         if not HAS_MONITORING:
-            return "because that needs Python 3.12 or newer"
-        return "because other tools use all monitoring slots of this Python"
+            return "old_python"
+        return "no_slot"
 
     def timed(
         self, counted: StepsCounted | None, at_line: Callable[[CodeType, int, int], tuple[str, UserLine]]

@@ -28,7 +28,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jaxprof.base.errors import StorageError, system_words
 from jaxprof.base.files import private_folder, write_all
@@ -43,11 +43,15 @@ from jaxprof.session.log.codec import encode_header, encode_line
 from jaxprof.session.log.own import add_own
 
 if TYPE_CHECKING:
-    from jaxprof.events import ClosureChange
+    from jaxprof.events import ClosureChange, CompileReason
+
+    Change = TypeVar("Change", ClosureChange, CompileReason)
 
 FILE_MODE = 0o600
-_TEXTS = ("error", "traceback", "message", "advice", "note", "reason")
-"""Fields of events that hold words of the program: the text of an error, or values of variables in a reason."""
+_TEXTS = ("error", "traceback", "message", "advice", "note")
+"""Fields of events that hold words of the program: the text of an error."""
+_NO_VALUES = ("shape", "dtype", "weak_type", "sharding")
+"""Kinds of reasons with types, in place of values of the program."""
 _STRING = r"""(?s:'[^'\\]*+(?:\\.[^'\\]*+)*'?|"[^"\\]*+(?:\\.[^"\\]*+)*"?)"""
 _NAMED_VALUE = rf"""(((?<!\w)\w++|{_STRING})\s*+[:=]\s*+)?({_STRING}|(?<=[:=\s])[-+]?\d[\d.]*+(?![\w\[]))"""
 """A string or a number in an argument of a function, with its name if it has one."""
@@ -201,8 +205,13 @@ class LogWriter:
                 arguments=tuple(map(_kept_argument, event.spec.arguments)),
                 argv=tuple(redacted(event.spec.argv)),
             )
+        if isinstance(event, WarningRaised):
+            texts = {name: scrubbed(value) for name, value in event.values.items() if isinstance(value, str)}
+            kept["values"] = {**event.values, **texts}
         if closure := getattr(event, "closure", None):
             kept["closure"] = list(map(_without_secret, closure))
+        if reasons := getattr(event, "reasons", None):
+            kept["reasons"] = [each if each.kind in _NO_VALUES else _without_secret(each) for each in reasons]
         return kept
 
     def sync(self) -> None:
@@ -437,6 +446,6 @@ def _kept_argument(spec: str) -> str:
     return re.sub(_NAMED_VALUE, lambda match: f"{match[1] or ''}{without_secret(match[2] or '', match[3])}", spec)
 
 
-def _without_secret(change: ClosureChange) -> ClosureChange:
+def _without_secret(change: Change) -> Change:
     before, now = (without_secret(change.name, text) for text in (change.before, change.now))
     return replace(change, before=before, now=now)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 from textual.style import Style
 
+from jaxprof.analysis.programs.sentences import window_text
 from jaxprof.analysis.timeline.model import TEXT_NAME
 from jaxprof.analysis.timeline.profile import is_whole, programs_of, with_hlo
 from jaxprof.base.grouping import grouped
@@ -100,7 +101,7 @@ def how_to_capture(app: Host, run: Run) -> str:
     if windows and windows[-1].state == "began":
         return f"{name} is being captured now. Its kernels, timeline and memory appear here once they have been read."
     if run.shown.over:
-        failed = windows[-1].note if windows and windows[-1].state == "failed" else ""
+        failed = window_text(windows[-1]) if windows and windows[-1].state == "failed" else ""
         why = f"The capture of {name} failed ({safe(failed)})" if failed else f"{name} has no capture"
         return f"{why}. {key} runs it again with a capture of 5 steps, and shows the command first."
     if is_ours(app):

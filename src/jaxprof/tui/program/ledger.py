@@ -11,8 +11,9 @@ from typing import Any
 
 from textual.content import Content
 
-from jaxprof.analysis.programs.functions import FunctionCompiles, ReasonCount, first_change, row_seconds
+from jaxprof.analysis.programs.functions import FunctionCompiles, ReasonCount, row_seconds
 from jaxprof.analysis.programs.result import ProgramResult
+from jaxprof.analysis.programs.sentences import compile_reason, first_change
 from jaxprof.base.text import columns, safe
 from jaxprof.base.units import integer, percent, seconds
 from jaxprof.events import Compiled
@@ -126,7 +127,9 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
         if isinstance(row, Compiled):
             return ""
         texts = [row.function, location_in_full(row.defined_at), _whole_reason(row)]
-        return " ".join([*texts, *(f"{location_in_full(one.called_from)} {one.reason}" for one in row.rows[:64])])
+        return " ".join(
+            [*texts, *(f"{location_in_full(one.called_from)} {compile_reason(one)}" for one in row.rows[:64])]
+        )
 
     # -- cells ------------------------------------------------------------------------------------------------
 
@@ -192,7 +195,7 @@ def _by_time(row: LedgerRow) -> object:
 
 def _reason(row: LedgerRow) -> Cell:
     """Return the whole reasons, or as much as there is room for; the lines below the row then have all of them."""
-    short = first_change(row.reason) if isinstance(row, Compiled) else ""
+    short = first_change(row) if isinstance(row, Compiled) else ""
     return either(_whole_reason(row), short or _whole_reason(row), style=_reason_style(row))
 
 
