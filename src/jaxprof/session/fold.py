@@ -206,7 +206,7 @@ def _planned(session: Session, event: e.RunPlanned) -> None:
 
 def _warned(session: Session, event: e.WarningRaised) -> None:
     if event.run:
-        session._run(event).warnings.append(event)
+        session._run(event).warnings.append(with_text(event))
     else:  # of the file
         session.notice(event.message[:_NOTICE_CHARACTERS])
 
@@ -301,10 +301,6 @@ def _program(session: Session, event: e.Event) -> None:
     run.program.apply(event)
 
 
-def _warning(session: Session, event: e.WarningRaised) -> None:
-    session._run(event).warnings.append(with_text(event))
-
-
 _KEPT: dict[type[e.Event], str] = {
     e.ComparisonPlanned: "comparison",
     e.ResultsCompared: "results",
@@ -341,7 +337,6 @@ _STEPS: dict[type[e.Event], Callable[[Session, Any], None]] = {
     e.ProgressMade: _progress,
     e.DeviceReading: _reading,
     e.SourcesRead: _sources,
-    e.WarningRaised: _warning,
     e.RunFinished: _finished,
     e.RunClosed: _run_closed,
     e.TextChunk: lambda session, event: session.texts.add(event),
