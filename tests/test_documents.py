@@ -15,12 +15,12 @@ from cli.calling import understood
 from golden import kept
 from jaxprof.analysis.compare.difference import FACTS
 from jaxprof.analysis.finding_catalogue import SOURCES, entries
-from jaxprof.analysis.jobs.figures import CAUSES
 from jaxprof.base.config import SETTINGS
 from jaxprof.base.limits import LIMITS
 from jaxprof.cli.answer_schemas import KINDS
 from jaxprof.cli.commands import gate
 from jaxprof.events import REASONS
+from jaxprof.jobs.figures import CAUSES
 from jaxprof.tui.keys import GROUPS, keys_of, shown
 from tui.key_meanings import MEANINGS
 

@@ -29,7 +29,7 @@ from jaxprof.session.files import EXTENSION, JOB_EXTENSION, job_folder_for, last
 
 if TYPE_CHECKING:
     from jaxprof.base.early_start import Started
-    from jaxprof.job_process import JobProcess
+    from jaxprof.jobs.process import JobProcess
     from jaxprof.rollup.recording import RollUpRecorder
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.program import ProgramCommand
@@ -191,10 +191,10 @@ def launch_job(count: int, out: Path | None, *, force: bool, form: str) -> int:
 
 
 def _report(folder: Path, form: str) -> None:
+    from jaxprof.jobs.job import read_job_figures
     from jaxprof.report.conclusion import conclusion, conclusion_lines
     from jaxprof.report.hosts import summary
     from jaxprof.report.renderers import WIDTH, report_lines
-    from jaxprof.rollup.job import read_job_figures
 
     try:
         job = read_job_figures(folder)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
 
-from jaxprof.analysis.arrivals import Arrival, Arrivals
-from jaxprof.analysis.jobs.figures import UNSEEN, ProcessFigures
-from jaxprof.analysis.jobs.job import Goodput, JobFigures
-from jaxprof.analysis.jobs.late import shared
 from jaxprof.base.text import safe
 from jaxprof.base.units import counted, percent, scaled, seconds
 from jaxprof.facts import SENTENCE, Fact, Facts
 from jaxprof.facts.processes import FIGURES, PART_SECONDS
 from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, SHARE, TEXT
 from jaxprof.finding import Finding
+from jaxprof.jobs.arrivals import Arrival, Arrivals
+from jaxprof.jobs.figures import UNSEEN, ProcessFigures
+from jaxprof.jobs.findings import Goodput, JobFigures
+from jaxprof.jobs.late import shared
 from jaxprof.report.renderers import Headline, Piece, Prose, Table, report_lines
 
 FINDINGS: Facts[Finding] = (

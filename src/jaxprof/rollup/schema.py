@@ -1,7 +1,7 @@
 """Tables of a roll-up: each column with its type, its unit and its meaning, and how it is derived from a session.
 
-Readers other than jaxprof may rely on this schema: `FORMAT` changes with the meaning of any column. The size of a table
-is bounded, whatever the session is: a row of a long loop holds several steps.
+Readers other than jaxprof may rely on this schema: `ROLL_UP_FORMAT` changes with the meaning of any column. The size of
+a table is bounded, whatever the session is: a row of a long loop holds several steps.
 """
 
 from __future__ import annotations
@@ -12,23 +12,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from jaxprof.analysis.jobs.figures import Array, LoopWindows
-from jaxprof.analysis.jobs.step_grid import OWN_PARTS, add_trace, no_sums
 from jaxprof.analysis.programs.loop_time import PARTS
 from jaxprof.facts import Fact, Facts, Part, Relation, Repeated
-from jaxprof.facts.processes import FIGURES, PART_SECONDS, ProcessFile
+from jaxprof.facts.processes import FIGURES, PART_SECONDS
 from jaxprof.facts.processes import PROCESSES as OF_JOB
 from jaxprof.facts.units import BYTES, COUNT, INDEX, NUMBER, SECONDS, TEXT, UNIX_TIME
+from jaxprof.jobs.figures import Array, LoopWindows
+from jaxprof.jobs.folder import ROLL_UP_FORMAT
+from jaxprof.jobs.process_file import ProcessFile
+from jaxprof.jobs.step_grid import MOST_BLOCKS, OWN_PARTS, PART_COLUMNS, WORKED, add_trace, no_sums
 
-WORKED = "worked_seconds"
-PART_COLUMNS = {part: PART_SECONDS[part].key for part in PARTS}
-"""The column of each part of the loop."""
 MOST_STEPS = 1 << 14
 """Most rows of `steps`: of a longer loop, two or more neighbouring steps share a row."""
 MOST_WINDOWS = 1 << 9
 """Most rows of `parts`."""
-MOST_BLOCKS = 1 << 9
-"""Most rows of `overview`."""
 MOST_COLLECTIVES = 4
 """Most different collectives."""
 MOST_INSTANCES = 1000
@@ -165,14 +162,12 @@ def _last(groups: Array, count: int) -> Array:
     return np.append(groups[1:], count) - 1
 
 
-FORMAT = 6
-"""Version of the tables. Count it up whenever the meaning of a table changes."""
 PROCESS = FIGURES[0]
 _OF_FILE: Facts[ProcessFile] = (
     Fact("windows", COUNT, "Its rows in the table parts", window_count),
     Fact("session_bytes", BYTES, "Size of the session that was read", "bytes"),
     Fact("session_modified_ns", INDEX, "When the session had been written last, in Unix ns", "modified_ns"),
-    Fact("format", INDEX, "Version of these tables", lambda file: FORMAT),
+    Fact("format", INDEX, "Version of these tables", lambda file: ROLL_UP_FORMAT),
     Fact("figures", TEXT, "All figures of the process for jaxprof itself, as JSON", stored_figures),
 )
 """Facts that only a roll-up has: its format, and the session that it was made of."""

@@ -26,8 +26,8 @@ from jaxprof.finding import Finding
 from jaxprof.session.run import IMPORTED
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.programs.result import ProgramResult
+    from jaxprof.jobs.findings import JobFigures
     from jaxprof.session import Session
 
 _DOUBTFUL = ("large_program",)

@@ -39,8 +39,8 @@ from jaxprof.base.grouping import totals
 from jaxprof.base.units import and_more, counted
 from jaxprof.base.values import frozen
 from jaxprof.events import STAGES, Compiled, DeviceReading, SourceLocation, StepsTaken
+from jaxprof.jobs.folder import is_growing
 from jaxprof.session import Session
-from jaxprof.session.log.job_folder import is_growing
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 

@@ -28,7 +28,11 @@ from statistics import median
 
 import numpy as np
 
-from jaxprof.analysis.jobs.figures import (
+from jaxprof.analysis.programs.loop_time import COPY, DATA, DISPATCH, HOST, PARTS
+from jaxprof.base.units import and_more, percent_or_less, seconds
+from jaxprof.base.values import frozen
+from jaxprof.finding import Finding
+from jaxprof.jobs.figures import (
     MOST_NAMED,
     PARTS_OF_ITS_OWN,
     Array,
@@ -37,10 +41,6 @@ from jaxprof.analysis.jobs.figures import (
     same_loop,
     share_beside,
 )
-from jaxprof.analysis.programs.loop_time import COPY, DATA, DISPATCH, HOST, PARTS
-from jaxprof.base.units import and_more, percent_or_less, seconds
-from jaxprof.base.values import frozen
-from jaxprof.finding import Finding
 from jaxprof.stats.location import t_quantile
 
 OWN_WORK = "own"
