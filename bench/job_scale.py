@@ -194,7 +194,7 @@ def _tables(kind: str, processes: int, steps: int) -> dict[str, Any]:
     session = Session(header)
     session.extend(_events(kind, steps))
     path = Path("process-00000.jaxprof")
-    return build(ProcessFile(path, session, bytes=40 * steps, modified_ns=1))
+    return build(ProcessFile(path, session, 0, bytes=40 * steps, modified_ns=1))
 
 
 def _events(kind: str, steps: int) -> Iterator[Any]:

@@ -1,13 +1,13 @@
-"""Derive the figures and the steps of a job from the roll-ups of its processes, and from the sessions of processes
-without one.
+"""Read a job from its folder: its figures, and its steps.
 
-A roll-up is used if it holds all of its session. While a job of many processes runs, the latest roll-ups are used, with
-a notice of their age; of a few running processes the sessions themselves are read.
+A job is what the sessions of its processes say. Where roll-ups lie beside them, they save reading a session: a roll-up
+is used if it holds all of it. While a job of many processes runs, the latest roll-ups are used, with a notice of their
+age; of a few running processes the sessions themselves are read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxprof.base.errors import FileRefusedError
 from jaxprof.base.units import seconds
-from jaxprof.jobs.figures import Array, LoopWindows, ProcessFigures, processes_named
+from jaxprof.jobs.figures import LoopWindows, ProcessFigures, processes_named
 from jaxprof.jobs.findings import JobFigures, figures_of
 from jaxprof.jobs.folder import (
     ROLL_UP_FOLDER,
@@ -32,10 +32,7 @@ from jaxprof.jobs.process_file import ProcessFile
 from jaxprof.jobs.step_grid import (
     MOST_BLOCKS,
     OWN,
-    OWN_PARTS,
-    PART_COLUMNS,
     PARTS_OF,
-    WORKED,
     LoopTrace,
     StepGrid,
     add_trace,
@@ -137,7 +134,12 @@ class JobSteps:
         rows = {index: row for row, index in enumerate(self._indices)}
         sums = no_sums(len(rows), len(edges) - 1)
         notices: list[str] = []
-        blocks = self._blocks(rolled, parts, notices) if rolled else None
+        blocks = None
+        if rolled:
+            from jaxprof.jobs.roll_ups import opened
+
+            with opened(self._folder, notices) as roll_ups:
+                blocks = roll_ups.blocks(rolled, parts)
         if blocks is not None:
             processes, begins, ends, *values = blocks
             at = np.searchsorted(rolled, processes)
@@ -158,21 +160,6 @@ class JobSteps:
         loops = self._used.values()
         counts = [len(loop.windows) if isinstance(loop, LoopTrace) else loop.windows for loop in loops]
         return max(1, round(median(counts))) if counts else 1
-
-    def _blocks(self, rolled: Sequence[int], parts: Sequence[str], notices: list[str]) -> list[Array] | None:
-        """Return the process of each block of these processes, where it begins and ends, and its values in the order of
-        `no_sums`; None without blocks."""
-        from jaxprof.jobs.roll_ups import numbers, opened
-
-        of_parts = WORKED if tuple(parts) == OWN_PARTS else " + ".join(PART_COLUMNS[part] for part in parts) or "0"
-        select = (
-            f"SELECT process, begins, ends, seconds, count, {of_parts} AS parts, "
-            f"{' + '.join(PART_COLUMNS.values())} AS whole, samples, covered FROM {{files}} "
-            f"WHERE process IN ({numbers(rolled)})"
-        )
-        with opened(self._folder, notices) as roll_ups:
-            columns = roll_ups.columns("overview", select)
-        return None if columns is None else list(columns.values())
 
 
 def read_roll_ups(folder: Path) -> JobFiles:

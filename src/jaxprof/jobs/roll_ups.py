@@ -29,9 +29,9 @@ from jaxprof.base.limits import QUERY_TIME, bounded_memory
 from jaxprof.base.units import and_more, integer
 from jaxprof.base.values import frozen
 from jaxprof.jobs.arrivals import CollectiveEvents, Exchanged
-from jaxprof.jobs.figures import Array, LoopWindows, ProcessFigures
+from jaxprof.jobs.figures import Array, LoopWindows, ProcessFigures, figures_from_json
 from jaxprof.jobs.folder import ROLL_UP_ENDING, ROLL_UP_FOLDER, ROLL_UP_FORMAT, job_sessions, no_session_in
-from jaxprof.jobs.step_grid import PART_COLUMNS
+from jaxprof.jobs.step_grid import OWN_PARTS, PART_COLUMNS, WORKED
 
 T = TypeVar("T")
 
@@ -174,9 +174,7 @@ class RollUps:
             try:
                 if version != ROLL_UP_FORMAT:
                     raise ValueError(version)
-                stored = msgspec.json.decode(row.pop("figures") or "", type=dict[str, Any])
-                stored.pop("windows", None)  # they are the table `parts`
-                figures = msgspec.convert(stored, ProcessFigures)
+                figures = figures_from_json(row.pop("figures") or "")
                 row |= {name: row[name] or "" for name in ("path", "session_id", "job", "jaxprof")}
                 rolled[row["process"]] = RolledUp(**row, figures=figures)
             except (ValueError, TypeError, msgspec.MsgspecError):
@@ -212,6 +210,18 @@ class RollUps:
         )
         rows = zip(processes.tolist(), firsts.tolist(), lasts.tolist(), strict=True)
         return {index: whole.chosen(slice(first, last)) for index, first, last in rows}
+
+    def blocks(self, indices: Iterable[int], parts: Sequence[str]) -> list[Array] | None:
+        """Return the process of each block of these processes, where it begins and ends, and its values in the order of
+        `no_sums`; None without blocks."""
+        of_parts = WORKED if tuple(parts) == OWN_PARTS else " + ".join(PART_COLUMNS[part] for part in parts) or "0"
+        columns = self.columns(
+            "overview",
+            f"SELECT process, begins, ends, seconds, count, {of_parts} AS parts, "
+            f"{' + '.join(PART_COLUMNS.values())} AS whole, samples, covered FROM {{files}} "
+            f"WHERE process IN ({numbers(indices)})",
+        )
+        return None if columns is None else list(columns.values())
 
     def collectives(self, hosts: Mapping[int, str]) -> list[dict[str, CollectiveEvents]]:
         """Return the captured collectives of each process by name."""

@@ -17,7 +17,7 @@ from jaxprof.facts import Fact, Facts, Part, Relation, Repeated
 from jaxprof.facts.processes import FIGURES, PART_SECONDS
 from jaxprof.facts.processes import PROCESSES as OF_JOB
 from jaxprof.facts.units import BYTES, COUNT, INDEX, NUMBER, SECONDS, TEXT, UNIX_TIME
-from jaxprof.jobs.figures import Array, LoopWindows
+from jaxprof.jobs.figures import Array, figures_json
 from jaxprof.jobs.folder import ROLL_UP_FORMAT
 from jaxprof.jobs.process_file import ProcessFile
 from jaxprof.jobs.step_grid import MOST_BLOCKS, OWN_PARTS, PART_COLUMNS, WORKED, add_trace, no_sums
@@ -38,16 +38,6 @@ _MILLISECOND = 1e3
 def window_count(file: ProcessFile) -> int:
     """Return the number of rows in `parts`."""
     return len(_groups(len(file.trace.windows), MOST_WINDOWS)) if file.trace is not None else 0
-
-
-def stored_figures(file: ProcessFile) -> str:
-    """Return the figures of a process as JSON, without the sample windows, which are the table `parts`, and without the
-    folder, which may be another one for a reader."""
-    import msgspec
-
-    figures = replace(file.figures, windows=LoopWindows.of(), path=file.path.name)
-    stored = msgspec.to_builtins(figures, enc_hook=np.ndarray.tolist) | {"windows": []}
-    return msgspec.json.encode(stored).decode()
 
 
 def steps(file: ProcessFile) -> Iterator[Part]:
@@ -168,7 +158,12 @@ _OF_FILE: Facts[ProcessFile] = (
     Fact("session_bytes", BYTES, "Size of the session that was read", "bytes"),
     Fact("session_modified_ns", INDEX, "When the session had been written last, in Unix ns", "modified_ns"),
     Fact("format", INDEX, "Version of these tables", lambda file: ROLL_UP_FORMAT),
-    Fact("figures", TEXT, "All figures of the process for jaxprof itself, as JSON", stored_figures),
+    Fact(
+        "figures",
+        TEXT,
+        "All figures of the process for jaxprof itself, as JSON",
+        lambda file: figures_json(replace(file.figures, path=file.path.name)),
+    ),
 )
 """Facts that only a roll-up has: its format, and the session that it was made of."""
 
