@@ -25,7 +25,7 @@ from report import sessions
 TESTS = Path(__file__).parents[2]
 OF_SOURCES = {
     "program": "analysis/programs/test_findings.py",
-    "job": "analysis/jobs/test_job_findings.py",
+    "job": "jobs/test_job_findings.py",
     "hlo": "hlo/kernels/test_findings.py",
     "capture": "analysis/explain/test_pairs.py",
     "run": "analysis/explain/test_pairs.py",
