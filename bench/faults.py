@@ -3,6 +3,8 @@
     python bench/faults.py [--inputs 500] [--profiles 60] [--from 0] [--keep FOLDER] [--smoke]
     python bench/faults.py --surfaces [--inputs 500] [--smoke]
     python bench/faults.py --kills [--phase compile]...
+    python bench/faults.py --hangs [--kind stop]... [--signal SIGTERM]... [--smoke]
+    python bench/faults.py --harms [--smoke]
 
 Each input goes through its reader and through every command that takes such a file; the same number is the same input
 (`tests/mutated.py` makes them, and `tests/cli/test_mutated.py` takes a sample). A fault is a traceback, more than 20 s,
@@ -12,15 +14,21 @@ input with a fault to a file.
 
 With `--surfaces`, what else comes from outside: settings and limits, SQL, folders of jobs with pipes and endless links,
 folders full of programs and modules that leave a mark, sessions and HLO that name files of this machine, sessions that
-name commands to be started, web servers that lie, and calls of tools of `mcp`. There a process that is not jaxprof's
-own is a fault, too, and so are a mark, a line of a file that the session does not know, and a command of a file without
-`from_file`. `--smoke` takes one input.
+name commands to be started, web servers that lie, calls of tools of `mcp`, projects whose settings take long to read,
+values with secrets, files that are none of jaxprof's, and names that begin like an option. There a process that is not
+jaxprof's own is a fault, too, and so are a mark, a line of a file that the session does not know, and a command of a
+file without `from_file`. `--smoke` takes one input.
 
 With `--kills`, no files: the client or the engine of a compiled run is killed at the begin of every phase, by SIGKILL
 and SIGTERM, the client also by SIGINT, while native code of the engine sleeps with the interpreter's lock or without
 it. As in `tests/cli/test_kills.py`, all that was reported has to be in the log, the session has to say what happened,
 and no process and no folder may be left. Prints a row for each kind of kill, with the slowest: from the start of
 jaxprof to when nothing is left.
+
+With `--hangs`, `jaxprof script` of `programs/hanging.py` gets a signal while that stands still, alone and as a job of
+three: within 20 s nothing may be left, neither a process nor a folder, all sessions have to be closed, and nobody may
+have failed who had not failed before. With `--harms`, what records has its session truncated, overwritten, replaced or
+deleted meanwhile: it has to be whole at the end. Both print a row for each kind, with the slowest.
 """
 
 from __future__ import annotations
@@ -28,12 +36,16 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import gzip
 import hashlib
 import json
 import os
 import random
+import secrets
+import shlex
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -50,14 +62,25 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 import program_events  # noqa: E402
 from baits import Baits  # noqa: E402
+from cli.calling import environment  # noqa: E402
 from cli.test_kills import JIT_PHASES, Measuring, check, every_case  # noqa: E402
 from folding import changed  # noqa: E402
 from jaxprof.base import reaper  # noqa: E402
 from jaxprof.base.operating_system import OWN_CODE  # noqa: E402
 from jaxprof.cli.agent_server import make_server  # noqa: E402
-from jaxprof.events import ProgramStarted, RunPlanned, RunSpec, SourcesRead, WorkerStarted  # noqa: E402
+from jaxprof.events import (  # noqa: E402
+    Compiled,
+    ProgramStarted,
+    RunPlanned,
+    RunSpec,
+    SignatureLeaf,
+    SourcesRead,
+    WorkerStarted,
+)
+from jaxprof.recorder.compiles.values import static_text  # noqa: E402
 from jaxprof.remote.url import URLS  # noqa: E402
-from jaxprof.session.log import LogWriter, new_header  # noqa: E402
+from jaxprof.session import Session  # noqa: E402
+from jaxprof.session.log import LogWriter, load, new_header  # noqa: E402
 from job_folders import job, loop  # noqa: E402
 from mutated import (  # noqa: E402
     COMMANDS,
@@ -73,6 +96,7 @@ from mutated import (  # noqa: E402
     spoken,
 )  # fmt: skip
 from report import sessions  # noqa: E402
+from waiting import processes_with  # noqa: E402
 
 Way = Callable[[bytes], tuple[int, Fault | None]]
 
@@ -138,6 +162,192 @@ def kills(phases: Sequence[str]) -> int:
     return int(any(row.faults for row in table.values()))
 
 
+HANGING = ROOT / "bench" / "programs" / "hanging.py"
+HANGS = (
+    "stop",
+    "sleep",
+    "lock",
+    "fifo",
+    "queue",
+    "skip",
+    "order",
+    "compile",
+    "collect",
+    "locked",
+    "ignore",
+    "swallow",
+    "fail",
+    "clean_up",
+)
+ALONE = tuple(kind for kind in HANGS if kind not in ("skip", "order"))
+MOST_SECONDS = 20.0
+SELF_RECORDED = """
+import sys, time
+from pathlib import Path
+import jaxprof
+with jaxprof.record("s.jaxprof"):
+    Path("ready-0").touch()
+    while not Path("harmed").exists():
+        time.sleep(0.05)
+    time.sleep(2)
+"""
+RECORDED = """
+import os, time
+from pathlib import Path
+import jax, jax.numpy as jnp
+jax.jit(jnp.sin)(1.0).block_until_ready()
+Path(f"ready-{os.environ.get('RANK', 0)}").touch()
+while not Path("harmed").exists():
+    time.sleep(0.05)
+time.sleep(2)
+"""
+
+
+def rotate(path: Path) -> None:
+    """As `logrotate` with copytruncate."""
+    path.with_suffix(".1").write_bytes(path.read_bytes())
+    os.truncate(path, 0)
+
+
+def restore(path: Path) -> None:
+    """As a tool that syncs an older state into the file."""
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def overwrite(path: Path) -> None:
+    """Writes into the middle; the size stays."""
+    with path.open("r+b") as file:
+        file.seek(path.stat().st_size // 2)
+        file.write(b"not ours")
+
+
+def replace_file(path: Path) -> None:
+    """As an editor that saves what it has read before."""
+    other = path.with_suffix(".new")
+    other.write_bytes(path.read_bytes())
+    other.replace(path)
+
+
+HARMS: dict[str, Callable[[Path], object]] = {
+    "truncated": lambda path: os.truncate(path, 0), "rotated": rotate, "an older state": restore,
+    "overwritten": overwrite, "replaced": replace_file, "deleted": Path.unlink,
+    "cut short": lambda path: os.truncate(path, path.stat().st_size - 5),
+}  # fmt: skip
+WRITERS = {
+    "script": (["-m", "jaxprof", "script", "--out", "s.jaxprof", "p.py"], RECORDED, 1),
+    "script -n 2": (["-m", "jaxprof", "script", "-n", "2", "--out", "run", "p.py"], RECORDED, 2),
+    "record()": (["p.py"], SELF_RECORDED, 1),
+    "run": (["-m", "jaxprof", "run", "selu", "--budget", "3", "--out", "s.jaxprof"], "", 0),
+}  # fmt: skip
+
+
+class Beside:
+    """A process of ours in a group of its own, with a mark in its environment."""
+
+    def __init__(self, home: Path, words: Sequence[str]) -> None:
+        self.home, self.mark = home, secrets.token_hex(8)
+        (home / "temporary").mkdir()
+        variables = {"JAX_PLATFORMS": "cpu", "JAXPROF_MARK": self.mark, "TMPDIR": str(home / "temporary")}
+        with (home / "output").open("wb") as out:
+            self.process = subprocess.Popen(
+                [sys.executable, *words], cwd=home, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                env=environment() | variables, start_new_session=True,
+            )  # fmt: skip
+
+    def until_there(self, count: int, name: str = "ready-*") -> None:
+        """Wait for so many of these files, or fail once the process has ended."""
+        due = time.monotonic() + 120
+        while len(list(self.home.glob(name))) < count:
+            assert self.process.poll() is None, self.output()
+            assert time.monotonic() < due, self.output()
+            time.sleep(0.05)
+
+    def output(self) -> str:
+        """What it last said."""
+        return (self.home / "output").read_text(errors="replace")[-300:]
+
+    def close(self) -> None:
+        """End it, with all of its group."""
+        if self.process.poll() is None:
+            with contextlib.suppress(OSError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+    def sessions(self) -> list[Session]:
+        """Those that it has written."""
+        return [load(path, Session) for path in sorted(self.home.rglob("*.jaxprof")) if path.is_file()]
+
+
+def hang(home: Path, kind: str, processes: int, number: signal.Signals) -> float:
+    """One that hangs in this way gets that signal. Return the seconds to its end; raises AssertionError."""
+    job = ["-n", str(processes)] if processes else ["--out", "s.jaxprof"]
+    beside = Beside(home, ["-m", "jaxprof", "script", *job, str(HANGING), kind])
+    try:
+        beside.until_there(processes or 1)
+        time.sleep(2)  # until it stands still
+        began = time.monotonic()
+        os.kill(beside.process.pid, number)
+        code = beside.process.wait(60)
+        seconds = time.monotonic() - began
+        assert seconds <= MOST_SECONDS, f"{seconds:.1f} s"
+        assert code != 0, "exit code 0"
+        assert not (left := processes_with(f"JAXPROF_MARK={beside.mark}")), left
+        assert not (left := [each.name for each in (home / "temporary").iterdir()]), left
+        sessions = beside.sessions()
+        assert len(sessions) == max(processes, 1), f"{len(sessions)} sessions"
+        assert all(session.complete for session in sessions), "a session has no end"
+        failed = [session for session in sessions for run in session.programs if run.status not in ("ok", "cancelled")]
+        assert not failed or kind in ("fail", "order"), f"{len(failed)} failed"
+        assert kind != "clean_up" or number != signal.SIGINT or (home / "cleaned").exists(), "no time to clean up"
+        return seconds
+    finally:
+        beside.close()
+
+
+def harm(home: Path, writer: str, kind: str) -> float:
+    """The session of this writer is harmed in this way. Return the seconds of all; raises AssertionError."""
+    began = time.monotonic()
+    words, program, processes = WRITERS[writer]
+    (home / "p.py").write_text(program)
+    beside = Beside(home, words)
+    try:
+        beside.until_there(processes)
+        beside.until_there(max(processes, 1), "**/*.jaxprof")
+        paths = sorted(home.rglob("*.jaxprof"))
+        time.sleep(1)
+        for path in paths:
+            HARMS[kind](path)
+        (home / "harmed").touch()
+        code = beside.process.wait(60)
+        whole = [session for session in beside.sessions() if session.complete and not session.notices]
+        assert len(whole) >= len(paths), f"{len(whole)} of {len(paths)} sessions are whole, exit code {code}"
+        assert all(run.status == "ok" for session in whole for run in session.runs.values()), "a run is not whole"
+        assert code == 0 or kind == "replaced", f"exit code {code}: {beside.output()}"
+        return time.monotonic() - began
+    finally:
+        beside.close()
+
+
+def tried(title: str, cases: Sequence[tuple[str, Callable[[Path], float]]]) -> int:
+    """Try these, each in a folder of its own; print the table, and return 1 if there was a fault."""
+    table: dict[str, Kills] = {}
+    for name, attempt_in in cases:
+        row = table.setdefault(name, Kills())
+        row.count += 1
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                row.slowest = max(row.slowest, attempt_in(Path(folder)))
+            except Exception as error:  # noqa: BLE001 - a failed claim, or whatever else, is the fault looked for
+                row.faults.append(f"{type(error).__name__}: {str(error)[:300]}")
+        print(f"{name}: {row.faults[-1] if row.faults else 'ok'}", file=sys.stderr)
+    print(f"{title:32} {'tries':>5} {'slowest':>8}  faults")
+    for name, row in table.items():
+        print(f"{name:32} {row.count:5} {row.slowest:6.1f} s  {len(row.faults)}")
+        for fault in row.faults:
+            print(f"  {fault}")
+    return int(any(row.faults for row in table.values()))
+
+
 STARTED: list[str] = []
 """Commands that this process started and that are not jaxprof's own."""
 
@@ -179,8 +389,10 @@ SQL = (
     "SELECT sum(a.range * b.range) FROM range(9000000000) a, range(9000) b", "SELECT getenv('HOME')",
     "WITH RECURSIVE t AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM t) FROM t",
     "SELECT regexp_matches(repeat('a', 9999), '(a*)*b')", "FROM query('SELECT 1')", "PRAGMA database_list",
+    "FROM test_all_types()", "SELECT [COLUMNS(*)] FROM test_all_types()", "SELECT repeat('x', 30000000)",
+    "SELECT {'a': ['nan'::float]}, [date '5000000-01-01']", "SELECT interval 1 month",
 )  # fmt: skip
-WEB = ("endless", "huge", "short", "redirect", "nonsense", "gzip")
+WEB = ("endless", "huge", "short", "redirect", "nonsense", "gzip", "drip-header", "drip-body")
 
 
 def shuffled(text: str, chance: random.Random) -> str:
@@ -222,7 +434,9 @@ def try_sql(home: Path, chance: random.Random) -> tuple[int, str]:
     path.write_bytes(originals("session")[0])
     sql = chance.choice(SQL) if chance.random() < 0.5 else shuffled(chance.choice(SQL), chance)
     return in_environment(
-        ["query", str(path), sql.replace("\0", "")], home, JAXPROF_LIMITS="query_time=3,query_memory=64MiB"
+        ["query", "--format", chance.choice(("text", "json", "csv")), str(path), sql.replace("\0", "")],
+        home,
+        JAXPROF_LIMITS="query_time=3,query_memory=64MiB",
     )
 
 
@@ -393,6 +607,11 @@ def try_web(home: Path, chance: random.Random) -> tuple[int, str]:
                 if kind == "nonsense":
                     self.wfile.write(chance.randbytes(500))
                     return
+                if kind == "drip-header" or (kind == "drip-body" and self.command == "GET"):
+                    self.wfile.write(b"HTTP/1.1 200 OK\r\n" if kind == "drip-header" else b"HTTP/1.1 200 OK\r\n\r\n")
+                    for _ in range(1000):
+                        self.wfile.write(b"X: y\r\n")
+                        time.sleep(0.05)
                 self.send_response(302 if kind == "redirect" else 200)
                 length = {"huge": 10**15, "short": 10**6}.get(kind)
                 for name, value in (
@@ -458,9 +677,91 @@ def try_mcp(home: Path, chance: random.Random) -> tuple[int, str]:
     return int(answer.is_error), "".join(content.text for content in answer.content) + bait
 
 
+FAULT = "Traceback (most recent call last): "
+"""What `spoken` takes for a fault."""
+
+
+def try_project(home: Path, chance: random.Random) -> tuple[int, str]:
+    """A project's settings, whose keys are long, deep, or many."""
+    parts = ("a.", "'a'.", '"a" . ', "[a.", "{a = ", "[[a]]\n", "[", "'", '"', "\\", "#", "a = 1\n", "aaaa")
+    head = chance.choice(("", "# jaxprof\n", "[tool.jaxprof]\n", "tool.jaxprof."))
+    text = head + chance.choice(parts) * chance.choice((10, 15_000, 60_000))
+    (home / "pyproject.toml").write_text(text + chance.choice(("", "a = 1\n", "a]\n", "a]]\n")))
+    began = time.perf_counter()
+    with contextlib.chdir(home):
+        code, words = called(["config"], home)
+    return code, f"{words}{FAULT}it took too long" if time.perf_counter() - began > 5.0 else words
+
+
+SECRET = "hunter2secret"
+NAMED = ("password", "api_key", "client_secret", "pin", "passwd", "HF_TOKEN", "authorization")
+FORMS: tuple[Callable[[str], object], ...] = (
+    str, str.encode, lambda text: [text], lambda text: (text, 1), lambda text: {"inner": text},
+    lambda text: {1: (text,)},
+)  # fmt: skip
+SHAPED = (
+    "https://bob:{}@host/x", "postgres://bob:{}@host/" + "d" * 200, "A=1 PGPASSWORD={}", "--password {}", "hf_{}",
+    "Authorization: Bearer {}", '{{"token": "{}"}}', "mysql -u root -p{}", "curl -u bob:{} https://host",
+)  # fmt: skip
+
+
+def try_secrets(home: Path, chance: random.Random) -> tuple[int, str]:
+    """Values that a program is compiled for, and arguments of a run, with a secret in them."""
+    name, value = "x", chance.choice(FORMS)(chance.choice(SHAPED).format(SECRET))
+    if chance.random() < 0.5:
+        name, value = chance.choice(NAMED), chance.choice(FORMS)(SECRET)
+        if chance.random() < 0.5:
+            name, value = "x", chance.choice(({name: value}, ("x", (name, value)), [{"a": {name: value}}]))
+    path = home / "a.jaxprof"
+    writer = LogWriter(new_header(), path)
+    leaf = SignatureLeaf(name=name, type=static_text(value, name), static=True)
+    writer.append(Compiled(run="r1", function="f", signature=[leaf], reason=f"static argument {name}: {leaf.type}"))
+    if not isinstance(value, bytes | list | tuple | dict):
+        arguments = (f"{name}={value!r}", f"{{'a': {{{name!r}: {value!r}}}}}")
+        spec = RunSpec(workload="f", variant="jit", how="jit", device="cpu:0", arguments=arguments)
+        writer.append(RunPlanned(run="r2", spec=spec))
+    writer.close()
+    code, words = called(["open", "--format", "json", str(path)], home)
+    return code, f"{words}{FAULT}{name} = {value!r}" if SECRET in path.read_text() else words
+
+
+FOREIGN = (
+    "{0}={0}\n", "[{0}]\n{0} = 1\n", "fn {0}(x: i32) -> i32 {{\n {0}\n}}\n", "ENTRY {0} {{\n {0} = {0}\n}}\n",
+    "{0} (a: {0}) -> {0} {{\n ROOT {0} = {0}\n}}\n", "-----BEGIN {0}\n{0}\n", "<html>{0}", "{0}: {0}\n- {0}\n",
+    '{{"format":"jaxprof",{0}\n', "{0} = f32[2] add({0})\n", "\x01\x02{0}\x03{0}\n", "def {0}(x):\n  return {0}\n",
+)  # fmt: skip
+
+
+def try_foreign(home: Path, chance: random.Random) -> tuple[int, str]:
+    """A file that is nothing that jaxprof reads: no word of it is in an error."""
+    path = home / f"f{chance.choice(('', '.txt', '.jaxprof', '.xplane.pb', '.hlo', '.pb', '.gz'))}"
+    raw = chance.choice(FOREIGN).format(SECRET).encode()
+    path.write_bytes(gzip.compress(raw) if path.suffix == ".gz" else raw)
+    if chance.random() < 0.5:
+        server = make_server("", allow_run=False, allow_urls=False)
+        name, argument = chance.choice((("hlo", "target"), ("explain", "session"), ("open_session", "session")))
+        answer = asyncio.run(server.call_tool(name, {argument: str(path)}))
+        code, words = int(answer.is_error), "".join(content.text for content in answer.content)
+    else:
+        code, words = called([*chance.choice((("hlo",), ("open", "--format", "text"), ("explain",))), str(path)], home)
+    return code, f"{words}{FAULT}{raw!r} is quoted" if SECRET in words else words
+
+
+def try_names(home: Path, chance: random.Random) -> tuple[int, str]:
+    """A session whose name begins like an option: the commands to run next do not take it for one."""
+    name = f"-{chance.choice(('rf', '-help', 'x y', '$(id)', ';id', '-'))}.jaxprof"
+    (home / name).write_bytes(originals("session")[0])
+    with contextlib.chdir(home):
+        code, words = called([chance.choice(("open", "explain")), "--format", "json", f"./{name}"], home)
+    following = json.loads(words)["next"] if not code else []
+    lost = [line for line in following if name in shlex.split(line)]
+    return code, f"{words}{FAULT}{lost}" if lost else words
+
+
 SURFACES = {
     "settings": try_settings, "SQL": try_sql, "jobs": try_job, "folders": try_folder, "sources": try_source,
-    "words": try_words, "commands": try_command, "URLs": try_web, "mcp": try_mcp,
+    "words": try_words, "commands": try_command, "URLs": try_web, "mcp": try_mcp, "projects": try_project,
+    "secrets": try_secrets, "foreign": try_foreign, "names": try_names,
 }  # fmt: skip
 
 
@@ -503,9 +804,36 @@ def main() -> int:
     parser.add_argument("--smoke", action="store_true", help="one input for each way")
     parser.add_argument("--kills", action="store_true", help="kill processes instead")
     parser.add_argument("--phase", action="append", choices=JIT_PHASES, help="of --kills: only at this one")
+    parser.add_argument("--hangs", action="store_true", help="send a signal to programs that hang, instead")
+    parser.add_argument("--kind", action="append", choices=HANGS, help="of --hangs: only this one")
+    parser.add_argument("--signal", action="append", choices=("SIGINT", "SIGTERM", "SIGHUP"), help="of --hangs")
+    parser.add_argument("--harms", action="store_true", help="harm sessions while they are written, instead")
     options = parser.parse_args()
     if options.smoke:
         options.inputs, options.profiles = 1, 1
+    if options.hangs:
+        kinds = options.kind or (HANGS[:1] if options.smoke else HANGS)
+        signals = [signal.Signals[name] for name in options.signal or ("SIGINT", "SIGTERM", "SIGHUP")]
+        cases = [
+            (
+                f"{kind}, {f'job of {count}' if count else 'alone'}",
+                partial(hang, kind=kind, processes=count, number=number),
+            )
+            for kind in kinds
+            for count in (3, 0)
+            if count or kind in ALONE
+            for number in (signals[:1] if options.smoke else signals)
+        ]
+        return tried("hangs", cases)
+    if options.harms:
+        names = [(writer, kind) for writer in WRITERS for kind in HARMS]
+        return tried(
+            "harmed",
+            [
+                (f"{writer}, {kind}", partial(harm, writer=writer, kind=kind))
+                for writer, kind in names[: 1 if options.smoke else None]
+            ],
+        )
     if options.kills:
         return kills(options.phase or JIT_PHASES)
     if options.surfaces:

@@ -159,7 +159,7 @@ def analysis_of(text: str) -> tuple[float, float]:
     """CPU seconds until the first page of kernels is there, and until all that is told of a module was worked out."""
     from itertools import islice
 
-    from jaxprof.hlo.findings import findings
+    from jaxprof.findings.hlo import findings
     from jaxprof.hlo.kernels.barriers import barriers
     from jaxprof.hlo.kernels.kernels import kernels
     from jaxprof.hlo.text.parse import modules

@@ -17,10 +17,12 @@ from pathlib import Path
 from subprocess import DEVNULL
 from typing import Any
 
+from waiting import SLOWER
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "headless_shell")
 VARIABLE = "JAXPROF_TEST_CHROMIUM"
 MISSING = f"there is no Chromium here: apt-get install chromium, or name one in {VARIABLE}"
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 60.0 * SLOWER
 _START = """
 import fcntl, os, sys
 reads, writes = (fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3])

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxprof.analysis.explain.model import Explanation
 from jaxprof.events import SourceLocation
-from jaxprof.finding import Finding
+from jaxprof.events.finding import Finding
+from jaxprof.findings.explanation import Explanation
 
 NET = Path(__file__).parent / "net"
 _ROUNDING = 1e-15

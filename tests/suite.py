@@ -36,6 +36,7 @@ from typing import Any
 import pytest
 
 from pythons import STAND_IN
+from waiting import SLOWER
 
 LARGE_BYTES = 800 << 20
 """A process that holds more between two files forgets what can be made again; imports and the app are half of it."""
@@ -72,6 +73,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     global _stderr
+    if SLOWER > 1 and not config.getoption("timeout", None):
+        config.option.timeout = SLOWER * float(config.getini("timeout") or 0)
     config.addinivalue_line("markers", "process(programs=0): starts a process, or forks; programs: how many it records")
     if _stderr is None:
         _stderr = os.dup(sys.__stderr__.fileno() if sys.__stderr__ is not None else 2)

@@ -17,8 +17,9 @@ import time
 from functools import partial
 
 from jaxprof.base.text import columns
+from waiting import SLOWER
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 60.0 * SLOWER
 """The first start of an app on a loaded machine compiles its bytecode, and that of what it imports."""
 SEQUENCE = re.compile(
     r"\x1b\[(?P<arguments>[0-?]*)[ -/]*(?P<final>[@-~])"

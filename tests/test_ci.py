@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cli.calling import understood
-from jaxprof.analysis.finding_catalogue import entries
+from jaxprof.findings.catalogue import entries
 
 CI = Path(__file__).parents[1] / ".ci"
 DRIVER = CI.parent / "bench" / "answers" / "run.py"

@@ -13,13 +13,13 @@ import pytest
 from answer_schemas import schema_of
 from cli.calling import understood
 from golden import kept
-from jaxprof.analysis.compare.difference import FACTS
-from jaxprof.analysis.finding_catalogue import SOURCES, entries
 from jaxprof.base.config import SETTINGS
 from jaxprof.base.limits import LIMITS
 from jaxprof.cli.answer_schemas import KINDS
 from jaxprof.cli.commands import gate
 from jaxprof.events import REASONS
+from jaxprof.facts.comparisons import EXACT
+from jaxprof.findings.catalogue import SOURCES, entries
 from jaxprof.jobs.figures import CAUSES
 from jaxprof.tui.keys import GROUPS, keys_of, shown
 from tui.key_meanings import MEANINGS
@@ -166,7 +166,7 @@ REFERENCES = {
     "findings.md": _findings,
     "json.md": _keys_of_the_json,
     "keys.md": _keys,
-    "query.md": partial(_tables, "jaxprof.query.tables"),
+    "query.md": partial(_tables, "jaxprof.facts.tables"),
     "scale.md": partial(_tables, "jaxprof.rollup.schema"),
 }
 """By page, what makes the part behind the marker."""
@@ -180,7 +180,7 @@ def test_a_reference_is_as_the_registry_makes_it(page):
     kept(path, written + marker + REFERENCES[page]())
 
 
-NAMED = {"gate.md": FACTS, "jobs.md": CAUSES, "programs.md": REASONS, "sessions.md": LIMITS}
+NAMED = {"gate.md": [fact.key for fact in EXACT], "jobs.md": CAUSES, "programs.md": REASONS, "sessions.md": LIMITS}
 """By page, names whose table people wrote."""
 
 
@@ -191,7 +191,7 @@ def test_a_page_explains_every_name(page):
 
 
 def test_the_help_of_gate_names_every_exact_fact():
-    assert [code for code in FACTS if not re.search(rf"\b{code}\b", gate.command.help)] == []
+    assert [fact.key for fact in EXACT if not re.search(rf"\b{fact.key}\b", gate.command.help)] == []
 
 
 def test_what_people_wrote_in_the_documents_stays_short():

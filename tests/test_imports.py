@@ -100,11 +100,11 @@ LOADED = rows("""
     open FILE --format text  102  -
     open FILE --format json  116  -
     open FILE --kernels      50   -
-    open PROGRAM --format text  66  hlo.read
-    open PROGRAM --compiles  55   analysis.programs.findings analysis.programs.verdict session.log.writer
+    open PROGRAM --format text  66  hlo.text
+    open PROGRAM --compiles  55   findings.programs analysis.programs.verdict session.log.writer
     hlo FILE                 58   -
-    hlo FILE --kernels       82   stats analysis.run_result
-    hlo HLO                  46   session
+    hlo FILE --kernels       82   stats analysis.runs.run_result
+    hlo HLO                  46   session.fold session.run session.log
     hlo HLO --kernels        69   -
     hlo HLO --format json    84   -
 """)

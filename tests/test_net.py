@@ -14,9 +14,9 @@ import pytest
 
 from cli.test_schema import files, made  # noqa: F401
 from golden import commands, held
-from jaxprof.analysis.finding_catalogue import entries
 from jaxprof.base.limits import LIMITS
 from jaxprof.cli.main import cli
+from jaxprof.findings.catalogue import entries
 from jaxprof.session import Session
 from jaxprof.session.log import load
 
@@ -59,8 +59,8 @@ def test_rows_of_sql(tmp_path):
 def sql_rows(path):
     """Each table of a session that has rows, as CSV."""
     from jaxprof.facts import SessionFile
+    from jaxprof.facts.tables import TABLES
     from jaxprof.query.columnar import arrow_table
-    from jaxprof.query.tables import TABLES
 
     for name, table in TABLES.items():
         found = arrow_table(table, SessionFile(path, load(path, Session)))

@@ -17,10 +17,10 @@ from jaxprof.cli.answer_schemas import KINDS
 from jaxprof.cli.options import VIEWS
 from jaxprof.events import SAMPLED_PHASES, STARTUP_PHASES
 from jaxprof.facts import SessionFile
+from jaxprof.facts.kernels import KERNEL_OF_MODULE
 from jaxprof.facts.runs import RUNS
-from jaxprof.query.tables import TABLES
-from jaxprof.report.kernels import KERNEL
-from jaxprof.report.session_text import OF_PROGRAMS, view_of
+from jaxprof.facts.tables import TABLES
+from jaxprof.facts.views import OF_PROGRAMS, view_of
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from report.sessions import HEADER
@@ -237,7 +237,7 @@ def test_kernels_of_hlo(call):
         rows = [
             {"label": program["label"], **row} for program in said[0].data["programs"] for row in program["kernels"]
         ]
-        agree(name, list(map(figures, rows)), of_csv(said[1].out), ["label", *(fact.key for fact in KERNEL)])
+        agree(name, list(map(figures, rows)), of_csv(said[1].out), ["label", *(fact.key for fact in KERNEL_OF_MODULE)])
 
 
 EXCHANGE = """HloModule m, is_scheduled=true, num_partitions=8
@@ -260,7 +260,7 @@ def test_a_collective_over_links(call, tmp_path):
     path = written(tmp_path / "s.jaxprof", [plan, e.TextRecorded(run="r1", name="hlo", text=EXCHANGE)], HEADER)
     (program,) = call("hlo", path, "--kernels", "--format", "json", "--full").data["programs"]
     assert program["kernels"][0]["bound"] == "links"
-    columns = [fact.key for fact in KERNEL if fact.key != "share"]  # of another whole
+    columns = [fact.key for fact in KERNEL_OF_MODULE if fact.key != "share"]  # of another whole
     agree("kernels", of_sql(path, "kernels"), list(map(figures, program["kernels"])), columns)
 
 

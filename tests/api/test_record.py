@@ -13,8 +13,12 @@ import pytest
 
 import jaxprof
 from jaxprof.analysis.programs.derive import program_result
+from jaxprof.api.recording import ProgramLog
 from jaxprof.base.errors import StorageError, UsageError
-from jaxprof.report.json import to_dict
+from jaxprof.events import LogLine, RunFinished, RunPlanned, RunSpec
+from jaxprof.facts.session_tree import to_dict
+from jaxprof.session import Session
+from jaxprof.session.log import LogWriter, load, new_header
 from jaxprof.session.log.entry import read_entry
 from waiting import until
 
@@ -170,3 +174,22 @@ def test_under_jaxprof_script_the_line_does_nothing(tmp_path, monkeypatch):
         assert not recording.active
         assert "jaxprof script is already recording this program" in recording.note
     assert not (tmp_path / "second.jaxprof").exists()
+
+
+def test_an_event_of_a_signal_handler_that_interrupts_a_write_stands_behind_it(tmp_path, monkeypatch):
+    log = ProgramLog(new_header({}), tmp_path / "x.jaxprof", replace_existing=False)
+    log.emit(RunPlanned(spec=RunSpec(workload="x", variant="program", how="program", device="host")))
+    write, interrupted = LogWriter._write, []
+
+    def interrupt(writer, data):
+        if not interrupted:
+            interrupted.append(True)
+            log.emit(LogLine(text="second", stream="stdout"))
+        write(writer, data)
+
+    monkeypatch.setattr(LogWriter, "_write", interrupt)
+    log.emit(LogLine(text="first", stream="stdout"))
+    log.finish(RunFinished(status="ok"), 1.0)
+    read = load(tmp_path / "x.jaxprof", Session)
+    assert [line.text for line in read.runs["r1"].log] == ["first", "second"]
+    assert (log.changed, read.notices) == ("", [])

@@ -1,5 +1,6 @@
 """Settings: which of several sources counts, what is refused, and how one value is written into a file."""
 
+import time
 import tomllib
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from golden import held_cases
 from jaxprof.base.config import config_path, edited, keep, project_path, read_config
-from jaxprof.base.errors import JaxprofError, UsageError
+from jaxprof.base.errors import FileRefusedError, JaxprofError, UsageError
 
 
 @pytest.fixture
@@ -121,3 +122,36 @@ def test_what_is_written_is_read_back(lines, name, value):
     assert {**before, name: after[name]} == after
     assert after[name] == pytest.approx(value) if isinstance(value, float) else after[name] == value
     assert tomllib.loads(edited("\n".join(lines), "", name, None)) == {k: v for k, v in before.items() if k != name}
+
+
+@pytest.mark.parametrize("name", ["# jaxprof", ""])
+@pytest.mark.parametrize(
+    "text",
+    ["a" + ".a" * 30_000 + " = 1", "[" + "a." * 30_000 + "a]", '"a"' + " . 'a'" * 10_000 + " = 1", "x" * 60_000,
+     "k = 1\n" * 500_000, "x = " + "{a = " * 10_000, "'" * 60_000],
+)  # fmt: skip
+def test_no_project_delays_a_command(name, text, tmp_path):
+    """A key of 30 000 parts took 12 s."""
+    (tmp_path / "pyproject.toml").write_text(f"{name}\n{text}\n")
+    began = time.process_time()
+    assert read_config(tmp_path).values == {}
+    assert time.process_time() - began < 2
+
+
+def test_a_file_of_settings_that_takes_long_to_read_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "config.toml"
+    monkeypatch.setenv("JAXPROF_CONFIG", str(path))
+    for text, what in (
+        ("a" + ".a" * 99 + " = 1", "a key of more than 16 parts in line 1"),
+        ("#" * 200_000, "more than 128 KiB"),
+    ):
+        path.write_text(text)
+        with pytest.raises(FileRefusedError, match=what):
+            read_config(tmp_path)
+
+
+def test_settings_are_for_their_owner_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAXPROF_CONFIG", str(tmp_path / "new" / "config.toml"))
+    keep("theme", "dark")
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "new" / "config.toml").stat().st_mode & 0o777 == 0o600

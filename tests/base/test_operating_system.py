@@ -20,7 +20,7 @@ from report import sessions
 from terminal import Terminal
 from tui import profiles
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 HIDDEN = (sys.executable, "-X", "warn_default_encoding", str(HERE / "without_posix.py"))
 
 
@@ -123,3 +123,24 @@ def test_nothing_is_refused_where_programs_can_be_run(monkeypatch):
 
 def test_signals_are_those_that_the_system_has():
     assert operating_system.signals("SIGTERM", "SIGBREAK") == (signal.SIGTERM,)
+
+
+@pytest.mark.parametrize(
+    ("membership", "files", "count"),
+    [
+        ("0::/job/step", {"cgroup.controllers": "", "job/step/memory.events": "oom 3\noom_kill 2"}, 2),
+        ("0::/job/step", {"cgroup.controllers": "", "memory.events": "oom_kill 1"}, 1),
+        ("9:memory:/job", {"memory/job/memory.oom_control": "under_oom 0\noom_kill 4"}, 4),
+        ("9:cpu:/job", {"memory/job/memory.oom_control": "oom_kill 4"}, 0),
+        ("0::/job", {"cgroup.controllers": "", "job/memory.events": "nonsense"}, 0),
+        ("", {}, 0),
+    ],
+    ids=["of its group", "in a container", "version 1", "no group for memory", "unreadable", "no groups"],
+)
+def test_kills_for_lack_of_memory_are_counted_in_the_own_group(tmp_path, membership, files, count):
+    (tmp_path / "membership").write_text(membership)
+    for name, text in files.items():
+        path = tmp_path / "mount" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert operating_system.oom_kill_count(tmp_path / "mount", tmp_path / "membership") == count

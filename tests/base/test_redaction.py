@@ -19,8 +19,8 @@ from source_tree import tree
 from tables import rows
 
 SECRETS = ("kq7Zr93hWmXv21", "hunter2")
-KEPT = 7
-"""Shapes of which something is kept: `-p`, and sentences in which an ordinary word could be one."""
+KEPT = 8
+"""Shapes of which something is kept: `-p` before a word, and sentences in which an ordinary word could be one."""
 
 
 def test_what_is_kept_of_a_secret():
@@ -68,6 +68,10 @@ ORDINARY = rows("""
     repo:tag@sha256:0123456789abcdef  Author: Bob <bob@example.com>  train.py:88  sk-learn-contrib
     File "train.py", line 3, in step  (s32[], token[]) -> token[]  token -> logits  --pw 3
     name: layer_key, value: 3  password: str = ''  token: str = None  docker run -u1000:1000  /webhook/x.py
+    -p 8080  -p 8080:80/tcp  -p8080:80  -p 0.5  -pthread  mkdir -p a/b2c3d4  docker run -p 127.0.0.1:80:80 image
+    pin_memory=True  --pin 0-3,8  pinned=4096  mapping: 1234  mysql -p -u root  login: required  exit code: 1234
+    3f786850e387550fdab836ed7e6dc881de23001b  --git 3F786850E387550FDAB836ED7E6DC881DE23001B
+    home/user/Projects/abc123/def/ghi/jkl/mno  GradientAccumulationTransformerBlock1234
     x = otp  password required  password -> required  Password for bob: required
     Incorrect API key provided: required. You can  token required
 """)
@@ -79,12 +83,29 @@ def test_ordinary_words_of_programs_stay():
         assert redacted([text]) == [text]
 
 
+def test_a_secret_key_of_aws_is_known_by_its_form():
+    key = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+    for text in (key, f"('AKIAIOSFODNN7EXAMPLE', '{key}')", f"x={key};", f"it is {key}."):
+        assert key not in scrubbed(text)
+        assert key not in " ".join(redacted([text]))
+    assert kept_value("JAX_PLATFORMS", key.replace("/", "x")) == "..."
+
+
+def test_an_option_of_a_program_that_is_a_password_there_alone():
+    for command in rows("""
+        mysql -u root -phunter2 db  mysqldump -phunter2  sshpass -p hunter2 ssh host  docker login -u bob -p hunter2
+        redis-cli -h host -a hunter2  ldapsearch -x -w hunter2  wandb login hunter2
+    """):
+        for text in command:
+            assert scrubbed(text) == text.replace("hunter2", REDACTED)
+
+
 UNITS = [
     "token=", "token: ", "key=key:", "key:a:", "token = a(", "token='\\", "'token', ", "token=self.token,", "=",
     "a=b", "://", "https://a:b", "https://a:b@", "a:bbb@", "-----BEGIN PRIVATE KEY-----", "-eyJaaaaaaaa", "sk-",
     "bearer ", "password is ", "authorization: ", "<token>", "-a ", "\x1b[3", "a.", " ",
     "name=key=value=", 'name="aaa">', '{"name": "', "-ua:", "password for a", "-> ", ":thin:a/",
-    "key: token, value: ",
+    "key: token, value: ", "-p", "-p ", "mysql ", "mysql -p", "docker login ", "aA1", "aA1/" * 9,
 ]  # fmt: skip
 
 

@@ -10,10 +10,16 @@ import pytest
 
 import program_events
 from folding import fold
+from jaxprof import events as e
 from jaxprof.cli import answers, plain_script
 from jaxprof.cli.output import ExitCode
 from jaxprof.runner.interpreter import Interpreter
-from job_folders import job, loop
+from jaxprof.runner.new_session import report_location
+from jaxprof.runner.program_run import ProgramScheduler
+from jaxprof.session import Session
+from jaxprof.session.log import load
+from job_folders import job, loop, process
+from pythons import stand_in
 
 INTERPRETER = Interpreter("/usr/bin/python3", None)
 
@@ -65,3 +71,58 @@ def test_so_does_all_that_is_said_of_a_job(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     plain_script._report(job(Path("run.jaxprof.d"), loop(), loop(data=0.3), loop()), "text")
     assert 76 <= max(map(len, capsys.readouterr().err.splitlines())) <= 80
+
+
+def test_a_session_of_which_events_are_lost_is_not_kept(capsys):
+    writer = SimpleNamespace(failure=None, path="s.jaxprof", changed="", is_displaced=False, lost=0)
+    notes = []
+    assert report_location(writer, notes.append)
+    writer.changed, writer.lost = "s.jaxprof was truncated by another process while it was written", 3
+    assert not report_location(writer, notes.append)
+    assert notes == ["session: s.jaxprof", f"session: s.jaxprof ({writer.changed})"]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("lost", "own", "code"), [(False, 0, 0), (True, 0, 1), (True, 7, 7)])
+def test_a_program_whose_session_is_not_whole_does_not_end_well(call, tmp_path, monkeypatch, lost, own, code):
+    """One that truncates its session itself, as a rotation of logs would."""
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").touch()
+    if lost:
+        monkeypatch.setattr(ProgramScheduler, "has_lost_events", True)
+    python = stand_in(tmp_path, f"until [ -s s.jaxprof ]; do sleep 0.01; done; : > s.jaxprof; exit {own}")
+    ended = call("script", "--plain", "--out", "s.jaxprof", "--python", python, "train.py")
+    assert ended.code == code
+    assert "s.jaxprof was truncated by another process while it was written; all of it was written again" in ended.err
+    assert load(Path("s.jaxprof"), Session).complete
+
+
+@pytest.mark.parametrize("harm", ["nothing", "deleted", "replaced", "another job's", "events lost"])
+def test_a_job_of_which_a_session_is_missing_does_not_end_well(call, tmp_path, monkeypatch, harm):
+    class Launch:
+        def __init__(self, command, count, name, output=None):
+            lost = e.WarningRaised(code="events_lost", message="3 events are missing")
+            for index in range(count):
+                is_other = harm == "another job's" and index == 1
+                header = {"job": f"jaxprof-{'other' if is_other else name}"}
+                more = (lost,) if harm == "events lost" and index == 1 else ()
+                path = process(Path("run.jaxprof.d"), index, count, *loop(), *more, header=header)
+                if index == 1 and harm == "deleted":
+                    path.unlink()
+                if index == 1 and harm == "replaced":
+                    path.write_text("somebody's own")
+
+        def signal(self, number, received=False):
+            """Nothing has started."""
+
+        def wait(self, failed, report):
+            return 0
+
+    monkeypatch.setattr("jaxprof.runner.job_launch.JobLaunch", Launch)
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").touch()
+    ended = call("script", "-n", "2", "--out", "run", "train.py")
+    assert (ended.code, "process 1 of 2: no session in the folder" in ended.err) == (
+        (0, False) if harm == "nothing" else (1, True)
+    )
+    assert "process 0 of 2" not in ended.err

@@ -80,7 +80,7 @@ def test_the_named_process_captures_and_a_failure_ends_the_job_with_its_exit_cod
     monkeypatch.chdir(tmp_path)
     assert call("script", "-n", "2", "--out", "run", "train.py").code == 2, "there is a job already"
     data = call("open", "run.jaxprof.d", "--format", "json").data
-    assert [each["status"] for each in data["processes"]] == ["crashed", "failed"]
+    assert [each["status"] for each in data["processes"]] == ["cancelled", "failed"]
     assert data["findings"][0]["process"] == 1
     captured = [path.name for path in Path("run.jaxprof.d").glob("*.jaxprof") if '"capture_window"' in path.read_text()]
     assert captured == ["process-00001.jaxprof"]
@@ -109,7 +109,7 @@ def test_a_job_that_is_replaced_leaves_nothing_of_the_one_before(call, started, 
     for path in (*old, kept):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"of the job before")
-    assert call("script", "-n", "2", "--force", "--out", "train.jaxprof.d", "train.py").code == 0
+    assert call("script", "-n", "2", "--force", "--out", "train.jaxprof.d", "train.py").code == 1, "and no session"
     assert started == [2]
     assert [path for path in before.rglob("*") if path.is_file()] == [kept]
 
@@ -125,10 +125,10 @@ def started(tmp_path, monkeypatch):
             assert "--oversubscribe" not in command
             counts.append(count)
 
-        def signal(self, number):
+        def signal(self, number, received=False):
             """Nothing has started."""
 
-        def wait(self, failed):
+        def wait(self, failed, report):
             return 0
 
     monkeypatch.setattr("jaxprof.runner.job_launch.JobLaunch", Launch)
@@ -142,9 +142,9 @@ def test_more_processes_than_the_machine_bears_are_started_on_request_alone(call
     refused = call("script", "-n", "17", "train.py")
     assert (refused.code, "--oversubscribe starts them all" in refused.err) == (2, True)
     for count, *more in (("16",), ("500", "--oversubscribe")):
-        assert call("script", "--force", "-n", count, *more, "train.py").code == 0
+        assert call("script", "--force", "-n", count, *more, "train.py").code == 1
     monkeypatch.setattr("jaxprof.runner.job_launch.processors", lambda: 8)
-    assert call("script", "--force", "-n", "32", "train.py").code == 0
+    assert call("script", "--force", "-n", "32", "train.py").code == 1
     assert call("script", "--oversubscribe", "train.py").code == 2, "it is for -n"
     assert started == [16, 500, 32]
 

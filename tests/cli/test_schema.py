@@ -19,15 +19,15 @@ from cli.compiled import compiled
 from folding import fold, written
 from golden import commands
 from jaxprof import events as e
-from jaxprof.analysis.compare.gate import GateBase, GateResult, judged_times, read_limits
+from jaxprof.analysis.compare.gate import GateBase, GateResult, judged_times
 from jaxprof.analysis.runs.ab import ab_results
 from jaxprof.cli import answer_schemas as kinds
 from jaxprof.cli.main import wants_json
 from jaxprof.facts import recorder
-from jaxprof.report.comparison import ab_json
-from jaxprof.report.device_list import DEVICES, listed_devices
+from jaxprof.facts.comparisons import ab_json
+from jaxprof.facts.devices import DEVICES, listed_devices
+from jaxprof.facts.gate import GATE, read_limits
 from jaxprof.report.envelope import answer_pieces
-from jaxprof.report.gate import GATE
 from job_folders import captures, job, loop, process
 from report import sessions, test_sides
 from report.test_device_list import CPU_READING, GPU_READING, joined

@@ -11,9 +11,10 @@ from pathlib import Path
 from jaxprof.engine.protocol import encode_request
 from jaxprof.engine.protocol.request import RunRequest
 from jaxprof.events import RunSpec
+from waiting import SLOWER
 
 ENGINE = Path(__file__).resolve().parents[2] / "src" / "jaxprof" / "engine" / "__main__.py"
-PATIENCE_SECONDS = 90.0
+PATIENCE_SECONDS = 90.0 * SLOWER
 
 
 class Child:

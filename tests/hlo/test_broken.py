@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jaxprof.base.errors import HloError
-from jaxprof.hlo.findings import findings
+from jaxprof.findings.hlo import findings
 from jaxprof.hlo.kernels.barriers import barriers
 from jaxprof.hlo.kernels.cost.flops import DEEPEST, CostModel
 from jaxprof.hlo.kernels.kernels import kernels, totals

@@ -11,15 +11,15 @@ import program_events as made
 from folding import changed
 from golden import figures_text, finding_text, held_cases
 from jaxprof import events as e
-from jaxprof.analysis.explain.derive import explanation_of_job
-from jaxprof.analysis.finding_catalogue import entries
+from jaxprof.events.finding import Finding
 from jaxprof.facts import recorder
-from jaxprof.finding import Finding
+from jaxprof.facts.jobs import COLLECTIVES
+from jaxprof.findings.explain import explanation_of_job
 from jaxprof.jobs.arrivals import align
 from jaxprof.jobs.figures import CAUSES, UNSEEN, USEFUL
 from jaxprof.jobs.findings import Goodput, recompiles
 from jaxprof.report.explain import explanation_lines
-from jaxprof.report.hosts import COLLECTIVES, nothing_found
+from jaxprof.report.hosts import nothing_found
 from job_folders import ALL_REDUCE, captures, job_figures, late_from, loop, recorded, stderr, wavering
 
 LONG = bool(os.environ.get("JAXPROF_LONG"))
@@ -225,11 +225,6 @@ def jobs():
     """The figures of each case."""
     every = {case: processes for case, (processes, _) in FOUND.items()} | NOTHING
     return {case: figures(processes) for case, processes in every.items()}
-
-
-def test_every_code_of_a_job_has_a_case():
-    codes = {each.split()[0] for _, expected in FOUND.values() for each in expected.split(", ")}
-    assert codes == {entry.code for entry in entries().values() if entry.source == "job"}
 
 
 @pytest.mark.parametrize("case", [*FOUND, *NOTHING])

@@ -9,8 +9,11 @@ import jaxprof
 from jaxprof.base.database import connect
 from jaxprof.base.errors import FileRefusedError, UsageError
 from jaxprof.base.limits import QUERY_MEMORY, bounded_memory
+from jaxprof.base.text import json_text
 from jaxprof.query import execution
 from jaxprof.query.execution import QueriedSession, SqlProcess
+from jaxprof.query.output import plain_value, rows_table
+from jaxprof.report.renderers import csv_lines, text_lines
 from pythons import stand_in
 from query.conftest import ask, asked
 
@@ -176,3 +179,38 @@ def test_only_the_folder_that_is_given_can_be_read(tmp_path):
     for each in (connection, connect()):
         with pytest.raises(duckdb.Error):
             each.execute(f"SELECT * FROM '{tmp_path}/y.csv'")
+
+
+def test_what_holds_of_many_sessions_is_one_notice(tmp_path):
+    sources = []
+    for number in range(40):
+        path = tmp_path / f"s{number}.jaxprof"
+        path.write_text("nothing" if number < 30 else f"<{number}>")
+        sources.append(QueriedSession(path, optional=True))
+    (notice,) = ask("SELECT * FROM runs", sources).notices
+    assert notice.startswith("s0, s1, s2 and 37 more were left out: it is neither a session nor a profile")
+
+
+def test_no_more_notices_than_anybody_reads(path, monkeypatch):
+    session = jaxprof.load(path)
+    monkeypatch.setattr(type(session), "notices", [f"notice {number}" for number in range(50)], raising=False)
+    notices = ask("SELECT * FROM runs", [QueriedSession(path, session)]).notices
+    assert len(notices) == 21
+    assert notices[-1] == "30 further notices: query fewer sessions to read them"
+
+
+@pytest.mark.parametrize("what", ["*", "COLUMNS(*)::VARCHAR", "[COLUMNS(*)]", "{'a': COLUMNS(*)}"])
+def test_a_value_of_every_type_has_a_form(path, what):
+    answer = ask(f"SELECT {what} FROM test_all_types()", [asked(path)])
+    rows = list(answer.rows())
+    assert len(rows) == 3
+    plain = [plain_value(value) for row in rows for value in row]
+    json_text([value for value in plain if not isinstance(value, float)])  # raises for NaN within a container
+    assert "\n".join(csv_lines(rows_table(answer.reader.schema, rows)))
+    assert list(text_lines(rows_table(answer.reader.schema, rows), indent="", all_columns=True))
+
+
+def test_a_value_that_is_too_large_to_print_is_refused(path, monkeypatch):
+    monkeypatch.setenv("JAXPROF_LIMITS", "query_memory=64MiB")
+    with pytest.raises(UsageError, match="a part of the answer needs more than 64"):
+        list(ask("SELECT repeat('x', 20000000)", [asked(path)]).rows())

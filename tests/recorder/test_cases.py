@@ -4,7 +4,7 @@ The harness of the small programs: reading a header, and judging what was said o
 import pytest
 
 from case_files import Found, Outcome, cases, judge, read_case
-from jaxprof.analysis.programs.findings import CODES
+from jaxprof.findings.programs import CHECKS
 
 ALL = cases()
 BY_NAME = {case.name: case for case in ALL}
@@ -21,7 +21,7 @@ def test_the_mended_twin_must_not_have_what_was_planted():
 
 def test_every_finding_has_a_case_with_a_mended_twin():
     paired = {code for case in ALL if case.expected and case.mended for code in case.expected[0]}
-    assert paired >= set(CODES) - {"program_failed"}  # these programs all end well
+    assert paired >= {check.code for check in CHECKS} - {"program_failed"}  # these programs all end well
 
 
 HEADER = """\

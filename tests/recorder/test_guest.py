@@ -4,6 +4,7 @@ small package in jax's place. The pipe, whose reader may be slow, or gone."""
 import fcntl
 import gc
 import importlib
+import json
 import os
 import select
 import signal
@@ -467,3 +468,30 @@ def test_a_syntax_error_is_at_its_own_line(tmp_path):
     assert raised_at(raised.value).file != str(file), "of no file, as of `eval`"
     file.touch()
     assert raised_at(raised.value) == SourceLocation(str(file), 2)
+
+
+def test_for_which_signals_the_program_has_functions_of_its_own_is_reported_when_it_changes(monkeypatch):
+    launched = launch.Launched(Mock(), Mock(), "{}")
+
+    def reported():
+        launched._report_handlers()
+        sent = [json.loads(call.args[0]).get("handled", []) for call in launched._pipe.send.call_args_list]
+        launched._pipe.send.reset_mock()
+        return sent
+
+    usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        assert reported() == []
+        signal.signal(signal.SIGTERM, lambda *_: None)
+        assert (reported(), reported()) == ([[signal.SIGTERM]], [])
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        assert reported() == [], "that is no handling"
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        assert reported() == [[]]
+    finally:
+        for number, handler in usual.items():
+            signal.signal(number, handler)

@@ -15,6 +15,7 @@ import jaxprof
 from flaky_store import FlakyFileSystem as Flaky
 from golden import cases, held_cases
 from jaxprof.base.errors import FileRefusedError, UsageError
+from jaxprof.base.files import private_folder
 from jaxprof.remote.mirror import Mirror, forget_old
 from jaxprof.remote.url import RemotePlace, is_url, path_here
 from jaxprof.session import Session
@@ -45,14 +46,15 @@ def test_a_folder_is_fetched_whole_and_only_for_its_owner(folder):
     (folder / "rollup" / "steps").mkdir(parents=True)
     (folder / "rollup" / "steps" / "process-00000.parquet").write_bytes(b"x")
     mirror = mirror_of(folder)
-    mirror.path.mkdir(parents=True)
+    private_folder(mirror.path)
     half = mirror.path / ".process-00000.jaxprof.0f0f0f0f.partial"
     half.write_text("half fetched by a process that was killed")
     os.utime(half, (1, 1))
     assert mirror.refresh() == ""
     assert names(mirror.path) == names(folder)
     assert all((mirror.path / name).read_bytes() == (folder / name).read_bytes() for name in names(folder))
-    assert (mirror.path / "process-00000.jaxprof").stat().st_mode & 0o077 == 0
+    kept = [mirror.path.parent, *mirror.path.parent.rglob("*")]
+    assert all(path.stat().st_mode & 0o077 == 0 for path in kept)
     assert url_of(mirror.path / "process-00000.jaxprof") == f"flaky://{folder}/process-00000.jaxprof"
     assert url_of(folder) is None
     Flaky.reads.clear()
@@ -145,9 +147,18 @@ def test_a_session_that_is_being_written_in_the_store_is_live_here(folder):
 
 
 class LyingServer(BaseHTTPRequestHandler):
-    """Sends more than it tells, or nothing, by the path."""
+    """Sends more than it tells, or nothing, or a byte at a time, by the path."""
+
+    def drip(self):
+        """Header fields, or a text, without end."""
+        with suppress(OSError):
+            while not self.server.ended.wait(0.02):
+                self.wfile.write(b"x" if "body" in self.path else b"X: y\r\n")
 
     def do_HEAD(self):
+        if "header" in self.path:
+            self.wfile.write(b"HTTP/1.1 200 OK\r\n")
+            self.drip()
         self.send_response(200)
         self.send_header("Content-Length", str(10**15 if "huge" in self.path else 1000))
         self.end_headers()
@@ -156,6 +167,8 @@ class LyingServer(BaseHTTPRequestHandler):
         with suppress(OSError):
             self.send_response(200)
             self.end_headers()
+            if "drip" in self.path:
+                self.drip()
             self.wfile.write(b"x" * 10)
             if "silent" in self.path:
                 self.server.ended.wait(30)
@@ -183,11 +196,14 @@ def liar():
         ("huge/a.jaxprof", "holds more than 1.00 MiB"),
         ("silent/a.jaxprof", "cannot be read: "),
         ("known/run.jaxprof.d", "a web server lists no folders"),
+        ("header-drip/silent/a.jaxprof", "less than 1.00 KiB came in 0.5 seconds"),
+        ("body-drip/silent/a.jaxprof", "less than 1.00 KiB came in 0.5 seconds"),
+        ("header-drip/a.jaxprof", "it took more than 1 seconds"),
     ],
 )
 def test_a_web_server_that_sends_without_end_or_nothing_is_given_up(liar, place, what, monkeypatch):
     pytest.importorskip("aiohttp")
-    monkeypatch.setenv("JAXPROF_LIMITS", "fetched=1MiB")
+    monkeypatch.setenv("JAXPROF_LIMITS", f"fetched=1MiB,fetch_time={1 if place == 'header-drip/a.jaxprof' else 3600}")
     monkeypatch.setattr("jaxprof.remote.mirror._SILENT_SECONDS", 0.5 if "silent" in place else 20.0)
     with pytest.raises((FileRefusedError, UsageError)) as refused:
         Mirror(RemotePlace(f"{liar}/{place}")).refresh()
@@ -207,6 +223,15 @@ def test_a_web_server_that_takes_no_connection_is_given_up(monkeypatch):
         # The system itself would try for two minutes, beyond the time of a test.
         with pytest.raises(FileRefusedError, match="cannot be read"):
             Mirror(RemotePlace(f"http://127.0.0.1:{full.getsockname()[1]}/a.jaxprof")).refresh()
+
+
+def test_a_store_that_does_not_answer_is_waited_for_until_the_limit(folder, monkeypatch):
+    monkeypatch.setenv("JAXPROF_LIMITS", "fetch_time=1")
+    answer = threading.Event()
+    monkeypatch.setattr(Flaky, "info", lambda self, path, **more: answer.wait(30))
+    with pytest.raises(FileRefusedError, match="it took more than 1 second"):
+        mirror_of(folder).refresh()
+    answer.set()
 
 
 def test_all_of_it_takes_no_longer_than_the_limit(folder, monkeypatch):

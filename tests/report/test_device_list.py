@@ -6,7 +6,8 @@ from devices.making import GIB, facts, gpu
 from golden import held
 from jaxprof.devices.inventory.machine import local_devices, merge
 from jaxprof.events import DeviceReading
-from jaxprof.report.device_list import devices_text, listed_devices, memory_text
+from jaxprof.facts.devices import listed_devices, memory_text
+from jaxprof.report.device_list import devices_text
 
 GPU_READING = DeviceReading(
     device="cuda:0",

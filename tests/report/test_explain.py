@@ -14,11 +14,11 @@ from analysis import made_runs
 from folding import fold
 from golden import figures_text, held
 from jaxprof import events as e
-from jaxprof.analysis.explain.derive import explanation
-from jaxprof.analysis.explain.model import Abstention
 from jaxprof.base.text import columns
 from jaxprof.base.units import parts_of, spread
-from jaxprof.finding import Finding
+from jaxprof.events.finding import Finding
+from jaxprof.findings.explain import explanation
+from jaxprof.findings.explanation import Abstention
 from jaxprof.report import explain
 from jaxprof.report.conclusion import conclusion, conclusion_lines, largest
 from jaxprof.report.envelope import json_pieces

@@ -8,7 +8,7 @@ from folding import changed, fold
 from jaxprof import events as e
 from jaxprof.base.text import columns
 from jaxprof.facts.programs import VIEWS as PROGRAM_VIEWS
-from jaxprof.report.json import to_dict
+from jaxprof.facts.session_tree import to_dict
 from jaxprof.report.program import letters, program_view_text, rounded, summary_lines
 from jaxprof.report.program_words import verdict
 from jaxprof.report.renderers import WIDTH

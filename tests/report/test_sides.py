@@ -11,9 +11,10 @@ from jaxprof.analysis.compare.difference import environments
 from jaxprof.analysis.compare.session_difference import session_difference
 from jaxprof.analysis.runs.ab import ab_result
 from jaxprof.facts import recorder
-from jaxprof.report.comparison import DIFFERENCE, environment_table
-from jaxprof.report.json import to_dict
-from jaxprof.report.sides import basis_lines, more_launches_text, verdict_line
+from jaxprof.facts.comparisons import DIFFERENCE
+from jaxprof.facts.session_tree import to_dict
+from jaxprof.facts.sides import basis_lines, more_launches_text, verdict_line
+from jaxprof.report.comparison import environment_table
 from jaxprof.stats.comparison import compare
 from jaxprof.stats.location import Spread
 from jaxprof.stats.turns import Block, LaunchBlocks

@@ -5,11 +5,14 @@ installed.
 """
 
 import socket
+import sys
 import textwrap
+import time
 
 import pytest
 
 from jaxprof.base.errors import UsageError, WorkerError
+from jaxprof.runner import attach
 from jaxprof.runner.attach import Address, collect, read_address
 from jaxprof.trace.sources import runs_at
 from runner.stage import HERE
@@ -83,3 +86,12 @@ def test_each_failure_has_its_name(server, client, tmp_path, program, error, wha
         collect(server, 1, tmp_path / "out", HERE)
     assert what in raised.value.what
     assert hint in raised.value.hint
+
+
+@pytest.mark.process
+def test_of_what_a_server_says_without_end_only_the_end_is_kept():
+    words = "import sys; sys.stdout.write('x' * 5_000_000 + 'Dumped profiling information'); sys.stdout.flush()"
+    with attach._child([sys.executable, "-c", words]) as process:
+        output = attach._output_until_written(process, time.monotonic() + 30)
+    assert output.endswith(b"Dumped profiling information")
+    assert len(output) < 200_000

@@ -14,9 +14,10 @@ from jaxprof.base.errors import UsageError, WorkerError
 from jaxprof.devices.live.process_state import is_stopped
 from jaxprof.engine.protocol.request import DevicesRequest
 from jaxprof.events import LogLine, PhaseStarted
-from jaxprof.runner import engine_process
+from jaxprof.runner import engine_process, engine_questions
 from jaxprof.runner.child import ChildProcess, Pipes
-from jaxprof.runner.engine_process import EngineProcess, ask, describe, jax_devices
+from jaxprof.runner.engine_process import EngineProcess
+from jaxprof.runner.engine_questions import ask, describe, jax_devices
 from jaxprof.runner.interpreter import Interpreter
 from runner import engines
 from waiting import open_descriptors
@@ -115,9 +116,9 @@ def test_an_answer_that_cannot_be_read_is_an_error(answer, tmp_path, monkeypatch
 
 def test_whoever_lists_devices_numbers_gpus_as_the_machine_does_and_takes_no_memory(monkeypatch):
     asked = []
-    answer = engine_process._Devices(devices=[{"id": "cpu:0"}])
+    answer = engine_questions._Devices(devices=[{"id": "cpu:0"}])
     monkeypatch.setattr(
-        engine_process, "ask", lambda where, request, environment, *_: asked.append(environment) or answer
+        engine_questions, "ask", lambda where, request, environment, *_: asked.append(environment) or answer
     )
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)

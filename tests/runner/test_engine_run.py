@@ -8,8 +8,7 @@ from jaxprof import events as e
 from jaxprof.base.errors import WorkerError
 from jaxprof.devices.inventory.placement import OF_A_DEVICE
 from jaxprof.engine.protocol.request import TurnsOverRequest
-from jaxprof.runner.engine_process import EngineProcess
-from jaxprof.runner.engine_run import EngineRun
+from jaxprof.runner.engine_process import EngineProcess, EngineRun
 from jaxprof.runner.session_recorder import DeviceWatch, SessionRecorder
 from jaxprof.session.log import LogWriter, new_header
 
@@ -79,8 +78,8 @@ def test_of_the_variables_that_leave_a_worker_its_device_the_users_own_are_kept(
 
 
 def test_a_worker_that_does_not_come_to_its_run_is_not_said_to_have_exceeded_the_cap(monkeypatch):
-    monkeypatch.setattr("jaxprof.runner.engine_run.START_UP_SECONDS", 0.0)
-    monkeypatch.setattr("jaxprof.runner.engine_run.CAP_GRACE_SECONDS", 0.0)
+    monkeypatch.setattr("jaxprof.runner.engine_process.START_UP_SECONDS", 0.0)
+    monkeypatch.setattr("jaxprof.runner.engine_process.CAP_GRACE_SECONDS", 0.0)
     ended = followed(Waiting(), max_seconds=0.05)
     assert (ended.status, ended.error[:36]) == ("timed out", "the worker was still starting after ")
 

@@ -10,11 +10,13 @@ from types import SimpleNamespace
 import pytest
 
 from jaxprof.base.errors import WorkerError
-from jaxprof.events import LogLine, SessionClosed
+from jaxprof.devices.live.process_state import is_stopped
+from jaxprof.events import CaptureWindow, Heartbeat, LogLine, ProgramEnded, SessionClosed
 from jaxprof.runner.interpreter import own_interpreter
 from jaxprof.runner.program import ProgramCommand, ProgramProcess
 from jaxprof.runner.program_run import ProgramScheduler, _Pace
 from jaxprof.session.log import LogWriter, new_header
+from waiting import until
 
 SECONDS = 20.0
 
@@ -25,6 +27,7 @@ class Told:
 
     exit_code = property(lambda self: self.returncode)
     alive = property(lambda self: self.returncode is None)
+    end_request = staticmethod(lambda raised_seconds=None: None)
 
     def __init__(self, *events, code=0, goes_on=False):
         self.began_seconds, self.pid, self.heartbeat_seen = time.monotonic(), os.getpid(), True
@@ -47,6 +50,9 @@ class Told:
 
     def kill(self):
         self.asked.append("kill")
+
+    def explain(self):
+        return WorkerError("it ended")
 
     def close(self):
         """It holds nothing."""
@@ -110,7 +116,9 @@ def unrecorded(lines):
     """A shell that runs `lines`, in place of a program."""
     pipes = (*os.pipe(), *os.pipe())
     outputs = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    child = subprocess.Popen(["sh", "-c", lines], pass_fds=pipes[2:3], start_new_session=True, **outputs)
+    child = subprocess.Popen(
+        ["sh", "-c", lines], pass_fds=pipes[2:3], start_new_session=True, stdin=subprocess.PIPE, **outputs
+    )
     started = SimpleNamespace(pipes=pipes, began_seconds=time.monotonic(), process=child)
     return ProgramProcess("python", ProgramCommand(path="x.py"), inherit=False, started=started)
 
@@ -136,7 +144,7 @@ def test_an_empty_call_is_timed_where_it_is_needed_once_the_program_has_ended(
         return answer
 
     monkeypatch.setattr("jaxprof.analysis.programs.loop_time.needs_empty_call", lambda hot: needed)
-    monkeypatch.setattr("jaxprof.runner.engine_process.empty_call_seconds", timed)
+    monkeypatch.setattr("jaxprof.runner.engine_questions.empty_call_seconds", timed)
     one = stage(Told(code=code))
     one.begin()
     run = one.end()
@@ -177,7 +185,7 @@ def test_a_program_that_neither_listens_nor_ends_is_not_waited_for(stage, monkey
         stubborn.until(lambda answer=answer: ("stdout", answer) in stubborn.lines)
     stubborn.scheduler.close("interrupted")
     run = stubborn.end()
-    assert (run.status, run.closed.error) == ("cancelled", "interrupted")
+    assert (run.status, run.closed.error) == ("cancelled", "interrupted; it did not end, and was killed")
     assert (stubborn.scheduler.exit_code, stubborn.scheduler.busy) == (137, False)
     assert isinstance(stubborn.events[-1], SessionClosed)
 
@@ -209,6 +217,94 @@ def test_a_terminal_that_hangs_up_ends_the_session_only_if_it_ended_the_program(
     going.until(lambda: going.lines)
     going.scheduler.close("SIGHUP")
     assert (going.end().status, going.events[-1].reason) == (status, reason)
+
+
+@pytest.mark.parametrize(
+    ("raised", "status", "error"),
+    [(None, "cancelled", "interrupted"), (-1.0, "failed", "exit code 1"), (1.0, "cancelled", "interrupted")],
+    ids=["no exception", "before ctrl+c", "because of it"],
+)
+@pytest.mark.process
+def test_a_program_that_had_failed_before_it_was_asked_to_end_has_failed(stage, raised, status, error):
+    process = unrecorded("trap '' INT; echo ready; read line; exit 1")
+    one = stage(process)
+    one.begin()
+    one.until(lambda: ("stdout", "ready") in one.lines)
+    seconds = None if raised is None else time.monotonic() + raised
+    one.scheduler._end_event = ProgramEnded(exit_code=None, wall_seconds=1.0, error="E", error_seconds=seconds)
+    process.signal(signal.SIGINT)
+    process._process.stdin.close()
+    assert (one.end().status, one.run.error) == (status, error)
+
+
+@pytest.mark.process
+def test_a_program_is_ended_although_nobody_reads_what_it_sends(monkeypatch):
+    """As while a line is written to a slow disk."""
+    monkeypatch.setattr("jaxprof.runner.escalation.GRACE_SECONDS", 0.1)
+    process = unrecorded("trap '' INT TERM; kill -STOP $$; while :; do sleep 0.05; done")
+    try:
+        until(lambda: is_stopped(process.pid))
+        process.interrupt()
+        until(lambda: not process.alive)
+        assert (process.returncode, process.end_request()) == (-signal.SIGKILL, signal.SIGINT)
+    finally:
+        process.close()
+
+
+@pytest.mark.process
+def test_a_program_that_handles_the_first_interrupt_alone_has_all_its_time_until_the_second(monkeypatch):
+    monkeypatch.setattr("jaxprof.runner.escalation.GRACE_SECONDS", 0.2)
+    process = unrecorded("trap '' INT; echo ready; while :; do sleep 0.05; done")
+    try:
+        while not process.read(SECONDS):
+            pass
+        process._heartbeat(Heartbeat(handled=[signal.SIGINT]))
+        process.interrupt()
+        process._heartbeat(Heartbeat(handled=[]))
+        time.sleep(1)  # five times as long as it would have otherwise
+        assert process.alive
+        began = time.monotonic()
+        process.interrupt()
+        until(lambda: not process.alive)
+        assert time.monotonic() - began >= 0.2, "the second one is the first that counts"
+        assert process.end_request() == signal.SIGINT
+    finally:
+        process.close()
+
+
+@pytest.mark.parametrize(
+    ("states", "name", "kept"),
+    [
+        (("began",), "jaxprof-window-x", False),
+        (("began", "failed"), "jaxprof-window-x", True),
+        (("began",), "home", True),
+    ],
+    ids=["open at its end", "closed", "no folder of ours"],
+)
+def test_the_folder_of_a_window_that_a_kill_has_left_open_is_removed(stage, tmp_path, states, name, kept):
+    folder = tmp_path / name
+    folder.mkdir()
+    one = stage(Told(*(CaptureWindow(state=state, path=str(folder)) for state in states), code=-9))
+    one.begin()
+    one.end()
+    assert folder.exists() is kept
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_profile_is_read_to_its_end_unless_the_program_was_asked_to_end(stage, tmp_path, monkeypatch, asked):
+    read = threading.Event()
+    monkeypatch.setattr("jaxprof.runner.profiles.open_window", lambda recorder, folder: read.wait(SECONDS) and False)
+    monkeypatch.setattr("jaxprof.runner.program_run.WINDOW_SECONDS", 0.1)
+    told = Told(CaptureWindow(state="ended", path=str(tmp_path / "jaxprof-window-x")), code=-2)
+    told.end_request = lambda raised_seconds=None: signal.SIGINT if asked else None
+    one = stage(told)
+    one.begin()
+    if not asked:
+        one._thread.join(0.5)
+        assert one._thread.is_alive()
+        read.set()
+    assert one.end().over
+    read.set()
 
 
 def test_output_without_end_does_not_fill_the_disk(stage, monkeypatch):

@@ -117,7 +117,7 @@ def test_an_engine_that_does_not_listen_is_ended(tmp_path, monkeypatch, script):
 
 
 def test_a_silent_engine_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("jaxprof.runner.engine_run.SILENCE_SECONDS", 0.2)
+    monkeypatch.setattr("jaxprof.runner.engine_process.SILENCE_SECONDS", 0.2)
     monkeypatch.setattr(engine_process, "ASK_SECONDS", 0.1)
     stage = Stage(tmp_path, monkeypatch, engines.SLOW)
     stage.run_until(
@@ -140,7 +140,7 @@ def test_a_silent_engine_is_told(tmp_path, monkeypatch):
     ],
 )
 def test_an_engine_that_holds_its_lock_is_ended(tmp_path, monkeypatch, silence, cap, error):
-    monkeypatch.setattr("jaxprof.runner.engine_run.CAP_GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("jaxprof.runner.engine_process.CAP_GRACE_SECONDS", 0.1)
     stage = Stage(tmp_path, monkeypatch, engines.STUCK)
     stage.scheduler.max_silence_seconds = silence
     run = stage.run([plan(max_seconds=cap)]).runs["r1"]
@@ -148,6 +148,6 @@ def test_an_engine_that_holds_its_lock_is_ended(tmp_path, monkeypatch, silence, 
 
 
 def test_an_engine_is_not_timed_out_while_it_starts(tmp_path, monkeypatch):
-    monkeypatch.setattr("jaxprof.runner.engine_run.CAP_GRACE_SECONDS", 0.0)
+    monkeypatch.setattr("jaxprof.runner.engine_process.CAP_GRACE_SECONDS", 0.0)
     starting = engines.PREAMBLE + "time.sleep(0.8)\n" + engines.FINISHED
     assert Stage(tmp_path, monkeypatch, starting).run([plan(max_seconds=0.1)]).runs["r1"].status == "ok"

@@ -93,3 +93,9 @@ def test_unused_it_imports_neither_jax_nor_jaxprof(run_tests, folder, body, foun
     (folder / "conftest.py").write_text(LOOKS)
     result = run_tests(f"def test_it():\n    {body}\n")
     result.stdout.fnmatch_lines([f"FOUND {found} True"])
+
+
+def test_no_secret_is_among_the_arguments(jaxprof):
+    keyed = jax.jit(lambda x, api_key, login: x, static_argnames=("api_key", "login"))
+    result = jaxprof(keyed, X, "hunter2", login=("bob", "https://bob:hunter2@host"))
+    assert result.session.runs["r1"].plan.arguments[1:] == ("[redacted]", "'bob'", "'https://[redacted]@host'")

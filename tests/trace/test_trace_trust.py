@@ -4,8 +4,8 @@ import pytest
 from made_traces import US, async_loop, cpu_plane, gpu_planes, host, hosts, on_cpu, on_gpu, op, read
 from xplane_wire import Line, Plane
 
-from jaxprof.analysis.finding_catalogue import entries
 from jaxprof.events import TrustReported
+from jaxprof.findings.catalogue import entries
 from jaxprof.trace.model import Trace
 from jaxprof.trace.steps import steps_of
 from jaxprof.trace.summary import events_of

@@ -19,6 +19,7 @@ from jaxprof.tui.kit.explanation import READING
 from jaxprof.tui.kit.host import Destination
 from jaxprof.tui.shell.profiler import Profiler
 from jaxprof.workloads.model import Estimate, Parameter, VariantInfo, WorkloadInfo
+from waiting import SLOWER
 
 NOW = 1_795_000_000.0
 """The time of day in every test: 2026-11-18 11:06:40 UTC."""
@@ -27,7 +28,7 @@ HOSTILE = "[b]evil[/x] \x1b[31m\u202etxt"
 PYTHON = Interpreter("/usr/bin/python3", "0.10.2")
 
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 30.0 * SLOWER
 """How long a test of the app waits for something, on a machine that may have much else to do."""
 
 

@@ -13,7 +13,7 @@ import pytest
 from textual.color import Color
 
 from folding import written
-from jaxprof.base.files import file_digest
+from jaxprof.base.files import read_source
 from jaxprof.session import Session
 from jaxprof.session.log import Library, load
 from jaxprof.tui.theme import DARK, LIGHT
@@ -136,7 +136,7 @@ def test_a_program_is_recorded_and_its_exit_code_is_the_apps(python, tmp_path, s
     said = [(line.stream, line.text) for line in run.log]
     assert [text for stream, text in said if stream == "stdout"] == ["given  None", "trained"]
     assert ("stderr", "err") in said
-    assert run.sources[str(program)] == file_digest(program)
+    assert run.sources[str(program)] == read_source(program)[1]
     log = path.read_text()
     assert log.index("given  None") < log.index('"compiled"'), "a line is there before the program ends"
 

@@ -30,6 +30,7 @@ import sys
 import threading
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
@@ -85,6 +86,9 @@ class ProgramLog(LogWriter):
             raise StorageError(self.failure.what, "Give another path.")
         self._lock = threading.RLock()  # a signal handler of the program may interrupt a write, and compile
         self._owner = os.getpid()
+        self._waiting: deque[Event] = deque()
+        """Events of a signal handler that interrupts the writing of another one: lines keep their order."""
+        self._is_writing = False
         self._ids: dict[str, str] = {"": PROGRAM_RUN}
         self._planned: dict[str, RunPlanned] = {}
         """Runs that are not closed yet."""
@@ -108,8 +112,15 @@ class ProgramLog(LogWriter):
                     from jaxprof.hlo.source import own_files
 
                     self._sources |= own_files(event.text)
-            for part in in_pieces(event):
-                self.append(part)
+            self._waiting += in_pieces(event)
+            if self._is_writing:
+                return
+            self._is_writing = True
+            try:
+                while self._waiting:
+                    self.append(self._waiting.popleft())
+            finally:
+                self._is_writing = False
 
     def finish(self, finished: RunFinished, wall_seconds: float) -> None:
         """Write the program's last event, then close every run and the file."""

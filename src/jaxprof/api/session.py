@@ -45,7 +45,7 @@ class Session(FoldedSession):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the documented JSON form (`docs/json.md`) as plain dicts, lists and numbers."""
-        from jaxprof.report.json import to_dict
+        from jaxprof.facts.session_tree import to_dict
 
         return to_dict(self)
 
@@ -64,7 +64,7 @@ class Session(FoldedSession):
         writer.close()
         if writer.failure is not None:
             raise StorageError(writer.failure.what, "Give another path.")
-        return target
+        return writer.path or target
 
     def __iter__(self) -> Iterator[RunResult]:
         return iter(self.figures)

@@ -16,13 +16,20 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from jaxprof.base.errors import FileRefusedError, UsageError, unknown_name
-from jaxprof.base.files import read_whole, taking_place
+from jaxprof.base.files import PRIVATE, open_regular, private_folder, taking_place
+from jaxprof.base.units import bytes_
 from jaxprof.base.values import frozen
 
 FILE_VARIABLE = "JAXPROF_CONFIG"
 PRESETS = ("quick", "published")
 KEYS = "keys"
 """Name of the table of the user's keys, by the id of an action (docs/keys.md)."""
+
+_LARGEST = 1 << 17
+"""Bytes of a file of settings: each command reads those of its folder."""
+_DEEPEST = 16
+_DEEP_KEY = rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{_DEEPEST}}}"""
+"""A dotted key for which Python's reader takes time by the square of its parts: 12 s for 60 KB."""
 
 Value = str | float | tuple[str, ...]
 T = TypeVar("T")
@@ -196,8 +203,8 @@ def keep(name: str, value: Value | None) -> None:
     fresh = edited(text, table, key, value)
     if _parse(fresh, path) != wanted:
         raise UsageError(f"{path}: the line of {name} cannot be changed alone", "Change the file itself.")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with taking_place(path) as part:
+    private_folder(path.parent)
+    with taking_place(path, PRIVATE) as part:
         part.write_text(fresh, "utf-8")
 
 
@@ -241,9 +248,11 @@ def _keys(value: Any, path: Path) -> dict[str, str]:
 
 
 def _of_project(path: Path | None) -> dict[str, Any]:
-    """Return a project's settings. A file that is not TOML is for its other readers to report: measuring goes on."""
+    """Return a project's settings. A file that is not TOML is for its other readers to report: measuring goes on. One
+    that does not name jaxprof is not parsed, which would delay each command."""
     try:
-        table = _parse(_read(path), path).get("tool", {}).get("jaxprof", {}) if path is not None else {}
+        text = _read(path) if path is not None else ""
+        table = _parse(text, path).get("tool", {}).get("jaxprof", {}) if path is not None and "jaxprof" in text else {}
     except (FileRefusedError, AttributeError):
         return {}
     return table if isinstance(table, dict) else {}
@@ -251,12 +260,19 @@ def _of_project(path: Path | None) -> dict[str, Any]:
 
 def _read(path: Path) -> str:
     try:
-        return read_whole(path).decode("utf-8")
+        with open_regular(path) as file:
+            data = file.read(_LARGEST + 1)
+        if len(data) > _LARGEST:
+            raise FileRefusedError(f"{path} has more than {bytes_(_LARGEST)}", "No file of settings is that large.")
+        return data.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise FileRefusedError(f"{path} cannot be read", str(error)) from error
 
 
 def _parse(text: str, path: Path) -> dict[str, Any]:
+    if deep := re.search(_DEEP_KEY, text):
+        line = text.count("\n", 0, deep.start()) + 1
+        raise FileRefusedError(f"{path} has a key of more than {_DEEPEST} parts in line {line}", "Write a shorter key.")
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # a number of 5000 digits is a ValueError

@@ -75,6 +75,9 @@ LINE = Limit("line", 32 << 20, "bytes")
 are split into lines of some kilobytes."""
 DEPTH = Limit("depth", 200, "levels")
 """Nesting depth of the values in a line. A tree of the compiler's passes has up to 130 levels."""
+COPY = Limit("copy", 32 << 20, "bytes")
+"""Compressed copy of a session in its writer's memory, of some 500 MB of lines. What another process cuts off the file
+is written again from it."""
 PROCESSES = Limit("processes", 4096, "processes")
 """Sessions in the folder of a job that are opened."""
 FETCHED = Limit("fetched", 16 << 30, "bytes")

@@ -204,6 +204,20 @@ def read_limits(mount: Path = MOUNT, membership: Path = MEMBERSHIP) -> Limits:
     return Limits(min(cores, default=None), min(groups, key=lambda group: group.limit_bytes, default=None))
 
 
+def oom_kill_count(mount: Path = MOUNT, membership: Path = MEMBERSHIP) -> int:
+    """Return how many processes of this control group the kernel has killed for memory; 0 if that cannot be read."""
+    version_1, version_2 = _memberships(text_at(membership))
+    files: list[Path] = []
+    if version_2 is not None:
+        base = mount if (mount / "cgroup.controllers").exists() else mount / "unified"
+        files += (folder / "memory.events" for folder in _upwards(base, version_2))
+    for controllers, path in version_1:
+        if "memory" in controllers.split(","):
+            files += (folder / "memory.oom_control" for folder in _upwards(mount / "memory", path))
+    counts = (numbers_at(file).get("oom_kill") for file in files)
+    return next((count for count in counts if count is not None), 0)
+
+
 def _memberships(text: str) -> tuple[list[tuple[str, str]], str | None]:
     """Parse `/proc/self/cgroup`, lines of `number:controllers:path`: return those of v1, and the path in v2 if used."""
     version_1, version_2 = [], None

@@ -17,13 +17,13 @@ from jaxprof.base.text import REDACTED
 _WORD = r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+"
 _SECRET_HINT = (
     r"(?i)auth|basic|bearer|cookie|cred|csrf|jwt|key|mnemonic|otp|pass|pat|pw|sas|secret|sig|tok|webhook|services/|:thin:"
-    r"|-u"
+    r"|-[apuw]|pin(?:code)?(?![a-z])|login"
 )
 """Every name of a secret contains one of these. Texts without one need no further search."""
 _SECRET_WORDS = frozenset(
     ("password", "passwd", "passphrase", "passcode", "secret", "secrets", "credential", "credentials", "creds",
      "apikey", "authorization", "auth", "oauth", "cookie", "cookies", "bearer", "jwt", "otp", "totp", "csrf",
-     "csrftoken", "mnemonic", "passwort")
+     "csrftoken", "mnemonic", "passwort", "passkey", "pincode")
 )  # fmt: skip
 _JOINED_ENDINGS = (
     r"(?:passw(?:or)?d|passphrase|sshpass|secret|(?:access|account|api|auth|private|secret)key"
@@ -59,11 +59,15 @@ _BEFORE_AMBIGUOUS = {
     "pass": _LOGINS,
     "pw": _LOGINS,
     "word": frozenset(("pass",)),
+    "code": frozenset(("pin",)),
 }
 """Last word of a name → the words before it that make it the name of a secret."""
 _AMBIGUOUS_WORDS = frozenset(("key", "pass", "pat", "pw", "sas", "sig", "signature", "tok"))
 """Last words of names that may be secrets. Their values are redacted if they look random; in options and URLs also if
 not."""
+_MAYBE_PASSWORD = "-p"
+"""An option that is a password in some programs, and a port, a path or a probability in most: redacted if its value
+looks random."""
 _USER_OPTIONS = frozenset(("-u", "--user", "--userpwd", "--proxy-user"))
 _SCHEMES = frozenset(("bearer", "basic"))
 _NOT_A_NAME = r"[\s?&({\"']"
@@ -75,6 +79,8 @@ _ORDINARY_VALUES = frozenset(
 _ORDINARY_FORM = r"(?is)(?:list|tuple|dict|optional|union|sequence|literal|callable)\[.*|</?\w{1,12}>?"
 """Types in a signature, and tags such as `<eos>`."""
 _NUMBER = r"[-+]?\d[\d.,_]{0,9}(?:e[-+]?\d+)?(?:%|[munµ]?s|[kKMBGx]|[KMG]i?B)?(?:/\w+)?"
+_PROCESSORS = r"\d{1,3}(?:[-,:]\d{1,3})*"
+"""Processors to which a thread is pinned: no PIN is that short."""
 _PATH = r"(?s)(?:[/~.]|[A-Za-z]:).*"
 _ORDINARY_PIECE = r"[A-Za-z]*\d*[a-z]?|0x[0-9a-f]+"
 
@@ -103,6 +109,19 @@ _LOGIN = (
 """`user:password@host` without a scheme; neither a place in a file nor the digest of a container image."""
 _SHORT_LOGIN = r"(?:(?<!\S)-u|(?<=:thin:))(?!\d+:)([\w.+@-]{1,64}[:/])[^\s@]{3,}"
 """`curl -ubob:X` and `jdbc:oracle:thin:scott/X@host`."""
+_JOINED_OPTION = r"(?<!\S)-p(?!-)([^\s/]{6,512})(?!\S)"
+"""`-pX`, for X that looks random."""
+_OF_PROGRAM = (
+    r"(?<![\w-])((?:(?:mysql(?:dump|admin|import)?|mariadb(?:-\w{1,9})?|sshpass|mongo(?:sh|dump|restore)?"
+    r"|(?:docker|podman|oc|az) login)[ ](?:[^\n|;&]{0,200}?[ ])?-p|redis-cli[ ](?:[^\n|;&]{0,200}?[ ])?-a"
+    r"|ldap[a-z]{1,9}[ ](?:[^\n|;&]{0,200}?[ ])?-w)[ ]?|wandb login[ ](?:--\w+[ ])?)(?![\s-])([^\s|;&]+)"
+)
+"""Programs whose option for the password has one letter: `mysql -pX`, `sshpass -p X`, `redis-cli -a X`."""
+_AWS_SECRET = r"(?<![\w/+-])[A-Za-z\d/+]{40}(?![\w/+=-])"
+_CHANGES = r"[A-Z](?=[a-z\d])|[a-z](?=[A-Z\d])|\d(?=[A-Za-z])"
+_FEWEST_CHANGES = 12
+"""Changes between capitals, small letters and digits in 40 random characters: 25 on average, fewer than 12 in one of a
+million. Words and paths have fewer."""
 _BEARER = r"""(?i)(?<![\w-])(bearer)([ ]{1,4}["']?)([^\s"',;]{3,})"""
 _BASIC = r"(?i)(?<![\w-])(basic[ ]{1,4})([a-z0-9+/]{4,}={0,2})"
 _AFTER_BEARER = frozenset(
@@ -137,6 +156,7 @@ _VALUE = (
 )
 _ANNOTATION = r"[A-Za-z_][\w.]{0,40}(?:\[[\w., |]{0,60}\])?(?: \| None)?[ ]?=[ ]?(?=[\"'bfru])"
 """The annotation in `password: str = 'X'`."""
+_LITERAL = r"""(?s)[bB]?(["'])(.*)\1"""
 _LONG = 512
 """Longest value that is examined, in characters. A longer one is redacted whatever it is, so that it is read once."""
 _TAGGED = r"[^<\n]+(?=</)"
@@ -155,8 +175,8 @@ def is_secret_name(name: str) -> bool:
 
 
 def holds_token(text: str) -> bool:
-    """Return whether `text` contains a token with a known prefix."""
-    return re.search(_PREFIXED, text) is not None
+    """Return whether `text` contains a token with a known prefix, or a secret key of AWS."""
+    return re.sub(_AWS_SECRET, _without_random, re.sub(_PREFIXED, REDACTED, text)) != text
 
 
 def redacted(command: Sequence[str]) -> list[str]:
@@ -178,6 +198,12 @@ def redacted(command: Sequence[str]) -> list[str]:
     return kept
 
 
+def without_secret(name: str, value: str) -> str:
+    """Return the value of a variable or an argument of this name, as Python writes it, as a session may keep it."""
+    match = re.fullmatch(_LITERAL, value)
+    return REDACTED if _hides(_words(name), match[2] if match else value, always=False) else scrubbed(value)
+
+
 def scrubbed(text: str) -> str:
     """Return a program's text (a line of its log, an error, a traceback) without what looks like a secret."""
     text = _without_tokens(text)
@@ -185,6 +211,7 @@ def scrubbed(text: str) -> str:
         return text
     text = re.sub(_BASIC, _without_basic, re.sub(_BEARER, _without_bearer, re.sub(_WEBHOOK, rf"\1{REDACTED}", text)))
     text = re.sub(_SHORT_LOGIN, _without_login, re.sub(_PAIRED, _without_paired, text))
+    text = re.sub(_JOINED_OPTION, _without_joined, re.sub(_OF_PROGRAM, rf"\1{REDACTED}", text))
     return re.sub(_IN_SENTENCE, _without_sentence_value, _without_named(text))
 
 
@@ -246,7 +273,7 @@ def _strength(words: Sequence[str]) -> int:
         return 2
     if last == "token":
         return 0 if before in _BEFORE_ORDINARY_TOKEN else 2
-    if last == "pwd" or before in _BEFORE_AMBIGUOUS.get(last, ()):
+    if last in ("pwd", "pin") or before in _BEFORE_AMBIGUOUS.get(last, ()):
         return 2
     return int(last in _AMBIGUOUS_WORDS and before not in _BEFORE_ORDINARY_KEY)
 
@@ -269,12 +296,14 @@ def _hides(words: Sequence[str], value: str, *, always: bool) -> bool:
         return False
     if strength == 1:
         return _looks_random(value) or (always and words[-1] != "key" and not value.isdigit())
-    exempt = {"token": _NUMBER, "pwd": _PATH}.get(words[-1])
+    exempt = {"token": _NUMBER, "pwd": _PATH, "pin": _PROCESSORS}.get(words[-1])
     return exempt is None or re.fullmatch(exempt, value) is None
 
 
 def _next_word(before: str, value: str) -> str:
     """Return the word after an option or `NAME:` as it may be kept."""
+    if before == _MAYBE_PASSWORD and _looks_random(value) and "/" not in value:
+        return REDACTED
     if before in _USER_OPTIONS and ":" in value:
         return f"{value.partition(':')[0]}:{REDACTED}"
     if before.lower() in _SCHEMES:
@@ -300,6 +329,7 @@ def _secret_before_equals(word: str) -> str:
 def _without_tokens(text: str) -> str:
     """Redact what is a secret by its own shape, whatever its name is."""
     text = re.sub(_PREFIXED, REDACTED, re.sub(_PEM, rf"\1{REDACTED}", text))
+    text = re.sub(_AWS_SECRET, _without_random, text)
     if "@" not in text:
         return text
     text = re.sub(_IN_ODD_URL, rf"\1:{REDACTED}", re.sub(_IN_URL, REDACTED, text))
@@ -332,6 +362,10 @@ def _secret_after(text: str, match: re.Match[str]) -> tuple[int, int]:
         start, end = login.span(login.lastgroup or 0) if login is not None else (at, at)
         colon = text.find(":", start, end)
         return (colon + 1, end) if colon > 0 else (at, at)
+    if name == _MAYBE_PASSWORD:
+        start, end = _value_span(text, begin, at, between)
+        value = text[start : min(end, start + _LONG)]
+        return (start, end) if _looks_random(value) and "/" not in value else (at, at)
     if not _strength(words):
         return at, at
     if words[-1] in _HEADERS and between != ">":
@@ -404,6 +438,18 @@ def _without_basic(match: re.Match[str]) -> str:
 
 def _without_login(match: re.Match[str]) -> str:
     return f"{match[0][: match.end(1) - match.start()]}{REDACTED}"
+
+
+def _without_joined(match: re.Match[str]) -> str:
+    return f"-p{REDACTED}" if _looks_random(match[1]) else match[0]
+
+
+def _without_random(match: re.Match[str]) -> str:
+    """Redact what has the form of a secret key of AWS, but not a revision, which has no capitals, or no small
+    letters."""
+    word = match[0]
+    is_random = len(re.findall(_CHANGES, word)) >= _FEWEST_CHANGES
+    return REDACTED if is_random and word.lower() != word != word.upper() else word
 
 
 def _without_paired(match: re.Match[str]) -> str:

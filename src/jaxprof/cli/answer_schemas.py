@@ -9,46 +9,84 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.cli.options import VIEWS
-from jaxprof.facts import Fact, Facts, json_schema
+from jaxprof.facts import Fact, Facts, json_schema, listed
+from jaxprof.facts.explanations import ENTRY, EXPLANATION
 from jaxprof.facts.units import ANY, BYTES, LIST, ROWS, TEXT, TRUTH
+from jaxprof.facts.views import facts_of_view
 
 if TYPE_CHECKING:
     from jaxprof.base.config import Config
 
 
-def _facts(module: str, name: str) -> Facts[Any]:
-    facts: Facts[Any] = getattr(import_module(f"jaxprof.{module}"), name)
-    return facts
+def _ab() -> Facts[Any]:
+    from jaxprof.facts.comparisons import AB
+
+    return (Fact("path", TEXT, "Where the comparison is kept"), *AB)
 
 
-def _list(key: str, meaning: str, module: str, name: str, *more: Fact[Any]) -> Callable[[], Facts[Any]]:
-    """Return the facts of an answer that is a list with the facts `name` of a module, after `more`, when called."""
-    return lambda: (*more, Fact(key, ROWS, meaning, inside=_facts(module, name)))
+def _comparison() -> Facts[Any]:
+    from jaxprof.facts.comparisons import DIFFERENCE
+
+    return (Fact("comparisons", ROWS, "One for each session after the first", inside=DIFFERENCE),)
 
 
-def _view(view: str) -> Facts[Any]:
-    from jaxprof.report.session_text import facts_of_view
+def _devices() -> Facts[Any]:
+    from jaxprof.facts.devices import DEVICES
 
-    return facts_of_view(view)
+    return (Fact("devices", ROWS, "The devices of this machine", inside=DEVICES),)
+
+
+def _gate() -> Facts[Any]:
+    from jaxprof.facts.gate import GATE
+
+    return GATE
 
 
 def _hlo(view: str | None = None) -> Facts[Any]:
-    from jaxprof.report.modules import facts_of_program
+    from jaxprof.facts.hlo import facts_of_program
 
     return (Fact("programs", ROWS, "The programs of the target", inside=facts_of_program(view)),)
 
 
-def _session_facts() -> Facts[Any]:
+def _hlo_difference() -> Facts[Any]:
+    from jaxprof.facts.comparisons import HLO_DIFFERENCE
+
+    return HLO_DIFFERENCE
+
+
+def _hlo_stage() -> Facts[Any]:
+    from jaxprof.facts.hlo import STAGE
+
+    return (Fact("programs", ROWS, "The programs of the target", inside=STAGE),)
+
+
+def _job() -> Facts[Any]:
+    from jaxprof.facts.jobs import JOB
+
+    return JOB
+
+
+def _tables() -> Facts[Any]:
+    from jaxprof.facts.tables import DESCRIBED
+
+    return (Fact("tables", ROWS, "The tables of SQL", inside=DESCRIBED),)
+
+
+def _session() -> Facts[Any]:
+    from jaxprof.facts.session_tree import SESSION
+
     path: Fact[Any] = Fact("path", TEXT, "Where it is; null if it could not be kept")
-    return tuple(
-        replace(fact, inside=(*fact.inside, path)) if fact.key == "session" else fact
-        for fact in _facts("report.json", "SESSION")
-    )
+    return tuple(replace(fact, inside=(*fact.inside, path)) if fact.key == "session" else fact for fact in SESSION)
+
+
+def _targets() -> Facts[Any]:
+    from jaxprof.facts.devices import TARGETS
+
+    return (Fact("targets", ROWS, "Devices to compile for", inside=TARGETS),)
 
 
 def _config_facts() -> Facts[Any]:
@@ -87,28 +125,30 @@ def _config_facts() -> Facts[Any]:
 _FOLDER: Fact[Any] = Fact("folder", TEXT, "Where they are")
 _UNREADABLE: Fact[Any] = Fact("notices", LIST, "What could not be read")
 KINDS: Mapping[str, Callable[[], Facts[Any]]] = {
-    "ab": lambda: (Fact("path", TEXT, "Where the comparison is kept"), *_facts("report.comparison", "AB")),
-    "catalogue": lambda: (Fact("findings", ROWS, "Every code", inside=_facts("report.explain", "ENTRY")[:3]),),
-    "comparison": _list("comparisons", "One for each session after the first", "report.comparison", "DIFFERENCE"),
+    "ab": _ab,
+    "catalogue": lambda: (Fact("findings", ROWS, "Every code", inside=ENTRY[:3]),),
+    "comparison": _comparison,
     "config": _config_facts,
-    "devices": _list("devices", "The devices of this machine", "report.device_list", "DEVICES"),
-    "explanation": partial(_facts, "report.explain", "EXPLANATION"),
-    "finding": partial(_facts, "report.explain", "ENTRY"),
-    "gate": partial(_facts, "report.gate", "GATE"),
+    "devices": _devices,
+    "explanation": lambda: EXPLANATION,
+    "finding": lambda: ENTRY,
+    "gate": _gate,
     "hlo": _hlo,
     **{f"hlo-{view}": partial(_hlo, view) for view in ("kernels", "findings", "barriers", "memory")},
-    "hlo-diff": partial(_facts, "report.hlo_difference", "HLO_DIFFERENCE"),
-    "hlo-stage": _list("programs", "The programs of the target", "report.modules", "STAGE"),
-    "job": partial(_facts, "report.hosts", "JOB"),
+    "hlo-diff": _hlo_difference,
+    "hlo-stage": _hlo_stage,
+    "job": _job,
     "query": lambda: (Fact("rows", ROWS, "The rows, with the names of the columns of the SELECT"), _UNREADABLE),
-    "query-schema": _list("tables", "The tables of SQL", "query.tables", "DESCRIBED"),
-    "rollup": _list("processes", "The processes of the job", "facts.listed", "ROLL_UP", _FOLDER, _UNREADABLE),
-    "session": _session_facts,
-    **{f"session-{view}": partial(_view, view) for view in VIEWS},
-    "sessions": _list("sessions", "The sessions, the newest first", "facts.listed", "ENTRY", _FOLDER,
-                      Fact("size_bytes", BYTES, "Size of all of them")),
-    "targets": _list("targets", "Devices to compile for", "report.device_list", "TARGETS"),
-    **dict.fromkeys(("workload", "workloads"), _list("workloads", "What can be run", "facts.listed", "WORKLOAD")),
+    "query-schema": _tables,
+    "rollup": lambda: (_FOLDER, _UNREADABLE,
+                       Fact("processes", ROWS, "The processes of the job", inside=listed.ROLL_UP)),
+    "session": _session,
+    **{f"session-{view}": partial(facts_of_view, view) for view in VIEWS},
+    "sessions": lambda: (_FOLDER, Fact("size_bytes", BYTES, "Size of all of them"),
+                         Fact("sessions", ROWS, "The sessions, the newest first", inside=listed.ENTRY)),
+    "targets": _targets,
+    **dict.fromkeys(("workload", "workloads"),
+                    lambda: (Fact("workloads", ROWS, "What can be run", inside=listed.WORKLOAD),)),
 }  # fmt: skip
 """Kind of answer → function that imports and returns the facts of its `data`."""
 _ERROR: Facts[Any] = (

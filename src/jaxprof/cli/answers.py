@@ -27,10 +27,10 @@ from jaxprof.cli.output import (
     print_text,
     rows_wanted,
 )
-from jaxprof.session.files import lasting_name, url_of, with_urls
+from jaxprof.session.files import lasting_name, path_word, url_of, with_urls
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.explain.model import Explanation
+    from jaxprof.findings.explanation import Explanation
     from jaxprof.jobs.findings import JobFigures
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.planning import PlannedRun
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
 def command_line(*words: object) -> str:
     """Return `jaxprof` with these words, as a shell takes it, with an answer in JSON."""
-    return shlex.join(["jaxprof", *(with_urls(str(word)) for word in words), "--format", "json"])
+    texts = (path_word(word) if isinstance(word, Path) else str(word) for word in words)
+    return shlex.join(["jaxprof", *map(with_urls, texts), "--format", "json"])
 
 
 def same_command(*more: str, without: Collection[str] = ()) -> str:
@@ -89,7 +90,7 @@ def next_of_session(session: Session, place: str | Path) -> list[str]:
 
 def print_session(session: Session, place: str | Path | None) -> None:
     """Print the whole session as an answer in JSON. `place`: where it is; None if it could not be kept."""
-    from jaxprof.report.json import to_dict
+    from jaxprof.facts.session_tree import to_dict
 
     data = to_dict(session)
     data["session"]["path"] = None if place is None else url_of(Path(place)) or str(Path(place).absolute())
@@ -180,7 +181,7 @@ def print_job(job: JobFigures, form: str) -> None:
 def explained_job(folder: Path, job: JobFigures | None = None) -> Explanation:
     """Return what to do about the job in `folder`, whose figures are `job` if they have been read. Raises
     FileRefusedError if it has no readable session."""
-    from jaxprof.analysis.explain.derive import explanation_of_job
+    from jaxprof.findings.explain import explanation_of_job
     from jaxprof.jobs.job import read_job_figures
 
     return explanation_of_job(job or read_job_figures(folder))

@@ -67,7 +67,12 @@ def run_plain(
     with output.stdout_is_stderr() if form == "json" else nullcontext(), passing_signals() as pass_to:
         # The program runs from here on. We import what we need to follow it while its own Python starts.
         process = ProgramProcess(
-            interpreter.path, program, inherit=True, keep_stderr=member is not None, started=started
+            interpreter.path,
+            program,
+            inherit=True,
+            keep_stderr=member is not None,
+            escalates=member is None,
+            started=started,
         )
         if started is not None:
             started.take_signals()
@@ -87,8 +92,8 @@ def run_plain(
             # Needed after the program's end, when the user waits for the summary. The program runs for longer.
             import platformdirs  # noqa: F401
 
-            import jaxprof.analysis.explain.derive  # noqa: F401
-            import jaxprof.analysis.programs.findings  # noqa: F401
+            import jaxprof.findings.explain  # noqa: F401
+            import jaxprof.findings.programs  # noqa: F401
             import jaxprof.report.conclusion  # noqa: F401
             import jaxprof.report.program  # noqa: F401
         scheduler.run()
@@ -98,9 +103,12 @@ def run_plain(
             rollup.close()
     if member is None or scheduler.storage_failure is not None:
         _print_summary(scheduler, run)
+    elif scheduler.file_change:
+        note(scheduler.file_change)
     if form == "json":
         print_session(scheduler.session, scheduler.writer.kept_path)
-    return ExitCode.FAILED if code is None else code
+    # In a job, another code than the program's would make the launcher end the other processes.
+    return code or int(scheduler.has_lost_events and member is None) if code is not None else ExitCode.FAILED
 
 
 def _print_summary(scheduler: ProgramScheduler, run: str) -> None:
@@ -185,9 +193,32 @@ def launch_job(count: int, out: Path | None, *, force: bool, form: str) -> int:
     with passing_signals() as pass_to:
         launch = JobLaunch(command, count, job, output=2 if form == "json" else None)
         pass_to(launch.signal)
-        code = launch.wait(lambda index, code: note(f"process {index} of {count} ended with exit code {code}"))
+        code = launch.wait(lambda index, code: note(f"process {index} of {count} ended with exit code {code}"), note)
     _report(folder, form)
-    return code
+    harmed = set(range(count)) - {
+        process_number(path.name) for path in folder.glob(f"*{EXTENSION}") if _is_kept(path, job)
+    }
+    if harmed:
+        from jaxprof.jobs.figures import processes_named
+
+        note(f"{processes_named(sorted(harmed))} of {count}: no session in the folder, or not all of it")
+    return code or (ExitCode.FAILED if harmed else ExitCode.OK)
+
+
+def _is_kept(path: Path, job: str) -> bool:
+    """Return whether the file at `path` is a session of that job, without lost events."""
+    from jaxprof.base.files import open_regular
+    from jaxprof.session.log.reader import events_of, read_header
+    from jaxprof.session.log.writer import EVENTS_LOST
+
+    try:
+        with open_regular(path) as file:
+            if read_header(file, str(path)).job != f"jaxprof-{job}":
+                return False
+            warnings = events_of(file, ("warning_raised",))
+            return not any(getattr(warning, "code", "") == EVENTS_LOST for warning in warnings)
+    except (OSError, FileRefusedError):
+        return False
 
 
 def _report(folder: Path, form: str) -> None:

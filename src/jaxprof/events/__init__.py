@@ -40,7 +40,7 @@ _NAMES = {
         "EmptyCallTimed", "ITERATIONS_FOUND_BY", "JaxImported", "LoopSite", "Note", "PROGRAM_STATES",
         "ProcessIdentified", "ProgramArray", "ProgramEnded", "ProgramSampled", "ProgramStarted", "ProgramStopped",
         "REASONS", "STAGES", "STOP_WITNESSES", "SampledLine", "SignatureLeaf", "StageRunning", "StepsCounted",
-        "StepsTaken", "TimedLine", "TransfersSeen",
+        "StepsTaken", "TimedLine", "TransfersSeen", "WINDOW_FOLDER",
     ),
     "runs": (
         "COUNTED_BY_XLA", "CheckReported", "ComparisonPlanned", "CompileObserved", "CostReported",

@@ -175,6 +175,9 @@ class Heartbeat(Event):
 
     `run` is the run that the engine works on; empty while the engine waits for its client."""
 
+    handled: list[int] = field(default_factory=list)
+    """Of a recorded program: the signals that ask it to end for which it has functions of its own by now."""
+
 
 TEXT_CHARACTERS = 64 * 1024
 """Limit for a text in an event, applied by the sender: a reader leaves out a line that is too long for it, and with the

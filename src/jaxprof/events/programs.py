@@ -428,6 +428,10 @@ class EmptyCallTimed(Event):
     """Python's numbers among them."""
 
 
+WINDOW_FOLDER = "jaxprof-window-"
+"""Begin of the name of a folder for the profile of a window."""
+
+
 @frozen(kw_only=True)
 class CaptureWindow(Event):
     """The profiler was switched on or off in the running program, or the capture failed."""
@@ -435,7 +439,7 @@ class CaptureWindow(Event):
     state: str
     """`began`, `ended` or `failed`."""
     path: str = ""
-    """Folder of the profile, once the capture has ended."""
+    """Folder of the profile, which is there once the capture has ended."""
     note: str = ""
 
 

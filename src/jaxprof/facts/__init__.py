@@ -3,6 +3,15 @@
 A unit has the format of a value for people, and its types. A fact is a key, a unit, a meaning, and how it is read from
 a row. A relation is the rows of a session with their facts. Unknown is None everywhere: NULL in SQL, null in JSON, an
 empty cell in CSV, a dash for people; never 0.
+
+A new fact is a line in the tuple of its relation, here of runs, whose rows are `RunRow` (`facts/runs.py`):
+
+    Fact("preset", TEXT, "Name of the sizes", "run.plan.preset")           # read by a path, or a function of the row
+    Fact("flops", FLOPS, "FLOPs of one call", "result.flops", "FLOPs")     # with a title, for people
+    *within("run.check", (Fact("passed", TRUTH, "Whether it is right"),))  # of a part of the row; None without it
+    *only_if("run.measured", Fact("idle_seconds", SECONDS, "Idle time"))   # the JSON of other rows lacks the key
+    optional("side", TEXT, "A, B...", "run.plan.side")                     # JSON lacks the key where it is empty
+    pick(RUNS.facts, "preset", "flops")                                    # what a report shows, in this order
 """
 
 from __future__ import annotations

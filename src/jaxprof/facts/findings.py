@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from jaxprof.analysis.explain.model import command, program_verified, run_verified
-from jaxprof.analysis.explain.runs import measured_longer, warned
 from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.runs.run_result import result
 from jaxprof.base.values import frozen
+from jaxprof.events.finding import Finding
 from jaxprof.facts import OF_FINDING, SENTENCE, Fact, Relation, SessionFile, within
 from jaxprof.facts.units import LIST, TEXT, TRUTH
-from jaxprof.finding import Finding
+from jaxprof.findings.explanation import command, program_verified, run_verified
+from jaxprof.findings.runs import measured_longer, warned
 from jaxprof.session import Run, Session
 
 
@@ -49,7 +49,7 @@ def _hlo_findings(session: Session, run: Run, name: str) -> Iterator[_Row]:
     module = module_of(session, run)
     if module is None:
         return
-    from jaxprof.hlo.findings import findings
+    from jaxprof.findings.hlo import findings
 
     verify = (
         run_verified(session, name, run) if run.plan.how not in ("program", "imported") else command("explain", name)

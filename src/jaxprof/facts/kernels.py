@@ -82,6 +82,12 @@ RANKED: Facts[Ranked] = (
          "least_once"),
 )  # fmt: skip
 """Facts of a kernel from HLO on a device, except its name."""
+KERNEL_OF_MODULE: Facts[Ranked] = (
+    *within("kernel", (NAME,)),
+    *RANKED,
+    Fact("share", SHARE, "Share of the weight of all kernels, in 0..1: of least time, else of bytes"),
+)
+"""Facts of a kernel in JSON and CSV, for one execution except for the last."""
 _LAUNCH: Facts[Any] = (
     Fact("grid", NUMBERS, "Blocks of the launch, x, y, z"),
     Fact("block", NUMBERS, "Threads of a block, x, y, z"),

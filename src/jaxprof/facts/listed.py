@@ -6,19 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.facts import HEADER, Fact, Facts, pick
-from jaxprof.facts.units import (
-    BY_NAME,
-    BYTES,
-    COUNT,
-    INDEX,
-    LIST,
-    NUMBER,
-    OBJECT,
-    ROWS,
-    SECONDS,
-    TEXT,
-    TRUTH,
-)
+from jaxprof.facts.units import BY_NAME, BYTES, COUNT, INDEX, LIST, NUMBER, OBJECT, ROWS, SECONDS, TEXT, TRUTH
 
 if TYPE_CHECKING:
     from jaxprof.session.log import Entry

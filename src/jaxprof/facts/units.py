@@ -37,6 +37,16 @@ class Unit:
     """Type in JSON of the items of an array, or of the values of an object whose keys are data; empty for any."""
     by_name: bool = False
     """Whether the unit is an object whose keys are data."""
+    name: str = ""
+    """Name in a row that says the unit of its figure, such as `byte`; empty for a count."""
+    is_measured: bool = False
+    """Whether values are measured, and vary; otherwise they are exact."""
+    less_is_worse: bool = False
+    """Whether a program is worse with less of it; otherwise with more."""
+
+
+def _rounded_count(value: float | None) -> str:
+    return integer(value) if value is None or value < 1e6 else scaled(value)
 
 
 TEXT = Unit("VARCHAR", "string")
@@ -61,12 +71,16 @@ UNIX_TIME = Unit("DOUBLE", "number")
 INDEX = Unit("BIGINT", "integer", right=True)
 """A number that names something: a line, a process, an exit code."""
 COUNT = Unit("BIGINT", "integer", integer, True)
+AMOUNT = replace(COUNT, show=_rounded_count)
+"""A count that is written in three digits from a million on."""
 NUMBER = Unit("DOUBLE", "number", scaled, True)
-SECONDS = Unit("DOUBLE", "number", seconds, True)
-BYTES = Unit("BIGINT", "integer", bytes_, True)
+SECONDS = Unit("DOUBLE", "number", seconds, True, name="second", is_measured=True)
+BYTES = Unit("BIGINT", "integer", bytes_, True, name="byte")
+REUSED_BYTES = replace(BYTES, less_is_worse=True)
+"""Bytes that a program does not need twice."""
 REAL_BYTES = replace(BYTES, sql="DOUBLE", json="number")
 """Bytes that need not be a whole number, or may be beyond 64 bits: a sum or a product."""
-FLOPS = Unit("DOUBLE", "number", scaled, True)
+FLOPS = Unit("DOUBLE", "number", scaled, True, name="flop")
 SHARE = Unit("DOUBLE", "number", percent, True)
 """A share in 0..1."""
 RATIO = Unit("DOUBLE", "number", ratio, True)

@@ -18,14 +18,14 @@ from statistics import median
 
 import numpy as np
 
-from jaxprof.analysis.finding_catalogue import with_fix
 from jaxprof.analysis.programs.functions import COSTLY_COUNT, COSTLY_SECONDS, WORTH_EXACT
 from jaxprof.analysis.programs.loop_time import COMPILE, DEVICE, PARTS
 from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, pause_times
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import bytes_, counted, percent, scaled, seconds
 from jaxprof.base.values import frozen
-from jaxprof.finding import Finding
+from jaxprof.events.finding import Finding
+from jaxprof.findings.jobs import with_fix
 from jaxprof.jobs.arrivals import Arrivals, CollectiveEvents, arrivals
 from jaxprof.jobs.figures import (
     AFTER,

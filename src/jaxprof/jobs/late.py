@@ -31,7 +31,7 @@ import numpy as np
 from jaxprof.analysis.programs.loop_time import COPY, DATA, DISPATCH, HOST, PARTS
 from jaxprof.base.units import and_more, percent_or_less, seconds
 from jaxprof.base.values import frozen
-from jaxprof.finding import Finding
+from jaxprof.events.finding import Finding
 from jaxprof.jobs.figures import (
     MOST_NAMED,
     PARTS_OF_ITS_OWN,

@@ -23,7 +23,7 @@ import numpy as np
 
 from jaxprof.base.database import connect
 from jaxprof.base.errors import system_words
-from jaxprof.base.files import taking_place
+from jaxprof.base.files import PRIVATE, private_folder, taking_place
 from jaxprof.base.limits import PROCESSES as PROCESSES_READ
 from jaxprof.base.limits import QUERY_TIME, bounded_memory
 from jaxprof.base.units import and_more, integer
@@ -244,8 +244,8 @@ class RollUps:
         """Write one file with the rows of all files of a table, and remove earlier ones. Raises OSError, and
         duckdb.Error for files that cannot be read together."""
         path = _compacted_path(self.folder, table, files)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with taking_place(path, only_regular=True) as fresh:
+        private_folder(path.parent)
+        with taking_place(path, PRIVATE, only_regular=True) as fresh:
             rows = f"SELECT * FROM {_listed(files)} ORDER BY process"
             self.connection.execute(f"COPY ({rows}) TO {_quoted(fresh)} (FORMAT parquet, COMPRESSION zstd)")
         for other in path.parent.glob(f"{table}-*.parquet"):

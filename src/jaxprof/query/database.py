@@ -26,6 +26,8 @@ from jaxprof.base.errors import UsageError
 from jaxprof.base.limits import QUERY_MEMORY
 
 _BATCH_ROWS = 2048
+_SHARE_OF_BATCH = 8
+"""Rows that are sent together may take this share of a query's memory: they are copied as values and as text."""
 _REFUSED = re.compile(r"\b(INSTALL|LOAD|SET|PRAGMA|ATTACH)\b")
 """Statements that are refused here. Advice from DuckDB that names one is left out."""
 
@@ -39,6 +41,8 @@ def serve(source: IO[bytes], sink: IO[bytes]) -> None:
         _write_status(sink)
         with pa.ipc.new_stream(sink, reader.schema) as writer, usage_errors():
             for batch in reader:
+                if batch.nbytes > QUERY_MEMORY.most // _SHARE_OF_BATCH:
+                    raise _too_large("a part of the answer needs")
                 writer.write_batch(batch)
                 sink.flush()
         _write_status(sink)
@@ -105,8 +109,8 @@ def _usage_error(text: str) -> UsageError:
     return UsageError(message, " ".join(hints) or "jaxprof query --schema lists the tables and columns.")
 
 
-def _too_large() -> UsageError:
-    return UsageError(f"SQL: the query needs {QUERY_MEMORY.words}", f"Ask for less. {QUERY_MEMORY.hint}")
+def _too_large(what: str = "the query needs") -> UsageError:
+    return UsageError(f"SQL: {what} {QUERY_MEMORY.words}", f"Ask for less. {QUERY_MEMORY.hint}")
 
 
 if __name__ == "__main__":

@@ -24,16 +24,21 @@ from jaxprof.base.errors import FileRefusedError, UsageError
 from jaxprof.base.limits import QUERY_MEMORY, QUERY_TIME, unbound
 from jaxprof.base.operating_system import python_words
 from jaxprof.base.reaper import REAPER
+from jaxprof.base.units import and_more, counted
 from jaxprof.base.values import frozen
 from jaxprof.facts import Relation, SessionFile
 from jaxprof.facts.processes import PROCESSES
+from jaxprof.facts.tables import SESSION, TABLES
 from jaxprof.jobs.folder import ROLL_UP_FOLDER, job_sessions
 from jaxprof.query.columnar import arrow_schema, arrow_table, clean_text
-from jaxprof.query.tables import SESSION, TABLES
 from jaxprof.session.files import EXTENSION, with_urls
 
 if TYPE_CHECKING:
     from jaxprof.session import Session
+
+_NAMED = 3
+_NOTICES = 20
+"""Sessions that a notice names, and notices that are reported: of thousands of sessions, nobody reads more."""
 
 
 @frozen
@@ -159,8 +164,24 @@ def _values(column: Any) -> list[Any]:
     """Return the cells as Python values, or as texts if Python has no such value: a day in the year 5 000 000."""
     try:
         return list(column.to_pylist())
-    except (OverflowError, ValueError):
-        return list(column.cast(pa.string()).to_pylist())
+    except (OverflowError, ValueError, pa.ArrowException):
+        return list(map(_value, column))
+
+
+def _value(cell: Any) -> Any:
+    """Return one cell as `_values` does, and a container part by part."""
+    kind = cell.type
+    try:
+        return cell.as_py()
+    except (OverflowError, ValueError, pa.ArrowException):
+        if pa.types.is_struct(kind):
+            return {kind.field(index).name: _value(cell[index]) for index in range(kind.num_fields)}
+        if pa.types.is_map(kind) or pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+            return [_value(part) for part in cell.values]
+        try:
+            return cell.cast(pa.string()).as_py()
+        except pa.ArrowException:
+            return str(kind)  # nothing of pyarrow shows it
 
 
 @contextmanager
@@ -172,7 +193,7 @@ def execute(sql: str, sources: Sequence[QueriedSession]) -> Iterator[SqlAnswer]:
     """
     process = SqlProcess()  # started first: it imports its modules while the tables are gathered
     try:
-        with _memory_errors():
+        with memory_errors():
             tables, notices = tables_of(sql, sources)
         with _process_errors(process):
             _send(process, sql, tables)
@@ -206,14 +227,15 @@ def _check_status(process: SqlProcess) -> None:
 def _process_errors(process: SqlProcess) -> Iterator[None]:
     """Turn errors of the pipes, which end with the process, into the reason why the process ended."""
     try:
-        with _memory_errors():
+        with memory_errors():
             yield
     except (OSError, ValueError) as error:  # the errors of Arrow are subclasses
         raise process.error from error
 
 
 @contextmanager
-def _memory_errors() -> Iterator[None]:
+def memory_errors() -> Iterator[None]:
+    """Turn the end of the memory that a query may take into a UsageError."""
     try:
         yield
     except MemoryError as error:
@@ -225,7 +247,7 @@ def tables_of(sql: str, sources: Sequence[QueriedSession]) -> tuple[dict[str, An
     FileRefusedError."""
     wanted = [TABLES[name] for name in _tables_in(sql)]
     parts: dict[str, list[Any]] = {name: [] for name in TABLES}
-    notices: list[str] = []
+    notices: dict[tuple[str, str], list[str]] = {}  # state and text → sessions
     stems = [source.path.name.removesuffix(EXTENSION) for source in sources]
     count = Counter(stems)
     for stem, source in zip(stems, sources, strict=True):
@@ -235,20 +257,28 @@ def tables_of(sql: str, sources: Sequence[QueriedSession]) -> tuple[dict[str, An
         except FileRefusedError as error:
             if not source.optional:
                 raise
-            notices.append(f"{session_name} was left out: {with_urls(error.what)}")
+            what = error.what.replace(str(source.path), "it")
+            notices.setdefault((" left out", what), []).append(session_name)
             continue
         for name, table, table_notices in tables_of_source:
             session = pa.DictionaryArray.from_arrays(
                 pa.repeat(pa.scalar(0, pa.int8()), len(table)), pa.array([clean_text(session_name)])
             )
             parts[name].append(table.add_column(0, SESSION.key, session))
-            notices += (f"{session_name}: {notice}" for notice in table_notices)
+            for notice in dict.fromkeys(table_notices):
+                notices.setdefault(("", notice), []).append(session_name)
     first = pa.field(SESSION.key, pa.string())
     tables = {
         name: pa.concat_tables(parts[name]) if parts[name] else arrow_schema(table).insert(0, first).empty_table()
         for name, table in TABLES.items()
     }
-    return tables, list(dict.fromkeys(notices))
+    lines = []
+    for (state, text), named in notices.items():
+        verb = state and (" was" if len(named) == 1 else " were")
+        lines.append(f"{and_more(dict.fromkeys(named), _NAMED)}{verb}{state}: {with_urls(text)}")
+    if len(lines) > _NOTICES:
+        lines[_NOTICES:] = [f"{counted(len(lines) - _NOTICES, 'further notice')}: query fewer sessions to read them"]
+    return tables, lines
 
 
 def _tables_in(sql: str) -> list[str]:

@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from datetime import date, time, timedelta
 from decimal import Decimal
 from functools import partial
+from math import isfinite
 from typing import Any
 
 import pyarrow as pa
+from pyarrow import MonthDayNano
 
 from jaxprof.base.text import json_text
 from jaxprof.base.units import UNKNOWN
@@ -22,8 +24,8 @@ _DIGITS = 6
 
 
 def plain_value(value: Any) -> Any:
-    """Return a value of SQL as JSON has it: moments and days as ISO 8601, durations in seconds, bytes in
-    hexadecimal."""
+    """Return a value of SQL as JSON has it: moments and days as ISO 8601, durations in seconds, bytes in hexadecimal,
+    intervals by their parts, NaN and infinity in a container as null."""
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, date | time):
@@ -33,10 +35,17 @@ def plain_value(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, dict):
-        return {str(key): plain_value(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [plain_value(inner) for inner in value]
+        return {str(key): _inner_value(inner) for key, inner in value.items()}
+    if isinstance(value, MonthDayNano):
+        return {"months": value.months, "days": value.days, "nanoseconds": value.nanoseconds}
+    if isinstance(value, list | tuple):  # an entry of a map is a tuple
+        return [_inner_value(inner) for inner in value]
     return value if isinstance(value, bool | int | float | str | None) else str(value)
+
+
+def _inner_value(value: Any) -> Any:
+    plain = plain_value(value)
+    return None if isinstance(plain, float) and not isfinite(plain) else plain
 
 
 def rows_table(schema: Any, rows: Iterable[list[Any]]) -> Table[list[Any]]:

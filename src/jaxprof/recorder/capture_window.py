@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jaxprof.events import CaptureWindow, Compiled, Event, StageRunning, StepsCounted
+from jaxprof.events import WINDOW_FOLDER, CaptureWindow, Compiled, Event, StageRunning, StepsCounted
 from jaxprof.recorder.guest import ReplacedName
 
 SETTLED_SECONDS = 0.5
@@ -146,7 +146,7 @@ class CaptureWindows:
         self._requested = None
         folder = ""
         try:
-            folder = tempfile.mkdtemp(prefix="jaxprof-window-")
+            folder = tempfile.mkdtemp(prefix=WINDOW_FOLDER)
             options = jax.profiler.ProfileOptions()
             options.python_tracer_level = 0
             options.host_tracer_level = 2
@@ -162,7 +162,7 @@ class CaptureWindows:
         self._steps_left = None if steps is None else float(steps)
         self._until = self._began + (seconds if seconds is not None and steps is None else LONGEST_SECONDS)
         self._replaced = [ReplacedName(jax.profiler, name, self._ending_window_first) for name in _PROFILER_NAMES]
-        self._emit(CaptureWindow(state="began"))
+        self._emit(CaptureWindow(state="began", path=folder))
 
     def _is_in_its_loop(self) -> bool:
         """Whether steps can be expected. A window that begins earlier contains the compilation, and few steps."""

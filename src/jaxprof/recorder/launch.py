@@ -51,6 +51,7 @@ class Launched:
         self._recorder: Recorder | None = None
         self._compiled = False
         self._requests = b""
+        self._handled: list[int] = []
 
     def begin(self) -> None:
         """Send the first line, then wait for jax."""
@@ -96,7 +97,7 @@ class Launched:
         recorder = Recorder(
             self._send, RecordingOptions(**facts["options"]), began_seconds=facts["began_seconds"], how=""
         )
-        recorder.on_tick = self._take_requests
+        recorder.on_tick = self._tick
         self._recorder = recorder
         self._be_first_at_exit()
         recorder.start(import_seconds=seconds)
@@ -128,7 +129,25 @@ class Launched:
         atexit.unregister(self._end)
         atexit.register(self._end)
 
-    def _take_requests(self, now: float) -> None:
+    def _tick(self, now: float) -> None:
+        self._report_handlers()
+        self._take_requests()
+
+    def _report_handlers(self) -> None:
+        """Report for which of the signals that ask it to end the program has functions of its own: such a program is
+        not ended by us."""
+        import signal
+
+        default = (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler, None)
+        numbers = (getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP"))
+        handled = [int(each) for each in numbers if each is not None and signal.getsignal(each) not in default]
+        if handled != self._handled:
+            self._handled = handled
+            from jaxprof.events import Heartbeat, encode
+
+            self._pipe.send(encode(Heartbeat(handled=handled)))
+
+    def _take_requests(self) -> None:
         """Read the client's requests. If the client has gone, end the recording, so that the program no longer pays for
         it."""
         if not self._control.ours:

@@ -8,19 +8,21 @@ current while its size and its time are those of the store.
 from __future__ import annotations
 
 import os
+import queue
 import shutil
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 from jaxprof.base.errors import FileRefusedError, MissingFileError, StorageError, UsageError, system_words
 from jaxprof.base.files import PARTIAL, PRIVATE, private_folder, taking_place
 from jaxprof.base.limits import FETCH_TIME, FETCHED, FETCHED_FILES
+from jaxprof.base.units import bytes_
 from jaxprof.base.values import frozen
 from jaxprof.remote.url import REFUSED, URLS, RemotePlace
 from jaxprof.session.files import FETCHED_FROM, JOB_EXTENSION, fetched_folder
@@ -35,11 +37,14 @@ _WEB = frozenset(("http", "https"))
 _LOCAL = ("file", "local")
 _SILENT_SECONDS = 60.0
 """Time after which a web server that sends nothing is given up. Packages of other stores have limits of their own."""
+_FEWEST_BYTES = 1024
+"""A web server that sends fewer in that time is given up as well."""
 _CLOCK_SECONDS = 1e-3
 """Difference of two times of a file that are the same: a time is rounded when it is set."""
 _FETCH_THREADS = 8
 _KEPT_SECONDS = 30 * 86_400.0
 
+Value = TypeVar("Value")
 Progress = Callable[[int, int], None]
 """Called with the number of files that were fetched, and the number of files to fetch."""
 
@@ -74,14 +79,14 @@ class Mirror:
         """Find the file system of the store, which may already connect. Raises UsageError for an unknown scheme and for
         missing packages, StoreFailure if the store cannot be read."""
         self.place = place
-        self._files, self._root = _filesystem(place)
-        self._folder = fetched_folder() / place.key
-        self.path = self._folder / place.name
-        """The copy: a file or a folder, as in the store."""
         self._lock = threading.Lock()
         self._bytes = 0
         """Received so far: a store may send more than the sizes in its listing."""
         self._end = time.monotonic() + FETCH_TIME.most
+        self._files, self._root = self._in_time(lambda: _filesystem(place))
+        self._folder = fetched_folder() / place.key
+        self.path = self._folder / place.name
+        """The copy: a file or a folder, as in the store."""
 
     def refresh(self, progress: Progress | None = None) -> str:
         """Fetch what has changed. Returns what could not be fetched if the copy can be used nevertheless, or an empty
@@ -90,7 +95,8 @@ class Mirror:
         try:
             private_folder(self._folder)
             missing = self._refresh(progress)
-            note.write_text(self.place.shown, "utf-8")
+            with taking_place(note, PRIVATE, only_regular=True) as fresh:
+                fresh.write_text(self.place.shown, "utf-8")
         except StoreFailure as failure:
             if not (note.exists() and self.path.exists()):
                 raise
@@ -123,11 +129,7 @@ class Mirror:
         """Return the files in and below the folder, or the one file, without names that are unsafe as local names.
         Raises FileRefusedError, also for more than the limits allow."""
         with _failures(self.place):
-            info = self._files.info(self._root)
-            listed: dict[str, Any] = {self._root: info}
-            if info.get("type") == "directory":
-                self._files.ls(self._root, detail=True)  # raises for a folder that `find` would take for empty
-                listed = self._files.find(self._root, maxdepth=_DEEPEST, detail=True)
+            listed = self._in_time(self._listed)
         if len(listed) > FETCHED_FILES.most:
             raise FileRefusedError(f"{self.place.shown} holds {FETCHED_FILES.words}", FETCHED_FILES.hint)
         named = ((_relative(path, self._root), path, info) for path, info in listed.items())
@@ -142,6 +144,14 @@ class Mirror:
         if sum(max(file.size, 0) for file in files) > FETCHED.most:
             raise FileRefusedError(f"{self.place.shown} holds {FETCHED.words}", FETCHED.hint)
         return files
+
+    def _listed(self) -> dict[str, Any]:
+        info = self._files.info(self._root)
+        if info.get("type") != "directory":
+            return {self._root: info}
+        self._files.ls(self._root, detail=True)  # raises for a folder that `find` would take for empty
+        found: dict[str, Any] = self._files.find(self._root, maxdepth=_DEEPEST, detail=True)
+        return found
 
     def _fetch(self, file: StoredFile) -> StoreFailure | None:
         """Fetch a file, unless it has gone since the listing. Returns why it cannot be read."""
@@ -166,12 +176,39 @@ class Mirror:
 
         self._take(0)
         with _failures(self.place):
-            self._files.get_file(file.path, str(fresh), callback=Callback(hooks={"taken": taken}))
+            progress = Callback(hooks={"taken": taken})
+            self._in_time(lambda: self._files.get_file(file.path, str(fresh), callback=progress))
         size = fresh.stat().st_size
         if size < file.size:
             raise StoreFailure(self.place, f"only {size} of {file.size} bytes arrived")
         if file.modified_seconds is not None:
             os.utime(fresh, (file.modified_seconds, file.modified_seconds))
+
+    def _in_time(self, call: Callable[[], Value]) -> Value:
+        """Return what a library returns, or raise what it raises. Raises StoreFailure after the time limit for all of
+        the fetch, and if a web server sends next to nothing for a while: the library waits without end for a server
+        whose bytes come one at a time, in the header or after it. The thread that waits for it is left behind."""
+        answers: queue.SimpleQueue[Future[Value]] = queue.SimpleQueue()
+
+        def run() -> None:
+            answer: Future[Value] = Future()
+            try:
+                answer.set_result(call())
+            except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+                answer.set_exception(error)
+            answers.put(answer)
+
+        threading.Thread(target=run, daemon=True).start()
+        is_web = self.place.scheme in _WEB
+        while True:
+            before, left = self._bytes, self._end - time.monotonic()
+            try:
+                return answers.get(timeout=max(0.0, min(left, _SILENT_SECONDS) if is_web else left)).result()
+            except queue.Empty:
+                self._take(0)
+                if is_web and self._bytes - before < _FEWEST_BYTES:
+                    words = f"less than {bytes_(_FEWEST_BYTES)} came in {_SILENT_SECONDS:g} seconds"
+                    raise StoreFailure(self.place, words) from None
 
     def _take(self, count: int) -> None:
         """Count received bytes. Raises FileRefusedError for too many bytes, StoreFailure after the time limit."""

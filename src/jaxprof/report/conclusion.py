@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from jaxprof.analysis.compare.gate import GateResult
     from jaxprof.analysis.compare.session_difference import SessionDifference
-    from jaxprof.analysis.explain.model import Explanation
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.analysis.runs.ab import AbResult
     from jaxprof.analysis.runs.run_result import RunResult
-    from jaxprof.finding import Finding
+    from jaxprof.events.finding import Finding
+    from jaxprof.findings.explanation import Explanation
     from jaxprof.jobs.findings import JobFigures
     from jaxprof.session import Session
 
@@ -75,7 +75,7 @@ def conclusion_lines(result: Conclusion, width: int = WIDTH) -> Iterator[str]:
 
 def closing_lines(session: Session, place: Path | None, width: int = WIDTH) -> Iterator[str]:
     """Yield the conclusion of a session that was just recorded. `place`: where it is; None if it could not be kept."""
-    from jaxprof.analysis.explain.derive import explanation
+    from jaxprof.findings.explain import explanation
     from jaxprof.session.files import lasting_name
 
     found = conclusion(explanation(session, "last" if place is None else lasting_name(place)))
@@ -84,7 +84,7 @@ def closing_lines(session: Session, place: Path | None, width: int = WIDTH) -> I
 
 def conclusion(explanation: Explanation) -> Conclusion:
     """Return the conclusion of an explanation."""
-    from jaxprof.analysis.explain.model import command, compared_again
+    from jaxprof.findings.explanation import command, compared_again
 
     cost, certainty = cost_and_certainty(explanation)
     unknown = next((abstention for abstention in explanation.abstentions if abstention.command), None)
@@ -279,7 +279,7 @@ def _compared_cost(session: Session) -> tuple[str, str]:
 
 def comparison_cost(compared: Sequence[AbResult]) -> tuple[str, str]:
     """Return the first two lines of measured comparisons: what each side takes, and what the verdicts rest on."""
-    from jaxprof.report.sides import basis_lines, how_medians_differ, verdict_line
+    from jaxprof.facts.sides import basis_lines, how_medians_differ, verdict_line
 
     verdicts = [verdict_line(versus) for result in compared for versus in result.versus]
     medians = [
@@ -295,8 +295,8 @@ def comparison_cost(compared: Sequence[AbResult]) -> tuple[str, str]:
 
 def _profile_cost(session: Session) -> tuple[str, str]:
     """Return the first two lines of a profile: which kernels took the time, and whether the capture can be believed."""
-    from jaxprof.analysis.finding_catalogue import entries
     from jaxprof.analysis.kernels.measured import whole_profile
+    from jaxprof.trace.checks import TRUST
 
     kernels = whole_profile(session)
     whole = sum(kernel.self_seconds for kernel in kernels)
@@ -311,7 +311,7 @@ def _profile_cost(session: Session) -> tuple[str, str]:
         {row.code for run in session.runs.values() for trust in run.trust.values() for row in trust.rows
          if row.verdict != "good"}
     )  # fmt: skip
-    titles = [entries()[code].title if code in entries() else code for code in doubted]
+    titles = [TRUST[code][0] if code in TRUST else code for code in doubted]
     certain = f"doubtful: {'; '.join(titles)}" if doubted else "captured by the profiler, which also takes time"
     return largest(times, whole, words=str), certain
 
@@ -331,7 +331,7 @@ def job_cost(job: JobFigures) -> tuple[str, str]:
 def gate_conclusion(result: GateResult, details: str) -> Conclusion:
     """Return the conclusion of a gate: the limit exceeded by most, what the figures rest on, how to see why.
     `details`: the command that shows what differs."""
-    from jaxprof.report.gate import row_text
+    from jaxprof.facts.gate import row_text
 
     by_severity = "exceeded", "undecided", "within"
     worst = min(result.rows, key=lambda row: (by_severity.index(row.state), -abs(row.growth or 0.0)), default=None)
@@ -354,8 +354,8 @@ def gate_conclusion(result: GateResult, details: str) -> Conclusion:
 def difference_conclusion(difference: SessionDifference, name: str) -> Conclusion:
     """Return the conclusion of two recorded sessions: what differs, that they were not measured together, what to look
     at. `name`: what commands call the second session."""
-    from jaxprof.analysis.explain.model import command
-    from jaxprof.report.comparison import answer
+    from jaxprof.facts.comparisons import answer
+    from jaxprof.findings.explanation import command
 
     if not difference.runs:
         both = difference.before.runs and difference.after.runs

@@ -1,4 +1,4 @@
-"""Render an explanation: as text, and as JSON that fits a prompt.
+"""Render an explanation: as text, and as JSON that fits a prompt; and the catalogue of findings as text.
 
 It includes how much of the device's peak the runs reach.
 """
@@ -9,27 +9,14 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.analysis.explain.model import Explanation, command
-from jaxprof.analysis.finding_catalogue import SOURCES, CatalogueEntry, entries
 from jaxprof.analysis.kernels.measured import longest_kernel, whole_profile
 from jaxprof.base.text import columns, json_text, safe, shorten
 from jaxprof.base.units import bytes_, counted, percent, seconds
-from jaxprof.facts import OF_FINDING, SENTENCE, Fact, Facts, optional, pick, recorder
-from jaxprof.facts.units import (
-    BYTES,
-    COUNT,
-    FLOPS,
-    INDEX,
-    LIST,
-    OBJECT,
-    RATE,
-    ROWS,
-    SECONDS,
-    SHARE,
-    TEXT,
-    TRUTH,
-)
-from jaxprof.finding import Finding
+from jaxprof.events.finding import CatalogueEntry, Finding
+from jaxprof.facts import recorder
+from jaxprof.facts.explanations import EXPLANATION, ExplainedRow
+from jaxprof.findings.catalogue import SOURCES, entries
+from jaxprof.findings.explanation import Explanation, command
 from jaxprof.report.renderers import WIDTH, wrap
 
 if TYPE_CHECKING:
@@ -50,32 +37,11 @@ def utilisation_text(use: Utilisation) -> str:
     return ", ".join(parts)
 
 
-UTILISATION: Facts[Utilisation] = (
-    Fact("run", TEXT, "Id of the run"),
-    Fact("of", TEXT, "What was timed: call or step"),
-    Fact("seconds", SECONDS, "Time of the call or step"),
-    Fact("mfu", SHARE, "Share of the peak that the FLOPs of the model reach"),
-    Fact("hfu", SHARE, "Share of the peak that all FLOPs reach, recomputed ones included"),
-    Fact("at_least", TRUTH, "Whether the shares are lower bounds"),
-    Fact("roofline", SHARE, "Share of the roofline of the whole"),
-    Fact("flops", FLOPS, "FLOPs of the matrix products"),
-    Fact("recomputed_flops", FLOPS, "FLOPs that are computed again (rematerialisation)"),
-    Fact("peak_flops_per_second", RATE, "The peak of the device for these dtypes"),
-    Fact("dtypes", LIST, "The dtypes of the matrix products"),
-    Fact("peak_flops_source", TEXT, "Where that peak comes from", "peak_source"),
-    Fact("reason", TEXT, "Why mfu is unknown"),
-)
-
-
 _SENTENCE_LIMITS = (300, 200, 120, 70)
 """Most characters of a sentence in JSON. The first limit with which the whole explanation fits is taken."""
 _MOST_CHARACTERS = 5_400
 """Upper limit for the JSON, without line breaks and indentation: some 1 500 tokens."""
-_CODE_LINE_CHARACTERS = 100
-_KERNELS_NAMED = 3
 _ANSWERS = 3
-MOST_UTILISATIONS = 3
-"""Show the utilisation of at most this many runs in the JSON, the first ones."""
 _SCOPES = {
     "program": "of the wall time",
     "call": "of a call",
@@ -234,65 +200,6 @@ def _finding_lines(number: int, finding: Finding, width: int) -> Iterator[str]:
     yield from wrap(finding.fix, first="   → ", width=width)
 
 
-_EVIDENCE: Facts[Finding] = (
-    optional("run", TEXT, "Id of the run"),
-    optional("also", LIST, "More runs that have it", lambda finding: finding.also[:5]),
-    optional("place", TEXT, "file:line", "where.text"),
-    optional("code_line", TEXT, "Text of that line", lambda finding: finding.code_line[:_CODE_LINE_CHARACTERS]),
-    optional(
-        "kernels",
-        LIST,
-        "Kernels that it is about, those with the most weight first",
-        lambda finding: finding.kernels[:_KERNELS_NAMED],
-    ),
-    Fact("process", INDEX, "Which process of a job, from 0", "index", when=lambda row: row.index is not None),
-    optional("host", TEXT, "Where that process ran"),
-    optional("function", TEXT, "The compiled function"),
-    optional("compilations", COUNT, "Compilations that it rests on"),
-)
-_COST: Facts[Finding] = (
-    Fact("of", TEXT, "What share is a part of: program, call, compile, profile, steps or module", "scope"),
-    Fact("seconds", SECONDS, "What it cost"),
-    *pick(OF_FINDING, "low_seconds", "high_seconds"),
-    Fact("saves_seconds", SECONDS, "What changing it would save: an estimate"),
-    Fact("share", SHARE, "Share of the whole, in 0..1"),
-    Fact("bytes", BYTES, "Traffic of one call, or memory that it holds"),
-    Fact("held", TRUTH, "Whether bytes are memory"),
-    Fact("estimate", TRUTH, "Whether seconds is an estimate", lambda finding: finding.estimate or finding.at_most),
-)  # fmt: skip
-
-
-def _utilisations(explained: Explanation) -> tuple[Any, ...]:
-    from jaxprof.analysis.runs.ceilings import utilisations
-
-    return utilisations(explained.session)[:MOST_UTILISATIONS] if explained.session is not None else ()
-
-
-_FROM_FILE: Fact[Any] = optional(
-    "from_file", TRUTH, "True if that command has words of a file that this machine did not record: read it first"
-)
-EXPLANATION: Facts[Explanation] = (
-    Fact("name", TEXT, "What was explained, as commands take it"),
-    Fact("subject", TEXT, "program, job, runs, comparison, profile, nothing"),
-    Fact("from_file", TRUTH, "Whether its words are those of a file that this machine did not record itself"),
-    Fact("answers", LIST, "What is known of the whole, a line each", answers),
-    Fact("utilisations", ROWS, "What share of the device's peak the runs reach", _utilisations, inside=UTILISATION),
-    Fact("findings", ROWS, "What is worth changing, the most expensive first", inside=(
-        *SENTENCE,
-        Fact("cost", OBJECT, "What it costs", lambda finding: finding, inside=_COST),
-        Fact("evidence", OBJECT, "What it rests on, with names that other commands take", lambda finding: finding,
-             inside=_EVIDENCE),
-        Fact("verify", TEXT, "The command that shows whether a change helped; of a job, one that shows the process"),
-        _FROM_FILE,
-    )),
-    Fact("left_out", COUNT, "How many more findings there are"),
-    Fact("unknown", ROWS, "What is unknown", "abstentions", inside=(
-        Fact("code", TEXT, "What kind it is"),
-        Fact("reason", TEXT, "Why it is unknown"),
-        Fact("command", TEXT, "The command that would show it"),
-        _FROM_FILE,
-    )),
-)  # fmt: skip
 _SENTENCES = {"findings": ("message", "fix"), "unknown": ("reason",)}
 """Keys that are sentences, by the list with them."""
 
@@ -304,7 +211,9 @@ def explanation_json(explanation: Explanation) -> dict[str, Any]:
     """
     from jaxprof.report.envelope import Bounds  # text has no bounds
 
-    whole: dict[str, Any] = Bounds("explanation", sys.maxsize).cut(recorder(EXPLANATION)(explanation))
+    whole: dict[str, Any] = Bounds("explanation", sys.maxsize).cut(
+        recorder(EXPLANATION)(ExplainedRow(explanation, answers(explanation)))
+    )
     for longest in _SENTENCE_LIMITS:
         cut = {
             key: [row | {name: row[name] and shorten(row[name], longest) for name in names} for row in whole[key]]
@@ -325,17 +234,6 @@ def entry_lines(entry: CatalogueEntry) -> Iterator[str]:
     page, _, heading = entry.page.partition("#")
     section = f", {heading.replace('-', ' ')}" if heading else ""
     yield f"  found in {SOURCES[entry.source]}; docs/{page}{section}"
-
-
-ENTRY: Facts[CatalogueEntry] = (
-    Fact("code", TEXT, "What kind of finding it is"),
-    Fact("source", TEXT, "Where it is found: program, hlo, ..."),
-    Fact("title", TEXT, "What it says, in a line"),
-    Fact("means", TEXT, "What it means"),
-    Fact("fix", TEXT, "What to do about it"),
-    Fact("page", TEXT, "The page of the documents"),
-)
-"""An entry of the catalogue."""
 
 
 def catalogue_lines() -> Iterator[str]:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from operator import itemgetter
-from typing import Any
 
 from jaxprof.analysis.compare.session_difference import module_difference
 from jaxprof.base.grouping import Pair
 from jaxprof.base.text import safe
 from jaxprof.base.units import counted
-from jaxprof.facts import Fact, Facts, within
-from jaxprof.facts.units import LIST, ROWS, TEXT, TRUTH
+from jaxprof.facts.comparisons import kernel_counts
 from jaxprof.hlo.compare.text_difference import ComputationLines, TextDifference, text_difference
 from jaxprof.hlo.text.model import Instruction, Module
-from jaxprof.report.comparison import FIGURES, KERNELS_COMPARED, STATUS, facts_table, kernel_counts, kernels_table
+from jaxprof.report.comparison import facts_table, kernels_table
 from jaxprof.report.renderers import Piece
 
 _CONTEXT_LINES = 2
@@ -34,7 +31,7 @@ def difference_pieces(before: Module, after: Module) -> Iterator[Piece]:
     exact = module_difference(before, after)
     if exact.kernels is not None and exact.kernels.rows:
         yield f"kernels: {kernel_counts(exact.kernels)}"
-        yield from (kernels_table(exact.kernels), facts_table(exact.facts), "")
+        yield from (kernels_table(exact.kernels), facts_table(exact), "")
     for attribute in difference.header:
         yield safe(f"- {attribute.name}={attribute.before}") if attribute.before else safe(f"- no {attribute.name}")
         yield safe(f"+ {attribute.name}={attribute.after}") if attribute.after else safe(f"+ no {attribute.name}")
@@ -103,58 +100,3 @@ def _text(instruction: Instruction) -> str:
         if key in instruction.attributes:
             text = text.replace(f", {key}={instruction.attributes[key]}", "")
     return text
-
-
-_SIDES: Facts[Any] = (
-    Fact("before", TEXT, "What the first side has"),
-    Fact("after", TEXT, "What the second side has"),
-)
-
-
-_COMPUTATION: Facts[ComputationLines] = (
-    *within("computation", (
-        STATUS,
-        Fact("before", TEXT, "Name on the first side", "before.name"),
-        Fact("after", TEXT, "Name on the second side", "after.name"),
-    )),
-    Fact("lines", ROWS, "Lines that differ",
-         lambda computation: [line for line in computation.lines if line.status != "same"], inside=(
-             STATUS,
-             Fact("before", TEXT, "The line of the first side", "before.text"),
-             Fact("after", TEXT, "The line of the second side", "after.text"),
-         )),
-)  # fmt: skip
-HLO_DIFFERENCE: Facts[Any] = (
-    Fact("before", TEXT, "Name of the first module", "before.name"),
-    Fact("after", TEXT, "Name of the second module", "after.name"),
-    *within(
-        "text",
-        (
-            Fact("differs", TRUTH, "Whether they differ in the computation"),
-            Fact("header", ROWS, "Attributes of the module that differ",
-                 inside=(Fact("name", TEXT, "Name of the attribute"), *_SIDES)),
-            Fact("computations", ROWS, "Computations that differ", inside=_COMPUTATION),
-            Fact("kernel_settings", ROWS, "How XLA emits kernels that compute the same: tiles, warps, algorithms",
-                 "settings", inside=(
-                     Fact("kernel", TEXT, "The kernel, by its instruction's name"),
-                     Fact("name", TEXT, "Name of the setting"),
-                     *_SIDES,
-                 )),
-            Fact("custom_code", LIST, "Custom kernels whose code has different bytes", "code"),
-            Fact("reordered", ROWS, "Computations that run in another order", inside=(
-                Fact("computation", TEXT, "Its name", itemgetter(0)),
-                Fact("before", TEXT, "The first instruction that differs, on the first side", itemgetter(1)),
-                Fact("after", TEXT, "The first instruction that differs, on the second side", itemgetter(2)),
-            )),
-        ),
-    ),
-    Fact("facts", ROWS, "Exact figures", "exact.facts", inside=FIGURES),
-    Fact("kernels", ROWS, "Kernels; null if unknown", "exact.kernels.rows", inside=KERNELS_COMPARED),
-)  # fmt: skip
-"""Facts of what `difference_row` returns."""
-
-
-def difference_row(before: Module, after: Module) -> dict[str, Any]:
-    """Return what the facts of a difference read, by attribute."""
-    text, exact = text_difference(before, after), module_difference(before, after)
-    return {"before": before, "after": after, "text": text, "exact": exact}

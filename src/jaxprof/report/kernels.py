@@ -1,26 +1,24 @@
-"""Columns and facts of the kernels of a module, shared by the screen, text, CSV, JSON and sorting; and their list as
-text: which of them, in which order.
+"""Columns of the kernels of a module for people, shared by the screen, text and sorting; and their list as text.
 
-Columns for people add up all executions of a kernel in one run, and tables are sorted by that; facts for programs are
-those of one execution (`docs/json.md`). A large module is printed while it is read, so that the first page does not
-wait for the last kernel.
+Columns add up all executions of a kernel in one run, and tables are sorted by that; the facts for programs are those of
+one execution (`docs/json.md`). A large module is printed while it is read, so that the first page does not wait for the
+last kernel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.kernels.ranking import KernelCeilings, KernelGroup, Ranked, Ranking, ordered
+from jaxprof.analysis.kernels.ranking import LARGE, KernelGroup, KernelOptions, Ranked, released, rows_of
 from jaxprof.base.text import safe
 from jaxprof.base.units import UNKNOWN, bytes_, counted, integer, percent, scaled, seconds
-from jaxprof.base.values import frozen
-from jaxprof.facts import Fact, Facts, column, within
-from jaxprof.facts.kernels import NAME, RANKED, places_text
-from jaxprof.facts.units import SHARE, plain
-from jaxprof.hlo.kernels.kernels import kernels, stream
+from jaxprof.facts import Fact, column
+from jaxprof.facts.kernels import KERNEL_OF_MODULE, places_text
+from jaxprof.facts.units import plain
+from jaxprof.hlo.kernels.kernels import kernels
 from jaxprof.hlo.kernels.notices import NOT_OPTIMISED, Notice, notices, outline
 from jaxprof.report.renderers import Table, joined, text_lines
 
@@ -64,64 +62,13 @@ def total_text(name: str, group: KernelGroup) -> str:
     return COLUMNS[name].shown(group.total(name)) if name in _ADDED_UP else ""
 
 
-KERNEL: Facts[Ranked] = (
-    *within("kernel", (NAME,)),
-    *RANKED,
-    Fact("share", SHARE, "Share of the weight of all kernels, in 0..1: of least time, else of bytes"),
-)
-"""Facts of a kernel in JSON and CSV, for one execution except for the last."""
-
-
 def kernels_table(programs: Iterable[tuple[str, Iterable[Ranked]]]) -> Table[tuple[str, Ranked]]:
     """Return the kernels of labelled programs as one table for CSV, whose rows can be read once."""
-    return joined("label", KERNEL, ((label, released(rows)) for label, rows in programs))
+    return joined("label", KERNEL_OF_MODULE, ((label, released(rows)) for label, rows in programs))
 
 
-def released(rows: Iterable[Ranked]) -> Iterator[Ranked]:
-    """Yield the rows, and release the kernel of each once the next one is requested."""
-    for row in rows:
-        yield row
-        row.kernel.release()
-
-
-LARGE = 16 << 20
-"""Characters of HLO text from which on kernels are printed while they are read, with the notices last."""
 SHOWN = ("name", "kind", "inside", "times", "flops", "bytes", "least", "bound", "sources", "op_name")
 """Columns of the list as text, by their names in `COLUMNS`."""
-
-
-@frozen
-class KernelOptions:
-    """Which kernels are listed, and in which order."""
-
-    sort: str = ""
-    """A column. Empty: the order of execution, or the largest share first if there is a `top`."""
-    top: int | None = None
-    """Most kernels in the list; None for all."""
-
-    @property
-    def column(self) -> str:
-        """Name of the column that the kernels are sorted by."""
-        return self.sort or ("share" if self.top is not None else "order")
-
-
-def rows_of(
-    module: Module, machine: Machine | None, choice: KernelOptions = KernelOptions(), *, keep: bool = False
-) -> Iterator[Ranked]:
-    """Return the rows of the kernels that `choice` selects. In the order of execution of a large module, a row comes as
-    soon as its kernel is read; it then has no share of all kernels. The module does not keep these kernels unless
-    `keep` is set."""
-    links = None
-    if machine is not None:
-        from jaxprof.devices.absent.least_time import exchanges
-
-        links = exchanges(module, machine)
-    if choice.column == "order" and len(module.text) > LARGE:
-        ceilings = KernelCeilings(machine, links)
-        every = kernels(module) if keep or links is not None else stream(module)
-        return islice((ceilings.row(number, kernel) for number, kernel in enumerate(every)), choice.top)
-    ranking = Ranking(kernels(module), machine, over=links)
-    return ranking.rows(ordered(ranking, range(len(ranking)), choice.column)[: choice.top])
 
 
 def kernel_lines(module: Module, machine: Machine | None, choice: KernelOptions = KernelOptions()) -> Iterator[str]:

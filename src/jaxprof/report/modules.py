@@ -1,132 +1,25 @@
-"""HLO programs as text and as data: kernels with their roofline, findings, barriers, memory, a device table.
+"""HLO programs as text: findings, barriers, memory, collectives, a device table.
 
 Least times come from the ceilings and links of a device and are called lower bounds. Nothing here is measured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from jaxprof.base.text import safe
 from jaxprof.base.units import and_more, bytes_, scaled, seconds
-from jaxprof.base.values import frozen
-from jaxprof.facts import SENTENCE, Fact, Facts, column, optional, pick, within
-from jaxprof.facts.memory import MEMORY
-from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, TEXT, TRUTH
-from jaxprof.hlo.findings import findings
-from jaxprof.hlo.kernels.barriers import Barrier, barriers
-from jaxprof.hlo.kernels.collectives import Collective, collectives
+from jaxprof.facts import Facts, column, pick
+from jaxprof.facts.hlo import BARRIERS, COLLECTIVES, collective_rows
+from jaxprof.findings.hlo import findings
+from jaxprof.hlo.kernels.barriers import barriers
 from jaxprof.hlo.kernels.kernels import kernels, totals
-from jaxprof.hlo.kernels.kinds import platform_of
-from jaxprof.hlo.kernels.notices import NOT_OPTIMISED, Notice, notices, problems
-from jaxprof.report.kernels import KERNEL, KernelOptions, released, rows_of
+from jaxprof.hlo.kernels.notices import NOT_OPTIMISED, notices
 from jaxprof.report.renderers import WIDE, Table, report_lines, text_lines
 
 if TYPE_CHECKING:
     from jaxprof.analysis.kernels.hlo_program import HloProgram
-    from jaxprof.analysis.kernels.ranking import Ranked
-    from jaxprof.devices.absent.least_time import Exchange
-    from jaxprof.finding import Finding
-
-
-_EXECUTION_ORDER = KernelOptions()
-
-
-def _lazy_rows(make: Callable[[HloProgram], Iterable[Any]]) -> Callable[[HloProgram], Iterator[Any]]:
-    """Return a version of `make` that derives the rows only when the first one is printed."""
-
-    def rows(program: HloProgram) -> Iterator[Any]:
-        yield from make(program)
-
-    return rows
-
-
-BARRIERS: Facts[Barrier] = (
-    Fact("producer", TEXT, "The kernel that writes the data", title="producer", widest=40),
-    Fact("consumer", TEXT, "The kernel that reads the data", title="consumer", widest=40),
-    Fact("reason", TEXT, "Why the two are not one kernel, as the documents list it"),
-    Fact("words", TEXT, "Why the two are not one kernel, in words", title="why not fused"),
-    Fact("bytes", BYTES, "What fusing would save", title="bytes"),
-)
-FINDINGS: Facts[Finding] = (
-    *SENTENCE,
-    Fact("kernels", LIST, "Kernels that it is about"),
-    Fact("bytes", BYTES, "Traffic of one call that it accounts for"),
-)
-_NOTICES: Facts[Notice] = (
-    Fact("code", TEXT, "What kind it is"),
-    Fact("message", TEXT, "What of the module was not seen"),
-    Fact("hint", TEXT, "What would show it"),
-    Fact("serious", TRUTH, "Whether it makes conclusions doubtful"),
-)
-_PROBLEMS: Facts[Any] = (
-    Fact("line", INDEX, "Line of the text"),
-    Fact("message", TEXT, "What could not be read"),
-)
-_DEVICE: Facts[HloProgram] = (
-    Fact("name", TEXT, "Name of the device", "machine.device.name"),
-    Fact("estimate", TRUTH, "Whether this machine lacks the device, so that nothing was measured on it",
-         "elsewhere"),
-    Fact("memory_bytes", BYTES, "Its memory", "machine.device.memory_bytes"),
-    Fact("memory_needed_bytes", BYTES, "What the program needs of it"),
-    *within(
-        "step",
-        (
-            Fact("least_seconds", SECONDS, "Lower bound of one run", "bound_seconds"),
-            Fact("bound", TEXT, "What sets the lower bound", "limit"),
-        ),
-    ),
-    Fact("source", TEXT, "Where its ceilings come from", "machine.device.source"),
-    Fact("links", ROWS, "Its links to other devices", "machine.levels", inside=(
-        Fact("name", TEXT, "Name of the link"),
-        Fact("devices", COUNT, "Devices of a unit"),
-        Fact("bytes_per_second", BYTE_RATE, "Bandwidth of the link", "bandwidth"),
-        Fact("source", TEXT, "The document that says so", "document"),
-    )),
-)  # fmt: skip
-
-
-_VIEWS_WITH: Mapping[str, tuple[str | None, ...]] = {
-    "kernels": (None, "kernels"),
-    "barriers": (None, "barriers"),
-    "findings": (None, "findings"),
-    "device": (None, "kernels"),
-    "collectives": (None, "kernels"),
-    "memory": ("memory",),
-}
-"""Views that have a fact, None for the whole program. Every view has a fact that is not here."""
-
-
-def facts_of_program(view: str | None = None, choice: KernelOptions = _EXECUTION_ORDER) -> Facts[HloProgram]:
-    """Return the facts of a program in JSON, or those of one view of it. Long lists are derived while they are
-    printed."""
-    facts: Facts[HloProgram] = (
-        optional("run", TEXT, "Id of its run", "run.id"),
-        Fact("label", TEXT, "Name of its run for people, or of the module"),
-        Fact("module", TEXT, "Name of the HLO module", "hlo.name"),
-        Fact("platform", TEXT, "cpu, gpu, tpu", lambda program: platform_of(program.hlo)),
-        Fact("kernels", ROWS, "Its kernels", partial(_kernels, choice=choice, keep=view is None), inside=KERNEL),
-        Fact("barriers", ROWS, "Kernels that share an array and are not one, the most bytes first",
-             _lazy_rows(lambda program: barriers(program.hlo)), inside=BARRIERS),
-        Fact("findings", ROWS, "What is worth changing", _lazy_rows(lambda program: findings(program.hlo)),
-             inside=FINDINGS),
-        Fact("notices", ROWS, "What of the module was not seen", _lazy_rows(lambda program: notices(program.hlo)),
-             inside=_NOTICES),
-        Fact("problems", ROWS, "Lines that could not be read", _lazy_rows(lambda program: problems(program.hlo)),
-             inside=_PROBLEMS),
-        Fact("device", OBJECT, "The device that it is compared with", lambda program: program, inside=_DEVICE,
-             when="machine"),
-        Fact("collectives", ROWS, "Its collectives over the links", _collective_rows, inside=COLLECTIVES,
-             when="machine"),
-        Fact("memory", OBJECT, "Its memory; null for a module that is not scheduled", inside=MEMORY),
-    )  # fmt: skip
-    return tuple(fact for fact in facts if view in _VIEWS_WITH.get(fact.key, (view,)))
-
-
-def _kernels(program: HloProgram, *, choice: KernelOptions, keep: bool) -> Iterator[Ranked]:
-    yield from released(rows_of(program.hlo, program.machine, choice, keep=keep))
 
 
 def view_lines(program: HloProgram, view: str) -> Iterator[str]:
@@ -225,46 +118,8 @@ _ON_A_GPU = (
 )
 
 
-@frozen
-class CollectiveRow:
-    """A collective with its exchange over the links."""
-
-    collective: Collective
-    exchange: Exchange
-
-
-COLLECTIVES: Facts[CollectiveRow] = (
-    Fact("name", TEXT, "Name of the HLO instruction", "collective.kernel.name", "collective"),
-    Fact("opcode", TEXT, "The HLO operation", "collective.opcode", "opcode"),
-    Fact("group_size", COUNT, "Devices that take part", "collective.group_size", "devices"),
-    Fact("bytes", BYTES, "Size of what is exchanged", "collective.bytes", "bytes"),
-    Fact("least_seconds", SECONDS, "Lower bound of one execution", "exchange.bound_seconds", "at least"),
-    Fact("link", TEXT, "The link that sets it", "exchange.link", "over"),
-)
-
-
-def _collective_rows(program: HloProgram) -> list[CollectiveRow]:
-    from jaxprof.devices.absent.least_time import exchanges
-
-    machine = program.machine
-    assert machine is not None
-    over = exchanges(program.hlo, machine)
-    return [
-        CollectiveRow(collective, over[collective.kernel.computation, collective.kernel.name])
-        for collective in collectives(program.hlo)
-    ]
-
-
 def collectives_text(program: HloProgram) -> list[str]:
     """Return each collective with its bytes, the devices that take part, and its lower bound over the links."""
-    lines = list(text_lines(Table(COLLECTIVES, _collective_rows(program)), indent=""))
+    lines = list(text_lines(Table(COLLECTIVES, collective_rows(program)), indent=""))
     levels = program.machine.levels if program.machine is not None else ()
     return [*lines, "", *(safe(f"{level.name}: {level.document}") for level in levels)] if lines else []
-
-
-STAGE: Facts[Any] = (
-    Fact("label", TEXT, "Name of the program"),
-    Fact("stage", TEXT, "Which of its texts"),
-    Fact("lines", LIST, "Lines of the text"),
-)
-"""The facts of one of the texts of a program."""

@@ -14,7 +14,7 @@ from jaxprof.events import Compiled
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.loop_time import HotLoop
     from jaxprof.analysis.programs.verdict import Verdict
-    from jaxprof.finding import Finding
+    from jaxprof.events.finding import Finding
 
 _ARGUMENTS_SHOWN = 4
 _MUCH_PREEMPTED = 0.05

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import TYPE_CHECKING
 
-from jaxprof.analysis.runs.run_result import RunResult, modes_text, results
+from jaxprof.analysis.runs.run_result import RunResult, results
 from jaxprof.analysis.runs.sweeps import SweepGroup, SweepLine, sweep_groups
 from jaxprof.base.units import UNKNOWN, and_more, between, counted, integer, percent, ratio, scaled, seconds, value_text
 from jaxprof.base.values import frozen
@@ -19,6 +20,10 @@ from jaxprof.facts.runs import RUNS, RunRow, interval_text
 from jaxprof.report.renderers import Headline, Piece, Prose, Table
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS
+from jaxprof.stats.modes import modes_text
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.runs.ab import AbResult
 
 
 @frozen
@@ -210,11 +215,22 @@ def group_report(session: Session, group: RunGroup, warnings: int | None = _WARN
     rows = rows_of_group(group)
     if group.comparison:
         from jaxprof.analysis.runs.ab import ab_result
-        from jaxprof.report.sides import ab_head
 
         yield from (*ab_head(ab_result(session, group.comparison)), "")
     yield from _tables(rows, judged=bool(group.comparison))
     yield from problems(rows, warnings)
+
+
+def ab_head(result: AbResult) -> Iterator[Piece]:
+    """Yield the verdicts of a measured comparison, what the sides are, and what the ratios rest on."""
+    from jaxprof.facts.sides import basis_lines, inputs_line, verdict_line
+
+    yield from (Prose(verdict_line(versus), "", 2) for versus in result.versus)
+    yield ""
+    yield from (Prose(side.title, f"  {side.label:<5}") for side in result.plan.sides)
+    yield from (Prose(note, " " * 7) for note in (*result.plan.notes, inputs_line(result)))
+    yield ""
+    yield from (Prose(text, f"  {label:<5}") for label, text in basis_lines(result))
 
 
 def _tables(rows: list[RunRow], *, judged: bool) -> Iterator[Piece]:

@@ -1,4 +1,4 @@
-"""Render a session as plain text, 80 columns wide, or a single view of it as text, JSON or CSV: one of its captures
+"""Render a session as plain text, 80 columns wide, or a single view of it as text or CSV: one of its captures
 (kernels, compile, steps, memory, trust), or of its recorded programs (compiles, findings, transfers, timeline).
 
 A view imports what it needs when it is requested.
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from jaxprof.base.text import safe
 from jaxprof.base.units import UNKNOWN, bytes_, integer, percent, ratio, scaled, seconds
-from jaxprof.facts import RUN, Fact, Facts, RunItems, at, column, pick
-from jaxprof.facts.units import OBJECT, ROWS, TEXT
+from jaxprof.facts import RUN, Fact, column, pick
+from jaxprof.facts.views import OF_PROGRAMS, view_of
 from jaxprof.report.renderers import WIDE, Headline, Piece, Prose, Table, joined, report_lines
 from jaxprof.session import Run, Session
 
@@ -36,8 +36,6 @@ _NO_CAPTURE = {
     "trust": "no capture",
     "memory": "no program whose memory is known",
 }
-OF_PROGRAMS = ("compiles", "findings", "transfers", "timeline")
-"""Views of recorded programs."""
 
 
 def to_text(session: Session) -> str:
@@ -89,74 +87,6 @@ def _windows(session: Session) -> Iterator[Piece]:
         yield from ("", Headline("capture window: what the device ran"))
         rest = "and {} more: jaxprof open NAME --kernels lists them all"
         yield replace(measured_table(kernels, programs=True, spread=False, rates=False), most=_KERNELS_SHOWN, rest=rest)
-
-
-def view_of(view: str) -> RunItems:
-    """Return the items of a view, with their facts."""
-    if view == "kernels":
-        from jaxprof.facts.kernels import MEASURED, NAME
-
-        return RunItems((NAME, *MEASURED), _measured_kernels)
-    if view == "memory":
-        from jaxprof.analysis.kernels.memory import memory_of_run
-        from jaxprof.facts.memory import BUFFERS
-
-        return RunItems(BUFFERS, lambda session, run: at("buffers")(memory_of_run(session, run.id)))
-    from jaxprof.facts import captures, programs
-
-    views = programs.VIEWS if view in OF_PROGRAMS else captures.VIEWS
-    return views[view]
-
-
-def _measured_kernels(session: Session, run: Run) -> Sequence[MeasuredKernel] | None:
-    from jaxprof.analysis.kernels.measured import measured
-
-    measured_run = measured(session, run.id)
-    return measured_run.kernels if measured_run is not None else None
-
-
-class _ViewedRun(NamedTuple):
-    """A run that has the view, and the rows of the view."""
-
-    session: Session
-    run: Run
-    rows: list[Any]
-
-
-def facts_of_view(view: str) -> Facts[Session]:
-    """Return the facts of the JSON of a view: the runs that have it, or its rows of all programs."""
-    items = view_of(view)
-    if view in OF_PROGRAMS:
-
-        def all_rows(session: Session) -> list[Any]:
-            return [row for run in session.runs.values() for row in items.of(session, run) or ()]
-
-        return (Fact(view, ROWS, "The rows of the view", all_rows, inside=(RUN, *items.facts)),)
-    rows: Fact[_ViewedRun] = Fact(view, ROWS, "The rows of the view", "rows", inside=items.facts)
-    of_run: list[Fact[_ViewedRun]] = [RUN, Fact("label", TEXT, "Its name for people", "run.label"), rows]
-    if view == "memory":
-        from jaxprof.analysis.kernels.memory import memory_of_run
-        from jaxprof.facts.memory import MEMORY
-
-        of_run[-1] = Fact(view, OBJECT, "Its memory",
-                          lambda viewed: memory_of_run(viewed.session, viewed.run.id), inside=MEMORY)  # fmt: skip
-    elif view == "steps":
-        from jaxprof.analysis.timeline.profile import device_steps
-        from jaxprof.facts.captures import DEVICE_STEPS
-
-        of_run.append(Fact("device_steps", ROWS, "The steps of each device as a whole",
-                           lambda viewed: device_steps(viewed.run.steps), inside=DEVICE_STEPS))  # fmt: skip
-    return (Fact("runs", ROWS, "The runs that have it", lambda session: list(_viewed_runs(session, view)),
-                 inside=tuple(of_run)),)  # fmt: skip
-
-
-def _viewed_runs(session: Session, view: str) -> Iterator[_ViewedRun]:
-    items = view_of(view)
-    for run in session.runs.values():
-        rows = items.of(session, run)
-        listed = list(rows or ())
-        if listed or (rows is not None and view in ("memory", "steps")):
-            yield _ViewedRun(session, run, listed)
 
 
 def view_table(session: Session, view: str) -> Table[Any]:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.parquet as parquet
 
 from jaxprof.base.errors import FileRefusedError, JaxprofError, system_words
-from jaxprof.base.files import taking_place
+from jaxprof.base.files import PRIVATE, private_folder, taking_place
 from jaxprof.base.operating_system import processors, safe_path_of_children
 from jaxprof.base.values import frozen
 from jaxprof.jobs.folder import ROLL_UP_ENDING, ROLL_UP_FOLDER
@@ -99,8 +99,8 @@ def write(folder: Path, index: int, tables: Mapping[str, Any]) -> int:
         if not len(tables[name]):
             path.unlink(missing_ok=True)
             continue
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with taking_place(path, only_regular=True) as fresh:
+        private_folder(path.parent)
+        with taking_place(path, PRIVATE, only_regular=True) as fresh:
             parquet.write_table(tables[name], fresh, **_options(name))
         size += path.stat().st_size
     return size

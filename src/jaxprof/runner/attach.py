@@ -25,6 +25,8 @@ from jaxprof.runner.interpreter import Interpreter
 CONNECT_SECONDS = 5.0
 PATIENCE_SECONDS = 60.0
 """Time allowed in addition to the requested seconds: to start the child, and to send and write a large profile."""
+_OUTPUT_KEPT = 1 << 16
+"""Bytes of the child's output that are kept: it may quote what a server sends without end."""
 _WRITTEN = b"Dumped profiling information"
 _EXAMPLE = "jaxprof open --seconds 2 localhost:9999, if it called jax.profiler.start_server(9999)."
 _LISTENS_ELSEWHERE = "Is the program still running, and did it call jax.profiler.start_server with this port?"
@@ -119,7 +121,7 @@ def _output_until_written(process: subprocess.Popen[bytes], until: float) -> byt
         data = os.read(process.stdout.fileno(), 65536)
         if not data:
             break
-        output += data
+        output = (output + data)[-_OUTPUT_KEPT:]
     return output
 
 

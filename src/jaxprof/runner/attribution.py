@@ -29,7 +29,7 @@ from jaxprof.events import (
 from jaxprof.trace.checks import TRUST
 
 if TYPE_CHECKING:
-    from jaxprof.runner.engine_run import EngineRun
+    from jaxprof.runner.engine_process import EngineRun
     from jaxprof.runner.session_recorder import SessionRecorder
 
 KIND = "attribution"

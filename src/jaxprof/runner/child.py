@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from jaxprof.base.errors import WorkerError, system_words
 from jaxprof.base.files import LineBuffer
 from jaxprof.base.limits import LINE, unbound
-from jaxprof.base.operating_system import MOUNT, numbers_at
+from jaxprof.base.operating_system import oom_kill_count
 from jaxprof.base.text import last_words
 from jaxprof.base.values import frozen
 
@@ -65,11 +65,6 @@ def explain(returncode: int | None, oom_kills: int = 0, words: str = "") -> Work
         what, hint = _BY_SIGNAL.get(number.name, (f"ended by {number.name}", ""))
         return WorkerError(what, (hint + last).strip())
     return WorkerError(f"the worker ended with exit code {returncode} in the middle of the run", last.strip())
-
-
-def oom_kill_count() -> int:
-    """Return how many processes of this cgroup (v2) the kernel has killed for memory; 0 if that cannot be read."""
-    return numbers_at(MOUNT / "memory.events").get("oom_kill", 0)
 
 
 LOG_LINE_LIMIT = 8192

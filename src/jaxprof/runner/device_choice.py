@@ -12,7 +12,7 @@ from jaxprof.base.text import safe
 from jaxprof.devices import Device, default_device
 from jaxprof.devices.inventory.machine import gather, local_devices, merge, parse_device, platforms_of
 from jaxprof.devices.inventory.placement import worker_environment
-from jaxprof.runner.engine_process import jax_devices
+from jaxprof.runner.engine_questions import jax_devices
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.planning import HOST
 

@@ -1,8 +1,5 @@
-"""Run the engine in one child process: start, request, read, cancel, end.
-
-This module also answers the questions that only a process with the user's jax can answer: the devices, and the user's
-workloads.
-"""
+"""Run the engine in a child process: start, request, read, cancel, end (`EngineProcess`). Follow it at work on one run:
+record its events, read its device, report its silence and its end (`EngineRun`)."""
 
 from __future__ import annotations
 
@@ -14,44 +11,43 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, field
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from jaxprof.base.errors import UsageError, WorkerError
+from jaxprof.base.errors import WorkerError
 from jaxprof.base.operating_system import python_words, refuse_own_code, refuse_to_run
+from jaxprof.base.private import safe_variables
 from jaxprof.base.reaper import REAPER
-from jaxprof.base.values import frozen
+from jaxprof.base.units import seconds
 from jaxprof.devices.live.process_state import is_stopped
 from jaxprof.engine.protocol import encode_request
-from jaxprof.engine.protocol.request import (
-    SCRATCH,
-    CancelRequest,
-    DescribeRequest,
-    DevicesRequest,
-    EmptyCallRequest,
-    EngineAnswer,
-    InputsRequest,
-    KeptLeaf,
-    Request,
+from jaxprof.engine.protocol.request import SCRATCH, CancelRequest, EngineAnswer, Request
+from jaxprof.events import (
+    DeviceReading,
+    EnvironmentRead,
+    Event,
+    RunFinished,
+    RunPlanned,
+    Scalar,
+    TurnAwaited,
+    WarningRaised,
 )
 from jaxprof.runner.child import ChildProcess, Pipes
 from jaxprof.runner.interpreter import Interpreter
+from jaxprof.runner.session_recorder import BATCH_SECONDS, DeviceWatch, SessionRecorder
 from jaxprof.session.log.codec import are_bounded
 from jaxprof.workloads import names
-from jaxprof.workloads.model import WorkloadInfo
 
 if TYPE_CHECKING:
-    from jaxprof.events import Event, Heartbeat, RunSpec
+    from jaxprof.events import Heartbeat, RunSpec
 
 ENGINE = Path(__file__).resolve().parent.parent / "engine" / "__main__.py"
 ASK_SECONDS = 1.0
 """How long a cancelled run may take to end by itself; a compile cannot be interrupted."""
-DESCRIBE_SECONDS = 120.0
-"""How long a child may take to import the user's code and describe it."""
 TERMINATE_SECONDS = 2.0
 """How long the engine may take to end after SIGTERM."""
 _END_SECONDS = 0.2
@@ -59,6 +55,15 @@ _END_SECONDS = 0.2
 FREEZE_SECONDS = 0.1
 """Longest time that `freeze` waits for a child to stop."""
 _FREEZE_POLL_SECONDS = 2e-4
+SILENCE_SECONDS = 15.0
+"""Report the worker as silent after this long without a sign of the run (a heartbeat a second)."""
+MAX_SILENCE_SECONDS = 300.0
+"""End a worker that gives no sign of the run for this long: native code holds the interpreter's lock, the worker is
+stopped, or its report was lost because measured code closes or writes to descriptors that are not its own."""
+CAP_GRACE_SECONDS = 2.0
+"""How far a run may exceed its hard cap before its worker is ended. The engine checks the cap between calls."""
+START_UP_SECONDS = 60.0
+"""Time allowed for importing and backend start on top of the hard cap."""
 _ANSWER = msgspec.json.Decoder(EngineAnswer)
 
 
@@ -204,19 +209,6 @@ def _answer(line: bytes) -> EngineAnswer:
     return answer if are_bounded(answer) else EngineAnswer(error="the worker's answer holds an impossible number")
 
 
-T = TypeVar("T")
-
-
-@frozen
-class _Devices:
-    """The data of the answer to a `DevicesRequest`."""
-
-    devices: list[dict[str, Any]] = field(default_factory=list)
-    errors: dict[str, str] = field(default_factory=dict)
-    process_index: int | None = None
-    default: str = ""
-
-
 def _scratch() -> str:
     """Make a folder for temporary files of an engine; empty if none can be made, the engine then finds one itself."""
     try:
@@ -225,82 +217,154 @@ def _scratch() -> str:
         return ""
 
 
-def ask(
-    interpreter: Interpreter, request: Request, environment: Mapping[str, str], timeout_seconds: float, kind: type[T]
-) -> T:
-    """Send one request for data to a new engine and return the answer's data, as `kind`.
+class EngineRun:
+    """A run on which one worker works. Only the thread that runs the queue uses it, except `process.cancel`."""
 
-    Raises WorkerError, with the engine's message if it fails, ends, or does not answer in time, and if the answer
-    cannot be read as `kind`.
-    """
-    process = EngineProcess(interpreter, environment)
-    try:
-        process.send(request)
-        deadline = time.monotonic() + timeout_seconds
-        while (left := deadline - time.monotonic()) > 0:
-            process.read(min(left, 0.2))
-            if process.answer is not None:
-                if process.answer.error:
-                    raise WorkerError(process.answer.error, process.answer.hint)
-                return msgspec.convert(process.answer.data, kind, strict=False)
-            if process.over:
-                raise process.explain()
-        hint = "Try again."
-        if isinstance(request, DescribeRequest):
-            hint = "A file is imported to find its functions: code at its top level must finish."
-        raise WorkerError(f"no answer from {interpreter.path} within {timeout_seconds:g} s", hint)
-    except msgspec.ValidationError as error:
-        raise WorkerError(f"the answer of {interpreter.path} cannot be used: {error}") from error
-    finally:
-        process.close()
+    def __init__(
+        self,
+        run: str,
+        process: EngineProcess,
+        recorder: SessionRecorder,
+        watch: DeviceWatch,
+        *,
+        let_go: Callable[[], object],
+        placed: Set[str] = frozenset(),
+        max_seconds: float | None = None,
+        max_silence_seconds: float = MAX_SILENCE_SECONDS,
+    ) -> None:
+        """`let_go` is called before the worker is closed: from then on nobody may cancel it. `placed`: the variables
+        that we gave it for its device. `max_seconds`: the hard cap of its work after start-up."""
+        self.run = run
+        self.process = process
+        self.made: dict[str, str] = {}
+        """Ids in this session of the runs that the engine made itself (programs of a profile), by its own names."""
+        self.keep: Callable[[Event], bool] | None = None
+        """Returns whether an event is recorded; None: all are."""
+        self._recorder = recorder
+        self._watch = watch
+        self._max_seconds = max_seconds
+        self._max_silence_seconds = max_silence_seconds
+        self._worked_seconds: float | None = None
+        """Seconds it has worked on the run in earlier calls of `follow`; None while it starts up."""
+        self._timed_out: RunFinished | None = None
+        """The end of the run if we ended the worker; else None."""
+        self._let_go = let_go
+        self._placed = placed
+        self._silence_reported = False
+        self._end: Event | None = None
+        """The worker's final event, if it came together with one that `follow` was to return."""
 
+    def send(self, request: Request) -> None:
+        """Send a request. A worker that has ended raises no error here: `follow` reads what it last sent and reports
+        whether it crashed or was cancelled."""
+        with contextlib.suppress(WorkerError):
+            self.process.send(request)
 
-def host_devices(count: int) -> dict[str, str]:
-    """Return variables that make JAX create `count` CPU devices, which stand for devices that are not here."""
-    return {"JAX_NUM_CPU_DEVICES": str(count)} if count > 1 else {}
+    def follow(self, until: Callable[[Event], bool] = lambda event: False) -> Event:
+        """Record what the worker reports until its final event, or the first one that `until` accepts; return that
+        event."""
+        began = time.monotonic()
+        try:
+            return self._follow(until, began)
+        finally:
+            if self._worked_seconds is not None:
+                self._worked_seconds += time.monotonic() - began
 
+    def _follow(self, until: Callable[[Event], bool], began: float) -> Event:
+        while True:
+            if self._end is not None:
+                return replace(self._end, run=self.run)
+            events = self.process.read(BATCH_SECONDS)
+            last = next((event for event in events if self._ends(event) or until(event)), None)
+            self._end = next((event for event in events if self._ends(event) and event is not last), None)
+            if isinstance(last, RunFinished):
+                events += self.process.read(BATCH_SECONDS)  # the child's stderr comes on another pipe
+            now = time.monotonic()
+            for event in events:
+                if isinstance(event, EnvironmentRead) and self._worked_seconds is None:
+                    self._worked_seconds = began - now  # start-up is over; the engine starts its clock at this event
+                self._take(event)
+            if last is not None:
+                return self._timed_out or replace(last, run=self.run)
+            self._recorder.flush_when_due()
+            if self.process.over:
+                return self._ended()
+            self._record(self._watch.take_when_due(now))
+            silent_seconds = now - max(began, self.process.last_sign_seconds)
+            self._report_silence(silent_seconds)
+            self._end_in_time(now - began, silent_seconds)
 
-def jax_devices(interpreter: Interpreter, timeout_seconds: float = 60.0) -> dict[str, Any]:
-    """Return what JAX sees there, as the engine answers it. Blocks while a child does the work, which takes no GPU
-    memory, and numbers GPUs as `local_devices` does. Raises WorkerError."""
-    from jaxprof.devices.inventory.placement import settled_order
+    def record_readings(self) -> None:
+        """Take a reading of the device now, and record it."""
+        self._record(self._watch.take())
 
-    environment = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TF_CPP_MIN_LOG_LEVEL": "3", **settled_order(os.environ)}
-    answer = ask(interpreter, DevicesRequest(), environment, timeout_seconds, _Devices)
-    if not all(device.get("id") for device in answer.devices):
-        raise WorkerError(f"the answer of {interpreter.path} cannot be used: a device has no id")
-    return asdict(answer)
+    def _record(self, readings: Sequence[DeviceReading]) -> None:
+        for reading in readings:
+            self._recorder.emit(replace(reading, run=self.run))
 
+    def close(self) -> None:
+        """End the worker, then take a last reading of its device."""
+        self._let_go()
+        self.process.close()
+        self.record_readings()
+        self._watch.close()
 
-def empty_call_seconds(interpreter: Interpreter, request: EmptyCallRequest) -> float:
-    """Return the CPU seconds of an empty call of a compiled function on a CPU, as the engine measures it. Blocks while
-    a child does the work, which leaves nothing in the user's dump folder or compilation cache. Raises WorkerError."""
-    environment = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "", "JAX_ENABLE_COMPILATION_CACHE": "false"}
-    return ask(interpreter, request, environment, 20.0, float)
+    def _take(self, event: Event) -> None:
+        if isinstance(event, TurnAwaited) or self._ends(event):
+            return
+        if isinstance(event, EnvironmentRead):
+            event = replace(event, settings=self._without_placement(event.settings))
+        if isinstance(event, RunPlanned) and event.run in ("", self.run):  # the engine knows the device of a profile
+            workload = self._recorder.session.runs[self.run].plan.workload
+            event = replace(event, spec=replace(event.spec, workload=workload))
+        if self.keep is None or self.keep(event):
+            self._recorder.take(event, self.run, self.made)
 
+    def _without_placement(self, settings: Mapping[str, Scalar | None]) -> dict[str, Scalar | None]:
+        """Return the settings with the user's own in place of those that we gave the worker: its run names its
+        device."""
+        users = safe_variables({name: os.environ[name] for name in self._placed & os.environ.keys()})
+        return {name: value for name, value in settings.items() if name not in self._placed} | users
 
-def describe_inputs(interpreter: Interpreter, spec: RunSpec, variables: Mapping[str, str]) -> list[KeptLeaf]:
-    """Return the inputs with which a run of `spec` would be called. A child makes them, with `variables` in its
-    environment. Raises WorkerError."""
-    environment = {"JAX_PLATFORMS": "cpu", **variables}
-    return ask(interpreter, InputsRequest(spec=spec), environment, DESCRIBE_SECONDS, list[KeptLeaf])
+    def _ends(self, event: Event) -> bool:
+        """Return whether `event` is the engine's final event for the requested run."""
+        return isinstance(event, RunFinished) and event.run in ("", self.run)
 
+    def _report_silence(self, silent_seconds: float) -> None:
+        if self._silence_reported or silent_seconds <= SILENCE_SECONDS:
+            return
+        self._silence_reported = True
+        self._recorder.emit(
+            WarningRaised(
+                run=self.run,
+                code="worker_silent",
+                message=f"the worker has given no sign of the run for {SILENCE_SECONDS:g} s",
+                advice="It may be stopped, or hang in native code: cancel the run to end it.",
+            )
+        )
 
-def describe(
-    interpreter: Interpreter,
-    targets: Sequence[str],
-    arguments: Sequence[str] = (),
-    devices: int = 1,
-    timeout_seconds: float = DESCRIBE_SECONDS,
-    variables: Mapping[str, str] | None = None,
-    inputs_from: str = "",
-) -> list[WorkloadInfo]:
-    """Return the workloads at `targets`. The user's code is imported in a child, never here; the child has `devices`
-    CPU devices, and `variables` in its environment. Workloads that do not describe their inputs take those of
-    `inputs_from`. Raises UsageError for a target that cannot be described."""
-    request = DescribeRequest(targets=list(targets), arguments=list(arguments), inputs_from=inputs_from)
-    environment = {"JAX_PLATFORMS": "cpu", **host_devices(devices), **(variables or {})}
-    try:
-        return ask(interpreter, request, environment, timeout_seconds, list[WorkloadInfo])
-    except WorkerError as error:
-        raise UsageError(error.what, error.hint) from error
+    def _end_in_time(self, following_seconds: float, silent_seconds: float) -> None:
+        """End a worker that is past its hard cap, or that has been silent for too long."""
+        if self._timed_out or self.process.cancelled:
+            return
+        before = -START_UP_SECONDS if self._worked_seconds is None else self._worked_seconds
+        if silent_seconds > self._max_silence_seconds:
+            why = f"the worker gave no sign of the run for {seconds(self._max_silence_seconds)}"
+            hint = "Native code may hang while it holds the GIL; --max-silence sets the limit."
+        elif self._max_seconds is None or before + following_seconds <= self._max_seconds + CAP_GRACE_SECONDS:
+            return
+        elif self._worked_seconds is None:
+            why = f"the worker was still starting after {seconds(following_seconds)}"
+            hint = "Its module may do much when it is imported; a larger --max-seconds gives it more time."
+        else:
+            why = f"a single step of the run exceeded its hard cap of {seconds(self._max_seconds)}"
+            hint = "Choose a smaller size, or a larger --max-seconds."
+        self._timed_out = RunFinished(run=self.run, status="timed out", error=why, advice=hint)
+        self.process.kill()
+
+    def _ended(self) -> RunFinished:
+        if self._timed_out:
+            return self._timed_out
+        if self.process.cancelled:
+            return RunFinished(run=self.run, status="cancelled", error="cancelled")
+        return RunFinished.of(self.process.explain(), "crashed", run=self.run)

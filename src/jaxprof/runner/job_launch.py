@@ -2,7 +2,8 @@
 
 Each is `jaxprof script` itself, with variables that say which process it is, as `srun` sets them: there is one way of
 recording a process of a job. The processes share our terminal and our process group. When one has failed, the others
-get a moment to fail by themselves (most wait in a collective for the one that has ended), and are then ended.
+get a moment to fail by themselves (most wait in a collective for the one that has ended), and are then ended; so are
+those that have not ended some time after ctrl+c, with all that they have started in our group.
 
 This module also reads which processes take the capture (`--capture-ranks 0,4-7`).
 """
@@ -14,8 +15,10 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from itertools import chain, count
@@ -27,14 +30,24 @@ from jaxprof.base.operating_system import processors
 from jaxprof.base.units import counted
 from jaxprof.jobs.folder import ROLL_UP_ENDING, ROLL_UP_FOLDER
 from jaxprof.jobs.process import variables_for
+from jaxprof.runner.escalation import (
+    ENDING_SIGNALS,
+    GRACE_SECONDS,
+    KILL,
+    TERMINATE,
+    Escalation,
+    continue_stopped,
+    descendants,
+    signal_each,
+)
 from jaxprof.session.files import EXTENSION, JOB_EXTENSION, process_number
 
 if TYPE_CHECKING:
     from jaxprof.engine.protocol.recording import RecordingOptions
 
-GRACE_SECONDS = 5.0
-"""Time from the first failure until the others are sent SIGTERM, and from there until they are killed."""
 _LOOK_SECONDS = 0.05
+_STEPS_TO_CLOSE = 2
+"""Steps that the processes which record have to end their sessions once their programs are killed."""
 _GLOO = {"JAX_CPU_COLLECTIVES_IMPLEMENTATION": "gloo"}
 """Setting that lets processes on CPUs compute together; a value already in the environment comes first."""
 
@@ -46,7 +59,11 @@ class JobLaunch:
         """Start `command` `count` times. `output`: a descriptor that takes the place of their stdout. The first process
         has our stdin, the others have none. Raises WorkerError if one cannot be started; none is left then."""
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._signals: deque[tuple[int, bool]] = deque()
+        """Signals that wait for the thread that waits for the processes."""
+        self._escalation = Escalation()
         port = _free_port()
+        _adopt_orphans(adopt=True)
         for index in range(count):
             environment = _GLOO | dict(os.environ) | variables_for(index, count, job, port)
             try:
@@ -58,58 +75,109 @@ class JobLaunch:
                     f"process {index} of {count} could not be started: {system_words(error)}", "Ask for fewer."
                 ) from error
 
-    def signal(self, number: int) -> None:
-        """Pass a signal on to the processes that run; each passes it on to its program."""
-        for process in self._processes:
-            with suppress(ProcessLookupError, PermissionError):
-                process.send_signal(number)
+    def signal(self, number: int, received: bool = False) -> None:
+        """Pass a signal on to the processes that run, unless they have `received` it; each passes it on to its program.
+        One that asks them to end also ends those that do not."""
+        self._signals.append((number, received))
 
-    def wait(self, failed: Callable[[int, int], None]) -> int:
-        """Wait for all of them. Return 0, or the exit code of the process that failed first.
+    def wait(self, failed: Callable[[int, int], object], report: Callable[[str], object]) -> int:
+        """Wait for all of them. Return 0, the exit code of the process that failed first, or after a signal that asked
+        them to end, as in a shell, 128 and its number.
 
-        `failed` is called with index and exit code of each failure, in order, until we end the others.
+        `failed` is called with index and exit code of each failure, in order, until we end the others; `report` with a
+        line on whom we end.
         """
-        first_failure, ended_by_us = 0, False
+        first_failure = 0
+        escalation = self._escalation
         running = dict(enumerate(self._processes))
-        due = float("inf")
         try:
-            while running:
+            while running or ((escalation.asked is not None or escalation.step) and self._orphans()):
+                self._pass_signals(report)
                 for index, process in list(running.items()):
                     if process.poll() is None:
                         continue
                     del running[index]
                     code = process.returncode if process.returncode >= 0 else 128 - process.returncode  # as in a shell
-                    if code and not ended_by_us:
+                    if not code:
+                        continue
+                    if not escalation.step and escalation.asked is None:
                         failed(index, code)
-                    if code and not first_failure:
-                        first_failure, due = code, time.monotonic() + GRACE_SECONDS
-                if running and time.monotonic() >= due:
-                    due = time.monotonic() + GRACE_SECONDS
-                    _kill_programs(running.values()) if ended_by_us else self.signal(signal.SIGTERM)
-                    ended_by_us = True
-                if running:
+                        escalation.begin()
+                    if not first_failure:
+                        first_failure = code if escalation.first is None else 128 + escalation.first
+                if (step := escalation.due_step()) is not None:
+                    self._end(step, running, report)
+                if running or escalation.asked is not None or escalation.step:
                     time.sleep(_LOOK_SECONDS)
         except BaseException:
             self._kill_all()
             raise
+        _adopt_orphans(adopt=False)
         return first_failure
 
+    def _pass_signals(self, report: Callable[[str], object]) -> None:
+        while self._signals:
+            number, received = self._signals.popleft()
+            if number in ENDING_SIGNALS:
+                if self._escalation.asked is None:
+                    name = signal.Signals(number).name
+                    report(f"{name}: processes that have not ended {2 * GRACE_SECONDS:g} s from now are killed")
+                self._escalation.ask(number)
+                continue_stopped(descendants(os.getpid()))
+            if not received:
+                self._send(number)
+
+    def _send(self, number: int) -> None:
+        for process in self._processes:
+            with suppress(ProcessLookupError, PermissionError):
+                process.send_signal(number)
+
+    def _end(self, step: int, running: Mapping[int, object], report: Callable[[str], object]) -> None:
+        """End the processes that still run, and what they have left: ask the programs once more, then kill them, then
+        kill the processes that record them, which note that and end their sessions in between."""
+        from jaxprof.jobs.figures import processes_named
+
+        which = processes_named(sorted(running)) if running else "what the processes have left"
+        if step == TERMINATE:
+            report(f"{which}: not ended, SIGTERM follows")
+            self._send(signal.SIGTERM)
+            continue_stopped(descendants(os.getpid()))
+            return
+        if step == KILL:
+            report(f"{which}: not ended, killed")
+        spared = {process.pid for process in self._processes} if step <= KILL + _STEPS_TO_CLOSE else ()
+        signal_each(descendants(os.getpid()), signal.SIGKILL, but=spared)
+
+    def _orphans(self) -> bool:
+        """Return whether processes of the programs still run in our group, after reaping those that have ended."""
+        import psutil
+
+        for child in psutil.Process().children():
+            with suppress(psutil.Error, ChildProcessError):
+                if child.status() == psutil.STATUS_ZOMBIE and all(child.pid != each.pid for each in self._processes):
+                    os.waitpid(child.pid, os.WNOHANG)
+        return bool(descendants(os.getpid()))
+
     def _kill_all(self) -> None:
-        _kill_programs(self._processes)
+        signal_each(descendants(os.getpid()), signal.SIGKILL)
         for process in self._processes:
             process.kill()
             process.wait()
+        _adopt_orphans(adopt=False)
 
 
-def _kill_programs(processes: Iterable[subprocess.Popen[bytes]]) -> None:
-    """Kill the programs; the processes that record them note that, and end their sessions."""
-    import psutil
+_CHILD_SUBREAPER = 36
+"""`PR_SET_CHILD_SUBREAPER` of Linux's prctl.h."""
 
-    for process in processes:
-        with suppress(psutil.Error):
-            for child in psutil.Process(process.pid).children():
-                with suppress(psutil.Error):
-                    child.kill()
+
+def _adopt_orphans(*, adopt: bool) -> None:
+    """Become the parent of the processes whose parents below us end, so that none of a job is lost sight of. Other
+    systems than Linux know no such thing: there, what a program leaves behind is not found."""
+    if sys.platform == "linux":
+        import ctypes
+
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_CHILD_SUBREAPER, int(adopt), 0, 0, 0)
 
 
 def _free_port() -> int:

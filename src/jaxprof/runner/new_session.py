@@ -37,12 +37,13 @@ def refuse_folder(out: Path) -> None:
 
 
 def report_location(writer: LogWriter, note: Callable[[str], None]) -> bool:
-    """Print where the session is. If it could not be written there, save it in another folder and return False."""
+    """Print where the session is. If it could not be written there, save it in another folder. Return whether it is
+    whole, and where it should be."""
     import tempfile
 
     if writer.failure is None:
         note(f"session: {writer.path}" + (f" ({writer.changed})" if writer.changed else ""))
-        return not writer.is_displaced
+        return not (writer.is_displaced or writer.lost)
     taken = writer.path.parent.absolute() if writer.path is not None else None
     others = [folder for folder in (Path.cwd(), Path(tempfile.gettempdir())) if folder.absolute() != taken]
     for folder in others:

@@ -2,7 +2,8 @@ r"""Pass signals on to a recorded program, or to the processes of a job.
 
 The program is in our process group: signals from the terminal (ctrl+c, ctrl+\, ctrl+z) reach it without our help, and
 must not end us before it. Signals that are sent to us alone are passed on, interrupts too: the system reports whether a
-process or the terminal sent one.
+process or the terminal sent one. Either way whoever passes them on learns of it, because a program that does not end
+has to be ended (`escalation`).
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ _LOOK_SECONDS = 0.25
 """How often, in seconds, the interrupt thread checks whether the program has ended."""
 _PASSED_ON = signals("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 
-Pass = Callable[[int], None]
-"""Passes a signal on, to a program or to the processes of a job."""
+Pass = Callable[[int, bool], None]
+"""Passes a signal on, to a program or to the processes of a job; or takes note of it, with True: the terminal has sent
+it to all of our process group."""
 
 
 @contextmanager
@@ -29,18 +31,20 @@ def passing_signals() -> Iterator[Callable[[Pass], None]]:
     """Keep signals from ending this process while the program runs. Yield a function that takes what passes them on to
     the program, those that arrived earlier first. An ignored signal (nohup) stays ignored, for the program too."""
     programs: list[Pass] = []
-    early: list[int] = []
+    early: list[tuple[int, bool]] = []
 
     def leave_to_program(number: int, frame: FrameType | None) -> None:
-        """Do nothing: the program receives the signal as well, and decides what to do with it."""
+        """Take note alone: the program receives the signal as well, and decides what to do with it."""
+        early.append((number, True))
+        send()
 
     def pass_on(number: int, frame: FrameType | None) -> None:
-        early.append(number)
+        early.append((number, False))
         send()
 
     def send() -> None:
         while programs and early:
-            programs[0](early.pop(0))
+            programs[0](*early.pop(0))
 
     def pass_to(program: Pass) -> None:
         programs.append(program)
@@ -69,7 +73,8 @@ class _Interrupts:
         self._thread: threading.Thread | None = None
 
     def begin(self, program: Pass, numbers: set[signal.Signals]) -> None:
-        """Pass the signals that a process sent on to the program, from now on. Call in the main thread."""
+        """Pass the signals that a process sent on to the program from now on, and note the others. Call in the main
+        thread."""
         if not hasattr(signal, "sigtimedwait") or not numbers:
             return
         self._numbers = numbers
@@ -90,5 +95,5 @@ class _Interrupts:
         while not self._over.is_set():
             sent = signal.sigtimedwait(self._numbers, _LOOK_SECONDS)
             # signals from the terminal have the kernel's own codes, which are positive
-            if sent is not None and sent.si_code <= 0 and not self._over.is_set():
-                program(sent.si_signo)
+            if sent is not None and not self._over.is_set():
+                program(sent.si_signo, sent.si_code > 0)

@@ -7,6 +7,7 @@ without us, or it leads a group of its own and its output is captured.
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import json
 import os
@@ -28,11 +29,26 @@ from jaxprof.base.values import field, frozen
 from jaxprof.engine.protocol import encode_request
 from jaxprof.engine.protocol.recording import CaptureRequest, RecordingOptions
 from jaxprof.runner.child import OUT_OF_MEMORY, ChildProcess, Pipes
+from jaxprof.runner.escalation import (
+    ENDING_SIGNALS,
+    TERMINATE,
+    Escalation,
+    continue_stopped,
+    descendants,
+    signal_each,
+)
 
 if TYPE_CHECKING:
-    from jaxprof.events import Event
+    import psutil
+
+    from jaxprof.events import Event, Heartbeat
 
 STDERR = 2
+_LOOK_SECONDS = 0.05
+_STEPS_SECONDS = 10.0
+"""How long launchers wait at most between one signal and the next."""
+_REQUESTED_SECONDS = 30.0
+"""How long after a signal an end still counts as caused by it."""
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
 RECORDED_AGAIN: Mapping[str, type | tuple[type, ...]] = {
     "capture_steps": int,
@@ -123,16 +139,25 @@ class ProgramProcess(ChildProcess):
         *,
         inherit: bool,
         keep_stderr: bool = False,
+        escalates: bool = True,
         started: Started | None = None,
     ) -> None:
         """Start the program, unless it was `started` early. `inherit`: the program gets our stdin, stdout and stderr,
         and our process group; otherwise stdin is empty and the output comes as events. With `keep_stderr` an inherited
-        stderr is a pipe: its text is passed on, and also comes as events. Raises WorkerError if the program cannot be
-        started, UsageError on Windows."""
+        stderr is a pipe: its text is passed on, and also comes as events. `escalates`: a program that was asked to end
+        and does not is ended by us, unless it handles that signal itself; a launcher of a job does so on its own terms.
+        Raises WorkerError if the program cannot be started, UsageError on Windows."""
         refuse_to_run("recording a program")
         refuse_own_code(program.name)
         self._inherit = inherit
-        self._termination_sent = False
+        self._escalates = escalates
+        self._escalation = Escalation()
+        self._is_ending = False
+        self._requested: int | None = None
+        self._requested_seconds = 0.0
+        self._handled: list[int] = []
+        self._left: list[psutil.Process] = []
+        """Processes below the program when it was ended by us."""
         pipes = Pipes(*started.pipes) if started is not None else Pipes.open()
         enlarge(pipes.events_write)
         descriptors = (pipes.events_write, pipes.events_read, pipes.control_read)
@@ -167,11 +192,23 @@ class ProgramProcess(ChildProcess):
         with contextlib.suppress(OSError):
             os.write(self._control, encode_request(CaptureRequest(seconds)))
 
-    def signal(self, number: int) -> None:
-        """Pass on a signal that was sent to us but meant for the program."""
-        self._termination_sent = self._termination_sent or number == signal.SIGTERM
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            self._process.send_signal(number)
+    def signal(self, number: int, received: bool = False) -> None:
+        """Pass on a signal that was sent to us but meant for the program; `received`: the program has it already."""
+        if number in ENDING_SIGNALS:
+            now = time.monotonic()
+            # SIGTERM soon after another signal is the next step of whoever sent that.
+            if self._requested is None or number != signal.SIGTERM or now > self._requested_seconds + _STEPS_SECONDS:
+                self._requested, self._requested_seconds = number, now
+            if number not in self._handled:  # a program may handle the first ctrl+c alone, and end at the second one
+                self._escalation.ask(number)
+                if _is_stopped_now(self.pid):  # it would take no signal but SIGKILL
+                    self._signal_all(signal.SIGCONT)
+        if not received:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                self._process.send_signal(number)
+        if self._escalation.asked is not None and self._escalates and not self._is_ending:
+            self._is_ending = True  # not by `threading`, whose lock the interrupted thread may hold
+            _thread.start_new_thread(self._end_when_due, ())
 
     def interrupt(self) -> None:
         """Interrupt the program as ctrl+c does."""
@@ -185,10 +222,10 @@ class ProgramProcess(ChildProcess):
         """Return why the program has ended. SIGKILL some time after SIGTERM comes from its launcher, not from a lack of
         memory."""
         ended = super().explain()
-        if self.returncode != -signal.SIGKILL or not self._termination_sent or ended.what == OUT_OF_MEMORY:
+        if self.returncode != -signal.SIGKILL or self._requested is None or ended.what == OUT_OF_MEMORY:
             return ended
         return WorkerError(
-            "killed (SIGKILL): it had not ended after SIGTERM",
+            f"killed (SIGKILL): it had not ended after {signal.Signals(self._requested).name}",
             "Its launcher killed it: jaxprof script -n and batch systems do this when another process has failed.",
         )
 
@@ -197,10 +234,52 @@ class ProgramProcess(ChildProcess):
         patience; kill what is left after that."""
         for number in (signal.SIGINT, signal.SIGTERM):
             self._signal_all(number)
+            self._continue()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(patience_seconds / 2)
                 break
         self.kill()
+
+    def end_request(self, raised_seconds: float | None = None) -> int | None:
+        """Return the signal that asked the program to end, if that is why it ends: if it was asked not long ago, and
+        had not raised the exception that ends it (`raised_seconds`) before. Else None."""
+        recent = time.monotonic() - self._requested_seconds < _REQUESTED_SECONDS
+        failed_before = raised_seconds is not None and raised_seconds < self._requested_seconds
+        return self._requested if recent and not failed_before else None
+
+    def _after_read(self) -> None:
+        if self.over:
+            signal_each(self._left, signal.SIGKILL)
+
+    def _end_when_due(self) -> None:
+        """End the program, which was asked to, if it does not end. In a thread of its own: whoever follows the program
+        may wait for a slow disk meanwhile."""
+        while self.alive and self._events >= 0:
+            time.sleep(_LOOK_SECONDS)
+            if (step := self._escalation.due_step()) is None:
+                continue
+            self._left = [] if self._own_group else descendants(self.pid)
+            if step == TERMINATE:
+                self._signal_all(signal.SIGTERM)
+                self._continue()
+            else:
+                self._signal_all(signal.SIGKILL)
+                signal_each(self._left, signal.SIGKILL)
+
+    def _continue(self) -> None:
+        """Let the program go on if a signal has stopped it: it would take no other one."""
+        from jaxprof.devices.live.process_state import is_stopped
+
+        if is_stopped(self.pid):
+            self._signal_all(signal.SIGCONT)
+        if not self._own_group:
+            continue_stopped(descendants(self.pid))
+
+    def _heartbeat(self, heartbeat: Heartbeat) -> None:
+        super()._heartbeat(heartbeat)
+        self._handled = heartbeat.handled
+        if self._escalation.asked in self._handled:
+            self._escalation.withdraw()
 
     def _received(self, name: str, data: bytes) -> list[Event]:
         if name == "stderr" and self._inherit:
@@ -218,3 +297,13 @@ class ProgramProcess(ChildProcess):
                 if "stderr" in self._watched():
                     self._selector.unregister(stream)
                 stream.close()
+
+
+def _is_stopped_now(pid: int) -> bool:
+    """Return whether a signal has stopped the process. For signal handlers, which must not import: they may interrupt
+    that very import. Where there is no /proc, a stopped program goes on with the next step."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False
+    return status.rpartition(b")")[2].split()[:1] == [b"T"]

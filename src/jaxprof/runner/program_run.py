@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,7 @@ from jaxprof.base.redaction import redacted
 from jaxprof.base.text import last_words
 from jaxprof.devices.live.process_state import LOOK_SECONDS, PauseWatch
 from jaxprof.events import (
+    WINDOW_FOLDER,
     CaptureWindow,
     EmptyCallTimed,
     Event,
@@ -33,6 +35,7 @@ from jaxprof.events import (
     SourcesRead,
     WorkerStarted,
 )
+from jaxprof.runner.child import OUT_OF_MEMORY
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.program import ProgramCommand, ProgramProcess
 from jaxprof.runner.session_recorder import DeviceWatch, Listener, RecordingScheduler
@@ -47,6 +50,8 @@ OUR_SHARE = 0.02
 """Largest share of one processor that jaxprof may use; a screen that takes more is redrawn less often."""
 PATIENCE_SECONDS = 2.0
 """How long a program may take to end when the user quits the app: to write its checkpoint and its last events."""
+WINDOW_SECONDS = 4.0
+"""How long a profile may be read after a program that was asked to end; a launcher soon ends us too."""
 HOST = "host"
 """Device of a run that may use several devices, or none."""
 
@@ -87,6 +92,8 @@ class ProgramScheduler(RecordingScheduler):
         self._end_event: ProgramEnded | None = None
         self._cancel_requests = 0
         self._windows: list[threading.Thread] = []
+        self._window_folder = ""
+        """Folder of the window that is open in the program, which removes it unless it is killed."""
         self._closed = False
         self._working = False
         self._follower: threading.Thread | None = None
@@ -153,12 +160,14 @@ class ProgramScheduler(RecordingScheduler):
                 for pause in pauses.end(now) if process.over else pauses.look(now):
                     self._emit(pause)
                 if process.over:
+                    due = now + WINDOW_SECONDS
                     break
                 watch = watch or self._watch(process)
                 for reading in watch.take_when_due(time.monotonic()) if watch is not None else ():
                     self._emit(reading)
             for thread in self._windows:
-                thread.join()
+                while thread.is_alive() and not (process.end_request() and time.monotonic() > due):
+                    thread.join(LOOK_SECONDS)
         finally:
             if watch is not None:
                 watch.close()
@@ -216,8 +225,10 @@ class ProgramScheduler(RecordingScheduler):
             self._end_event = event
             return
         self._session_recorder.take(event, self._run, self._made)
-        if isinstance(event, CaptureWindow) and event.state == "ended":
-            self._open(event.path)
+        if isinstance(event, CaptureWindow):
+            self._window_folder = event.path if event.state == "began" else ""
+            if event.state == "ended":
+                self._open(event.path)
 
     def _open(self, folder: str) -> None:
         """Read the profile of a window while the program goes on."""
@@ -244,6 +255,8 @@ class ProgramScheduler(RecordingScheduler):
             wall = self._end_event.wall_seconds  # the function was measured after the program's own end
         self._emit_sources()
         ended = self._end_event or ProgramEnded(exit_code=None, wall_seconds=wall)
+        if Path(self._window_folder).name.startswith(WINDOW_FOLDER):
+            shutil.rmtree(self._window_folder, ignore_errors=True)
         notes = [*ended.notes, *self._missing(process)]
         self._emit(replace(ended, exit_code=process.exit_code, wall_seconds=wall, notes=notes, monotonic_seconds=0.0))
         finished = self._outcome(process)
@@ -268,7 +281,7 @@ class ProgramScheduler(RecordingScheduler):
             return
         # A quarter of what following a program imports, and few programs have such a loop.
         from jaxprof.engine.protocol.request import EmptyCallRequest
-        from jaxprof.runner.engine_process import empty_call_seconds
+        from jaxprof.runner.engine_questions import empty_call_seconds
 
         arrays, numbers = hot.brief_call
         try:
@@ -318,8 +331,14 @@ class ProgramScheduler(RecordingScheduler):
         code = process.returncode
         if code == 0:
             return RunFinished(status="ok")
-        if self._cancel_requests or code == -2:
-            return RunFinished(status="cancelled", error="interrupted")
+        raised_seconds = self._end_event.error_seconds if self._end_event is not None else None
+        request = process.end_request(raised_seconds)
+        if request is None and (self._cancel_requests or code == -signal.SIGINT):
+            request = signal.SIGINT
+        if request is not None and process.explain().what != OUT_OF_MEMORY:
+            error = "interrupted" if request == signal.SIGINT else f"ended by {signal.Signals(request).name}"
+            killed = "; it did not end, and was killed" if code == -signal.SIGKILL else ""
+            return RunFinished(status="cancelled", error=error + killed)
         if code is None or code < 0:
             return RunFinished.of(process.explain(), "crashed")
         words = last_words([line.text for line in self.session.runs[self._run].log if line.stream == "stderr"])

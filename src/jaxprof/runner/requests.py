@@ -14,7 +14,7 @@ from jaxprof.devices.inventory.placement import WorkerEnvironment, worker_enviro
 from jaxprof.engine.protocol.request import CompileRequest, Request, RunRequest
 from jaxprof.events import RunPlanned
 from jaxprof.runner.device_choice import usable_devices
-from jaxprof.runner.engine_process import host_devices
+from jaxprof.runner.engine_questions import host_devices
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.planning import HOST, PlannedRun
 from jaxprof.workloads import names

@@ -17,9 +17,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from jaxprof.analysis.explain.model import compared_again
 from jaxprof.base.errors import UsageError, unknown_name
 from jaxprof.base.text import REDACTED
+from jaxprof.findings.explanation import compared_again
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.session import Run, Session
 from jaxprof.session.files import is_fetched
@@ -154,10 +154,11 @@ def _target(run: Run) -> str:
 
 
 def _argv(session: Session, run: Run) -> tuple[str, ...]:
-    """Return `sys.argv` for the run. Raises UsageError if the session redacted a part of it, because `[redacted]` would
-    be passed as an argument."""
+    """Return `sys.argv` for the run. Raises UsageError if the session redacted a part of it, or an argument, because
+    `[redacted]` would be passed as an argument."""
     argv = run.plan.argv or _program_argv(session)
-    if any(REDACTED in word for word in argv) and run.plan.target not in names():
+    values = (value for value in run.plan.parameters.values() if isinstance(value, str))
+    if any(REDACTED in word for word in (*argv, *run.plan.arguments, *values)) and run.plan.target not in names():
         raise UsageError(
             f"{run.plan.workload} was started with a possible secret, which the session does not hold",
             "Start its program again with its arguments: jaxprof script FILE ARGS.",

@@ -21,8 +21,7 @@ from jaxprof.engine.protocol.request import OpenTraceRequest
 from jaxprof.events import Event, RunFinished, WarningRaised, WorkerStarted
 from jaxprof.events.chunks import in_pieces
 from jaxprof.runner import attribution
-from jaxprof.runner.engine_process import EngineProcess
-from jaxprof.runner.engine_run import MAX_SILENCE_SECONDS, EngineRun
+from jaxprof.runner.engine_process import MAX_SILENCE_SECONDS, EngineProcess, EngineRun
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.runner.repository import revisions

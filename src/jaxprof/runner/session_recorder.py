@@ -204,6 +204,11 @@ class RecordingScheduler:
         """What happened to the session's file while it was written, known after `close`; empty: nothing."""
         return self.writer.changed
 
+    @property
+    def has_lost_events(self) -> bool:
+        """Whether events were recorded that are in no file."""
+        return self.writer.lost > 0 or self.writer.failure is not None
+
     def move_to(self, path: Path) -> None:
         """Continue the session in another file, which gets everything so far. Raises StorageError."""
         with self._session_recorder.lock:

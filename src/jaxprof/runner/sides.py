@@ -18,7 +18,7 @@ from jaxprof.base.private import kept_value
 from jaxprof.base.values import frozen
 from jaxprof.engine.protocol.request import KeptLeaf
 from jaxprof.events import ComparisonPlanned, RunSpec, SideSpec
-from jaxprof.runner.engine_process import describe_inputs
+from jaxprof.runner.engine_questions import describe_inputs
 from jaxprof.runner.interpreter import Interpreter, find_interpreter
 from jaxprof.runner.planning import HOST, PlannedRun
 from jaxprof.runner.repository import Revision, checked_out

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from jaxprof.base.errors import UsageError
-from jaxprof.runner.engine_process import describe
+from jaxprof.runner.engine_questions import describe
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.workloads import built_in, is_own
 from jaxprof.workloads.model import WorkloadInfo, workload_info

@@ -41,8 +41,7 @@ from jaxprof.events import (
     WarningRaised,
     WorkerStarted,
 )
-from jaxprof.runner.engine_process import EngineProcess
-from jaxprof.runner.engine_run import EngineRun
+from jaxprof.runner.engine_process import EngineProcess, EngineRun
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.runner.requests import timed_request
 from jaxprof.runner.session_recorder import BATCH_SECONDS, SessionRecorder

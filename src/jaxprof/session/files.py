@@ -73,8 +73,14 @@ def sessions_folder() -> Path:
 def lasting_name(path: Path) -> str:
     """Return a name for the session or the job at `path` that later commands understand, unlike `last`, which
     changes."""
-    kept = path.parent.absolute() == sessions_folder().absolute()
-    return path.name.removesuffix(EXTENSION) if kept else url_of(path) or str(path)
+    kept = path.parent.absolute() == sessions_folder().absolute() and not path.name.startswith("-")
+    return path.name.removesuffix(EXTENSION) if kept else url_of(path) or path_word(path)
+
+
+def path_word(path: str | os.PathLike[str]) -> str:
+    """Return a path as a word of a command line, which a leading `-` would make an option; `Path` drops the `./`."""
+    text = os.fspath(path)
+    return f".{os.sep}{text}" if text.startswith("-") else text
 
 
 def fetched_folder() -> Path:

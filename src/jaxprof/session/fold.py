@@ -22,6 +22,8 @@ from jaxprof.session.run import PROGRAM_EVENTS, Phase, RecordedProgram, Run, Run
 
 _MOST_NOTICES = 100
 """Number of different notices kept: a file can name a million runs, or types of events, that are unknown."""
+_NOTICE_CHARACTERS = 300
+"""Most characters of a notice that a file holds."""
 
 
 class Texts:
@@ -201,6 +203,13 @@ def _planned(session: Session, event: e.RunPlanned) -> None:
         run.plan = event.spec
 
 
+def _warned(session: Session, event: e.WarningRaised) -> None:
+    if event.run:
+        session._run(event).warnings.append(event)
+    else:  # of the file
+        session.notice(event.message[:_NOTICE_CHARACTERS])
+
+
 def _worker_started(session: Session, event: e.WorkerStarted) -> None:
     run = session._run(event)
     run.status, run.pid, run.python = "running", event.pid, event.python
@@ -306,7 +315,6 @@ _KEPT: dict[type[e.Event], str] = {
 """Events of which a run keeps the last one, with the attribute that holds it."""
 _LISTED: dict[type[e.Event], str] = {
     e.CompileObserved: "compiles",
-    e.WarningRaised: "warnings",
     e.LogLine: "log",
 }
 """Events of which a run keeps all, with the attribute that holds them."""
@@ -319,6 +327,7 @@ _BY_KEY: dict[type[e.Event], tuple[str, str]] = {
 """Events of which a run keeps the last one of each kind, with the attribute and the field that is the key."""
 _STEPS: dict[type[e.Event], Callable[[Session, Any], None]] = {
     e.RunPlanned: _planned,
+    e.WarningRaised: _warned,
     e.WorkerStarted: _worker_started,
     e.ProcessIdentified: _identified,
     e.PhaseStarted: _phase_started,

@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from jaxprof.base.units import percent, seconds
 from jaxprof.base.values import frozen
 
 if TYPE_CHECKING:
@@ -112,3 +113,8 @@ def _has_valley(ordered: np.ndarray[tuple[int], np.dtype[np.float64]], low: floa
     most = max(terms)
     chance = most + math.log(sum(math.exp(term - most) for term in terms)) - trials * math.log(2)
     return chance < math.log(_CHANCE)
+
+
+def modes_text(modes: Modes) -> str:
+    """Return the median of each mode and its share of the samples, as `1.20 ms (60 %), 3.40 ms (40 %)`."""
+    return f"{seconds(modes.low)} ({percent(modes.low_share)}), {seconds(modes.high)} ({percent(1 - modes.low_share)})"

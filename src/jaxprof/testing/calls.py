@@ -157,7 +157,9 @@ def _call(function: CalledFunction, args: tuple[Any, ...], kwargs: dict[str, Any
         for leaf in kept.leaves
     ]
     values = tuple(leaf for leaf in kept.leaves if not isinstance(leaf, KeptArray))
-    return MadeCall(function, abstract((args, kwargs)), _types(kept), (kept.structure, *types), values)
+    return MadeCall(
+        function, abstract((args, kwargs)), _types(kept, function.compiled), (kept.structure, *types), values
+    )
 
 
 def _same(call: MadeCall, programs: list[CalledProgram]) -> CalledProgram | None:
@@ -175,19 +177,31 @@ def _equal(ours: tuple[Any, ...], theirs: tuple[Any, ...]) -> bool:
         return False
 
 
-def _types(kept: KeptArguments) -> tuple[str, ...]:
-    """Return the arguments in words: `f32[64,256]`; of many only the first, and the number and size of the others."""
+def _types(kept: KeptArguments, function: Any) -> tuple[str, ...]:
+    """Return the arguments in words: `f32[64,256]`; of many only the first, and the number and size of the others. What
+    looks like a secret is left out, as in what the recorder writes."""
+    import jax
+
     from jaxprof.base.text import shorten
     from jaxprof.base.units import bytes_
     from jaxprof.recorder.calls.kept_call import KeptArray
+    from jaxprof.recorder.compiles.values import static_text
+    from jaxprof.workloads.callables import arguments_by_name
     from jaxprof.workloads.specs import array_text
 
-    def words(leaf: Any) -> str:
+    parameters = [*arguments_by_name(function), *[""] * len(kept.leaves)]
+    numbered = jax.tree.unflatten(kept.structure, range(len(kept.leaves)))
+    by_position, by_name = (jax.tree_util.tree_flatten_with_path(part)[0] for part in numbered)
+    named = {leaf: f"{parameters[path[0].idx]}{jax.tree_util.keystr(path[1:])}" for path, leaf in by_position}
+    named |= {leaf: jax.tree_util.keystr(path) for path, leaf in by_name}
+
+    def words(number: int, leaf: Any) -> str:
         if not isinstance(leaf, KeptArray):
-            return shorten(repr(leaf) if isinstance(leaf, bool | int | float | str) else type(leaf).__name__, 40)
+            is_plain = isinstance(leaf, bool | int | float | str)
+            return shorten(static_text(leaf, named[number]) if is_plain else type(leaf).__name__, 40)
         return array_text(str(leaf.dtype), leaf.shape) or f"{leaf.dtype}[{','.join(map(str, leaf.shape))}]"
 
-    listed = [words(leaf) for leaf in kept.leaves[:_LEAVES_NAMED]]
+    listed = [words(number, leaf) for number, leaf in enumerate(kept.leaves[:_LEAVES_NAMED])]
     rest = kept.leaves[_LEAVES_NAMED:]
     if rest:
         arrays = [leaf for leaf in rest if isinstance(leaf, KeptArray)]

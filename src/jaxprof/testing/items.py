@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jaxprof.analysis.compare.difference import FACTS
 from jaxprof.base.errors import JaxprofError, UsageError, unknown_name
 from jaxprof.base.text import safe
-from jaxprof.report.comparison import figure
+from jaxprof.facts import pick
+from jaxprof.facts.comparisons import EXACT
 from jaxprof.report.program_words import signature, why_again
 from jaxprof.session.log.codec import encode_line
 from jaxprof.testing.calls import Caller
@@ -91,12 +91,12 @@ def _listed(rows: Sequence[Compiled], most: float) -> str:
 
 def _too_large(program: CalledProgram, name: str, most: float) -> str:
     code = FACT_LIMITS[name]
-    unit = FACTS[code].unit
+    (fact,) = pick(EXACT, code)
     value = program.facts[code]
     limit = f"{program.function.name}({', '.join(program.call.words)}): {name}={most:g}"
     if value is None:
         return safe(f"{limit}, not known{f': {program.run.error}' if program.run.error else ''}")
-    rounded = f" ({figure(value, unit)})" if unit and value >= _ROUNDED_FROM else ""
+    rounded = f" ({fact.shown(value)})" if fact.unit.name and value >= _ROUNDED_FROM else ""
     return safe(f"{limit}, found {value:.0f}{rounded}") if value > most else ""
 
 

@@ -24,6 +24,8 @@ from jaxprof.events import (
     SessionClosed,
     WarningRaised,
 )
+from jaxprof.facts import recorder
+from jaxprof.facts.comparisons import EXACT
 from jaxprof.recorder.compiles.ledger import Ledger
 from jaxprof.recorder.compiles.signature import FunctionKey
 from jaxprof.session.log import new_header
@@ -92,7 +94,7 @@ class CalledProgram:
     @cached_property
     def facts(self) -> dict[str, float | None]:
         """Every exact fact by its code; None if unknown."""
-        return facts_of(self.session, self.run)
+        return recorder(EXACT)(facts_of(self.session, self.run))
 
     @property
     def events(self) -> Iterator[Event]:

@@ -6,18 +6,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
 
-from jaxprof.analysis.compare.difference import FACTS
 from jaxprof.analysis.compare.session_difference import facts_of
 from jaxprof.api.session import Session, header_environment
 from jaxprof.base.errors import JaxprofError
 from jaxprof.base.text import safe
 from jaxprof.events import SessionClosed
-from jaxprof.facts import Fact, column
-from jaxprof.report.comparison import figure
+from jaxprof.facts import column, pick, within
+from jaxprof.facts.comparisons import EXACT
 from jaxprof.report.renderers import Table, text_lines
 from jaxprof.session import Run
 from jaxprof.session.files import EXTENSION
@@ -73,16 +73,13 @@ _SHOWN = {
     "compiles": "compiles",
 }
 """Code of a fact → the title of its column."""
-_Row = tuple[str, dict[str, float | None]]
 
 
 def _table_lines(session: Session) -> Iterator[str]:
-    def of_fact(code: str) -> Fact[_Row]:
-        return column(_SHOWN[code], lambda row: figure(row[1][code], FACTS[code].unit), right=True)
-
     runs = list(session.runs.values())
     rows = [(name, facts_of(session, run)) for name, run in zip(_names(runs), runs, strict=True)]
-    columns = [column("name", lambda row: row[0]), *map(of_fact, _SHOWN)]
+    exact = (replace(fact, title=_SHOWN[fact.key]) for fact in pick(EXACT, *_SHOWN))
+    columns = [column("name", itemgetter(0)), *within(itemgetter(1), exact)]
     yield from text_lines(Table(columns, rows), indent="")
 
 

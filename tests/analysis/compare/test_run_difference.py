@@ -39,7 +39,7 @@ def _difference(one, other):
 
 
 def _changed(found):
-    return {fact.code for fact in found.facts if fact.differs}
+    return {fact.code for fact in found.facts.values() if fact.differs}
 
 
 def _fused(x):
@@ -136,7 +136,7 @@ def test_a_lost_donation_costs_memory_and_no_kernel():
     kept, donated = _compiled(_fused), _compiled(_fused, donate_argnums=0)
     found = _difference(donated, kept)
     assert not found.kernels.differ
-    fact = found.fact("alias_bytes")
+    fact = found.facts["alias_bytes"]
     assert (fact.before, fact.after, fact.differs) == (256 * 512 * 4, 0, True)
     assert found.differs is True
 
@@ -152,10 +152,10 @@ def test_another_size_is_not_the_same_measurement():
 def test_what_is_unknown_differs_from_nothing():
     found = _difference(_session(None), _compiled(_fused))
     assert (found.kernels, found.collectives, found.findings) == (None, None, None)
-    flops = found.fact("flops")
+    flops = found.facts["flops"]
     assert (flops.before, flops.differs, flops.growth) == (None, None, None)
     assert found.differs is None
-    assert found.fact("compiles") is None
+    assert "compiles" not in found.facts
     nothing = _difference(_session(None), _session("HloModule broken"))
     assert nothing.kernels is None or not nothing.kernels.rows
 
@@ -207,9 +207,9 @@ def test_an_upcast_of_products_shows_where_the_compiled_program_hides_it():
     narrow, wide = _layers(jnp.bfloat16), _layers(jnp.float32)
     found = _difference(narrow, wide)
     operands = 4 * (32 * 64 + 64 * 64)
-    fact = found.fact("product_bytes")
+    fact = found.facts["product_bytes"]
     assert (fact.before, fact.after, fact.growth) == (2 * operands, 4 * operands, 1.0)
-    assert _difference(narrow, narrow).fact("product_bytes").growth == 0
+    assert _difference(narrow, narrow).facts["product_bytes"].growth == 0
 
 
 def _launched(*compile_seconds, announced=0):
@@ -222,7 +222,7 @@ def _launched(*compile_seconds, announced=0):
 
 
 def test_compiles_are_those_of_one_launch_and_unknown_where_that_cannot_be_told():
-    fact = _difference(_launched(1.0), _launched(1.0, announced=3)).fact("compiles")
+    fact = _difference(_launched(1.0), _launched(1.0, announced=3)).facts["compiles"]
     assert (fact.before, fact.after, fact.growth) == (1, 3, 2.0)
-    several = _difference(_launched(1.0), _launched(1.0, 1.0, announced=6)).fact("compiles")
+    several = _difference(_launched(1.0), _launched(1.0, 1.0, announced=6)).facts["compiles"]
     assert (several.after, several.differs) == (None, None)

@@ -56,7 +56,7 @@ def test_a_pair_is_made_by_the_best_key_and_says_whether_its_content_is_the_same
 
 
 def test_a_figure_that_a_side_does_not_know_does_not_differ():
-    found = figures({"a": 1.0, "b": 2.0}, {"b": 3.0, "c": None}, "second")
+    found = figures({"a": 1.0, "b": 2.0}, {"b": 3.0, "c": None})
     assert [(one.differs, one.growth) for one in found] == [(None, None), (True, 0.5), (None, None)]
     assert FigureDifference("a", 0.0, 1.0).growth is None
 

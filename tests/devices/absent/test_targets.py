@@ -2,6 +2,8 @@
 
 import re
 import stat
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -131,6 +133,25 @@ def fake_python(folder, pip):
     )
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
     return str(script)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), subprocess.TimeoutExpired("pip", 1800), OSError(28, "full")])
+def test_half_a_folder_is_never_used_whatever_ends_the_installer(error, tmp_path, monkeypatch, state_home):
+    python = fake_python(tmp_path, "exit 0")
+    run = subprocess.run
+
+    def interrupted(words, **options):
+        if "--target" not in words:
+            return run(words, **options)
+        (Path(words[words.index("--target") + 1]) / "jax_plugins").mkdir(parents=True)
+        raise error
+
+    monkeypatch.setattr(wheels.subprocess, "run", interrupted)
+    with pytest.raises((JaxprofError, KeyboardInterrupt, OSError)) as caught:
+        wheels.install("nvidia", python, lambda line: None)
+    assert not isinstance(caught.value, subprocess.TimeoutExpired)
+    assert list((state_home / "targets").iterdir()) == []
 
 
 @pytest.mark.process

@@ -13,7 +13,7 @@ from jaxprof.base.errors import JaxprofError
 from jaxprof.engine.measure import startup
 from jaxprof.engine.protocol.request import EmptyCallRequest
 from jaxprof.events import PhaseEnded
-from jaxprof.runner.engine_process import empty_call_seconds
+from jaxprof.runner.engine_questions import empty_call_seconds
 from jaxprof.runner.interpreter import find_interpreter
 
 

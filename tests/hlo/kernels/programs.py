@@ -94,3 +94,41 @@ def only_kernel(text):
     """The one kernel of a module from its lines."""
     (kernel,) = kernels(written(text))
     return kernel
+
+
+SOFTMAX = """i = f32[] constant(-inf)
+  m = ROWS reduce(p0, i), dimensions={1}, to_apply=max
+  mb = SCORES broadcast(m), dimensions={0}
+  d = SCORES subtract(p0, mb)
+  e = SCORES exponential(d)
+  z = f32[] constant(0)
+  t = ROWS reduce(e, z), dimensions={1}, to_apply=add
+  tb = SCORES broadcast(t), dimensions={0}
+  ROOT p = SCORES divide(e, tb)"""
+
+
+_THREE = f"""first {{
+{parameters("NARROW", "NARROW")}ROOT d = SCORES dot(p0, p1), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}
+}}
+
+middle {{
+{parameters("SCORES")}SOFTMAX
+}}
+
+last {{
+{parameters("SCORES", "NARROW")}ROOT d = NARROW dot(p0, p1), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+}}
+
+"""
+_CALLS = """scores = SCORES fusion(x, x), kind=kCustom, calls=first
+weights = SCORES fusion(scores), kind=kCustom, calls=middle
+out = NARROW fusion(weights, x), kind=kCustom, calls=last
+"""
+
+
+def attention_text(softmax=SOFTMAX, width=64, length=2048, turns=0):
+    """Attention in three kernels, as XLA for GPUs leaves it; within a loop of so many turns."""
+    once = f"ENTRY main {{\nx = NARROW parameter(0)\n{_CALLS.replace('out =', 'ROOT out =')}}}\n"
+    text = _THREE.replace("SOFTMAX", softmax) + (looped("NARROW", _CALLS, "out", turns) if turns else once)
+    text = text.replace("SCORES", f"f32[{length},{length}]{{1,0}}").replace("ROWS", f"f32[{length}]{{0}}")
+    return text.replace("NARROW", f"f32[{length},{width}]{{1,0}}")

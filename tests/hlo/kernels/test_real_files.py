@@ -9,10 +9,10 @@ import pytest
 
 import mutated
 from hlo.agreement import COMPILED_BY_H100, NOT_READ, figures, real_files
-from hlo.kernels.programs import fused, written
+from hlo.kernels.programs import attention_text, fused, written
 from jaxprof.base.errors import HloError
+from jaxprof.findings.hlo import findings
 from jaxprof.hlo.compare.fingerprint import Fingerprints, diff
-from jaxprof.hlo.findings import findings
 from jaxprof.hlo.kernels.barriers import barriers
 from jaxprof.hlo.kernels.collectives import collectives
 from jaxprof.hlo.kernels.cost.peaks import DEVICES, roofline
@@ -21,7 +21,6 @@ from jaxprof.hlo.kernels.notices import problems
 from jaxprof.hlo.text import files
 from jaxprof.hlo.text.parse import modules
 
-from .test_findings import _apart
 from .test_origin import assert_columns
 from .test_totals import CHAIN, LOOP
 
@@ -84,7 +83,7 @@ _TEXTS = (
     written(_LIBRARY_CALL).source.text,
     written(_WITHOUT_SENSE).source.text,
     written(fused(_UPDATE, "f32[8,16]{1,0}", "f32[1,16]{1,0}", "s32[]")).source.text,
-    written(_apart(turns=3)).source.text,
+    written(attention_text(turns=3)).source.text,
     CHAIN,
     LOOP,
 )

@@ -227,12 +227,13 @@ def test_a_missing_brace_ends_at_the_next_header():
         ('{"a": 1}', "JSON"),
         ("<!DOCTYPE html><html>", "HTML"),
         ("def f(x):\n    return {\n        1: 2\n    }\n", "no HloModule line"),
-        ("hello", "hello"),
+        ("hello", "no computation was found"),
     ],
 )
 def test_what_is_not_hlo_is_named(text, what):
-    with pytest.raises(HloError, match=what):
+    with pytest.raises(HloError, match=what) as refused:
         modules(text)
+    assert not text or text not in str(refused.value)
 
 
 def attributes_of(text):

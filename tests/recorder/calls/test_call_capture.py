@@ -160,6 +160,19 @@ class Model:
         return x
 
 
+class Login(NamedTuple):
+    user: str
+    pin: int
+
+
+def login(password, token=8):
+    return password
+
+
+def test_what_is_only_called_like_a_secret_is_written_down():
+    assert write_call(login, None, "f", (jnp.ones(3), 128), {}).specs == ("f32[3]", "128")
+
+
 @pytest.mark.parametrize(
     ("function", "args", "problem"),
     [
@@ -168,6 +181,10 @@ class Model:
         (step.__wrapped__, (Model(), {}), "argument 1 is a"),
         (step.__wrapped__, ({"a": {1.5: 2}}, {}), r"argument 1\['a'\] is a builtins.dict"),
         (step.__wrapped__, (jnp.ones(3, jnp.int4), {}), "an array of int4"),
+        (step.__wrapped__, ({"w": 1, "api_key": "hunter2"}, {}), r"argument 1\['api_key'\] looks like a secret"),
+        (login, ("hunter2",), "argument 1 looks like a secret"),
+        (login, ([Login("bob", 2)],), r"argument 1\[0\]"),
+        (step.__wrapped__, ("https://bob:hunter2@host", {}), "argument 1 looks like a secret"),
     ],
 )
 def test_what_cannot_be_written_down_says_why(function, args, problem):

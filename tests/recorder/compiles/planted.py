@@ -14,7 +14,9 @@ import os
 import sys
 import tempfile
 import threading
+import typing
 import weakref
+from pathlib import Path
 from typing import Any
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
@@ -26,7 +28,7 @@ import numpy as np
 
 from jaxprof.recorder.compiles.ledger import Ledger
 
-SHARED = ("make_step", "placed", "ones", "main")
+SHARED = ("make_step", "made_with", "placed", "ones", "main")
 """Functions that are no cases."""
 OF_LIBRARIES = ("pmap", "nnx_jit", "filter_jit")
 FOUR, THREE = np.ones(4, np.float32), np.ones(3, np.float32)
@@ -69,6 +71,53 @@ def static_argument():
     repeat(FOUR, n=3)
     repeat(FOUR, n=4)
     repeat(FOUR, 4)
+
+
+class Login(typing.NamedTuple):
+    user: str
+    password: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    login: Login
+    api_key: str = ""
+    layers: int = 3
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass
+class Remote:
+    w: Any
+    token: str = dataclasses.field(metadata={"static": True})
+
+
+def secrets():
+    """Values that the program is compiled for again, in each of the forms in which they come."""
+    step = jax.jit(lambda x, api_key, what: x, static_argnames=("api_key", "what"))
+    for number in ("1", "2"):
+        for value in (
+            f"hunter{number}",
+            f"hunter-{number}".encode(),
+        ):
+            step(FOUR, api_key=value, what=0)
+        for value in (
+            f"postgres://bob:hunter{number}@host/" + "d" * 99,
+            f"A=1 PGPASSWORD=hunter{number}",
+            ("x", ("password", f"hunter{number}")),
+            Login("bob", f"hunter{number}"),
+            Settings(Login("bob", f"hunter{number}"), layers=4),
+            Settings(Login("the name of somebody whose name is long", ""), api_key=f"hunter{number}"),
+            functools.partial(print, f"hunter{number}"),
+            Path("/home", f"hunter{number}"),
+        ):
+            step(FOUR, "", value)
+        jax.jit(lambda remote: remote.w)(Remote(FOUR, f"hunter{number}"))
+        made_with(f"hunter{number}")(FOUR)
+
+
+def made_with(password):
+    return jax.jit(lambda x: x * len(password))
 
 
 def new_function():

@@ -70,8 +70,10 @@ def in_words(row):
 
 
 def test_a_row_says_in_words_why_it_was_compiled_with_which_arguments_and_from_where(told):
-    """What JAX derives has other names in each of its versions."""
-    cases = [case for case in itertools.takewhile(lambda case: case != "end", told) if case != "derived"]
+    """What JAX derives has other names in each of its versions; of secrets it matters what is not there."""
+    cases = [
+        case for case in itertools.takewhile(lambda case: case != "end", told) if case not in ("derived", "secrets")
+    ]
     held_cases("recompilations.txt", {case: "".join(map(in_words, rows(told, case))) for case in cases})
 
 
@@ -160,3 +162,11 @@ def test_arguments_of_a_pmap_have_the_users_names(told):
         pytest.skip("the pmap of this jax compiles without a jit: only the flat arguments are seen")
     assert arguments(first) == {"params['w']": "f32[2,1]", "x": "f32[2,2]"}
     assert second["reason"] == "shape of x: f32[2,2] → f32[2,3]"
+
+
+def test_no_row_holds_a_secret_that_the_program_was_compiled_for(told):
+    """What else a value holds is shown, and the secret's name."""
+    assert "hunter" not in json.dumps(told["secrets"])
+    assert "layers=4" in json.dumps(told["secrets"])
+    reasons = [row["reason"] for row in rows(told, "secrets")]
+    assert "static argument api_key: [redacted] → another [redacted]" in reasons, reasons

@@ -491,7 +491,8 @@ def test_short_passes_are_counted_by_their_number():
 def test_few_short_passes_are_recorded_before_the_next_look(monkeypatch):
     """By a clock that is read once a pass: a microsecond each, on a machine that may do something else meanwhile."""
     counter = _counter(loops_of(_short.__code__)[0])
-    monkeypatch.setattr(monitored_loop, "time", SimpleNamespace(monotonic=itertools.count(step=1e-6).__next__))
+    passed = itertools.count(step=1e-6).__next__
+    monkeypatch.setattr(monitored_loop, "time", SimpleNamespace(monotonic=passed, perf_counter=passed))
     counter.look()
     counter.iterations._watched.since = 0.0
     _short(range(monitored_loop.MOST_MOMENTS))

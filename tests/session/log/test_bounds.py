@@ -12,9 +12,10 @@ from jaxprof.base.errors import FileRefusedError
 from jaxprof.base.limits import DEPTH
 from jaxprof.facts import recorder
 from jaxprof.facts.runs import RUNS, run_rows
+from jaxprof.facts.session_tree import to_dict
+from jaxprof.facts.views import OF_PROGRAMS, facts_of_view
 from jaxprof.report import session_text as views
 from jaxprof.report.envelope import json_pieces
-from jaxprof.report.json import to_dict
 from jaxprof.report.renderers import Table, csv_lines
 from jaxprof.report.session_text import to_text
 from jaxprof.session import Session
@@ -116,8 +117,8 @@ def test_every_report_shows_the_most_extreme_value_that_is_read(name):
 def _show(session, name):
     to_text(session), list(csv_lines(Table(RUNS.facts, run_rows(session))))
     "".join(json_pieces(to_dict(session)))
-    for view in views.OF_PROGRAMS if name == "program" else ("kernels", "compile", "steps", "memory", "trust"):
-        views.view_text(session, view), "".join(json_pieces(recorder(views.facts_of_view(view))(session)))
+    for view in OF_PROGRAMS if name == "program" else ("kernels", "compile", "steps", "memory", "trust"):
+        views.view_text(session, view), "".join(json_pieces(recorder(facts_of_view(view))(session)))
 
 
 def test_the_bounds_are_those_that_are_named():

@@ -4,6 +4,7 @@ all of it, or not. What is derived from a session has a folder of its own, which
 import os
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -109,6 +110,8 @@ def test_find(library, tmp_path, monkeypatch):
     elsewhere = tmp_path / one.name
     monkeypatch.setenv("JAXPROF_HOME", str(tmp_path))
     assert (lasting_name(one), lasting_name(elsewhere)) == ("alpha-1", str(elsewhere))
+    assert lasting_name(Path("./-rf.jaxprof")) == "./-rf.jaxprof", "an option otherwise"
+    assert lasting_name(one.with_name("-rf.jaxprof")) == str(one.with_name("-rf.jaxprof"))
 
 
 def test_rename_delete(library):

@@ -2,6 +2,7 @@
 writer says in which."""
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -14,10 +15,11 @@ from unittest.mock import Mock
 
 import pytest
 
+from jaxprof import events as e
 from jaxprof.base.errors import StorageError
 from jaxprof.base.text import REDACTED
 from jaxprof.base.version import __version__
-from jaxprof.events import LogLine
+from jaxprof.events import LogLine, SessionClosed
 from jaxprof.session import Session
 from jaxprof.session.log import Library, LogWriter, load, new_header
 from jaxprof.session.log import writer as log_writer
@@ -211,17 +213,125 @@ def test_what_a_full_disk_left_of_a_line_is_not_taken_elsewhere(path, writer, tm
         disk.setattr(os, "write", full)
         disk.setattr(os, "ftruncate", Mock(side_effect=OSError))
         write_rest(writer)
-    assert path.stat().st_size == writer._end + 3
+    assert path.stat().st_size == writer._written.bytes + 3
     writer.move_to(tmp_path / "y.jaxprof")
     writer.close()
     assert is_whole(tmp_path / "y.jaxprof")
 
 
-def test_a_file_that_another_process_has_cut_is_said_to_be_changed(path, writer):
-    os.truncate(path, path.stat().st_size - 5)
+def overwrite(path):
+    """Writes over the middle of the file, whose size stays."""
+    with path.open("r+b") as file:
+        file.seek(path.stat().st_size // 2)
+        file.write(b"not ours")
+
+
+def restore_older_state(path):
+    with path.open("r+b") as file:
+        file.write(b"older\n")
+        file.truncate()
+
+
+def append(path):
+    with path.open("ab") as file:
+        file.write(b"somebody's own\n")
+
+
+IN_PLACE = {
+    "emptied": (lambda path: os.truncate(path, 0), "was truncated"),
+    "cut in a line": (lambda path: os.truncate(path, path.stat().st_size - 5), "was truncated"),
+    "an older state": (restore_older_state, "was truncated"),
+    "extended": (append, "was changed"),
+    "overwritten": (overwrite, "was changed"),
+}
+"""What another process does to a file that stays where it is, and what is said of it."""
+
+
+@pytest.mark.parametrize("harm", IN_PLACE)
+@pytest.mark.parametrize("late", [False, True], ids=["while written", "after the last line"])
+def test_a_file_that_another_process_has_changed_is_written_again_where_it_is(path, writer, tmp_path, harm, late):
+    do, said = IN_PLACE[harm]
+    number = path.stat().st_ino
+    if late:
+        write_rest(writer)
+    do(path)
+    if not late:
+        write_rest(writer)
+    writer.close()
+    changed = f"{path} {said} by another process while it was written; all of it was written again"
+    assert (writer.changed, writer.lost, writer.is_displaced, writer.failure) == (changed, 0, False, None)
+    assert is_whole(path)
+    assert path.stat().st_ino == number
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def lines_of(path):
+    return [event.text for event in load(path, Session).runs["r1"].log]
+
+
+def test_a_truncated_file_is_whole_again_long_before_its_end(path, writer, monkeypatch):
+    os.truncate(path, 0)
+    writer.append(LogLine(run="r1", text="unseen", stream="stdout"))
+    assert path.stat().st_size < 1000, "not with each line"
+    monkeypatch.setattr(writer, "_check_due", 0.0)
+    writer.append(LogLine(run="r1", text="seen", stream="stdout"))
+    assert lines_of(path)[-2:] == ["unseen", "seen"], "in what a kill of the writer would leave"
+    written = []
+    os.truncate(path, 0)
+    monkeypatch.setattr(writer, "_write_again", lambda: written.append("again"))
+    writer.append(LogLine(run="r1", text="soon", stream="stdout"))
+    assert not written, "a file that is always truncated is not always written again"
+
+
+def test_a_deleted_file_that_was_truncated_is_written_again(path, writer):
+    os.truncate(path, 0)
+    path.unlink()
     finish(writer)
-    assert "was changed by another process" in writer.changed
-    assert not writer.is_displaced
+    assert (writer.changed, writer.lost) == (f"{path} was deleted while it was written; all of it was written again", 0)
+    assert is_whole(path)
+
+
+@pytest.mark.parametrize("deleted", [False, True], ids=["truncated", "and deleted"])
+def test_what_the_copy_has_no_longer_is_counted_and_said_in_the_session(path, monkeypatch, deleted):
+    monkeypatch.setenv("JAXPROF_LIMITS", "copy=2k")
+    writer = half_written(path)
+    monkeypatch.setattr("jaxprof.session.log.writer._PART_BYTES", 5000)
+    for number in range(1000):
+        writer.append(LogLine(run="r1", text=f"{number} {os.urandom(100).hex()}", stream="stdout"))
+    assert 10 < writer._written.copied_lines < 500
+    os.truncate(path, 0)
+    if deleted:
+        path.unlink()
+    else:
+        monkeypatch.setattr(writer, "_check_due", 0.0)
+        writer.append(LogLine(run="r1", text="after", stream="stdout"))
+        assert lines_of(path)[-1] == "after"
+    writer.append(SessionClosed())
+    writer.close()
+    read = load(path, Session)
+    lost = 1 + writer._seq - read_events(path)
+    assert writer.lost == lost > 400
+    assert writer.changed.endswith(f"{lost} events of it are lost")
+    (notice,) = read.notices
+    assert notice == f"{lost} events are missing: another process changed the file while it was written"
+    assert (read.complete, next(iter(read.runs))) == (True, "r1")
+
+
+def read_events(path):
+    """How many events a session has, with the warning of what is missing."""
+    return path.read_bytes().count(b"\n") - 1
+
+
+def test_a_truncated_file_on_a_disk_that_is_full_by_then_is_whole_elsewhere(path, writer, tmp_path, monkeypatch):
+    write_rest(writer)
+    os.truncate(path, 0)
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "write", full)
+        writer.close()
+    assert "No space left" in writer.failure.what
+    writer.move_to(tmp_path / "y.jaxprof")
+    writer.close()
+    assert is_whole(tmp_path / "y.jaxprof")
 
 
 def test_the_end_of_a_run_is_on_the_disk_before_it_is_told(path, monkeypatch):
@@ -299,3 +409,19 @@ def test_a_header_says_what_made_the_session_where_and_when(monkeypatch):
     assert header.command == ["python", "train.py", "--api-key", REDACTED]
     assert (header.wall_seconds, header.monotonic_seconds) == (1_795_000_000.0, 60.5)
     assert header.created == "2026-11-18T11:06:40Z"
+
+
+def test_no_secret_among_the_arguments_of_a_run(tmp_path):
+    spec = e.RunSpec(
+        workload="f", variant="jit", how="jit", device="cpu:0",
+        arguments=("token=f32[8]", "{'w': f32[4], 'api_key': 'hunter2', 'pin': 1234}", "'https://bob:hunter2@host'"),
+        argv=("train.py", "--password", "hunter2"),
+        parameters={"n": 3, "secret": "hunter2", "mode": "fast"},
+    )  # fmt: skip
+    writer = LogWriter(new_header(), tmp_path / "s.jaxprof")
+    kept = writer.append(e.RunPlanned(run="r1", spec=spec)).spec
+    writer.close()
+    assert not re.search("hunter2|1234", (tmp_path / "s.jaxprof").read_text())
+    assert kept.arguments[0] == "token=f32[8]"
+    assert kept.arguments[1].startswith("{'w': f32[4], 'api_key': [redacted], ")
+    assert kept.parameters == {"n": 3, "secret": "[redacted]", "mode": "fast"}

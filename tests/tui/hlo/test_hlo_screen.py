@@ -9,7 +9,7 @@ from textual.widgets import Input
 from hlo_sources import BOTH_STAGES, SOURCES, WRONG
 from jaxprof import events as e
 from jaxprof.base.files import digests_of_sources
-from jaxprof.finding import Finding
+from jaxprof.events.finding import Finding
 from jaxprof.hlo.kernels.kernels import kernels
 from jaxprof.hlo.kernels.origin import origin_columns
 from jaxprof.tui.hlo.kernel_side import HloFindings

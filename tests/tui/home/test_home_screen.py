@@ -163,7 +163,7 @@ async def test_a_workload_of_ones_own_joins_the_list_and_runs_with_its_arguments
             raise WorkerError("train.py has no function 'step'", "It has: main.")
         return [mine]
 
-    monkeypatch.setattr("jaxprof.runner.engine_process.describe", describe)
+    monkeypatch.setattr("jaxprof.runner.engine_questions.describe", describe)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text("")
     async with walking(MIDDLE) as walk:

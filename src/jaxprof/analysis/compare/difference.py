@@ -1,60 +1,17 @@
 """Figures of two sides and how they differ, for every comparison and the limits of `gate`.
 
-The name of a figure, its unit, and whether more of it is worse are defined once, in `FACTS` and `TIMES`. Things of two
-sides are paired by `pairs`.
+The code of a figure is the key of its fact, which has the unit and the title (`facts.comparisons`). Things of two sides
+are paired by `pairs`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Generic, Literal, TypeAlias, TypeVar
+from typing import Generic, TypeVar
 
 from jaxprof.base.values import frozen
 
 Value = TypeVar("Value")
-Unit: TypeAlias = Literal["", "flop", "byte", "second", "rate"]
-"""Unit of a figure; empty for a count, `rate` for a number per second."""
-
-
-@frozen
-class Compared:
-    """Description of a compared figure. Figures in seconds are measured; all others are exact and have no noise."""
-
-    title: str
-    """Title of the figure in a table."""
-    unit: Unit
-    less_is_worse: bool = False
-
-
-FACTS: dict[str, Compared] = {
-    "kernels": Compared("kernels", ""),
-    "kernel_launches": Compared("kernel launches", ""),
-    "flops": Compared("FLOPs", "flop"),
-    "accessed_bytes": Compared("bytes accessed", "byte"),
-    "transcendentals": Compared("transcendentals", ""),
-    "product_bytes": Compared("operands of products", "byte"),
-    "peak_bytes": Compared("peak memory", "byte"),
-    "argument_bytes": Compared("arguments", "byte"),
-    "output_bytes": Compared("outputs", "byte"),
-    "temporary_bytes": Compared("temporaries", "byte"),
-    "constant_bytes": Compared("constants", "byte"),
-    "alias_bytes": Compared("donated memory", "byte", less_is_worse=True),
-    "generated_code_bytes": Compared("generated code", "byte"),
-    "collectives": Compared("collectives", ""),
-    "collective_bytes": Compared("bytes exchanged", "byte"),
-    "compiles": Compared("compiles", ""),
-}
-"""Exact facts of a compiled program, by the key that they have in every table. `product_bytes` counts the operands of
-matrix products and convolutions in the dtypes that the program requests: the CPU compiler computes 16-bit floats in
-float32, which hides an upcast."""
-TIMES: dict[str, Compared] = {
-    "run": Compared("time of a call", "second"),
-    "first_run": Compared("first call", "second"),
-    "trace": Compared("trace", "second"),
-    "lower": Compared("lower", "second"),
-    "compile": Compared("compile", "second"),
-}
-"""Phases of a call, by code."""
 
 
 @frozen
@@ -78,7 +35,6 @@ class FigureDifference(Difference[float]):
     """One figure of both sides; None is unknown. Its code is an exact fact (`flops`), a phase of a call, a stage of a
     compilation, or a state of a program."""
 
-    unit: Unit = ""
     estimate: bool = False
     """Whether the figure was derived from the schedule, because the executable's own figure is missing."""
 
@@ -99,18 +55,18 @@ class FigureDifference(Difference[float]):
 
 
 def figures(
-    before: Mapping[str, float | None], after: Mapping[str, float | None], unit: Unit = ""
+    before: Mapping[str, float | None], after: Mapping[str, float | None], *, estimate: bool = False
 ) -> tuple[FigureDifference, ...]:
     """Return the figures that either side has, in the order of the first side."""
-    return tuple(FigureDifference(code, before.get(code), after.get(code), unit) for code in {**before, **after})
+    return tuple(FigureDifference(code, before.get(code), after.get(code), estimate) for code in {**before, **after})
 
 
 def exact_facts(
     before: Mapping[str, float | None], after: Mapping[str, float | None], *, estimate: bool = False
-) -> tuple[FigureDifference, ...]:
-    """Return the facts that either side knows, in the order of `FACTS`."""
-    both = ((code, before.get(code), after.get(code), fact.unit) for code, fact in FACTS.items())
-    return tuple(FigureDifference(*row, estimate) for row in both if row[1] is not None or row[2] is not None)
+) -> dict[str, FigureDifference]:
+    """Return the facts that either side knows, by code."""
+    rows = figures(before, after, estimate=estimate)
+    return {row.code: row for row in rows if row.before is not None or row.after is not None}
 
 
 def environments(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Difference[str], ...]:

@@ -7,15 +7,13 @@ measured in turns, by the whole interval of its growth.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from jaxprof.analysis.compare.difference import FACTS, TIMES, Compared, FigureDifference
+from jaxprof.analysis.compare.difference import FigureDifference
 from jaxprof.analysis.compare.session_difference import (
-    CollectiveDifference,
     PhaseDifference,
     RunDifference,
     arguments_of,
@@ -23,7 +21,7 @@ from jaxprof.analysis.compare.session_difference import (
     run_difference,
 )
 from jaxprof.analysis.runs.run_result import result
-from jaxprof.base.errors import UsageError, unknown_name
+from jaxprof.base.errors import UsageError
 from jaxprof.base.grouping import paired
 from jaxprof.base.units import counted
 from jaxprof.base.values import frozen
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 
 Program: TypeAlias = "tuple[Session, Run]"
 """A compiled program: a run, with its session."""
-_LIMIT = re.compile(r"\s*(?P<fact>[a-z_]+)\s*(?::\s*(?P<growth>\d+(?:\.\d+)?)\s*%\s*)?")
 
 
 @frozen
@@ -43,19 +40,13 @@ class GateLimit:
     """Limit on the growth of a fact or a time."""
 
     fact: str
-    """One of `FACTS` or `TIMES`."""
+    """Key of the fact, or code of the phase."""
     growth: float = 0.0
     """Allowed growth as a share of the baseline: 0.01 allows 1 % more."""
-
-    @property
-    def is_time(self) -> bool:
-        """Whether the limit is on a time."""
-        return self.fact in TIMES
-
-    @property
-    def figure(self) -> Compared:
-        """The figure that the limit is on."""
-        return {**FACTS, **TIMES}[self.fact]
+    is_time: bool = False
+    """Whether the limit is on a time."""
+    less_is_worse: bool = False
+    """Whether the fact must not shrink; otherwise it must not grow."""
 
     @property
     def text(self) -> str:
@@ -122,35 +113,6 @@ class GateResult:
         return "exceeded" if "exceeded" in states else "undecided" if "undecided" in states else "within"
 
 
-def read_limits(texts: Iterable[str]) -> tuple[GateLimit, ...]:
-    """Return the limits in order. Raises UsageError for an unreadable limit, and for two on the same fact."""
-    limits: dict[str, GateLimit] = {}
-    for text in texts:
-        limit = read_limit(text)
-        before = limits.setdefault(limit.fact, limit)
-        if before != limit:
-            raise UsageError(
-                f"--fail-on {limit.fact} is given twice, as {before.text} and {limit.text}", "Keep one of them."
-            )
-    return tuple(limits.values())
-
-
-def read_limit(text: str) -> GateLimit:
-    """Return the limit in text such as `flops:1%` or `kernels`. Raises UsageError."""
-    match = _LIMIT.fullmatch(text)
-    if match is None:
-        raise UsageError(
-            f"cannot read --fail-on {text!r}",
-            "It looks like --fail-on kernels, --fail-on flops:1% or --fail-on run:5%.",
-        )
-    fact, growth = match["fact"], float(match["growth"] or 0) / 100
-    if fact in TIMES and not growth:
-        raise UsageError(f"--fail-on {fact} is a time, and two times are never equal", f"Say by how much: {fact}:5%.")
-    if fact not in FACTS and fact not in TIMES:
-        raise unknown_name("fact", fact, (*FACTS, *TIMES))
-    return GateLimit(fact, growth)
-
-
 def judged_programs(
     base: GateBase, before: Sequence[Program], after: Sequence[Program], limits: Sequence[GateLimit]
 ) -> tuple[list[GateRow], list[str]]:
@@ -201,9 +163,10 @@ def _notes(before: Program, after: Program, *, is_kept: bool) -> Iterator[str]:
     """Yield what else differs between two programs: the versions that compiled them, the arrays that they are called
     with, so that their facts reflect the sizes, and the file of a base that `is_kept`. Unknown differs from nothing."""
     then, now = before[1].plan, after[1].plan
-    ours, theirs = _versions(before[1]), _versions(after[1])
-    if ours and theirs and ours != theirs:
-        yield f"compiled by different versions, which changes programs by itself: base {ours}; now {theirs}"
+    known = [each for _, run in (before, after) if (each := run.environment) is not None and each.jax is not None]
+    versions = [f"jax {each.jax}, jaxlib {each.jaxlib or 'unknown'}" for each in known]
+    if len(versions) == 2 and versions[0] != versions[1]:
+        yield "compiled by different versions, which changes programs by itself: base {}; now {}".format(*versions)
     gone, new = Counter(arguments_of(*before)), Counter(arguments_of(*after))
     if gone and new and gone != new:
         less, more = (", ".join(sorted(each.elements())) or "nothing" for each in (gone - new, new - gone))
@@ -212,17 +175,36 @@ def _notes(before: Program, after: Program, *, is_kept: bool) -> Iterator[str]:
         yield f"the base was compiled from {then.target}, and what is there now from {now.target}"
 
 
-def _versions(run: Run) -> str:
-    """Return the versions that compiled a program, as `jax 0.10.2, jaxlib 0.10.2`; empty if they were not reported."""
-    environment = run.environment
-    if environment is None or environment.jax is None:
-        return ""
-    return f"jax {environment.jax}, jaxlib {environment.jaxlib or 'unknown'}"
-
-
 def judged(label: str, difference: RunDifference, limits: Iterable[GateLimit]) -> tuple[GateRow, ...]:
     """Apply each limit on a fact to two runs, the first being the baseline."""
-    return tuple(_judge_fact(label, difference, limit) for limit in limits if not limit.is_time)
+    rows: list[GateRow] = []
+    for limit in limits:
+        if limit.is_time:
+            continue
+        figure = difference.facts.get(limit.fact) or FigureDifference(limit.fact, None, None)
+        state, reason = _judged_fact(figure, difference, limit)
+        rows.append(GateRow(label, limit, state, figure, reason))
+    return tuple(rows)
+
+
+def _judged_fact(figure: FigureDifference, difference: RunDifference, limit: GateLimit) -> tuple[LimitState, str]:
+    """Return whether a fact is within its limit, and the reason if the numbers do not show it."""
+    before, after = figure.before, figure.after
+    if difference.unlike:
+        return "undecided", f"not the same measurement: {'; '.join(difference.unlike)}"
+    if before is None or after is None:
+        side = "either side" if before is None and after is None else "the baseline" if before is None else "this side"
+        return "undecided", f"not known of {side}"
+    worse = before - after if limit.less_is_worse else after - before
+    if worse > before * limit.growth:
+        return "exceeded", ""
+    # the sum hides a collective that grew while another one shrank
+    more: list[str] = []
+    for one in (difference.collectives or ()) if limit.fact == "collectives" else ():
+        if one.before_count is not None and one.after_count is not None and one.after_count > one.before_count:
+            over = f" over {counted(one.group_size, 'device')}" if one.group_size is not None else ""
+            more.append(f"{one.opcode}{over}: {one.before_count} → {one.after_count}")
+    return ("exceeded", "; ".join(more)) if more else ("within", "")
 
 
 def judged_times(label: str, compared: AbResult, limits: Iterable[GateLimit]) -> tuple[GateRow, ...]:
@@ -235,14 +217,20 @@ def judged_times(label: str, compared: AbResult, limits: Iterable[GateLimit]) ->
         phase = phases.get(limit.fact)
         if phase is None:
             reason = versus.times.refusal or "not known of either side"
-            rows.append(GateRow(label, limit, "undecided", FigureDifference(limit.fact, None, None, "second"), reason))
+            rows.append(GateRow(label, limit, "undecided", FigureDifference(limit.fact, None, None), reason))
             continue
-        times = phase.times
+        times = replace(phase.times, family=len(wanted))
         if limit.fact != "run" and times.launches == 1:
             once = "it happens once in a process, and there was one launch: --launches 5 has five"
             times = replace(times, refusal=once)
-        rows.append(_judge_time(label, limit, phase, replace(times, family=len(wanted))))
+        rows.append(_judged_time(label, limit, phase, times))
     return tuple(rows)
+
+
+def _judged_time(label: str, limit: GateLimit, phase: PhaseDifference, times: TimeComparison) -> GateRow:
+    state, reason = times.within(limit.growth)
+    more = times.launches_until(lambda more: more.within(limit.growth)[0] != "undecided") if reason else None
+    return GateRow(label, limit, state, phase, reason, times, more)
 
 
 def _judged_apart(before: Program, after: Program, limits: Iterable[GateLimit]) -> Iterator[GateRow]:
@@ -250,49 +238,6 @@ def _judged_apart(before: Program, after: Program, limits: Iterable[GateLimit]) 
     times = [limit for limit in limits if limit.is_time]
     ours, theirs = (result(session, run.id).phase_seconds if times else {} for session, run in (before, after))
     for limit in times:
-        figure = FigureDifference(limit.fact, ours.get(limit.fact), theirs.get(limit.fact), "second")
+        figure = FigureDifference(limit.fact, ours.get(limit.fact), theirs.get(limit.fact))
         reason = "not measured together: --base REV measures both in turns"
         yield GateRow(label_of(after[1]), limit, "undecided", figure, reason)
-
-
-def _judge_time(label: str, limit: GateLimit, phase: PhaseDifference, times: TimeComparison) -> GateRow:
-    state, reason = times.within(limit.growth)
-    more = times.launches_until(lambda more: more.within(limit.growth)[0] != "undecided") if reason else None
-    return GateRow(label, limit, state, phase, reason, times, more)
-
-
-def _judge_fact(label: str, difference: RunDifference, limit: GateLimit) -> GateRow:
-    figure = difference.fact(limit.fact) or FigureDifference(limit.fact, None, None, limit.figure.unit)
-    before, after = figure.before, figure.after
-
-    def row(state: LimitState, reason: str = "") -> GateRow:
-        return GateRow(label, limit, state, figure, reason)
-
-    if difference.unlike:
-        return row("undecided", f"not the same measurement: {'; '.join(difference.unlike)}")
-    if before is None or after is None:
-        side = "either side" if before is None and after is None else "the baseline" if before is None else "this side"
-        return row("undecided", f"not known of {side}")
-    worse, allowed = after - before, before * limit.growth
-    if limit.figure.less_is_worse:
-        worse = -worse
-    if worse > allowed:
-        return row("exceeded")
-    if limit.fact == "collectives" and (
-        more := [_growth_text(collective) for collective in difference.collectives or () if _grew(collective)]
-    ):
-        return row("exceeded", "; ".join(more))
-    return row("within")
-
-
-def _grew(collective: CollectiveDifference) -> bool:
-    return (
-        collective.before_count is not None
-        and collective.after_count is not None
-        and collective.after_count > collective.before_count
-    )
-
-
-def _growth_text(collective: CollectiveDifference) -> str:
-    over = f" over {counted(collective.group_size, 'device')}" if collective.group_size is not None else ""
-    return f"{collective.opcode}{over}: {collective.before_count} → {collective.after_count}"

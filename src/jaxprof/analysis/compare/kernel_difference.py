@@ -154,26 +154,25 @@ def kernel_differences(
     rows: list[KernelDifference] = []
     ours, theirs = (list(side or ()) if has_times else [] for side in (before_measured, after_measured))
     if before is not None and after is not None:
+        if before.text == after.text:
+            rows = [KernelDifference("same", *both) for both in zip(kernels(before), kernels(after), strict=True)]
+        else:
+            pairing = _Pairing(before, after)
+            pairing.pair()
+            rows = list(pairing.rows())
         # a module may have a name in several computations: its first kernel has the time
         old, new = ({kernel.name: kernel for kernel in reversed(side)} for side in (ours, theirs))
-        rows += [
+        rows = [
             replace(row, before_measured=old.pop(row.before_name, None), after_measured=new.pop(row.after_name, None))
-            for row in _paired(before, after)
+            for row in rows
         ]
+    took = [sum(kernel.per_call_seconds or 0.0 for kernel in side) if has_times else None for side in (ours, theirs)]
     matched = {id(kernel) for row in rows for kernel in (row.before_measured, row.after_measured)}
-    rows += _outside(*([kernel for kernel in side if id(kernel) not in matched] for side in (ours, theirs)))
-    rows.sort(key=_rank)
-    took = (sum(kernel.per_call_seconds or 0.0 for kernel in side) if has_times else None for side in (ours, theirs))
-    return KernelDifferences(tuple(rows), *took)
-
-
-def _paired(before: Module, after: Module) -> list[KernelDifference]:
-    """Return the rows in the order of the second module, with unpaired kernels of the first module at the end."""
-    if before.text == after.text:
-        return [KernelDifference("same", *both) for both in zip(kernels(before), kernels(after), strict=True)]
-    pairing = _Pairing(before, after)
-    pairing.pair()
-    return list(pairing.rows())
+    ours, theirs = ([kernel for kernel in side if id(kernel) not in matched] for side in (ours, theirs))
+    # ops of the captures that no HLO describes, by their names without the numbers that XLA appends
+    outside = paired(ours, theirs, [lambda kernel: kernel.name, lambda kernel: NUMBERS.sub("", kernel.name)])
+    rows += [KernelDifference("outside", None, None, (), *both) for both in outside]
+    return KernelDifferences(tuple(sorted(rows, key=_rank)), *took)
 
 
 def _is_timed(measured: Sequence[MeasuredKernel] | None) -> bool:
@@ -184,15 +183,6 @@ def _rank(row: KernelDifference) -> tuple[float, int, float]:
     kernel = row.kernel
     moved = (kernel.total_bytes or 0.0) if kernel is not None else 0.0
     return -abs(row.part_seconds or 0.0), _ORDER.index(row.status), -moved
-
-
-def _outside(before: Iterable[MeasuredKernel], after: Iterable[MeasuredKernel]) -> list[KernelDifference]:
-    """Match ops of the captures that no HLO describes, by their names without the numbers that XLA appends."""
-    pairs = paired(list(before), list(after), [lambda kernel: kernel.name, lambda kernel: NUMBERS.sub("", kernel.name)])
-    return [
-        KernelDifference("outside", None, None, before_measured=kernel, after_measured=partner)
-        for kernel, partner in pairs
-    ]
 
 
 def _changes(before: Kernel, after: Kernel, *, alike: bool) -> tuple[KernelChange, ...]:
@@ -222,17 +212,13 @@ def _operands(kernel: Kernel) -> str:
 
 def _opcode_changes(before: Kernel, after: Kernel) -> tuple[str, str]:
     """Return the operations that only one of two fusions has, with their numbers, such as `2 convert, multiply`."""
-    ours, theirs = _opcodes(before), _opcodes(after)
-    return _counted(ours - theirs), _counted(theirs - ours)
+    ours, theirs = (Counter(inner.opcode for inner in held_in(kernel.instruction)) for kernel in (before, after))
 
+    def text(opcodes: Counter[str]) -> str:
+        listed = [each for each in sorted(opcodes.items()) if each[0] not in ("parameter", "tuple", "fusion")]
+        return ", ".join(f"{count} {opcode}" if count > 1 else opcode for opcode, count in listed)
 
-def _opcodes(kernel: Kernel) -> Counter[str]:
-    held = (inner.opcode for inner in held_in(kernel.instruction))
-    return Counter(opcode for opcode in held if opcode not in ("parameter", "tuple", "fusion"))
-
-
-def _counted(opcodes: Counter[str]) -> str:
-    return ", ".join(f"{count} {opcode}" if count > 1 else opcode for opcode, count in sorted(opcodes.items()))
+    return text(ours - theirs), text(theirs - ours)
 
 
 def _settings(before: Kernel, after: Kernel) -> tuple[str, str]:

@@ -9,12 +9,12 @@ only runs of one session, which took turns, can have another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Sequence
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, TypeAlias
 
-from jaxprof.analysis.compare.difference import FACTS, Difference, FigureDifference, environments, exact_facts, figures
+from jaxprof.analysis.compare.difference import Difference, FigureDifference, environments, exact_facts, figures
 from jaxprof.analysis.kernels.measured import MeasuredKernel, measured, stage_times
 from jaxprof.analysis.kernels.memory import KINDS, SCHEDULE, MemoryPicture, memory_of_run
 from jaxprof.analysis.opener import read_module
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.compare.kernel_difference import KernelDifferences
     from jaxprof.analysis.programs.functions import FunctionCompiles
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.finding import Finding
+    from jaxprof.events.finding import Finding
     from jaxprof.hlo.kernels.collectives import Collective
     from jaxprof.hlo.kernels.liveness import LiveValue
     from jaxprof.hlo.text.model import Module
@@ -65,18 +65,16 @@ class ProgramDifference:
 
     @property
     def sums(self) -> tuple[FigureDifference, ...]:
-        """Figures of the whole programs, by name. Steps are those of the hottest loop; None if it is not the same loop
-        of both, or if the timed steps do not represent all steps."""
+        """Figures of the whole programs. Steps are those of the hottest loop; None if it is not the same loop of both,
+        or if the timed steps do not represent all steps."""
         ours, theirs = self.before, self.after
         before, after = (side.arrays.peak_bytes if side.arrays is not None else None for side in (ours, theirs))
         return (
-            FigureDifference("wall time", ours.wall_seconds, theirs.wall_seconds, "second"),
-            FigureDifference(
-                "steps a second", ours.steps_per_second_of(theirs), theirs.steps_per_second_of(ours), "rate"
-            ),
-            FigureDifference("compilations", ours.compile_count, theirs.compile_count),
-            FigureDifference("compile time", ours.compile_seconds, theirs.compile_seconds, "second"),
-            FigureDifference("most live arrays", before, after, "byte"),
+            FigureDifference("wall_seconds", ours.wall_seconds, theirs.wall_seconds),
+            FigureDifference("steps_per_second", ours.steps_per_second_of(theirs), theirs.steps_per_second_of(ours)),
+            FigureDifference("compiles", ours.compile_count, theirs.compile_count),
+            FigureDifference("compiling_seconds", ours.compile_seconds, theirs.compile_seconds),
+            FigureDifference("arrays_peak_bytes", before, after),
         )
 
 
@@ -104,18 +102,18 @@ class CollectiveDifference:
 
 @frozen
 class ModuleDifference:
-    """Comparison of two HLO modules. If a side has no readable HLO, everything is None or empty."""
+    """Comparison of two HLO modules. If a side has no readable HLO, all but the facts is None."""
 
     kernels: KernelDifferences | None
     collectives: tuple[CollectiveDifference, ...] | None
     findings: tuple[Pair[Finding], ...] | None
-    facts: tuple[FigureDifference, ...] = ()
+    facts: Mapping[str, FigureDifference]
+    """Exact facts that at least one side knows, by code."""
 
 
 @frozen(kw_only=True)
 class RunDifference(ModuleDifference):
-    """Comparison of two runs; None means unknown on a side. The kernels are those of the modules, or of two captures;
-    the facts are all of `FACTS` that at least one side knows."""
+    """Comparison of two runs; None means unknown on a side. The kernels are of the modules, or of two captures."""
 
     before: Run
     after: Run
@@ -132,16 +130,12 @@ class RunDifference(ModuleDifference):
     side: AbVersus | None = None
     """How the two compare, if they were measured in turns as sides of a comparison."""
 
-    def fact(self, code: str) -> FigureDifference | None:
-        """Return the figure of a code; None if neither side knows it."""
-        return next((fact for fact in self.facts if fact.code == code), None)
-
     @property
     def differs(self) -> bool | None:
         """Whether any exact fact differs; None if no difference is known and something is unknown."""
         answers = [
             self.kernels.differ if self.kernels is not None else None,
-            *(difference.differs for difference in self.facts),
+            *(difference.differs for difference in self.facts.values()),
         ]
         answers += [difference.differs for difference in self.collectives or ()]
         return True if True in answers else None if None in answers else False
@@ -172,15 +166,28 @@ def session_difference(
         pairs: list[tuple[Run | None, Run | None]] = [(ours[0], theirs[0])]
     else:
         pairs = _matched(ours, theirs)
+    runs: list[RunDifference] = []
+    for first, second in pairs:
+        if first is None or second is None:
+            continue
+        program = None
+        if first.is_program and second.is_program:
+            from jaxprof.analysis.programs.derive import program_result
+
+            program = program_difference(program_result(before, first.id), program_result(after, second.id))
+        runs.append(
+            replace(
+                run_difference(before, first, after, second),
+                phases=_phases(before, first, after, second),
+                program=program,
+                side=side_versus(before, first, second) if before is after else None,
+            )
+        )
     return SessionDifference(
         before,
         after,
         environments(environment_facts(_reporting_run(ours)), environment_facts(_reporting_run(theirs))),
-        tuple(
-            _comparison(before, first, after, second)
-            for first, second in pairs
-            if first is not None and second is not None
-        ),
+        tuple(runs),
         tuple(first for first, second in pairs if first is not None and second is None),
         tuple(second for first, second in pairs if first is None and second is not None),
     )
@@ -199,20 +206,6 @@ def _matched(ours: Sequence[Run], theirs: Sequence[Run]) -> list[tuple[Run | Non
     return paired(ours, theirs, keys)
 
 
-def _comparison(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> RunDifference:
-    program = None
-    if run_a.is_program and run_b.is_program:
-        from jaxprof.analysis.programs.derive import program_result
-
-        program = program_difference(program_result(session_a, run_a.id), program_result(session_b, run_b.id))
-    return replace(
-        run_difference(session_a, run_a, session_b, run_b),
-        phases=_phases(session_a, run_a, session_b, run_b),
-        program=program,
-        side=side_versus(session_a, run_a, run_b) if session_a is session_b else None,
-    )
-
-
 def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> RunDifference:
     """Return the exact facts of two runs, the first being the baseline. Reads the HLO of both, so call it in a thread.
     Raises FileRefusedError if a text of a session is damaged."""
@@ -222,29 +215,34 @@ def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Ru
     for (source, ours), (other, theirs) in zip(*known, strict=True):
         if source == other or not (source and other):
             estimate = SCHEDULE in (source, other)
-            facts |= {fact.code: fact for fact in exact_facts(ours, theirs, estimate=estimate)}
+            facts |= exact_facts(ours, theirs, estimate=estimate)
     modules = read_module(session_a, run_a), read_module(session_b, run_b)
     captures = measured(session_a, run_a.id), measured(session_b, run_b.id)
-    of_modules = _of_modules(*modules, *(capture.kernels if capture is not None else None for capture in captures))
+    trees = [run.compile_passes.tree for run in (run_a, run_b) if run.compile_passes is not None]
+    passes = None
+    if len(trees) == 2:
+        passes = figures(*({stage.stage: stage.seconds for stage in stage_times(tree)} for tree in trees))
+    of_modules = _of_modules(
+        *modules, facts, *(capture.kernels if capture is not None else None for capture in captures)
+    )
     return RunDifference(
         of_modules.kernels,
         of_modules.collectives,
         of_modules.findings,
-        facts=tuple(facts[code] for code in FACTS if code in facts),
+        facts=facts,
         before=run_a,
         after=run_b,
         unlike=unlike(run_a, run_b),
-        passes=_passes(run_a, run_b),
+        passes=passes,
         buffers=_buffers(*memory),
     )
 
 
-def facts_of(session: Session, run: Run) -> dict[str, float | None]:
-    """Return the exact facts of one run in one call, by code: all of `FACTS`, with None for unknown. Raises
-    FileRefusedError if a text of the session is damaged."""
+def facts_of(session: Session, run: Run) -> dict[str, float]:
+    """Return the exact facts that are known of one run in one call, by code. Raises FileRefusedError if a text of the
+    session is damaged."""
     sources = _known_facts(session, run, memory_of_run(session, run.id))
-    known = {code: value for _, facts in sources for code, value in facts.items() if value is not None}
-    return {code: known.get(code) for code in FACTS}
+    return {code: value for _, facts in sources for code, value in facts.items() if value is not None}
 
 
 def arguments_of(session: Session, run: Run) -> tuple[str, ...]:
@@ -257,23 +255,24 @@ def arguments_of(session: Session, run: Run) -> tuple[str, ...]:
 
 def module_difference(before: Module, after: Module) -> ModuleDifference:
     """Compare two HLO modules."""
-    return replace(_of_modules(before, after), facts=exact_facts(_module_facts(before), _module_facts(after)))
+    return _of_modules(before, after, exact_facts(_module_facts(before), _module_facts(after)))
 
 
 def _of_modules(
     before: Module | None,
     after: Module | None,
+    facts: Mapping[str, FigureDifference],
     before_measured: Sequence[MeasuredKernel] | None = None,
     after_measured: Sequence[MeasuredKernel] | None = None,
 ) -> ModuleDifference:
     """Compare the kernels of two modules, with their times if both were captured, the collectives and the findings."""
     from jaxprof.analysis.compare.kernel_difference import kernel_differences
-    from jaxprof.hlo.findings import findings
+    from jaxprof.findings.hlo import findings
 
     kernels = kernel_differences(before, after, before_measured, after_measured)
     if before is None or after is None:
-        return ModuleDifference(kernels, None, None)
-    return ModuleDifference(kernels, _collectives(before, after), _findings(findings(before), findings(after)))
+        return ModuleDifference(kernels, None, None, facts)
+    return ModuleDifference(kernels, _collectives(before, after), _findings(findings(before), findings(after)), facts)
 
 
 def unlike(run_a: Run, run_b: Run) -> tuple[str, ...]:
@@ -311,10 +310,27 @@ _Facts: TypeAlias = dict[str, float | None]
 def _known_facts(session: Session, run: Run, memory: MemoryPicture | None) -> list[tuple[str, _Facts]]:
     """Return the facts of a run from each source, later ones in place of earlier ones. Sources with a name count in
     ways of their own: facts of two names are not compared."""
+    counted = _module_facts(read_module(session, run)) | _product_facts(session, run)
+    if run.memory is not None:
+        counted |= {"alias_bytes": run.memory.alias_bytes, "generated_code_bytes": run.memory.generated_code_bytes}
+    counted["compiles"] = _compiles(run)
     cost = run_cost(session, run)
-    counted = _module_facts(read_module(session, run)) | _product_facts(session, run) | _run_facts(run)
-    memory_source = memory.source if memory is not None else ""
-    return [("", counted), (cost.source, _cost_facts(cost)), (memory_source, _memory_facts(memory))]
+    sizes: _Facts = {}
+    if memory is not None and memory.peak_bytes is not None:
+        sizes = {"peak_bytes": memory.peak_bytes, **{f"{kind}_bytes": memory.part(kind) for kind in KINDS}}
+    return [("", counted), (cost.source, _cost_facts(cost)), (memory.source if memory is not None else "", sizes)]
+
+
+def _compiles(run: Run) -> int | None:
+    """Return how many programs one launch, or a finished recorded program, compiled; None if unknown."""
+    if run.program is not None:
+        made = [row.count for row in run.program.compiled if row.compile_seconds is not None or row.cache is not None]
+        return sum(made) if run.program.ended is not None else None
+    announced = sum(compiled.stage == "compile" for compiled in run.compiles)
+    if announced:
+        launches = sum("compile" in launch.phases or "run" in launch.phases for launch in run.launches)
+        return announced if launches < 2 else None
+    return 1 if "compile" in run.phases and run.phases["compile"].seconds is not None else None
 
 
 def _module_facts(module: Module | None) -> _Facts:
@@ -322,16 +338,20 @@ def _module_facts(module: Module | None) -> _Facts:
     if module is None:
         return {}
     from jaxprof.hlo.kernels.collectives import collectives
+    from jaxprof.hlo.kernels.execution import Execution
     from jaxprof.hlo.kernels.kernels import kernels
 
     listed = kernels(module)
     counts = [kernel.count for kernel in listed if kernel.count is not None]
     executions, moved = _exchanged(collectives(module))
+    running = (module.get(name) for name in module.once(Execution).post_order)
+    instructions = (instruction for each in running if each is not None for instruction in each.instructions)
     return {
         "kernels": len(listed),
         "kernel_launches": sum(counts) if len(counts) == len(listed) else None,
         **_cost_facts(module_cost(module)),
-        "constant_bytes": _constant_bytes(module),
+        # Constants in fusions are part of the code. Memory analyses of absent devices do not include this figure.
+        "constant_bytes": sum(one.shape.bytes for one in instructions if one.opcode == "constant"),
         "collectives": executions,
         "collective_bytes": moved,
     }
@@ -357,45 +377,8 @@ def _product_facts(session: Session, run: Run) -> _Facts:
     return {"product_bytes": operand_bytes}
 
 
-def _constant_bytes(module: Module) -> int:
-    """Return the bytes of constants that have a place in memory; constants in fusions are part of the code. Memory
-    analyses of absent devices do not include this figure."""
-    from jaxprof.hlo.kernels.execution import Execution
-
-    running = (module.get(name) for name in module.once(Execution).post_order)
-    instructions = (instruction for each in running if each is not None for instruction in each.instructions)
-    return sum(instruction.shape.bytes for instruction in instructions if instruction.opcode == "constant")
-
-
-def _run_facts(run: Run) -> _Facts:
-    memory = run.memory
-    return {
-        "alias_bytes": memory.alias_bytes if memory is not None else None,
-        "generated_code_bytes": memory.generated_code_bytes if memory is not None else None,
-        "compiles": _compiles(run),
-    }
-
-
-def _compiles(run: Run) -> int | None:
-    """Return how many programs one launch, or a finished recorded program, compiled; None if unknown."""
-    if run.program is not None:
-        made = [row.count for row in run.program.compiled if row.compile_seconds is not None or row.cache is not None]
-        return sum(made) if run.program.ended is not None else None
-    announced = sum(compiled.stage == "compile" for compiled in run.compiles)
-    if announced:
-        launches = sum("compile" in launch.phases or "run" in launch.phases for launch in run.launches)
-        return announced if launches < 2 else None
-    return 1 if "compile" in run.phases and run.phases["compile"].seconds is not None else None
-
-
 def _cost_facts(cost: RunCost) -> _Facts:
     return {"flops": cost.flops, "accessed_bytes": cost.bytes_accessed, "transcendentals": cost.transcendentals}
-
-
-def _memory_facts(picture: MemoryPicture | None) -> _Facts:
-    if picture is None or picture.peak_bytes is None:
-        return {}
-    return {"peak_bytes": picture.peak_bytes, **{f"{kind}_bytes": picture.part(kind) for kind in KINDS}}
 
 
 def _collectives(before: Module, after: Module) -> tuple[CollectiveDifference, ...]:
@@ -425,16 +408,6 @@ def _findings(before: Sequence[Finding], after: Sequence[Finding]) -> tuple[Pair
     ours = {finding.code: place for place, finding in enumerate(before)}
     found = pairs(before, after, [lambda each: each.code], lambda each: (each.message, len(each.kernels)))
     return tuple(sorted(found, key=lambda pair: ours.get(pair.either.code, len(ours))))
-
-
-def _passes(run_a: Run, run_b: Run) -> tuple[FigureDifference, ...] | None:
-    if run_a.compile_passes is None or run_b.compile_passes is None:
-        return None
-    before, after = (
-        {stage.stage: stage.seconds for stage in stage_times(passes.tree)}
-        for passes in (run_a.compile_passes, run_b.compile_passes)
-    )
-    return figures(before, after, "second")
 
 
 def _buffers(before: MemoryPicture | None, after: MemoryPicture | None) -> tuple[Pair[LiveValue], ...] | None:
@@ -480,7 +453,7 @@ def program_difference(before: ProgramResult, after: ProgramResult) -> ProgramDi
         before,
         after,
         tuple(sorted(functions, key=lambda row: (row.status == "same", -abs(row.part("seconds"))))),
-        figures(ours, theirs, "second"),
+        figures(ours, theirs),
         tuple(sorted(findings, key=lambda row: row.status == "same")),
     )
 
@@ -488,7 +461,13 @@ def program_difference(before: ProgramResult, after: ProgramResult) -> ProgramDi
 def _phases(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> tuple[PhaseDifference, ...]:
     ours, theirs = result(session_a, run_a.id).phase_seconds, result(session_b, run_b.id).phase_seconds
     phases: list[PhaseDifference] = []
-    reasons = _faults(run_a, run_b)
+    reasons: list[str] = []
+    """Why the times of a side mean nothing, or cannot be compared."""
+    for side, run in (("the first", run_a), ("the second", run_b)):
+        if run.check is not None and run.check.passed is False:
+            reasons.append(f"{side} result is wrong")
+        elif run.status != "ok":
+            reasons.append(f"{side} run {run.status if run.over else 'did not end'}")
     if not (run_a.plan.side and run_b.plan.side):  # sides differ on purpose, such as in size or precision
         reasons += unlike(run_a, run_b)
     in_one_group = session_a is session_b and (run_a.plan.baseline or run_a.id) == (run_b.plan.baseline or run_b.id)
@@ -505,7 +484,7 @@ def _phases(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> t
             times = compare_apart(before, after)
         if reasons:
             times = refuse(times, reasons[0])
-        phases.append(PhaseDifference(phase, before, after, "second", times=times))
+        phases.append(PhaseDifference(phase, before, after, times=times))
     return tuple(phases)
 
 
@@ -529,17 +508,6 @@ def _once_comparisons(run_a: Run, run_b: Run, phases: Container[str]) -> dict[st
             blocks[phase] = [LaunchBlocks(blocks_of_both, in_turns=False)]
     comparisons = {phase: compare(launches) for phase, launches in blocks.items()}
     return dict(zip(comparisons, corrected(list(comparisons.values())), strict=True))
-
-
-def _faults(run_a: Run, run_b: Run) -> tuple[str, ...]:
-    """Return why the times of a side mean nothing."""
-    faults: list[str] = []
-    for side, run in (("the first", run_a), ("the second", run_b)):
-        if run.check is not None and run.check.passed is False:
-            faults.append(f"{side} result is wrong")
-        elif run.status != "ok":
-            faults.append(f"{side} run {run.status if run.over else 'did not end'}")
-    return tuple(faults)
 
 
 def _reporting_run(runs: Sequence[Run]) -> Run | None:

@@ -14,10 +14,11 @@ from array import array
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from jaxprof.base.values import frozen
-from jaxprof.hlo.kernels.kernels import Kernel
+from jaxprof.hlo.kernels.kernels import Kernel, kernels, stream
 from jaxprof.hlo.kernels.origin import HloSourceLocation, OpPath, OriginColumns, Place, op_path, source_of
 
 if TYPE_CHECKING:
@@ -522,3 +523,48 @@ def roofline_ceilings(ranking: Ranking, numbers: Sequence[int], device: DevicePe
         peak = device.peak("f32", matrix=False) or device.peak("bf16", matrix=True)
         peaks = {"peak": peak} if peak else {}
     return sorted(peaks.items(), key=lambda item: -item[1])
+
+
+LARGE = 16 << 20
+"""Characters of HLO text from which on kernels are printed while they are read, with the notices last."""
+
+
+@frozen
+class KernelOptions:
+    """Which kernels are listed, and in which order."""
+
+    sort: str = ""
+    """A column. Empty: the order of execution, or the largest share first if there is a `top`."""
+    top: int | None = None
+    """Most kernels in the list; None for all."""
+
+    @property
+    def column(self) -> str:
+        """Name of the column that the kernels are sorted by."""
+        return self.sort or ("share" if self.top is not None else "order")
+
+
+def released(rows: Iterable[Ranked]) -> Iterator[Ranked]:
+    """Yield the rows, and release the kernel of each once the next one is requested."""
+    for row in rows:
+        yield row
+        row.kernel.release()
+
+
+def rows_of(
+    module: Module, machine: Machine | None, choice: KernelOptions = KernelOptions(), *, keep: bool = False
+) -> Iterator[Ranked]:
+    """Return the rows of the kernels that `choice` selects. In the order of execution of a large module, a row comes as
+    soon as its kernel is read; it then has no share of all kernels. The module does not keep these kernels unless
+    `keep` is set."""
+    links = None
+    if machine is not None:
+        from jaxprof.devices.absent.least_time import exchanges
+
+        links = exchanges(module, machine)
+    if choice.column == "order" and len(module.text) > LARGE:
+        ceilings = KernelCeilings(machine, links)
+        every = kernels(module) if keep or links is not None else stream(module)
+        return islice((ceilings.row(number, kernel) for number, kernel in enumerate(every)), choice.top)
+    ranking = Ranking(kernels(module), machine, over=links)
+    return ranking.rows(ordered(ranking, range(len(ranking)), choice.column)[: choice.top])

@@ -13,7 +13,7 @@ from jaxprof.base.values import frozen
 from jaxprof.session import RecordedProgram, Run, Session
 
 if TYPE_CHECKING:
-    from jaxprof.finding import Finding
+    from jaxprof.events.finding import Finding
 
 _MOST_KEPT = 16
 
@@ -57,7 +57,7 @@ def _size(part: object) -> object:
 
 
 def _find(program: ProgramResult) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
-    from jaxprof.analysis.programs.findings import findings, remarks
+    from jaxprof.findings.programs import findings, remarks
 
     return tuple(with_share(program, finding) for finding in findings(program)), remarks(program)
 

@@ -34,7 +34,7 @@ from jaxprof.events import (
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.loop_time import HotLoop, OutsideLoop, Spot, Spots
     from jaxprof.analysis.programs.verdict import Verdict
-    from jaxprof.finding import Finding
+    from jaxprof.events.finding import Finding
     from jaxprof.session import RecordedProgram, Run
 
 _Number = TypeVar("_Number", int, float)

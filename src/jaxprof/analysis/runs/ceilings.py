@@ -28,7 +28,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from jaxprof.base.errors import JaxprofError
-from jaxprof.base.files import private_folder, taking_place
+from jaxprof.base.files import PRIVATE, private_folder, taking_place
 from jaxprof.base.units import bytes_
 from jaxprof.base.values import frozen
 from jaxprof.session import Run, Session
@@ -182,7 +182,7 @@ def remember(session: Session) -> None:
     path = _path()
     with suppress(OSError):
         private_folder(path.parent)
-        with taking_place(path) as place:
+        with taking_place(path, PRIVATE) as place:
             place.write_bytes(msgspec.json.format(msgspec.json.encode(kept), indent=1))
 
 
@@ -369,12 +369,9 @@ def _no_peak_reason(run: Run) -> str:
 
 def _products(module: Module, device: DevicePeaks | None, times: int) -> Iterator[_Product]:
     """Yield the matrix products of so many executions of a module, and other kernels whose FLOPs are unknown."""
-    from jaxprof.hlo.findings.compute import recomputed
-    from jaxprof.hlo.findings.finding import Scene
-    from jaxprof.hlo.kernels.kernels import kernels
-    from jaxprof.hlo.kernels.kinds import platform_of
+    from jaxprof.hlo.kernels.kernels import kernels, recomputed
 
-    again = {id(kernel) for kernel in recomputed(Scene(module, platform_of(module)))}
+    again = {id(kernel) for kernel in recomputed(module)}
     for kernel in kernels(module):
         flops = None if kernel.conditional or not times else kernel.total_flops
         if kernel.uses_matrix_units and flops is not None:

@@ -11,40 +11,38 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.runs.speedup import (
-    BUSY_SHARE,
     Memo,
+    calls_figure,
     compared,
     disturbed,
-    others_cores,
     readings_during,
     steady_samples,
     summary_alone,
     turn_launches,
 )
 from jaxprof.base.errors import JaxprofError
-from jaxprof.base.units import and_more, between, counted, integer, percent, ratio, seconds, spread
+from jaxprof.base.units import and_more
 from jaxprof.base.values import frozen
 from jaxprof.events import (
     COUNTED_BY_XLA,
     PHASES,
     SAMPLED_PHASES,
     STARTUP_PHASES,
-    CheckReported,
-    DeviceReading,
     WarningRaised,
 )
+from jaxprof.findings.warnings import derived_warnings, unlike_medians
 from jaxprof.session import Run, Session
 from jaxprof.stats.comparison import TimeComparison
 from jaxprof.stats.launches import summarise_launches, summarise_run
 from jaxprof.stats.modes import Modes, two_modes
-from jaxprof.stats.summary import MedianTime, Summary, median_interval, outliers, summarise
-from jaxprof.stats.turns import Block, LaunchBlocks, change_within, middle
+from jaxprof.stats.summary import MedianTime, Summary, summarise
+from jaxprof.stats.turns import Block, LaunchBlocks, middle
 
 if TYPE_CHECKING:
     from jaxprof.events import TextRecorded
@@ -161,161 +159,6 @@ def _cost_note(module: Module, whole: Cost) -> str:
     return "; ".join(parts)
 
 
-NOISY_HALFWIDTH = 0.05
-"""Half the 95 % interval over the median; a figure above this is called noisy."""
-FEW_SAMPLES = 5
-DRIFT = 0.10
-"""Difference between the medians of the two halves, over the median of all samples; above this a series drifts."""
-MANY_OUTLIERS = 0.10
-KERNEL_SHARE = 0.10
-"""Share of the calls' CPU time in the kernel from which their page faults are reported."""
-LEAST_PAGE_FAULTS = 16
-"""Page faults of a call below which its time in the kernel has another reason: glibc maps blocks above 32 MiB anew at
-each call, and that is 16 faults even with pages of 2 MiB."""
-_warnings_of: Memo[tuple[WarningRaised, ...]] = Memo()
-_FULL_PRECISION = ("", "float32", "float64")
-"""Effective precisions of products that have no better precision to compare with."""
-
-
-def derived_warnings(run: Run, summary: Summary | None, readings: Sequence[DeviceReading]) -> Iterator[WarningRaised]:
-    """Yield the warnings that follow from a run's facts, its samples, and its device's `readings` during the run."""
-    if summary is not None and run.over:
-        samples = steady_samples(run)  # the warnings from samples cost two bootstraps, so they are kept
-        yield from _warnings_of.of((samples,), (run.id, len(samples)), lambda: tuple(_sample_warnings(run, summary)))
-    yield from _page_fault_warning(run)
-    yield from _busy_warning(run)
-    yield from _throttling_warning(run, readings)
-    if run.check is not None and run.check.passed is False:
-        against = f" ({run.check.against})" if run.check.against else ""
-        words = f"the result differs from the expected one{against}: {what_is_wrong(run.check)}"
-        precise = " Compare the `highest` precision variant." if run.check.precision not in _FULL_PRECISION else ""
-        yield _warning(run, "wrong_result", words, f"The time means nothing until the result is right.{precise}")
-
-
-def _warning(run: Run, code: str, message: str, own_fix: str | None = None) -> WarningRaised:
-    """Return a warning about a run, with the fix in the catalogue unless this case has one of its own."""
-    from jaxprof.analysis.finding_catalogue import find_entry
-
-    fix = find_entry(code).fix if own_fix is None else own_fix
-    return WarningRaised(run=run.id, code=code, message=message, advice=fix)
-
-
-def what_is_wrong(check: CheckReported) -> str:
-    """Describe how many numbers of a result are wrong, and the one that is furthest off."""
-    if check.note and not check.worst_got:
-        return check.note
-    if check.wrong_elements is None or check.elements is None:
-        return f"relative error {_digits(check.max_relative_error)} against a tolerance of {_digits(check.tolerance)}"
-    how = f"off by more than the tolerance of {check.tolerance:g}" if check.tolerance else "not the same"
-    if check.elements == 1:
-        return f"it is {how}{worst_element(check)}"
-    shares = f"{integer(check.wrong_elements)} of {integer(check.elements)} numbers are {how}"
-    return f"{shares}; the furthest off{worst_element(check)}" if check.worst_got else shares
-
-
-def worst_element(check: CheckReported) -> str:
-    """Return text such as ` at [3, 5]: 0.81 for 0.80`; empty if every number is the same."""
-    if not check.worst_got:
-        return ""
-    at = f" at {check.worst_at}" if check.worst_at else ""
-    return f"{at}: {check.worst_got} for {check.worst_expected}"
-
-
-def _sample_warnings(run: Run, summary: Summary) -> Iterator[WarningRaised]:
-    if summary.count < FEW_SAMPLES:
-        yield _warning(run, "few_samples", f"only {counted(summary.count, 'sample')}: too few for an interval")
-        return
-    yield from _interval_warnings(run, summary)
-    samples = steady_samples(run)
-    yield from _order_warnings(run, summary, samples)
-    yield from _distribution_warnings(run, summary, samples)
-
-
-def _interval_warnings(run: Run, summary: Summary) -> Iterator[WarningRaised]:
-    """Warn if the median has no interval or a wide one."""
-    halfwidth = summary.relative_halfwidth
-    if halfwidth is None:
-        those = f"{counted(summary.count, 'sample')} of one launch, {between(summary.minimum, summary.maximum)}"
-        why = "fewer than five of its blocks are independent, because there are few or each is like the one before it"
-        yield _warning(run, "no_interval", f"{those}: no interval of the median, since {why}")
-    if halfwidth is not None and halfwidth > NOISY_HALFWIDTH:
-        wide = spread(halfwidth, summary.low, summary.high)
-        yield _warning(run, "noise", f"noisy: the 95 % interval of the median is {wide}")
-
-
-def _order_warnings(run: Run, summary: Summary, samples: Sequence[float]) -> Iterator[WarningRaised]:
-    """Warn if the time of a call depends on the turns of other runs, on its place in a block, or on when it ran."""
-    beside = disturbed(run)
-    if beside is not None:
-        in_turns, alone = map(seconds, beside)
-        times = f"a call takes {alone} alone and {in_turns} in turns with the others"
-        yield _warning(run, "disturbed", f"{times}: its figures are those of the run alone")
-    turns = [turn.seconds for launch in run.launches for turn in launch.turns] if beside is None else []
-    change = change_within(turns)
-    if change is not None:
-        by = f"{percent(abs(change))} {'slower' if change > 0 else 'faster'}"
-        yield _warning(run, "unsettled", f"its calls do not settle within a turn: those of the second half are {by}")
-    half = len(samples) // 2
-    if half >= FEW_SAMPLES:
-        first, second = median_interval(samples[:half]), median_interval(samples[half:])
-        if first and second and (first[1] < second[0] or second[1] < first[0]):
-            shift = (sum(second) - sum(first)) / 2 / summary.median
-            if abs(shift) > DRIFT:
-                by = f"{percent(abs(shift))} {'slower' if shift > 0 else 'faster'}"
-                yield _warning(run, "drift", f"the second half of the samples is {by} than the first")
-
-
-def _distribution_warnings(run: Run, summary: Summary, samples: Sequence[float]) -> Iterator[WarningRaised]:
-    """Warn if the median does not represent the samples."""
-    modes = two_modes(samples)
-    if modes is not None:
-        once = " It changed once and stayed so." if modes.switches == 1 else ""
-        yield _warning(run, "two_modes", f"two modes: {modes_text(modes)}; the median is not a typical time.{once}")
-    far = sum(outliers(samples))
-    if modes is None and far > MANY_OUTLIERS * len(samples):
-        share, most = percent(far / len(samples)), seconds(summary.maximum)
-        yield _warning(run, "outliers", f"{share} of the samples lie far from the median (up to {most})")
-
-
-def modes_text(modes: Modes) -> str:
-    """Return the median of each mode and its share of the samples, as `1.20 ms (60 %), 3.40 ms (40 %)`."""
-    return f"{seconds(modes.low)} ({percent(modes.low_share)}), {seconds(modes.high)} ({percent(1 - modes.low_share)})"
-
-
-def _page_fault_warning(run: Run) -> Iterator[WarningRaised]:
-    """Warn if the kernel takes a part of the calls for mapping memory. Only on CPUs: a call on an accelerator is not
-    what the host's processors do meanwhile."""
-    faults, share = _of_calls(run, "page_faults"), _of_calls(run, "kernel_share")
-    on_cpu = run.plan.device.startswith("cpu")
-    if on_cpu and faults is not None and faults >= LEAST_PAGE_FAULTS and share is not None and share >= KERNEL_SHARE:
-        counts = (
-            f"about {counted(round(faults), 'page fault')} a call, and {percent(share)} of its CPU time in the kernel"
-        )
-        why = "memory that a call frees goes back to the system, and comes back page by page, zeroed"
-        from jaxprof.analysis.finding_catalogue import PAGE_FAULT_FIXES
-
-        side = {"numpy": "NumPy", "eager": "Op by op"}.get(run.plan.how, "jit")
-        fix = PAGE_FAULT_FIXES[side]
-        yield _warning(run, "page_faults", f"{counts}: {why}", fix[0].upper() + fix[1:])
-
-
-def _busy_warning(run: Run) -> Iterator[WarningRaised]:
-    others, cores = others_cores(run)
-    if others > BUSY_SHARE * cores:
-        used = f"{others:.1f} of {cores:g} cores"
-        yield _warning(run, "busy_machine", f"the machine was busy: other processes used {used} during the run")
-
-
-def _throttling_warning(run: Run, readings: Sequence[DeviceReading]) -> Iterator[WarningRaised]:
-    reasons = sorted({reason for reading in readings for reason in reading.throttle_reasons})
-    if reasons:
-        yield _warning(run, "throttled", f"{run.plan.device} throttled its clocks during the run: {', '.join(reasons)}")
-
-
-def _digits(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.2g}"
-
-
 ONCE_PHASES = ("trace", "lower", "compile")
 """Phases that a compiled program pays for once, before its first call."""
 
@@ -399,12 +242,12 @@ class RunResult:
     @property
     def page_faults(self) -> float | None:
         """Minor page faults of one call: the median over launches."""
-        return _of_calls(self.run, "page_faults")
+        return calls_figure(self.run, "page_faults")
 
     @property
     def kernel_share(self) -> float | None:
         """Share of the calls' CPU time that was spent in the operating system's kernel."""
-        return _of_calls(self.run, "kernel_share")
+        return calls_figure(self.run, "kernel_share")
 
     @property
     def one_time_phases(self) -> dict[str, float]:
@@ -414,13 +257,6 @@ class RunResult:
             return {}
         spent = ((name, self.phase_seconds.get(name)) for name in (*ONCE_PHASES, "transfer_in", "first_run"))
         return {name: seconds for name, seconds in spent if seconds is not None}
-
-
-def _of_calls(run: Run, figure: str) -> float | None:
-    """Return the median over launches of a figure of the steady run's calls; None if it is unknown."""
-    launches = [launch.phases for launch in run.launches] or [run.phases]
-    known = [value for phases in launches if "run" in phases and (value := getattr(phases["run"], figure)) is not None]
-    return middle(known) if known else None
 
 
 def result(session: Session, run_id: str, cost_of: Callable[[Session, Run], RunCost] = run_cost) -> RunResult:
@@ -441,8 +277,7 @@ def result(session: Session, run_id: str, cost_of: Callable[[Session, Run], RunC
     versus = _versus(session, run, phase_seconds, work_seconds)
     warnings = [*run.warnings, *derived_warnings(run, summary, readings_during(session, run))]
     if versus is not None and versus.not_of_medians and not run.plan.side:  # of sides `compare` says it
-        said = f"its speed-up is {ratio(versus.speedup.ratio)}, and not what the medians come to"
-        warnings.append(_warning(run, "not_of_medians", f"{said}: {versus.not_of_medians}"))
+        warnings.append(unlike_medians(run, versus.speedup, versus.not_of_medians))
     return RunResult(
         session=session,
         run=run,

@@ -81,6 +81,13 @@ def steady_samples(run: Run) -> list[float]:
     return run.samples("alone" if disturbed(run) else "run")
 
 
+def calls_figure(run: Run, figure: str) -> float | None:
+    """Return the median over launches of a figure of the steady run's calls; None if it is unknown."""
+    launches = [launch.phases for launch in run.launches] or [run.phases]
+    known = [value for phases in launches if "run" in phases and (value := getattr(phases["run"], figure)) is not None]
+    return middle(known) if known else None
+
+
 def alone_launches(run: Run, side: int = 0) -> list[LaunchBlocks]:
     """Return the calls of each launch alone, cut into blocks as short as those of turns."""
     calls = run.series["alone"].calls_per_sample if "alone" in run.series else 1

@@ -131,7 +131,8 @@ def _measured(targets: tuple[str, ...], form: str, words: dict[str, Any]) -> int
     from jaxprof.analysis.runs.ab import ab_results
     from jaxprof.base.operating_system import refuse_to_run, unwound_by_signals
     from jaxprof.base.reaper import TemporaryFolder
-    from jaxprof.report.comparison import ab_json, ab_lines
+    from jaxprof.facts.comparisons import ab_json
+    from jaxprof.report.comparison import ab_lines
     from jaxprof.runner.sides import read_sides
 
     refuse_to_run("jaxprof compare")

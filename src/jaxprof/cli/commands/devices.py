@@ -37,7 +37,8 @@ def command() -> None:
 def list_(python: Path | None, form: str) -> None:
     """List devices, those that JAX does not use with the fix."""
     from jaxprof.devices.live.host import Monitor
-    from jaxprof.report.device_list import devices_text, listed_devices
+    from jaxprof.facts.devices import listed_devices
+    from jaxprof.report.device_list import devices_text
     from jaxprof.runner.device_choice import find_all
     from jaxprof.runner.interpreter import find_interpreter
 
@@ -65,7 +66,7 @@ def target() -> None:
 def list_targets(form: str) -> None:
     """List the devices that jaxprof can compile for."""
     from jaxprof.devices.absent.machine import CHIPS
-    from jaxprof.report.device_list import TARGETS
+    from jaxprof.facts.devices import TARGETS
     from jaxprof.report.renderers import Table, text_lines
 
     print_answer(form, "targets", {"targets": CHIPS}, text_lines(Table(TARGETS, CHIPS), indent=""))

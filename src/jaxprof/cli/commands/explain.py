@@ -15,7 +15,7 @@ from jaxprof.cli.output import format_option, print_json, print_report
 from jaxprof.cli.target import local_source, named, recorded
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.explain.model import Explanation
+    from jaxprof.findings.explanation import Explanation
 
 
 @click.command("explain")
@@ -41,7 +41,7 @@ def command(file: str | None, code: str | None, full: bool, form: str) -> None:
         return
     if form == "json":
         refuse(("full",), "applies to text and Markdown", "JSON does not depend on a screen.")
-    from jaxprof.analysis.explain.model import MOST_FINDINGS
+    from jaxprof.findings.explanation import MOST_FINDINGS
     from jaxprof.report import explain
 
     most = sys.maxsize if full else MOST_FINDINGS
@@ -59,8 +59,8 @@ def _explain(file: str, most: int) -> Explanation:
     kind, path = named(file)
     if kind is Kind.JOB:
         return explained_job(path)
-    from jaxprof.analysis.explain.derive import explanation
-    from jaxprof.analysis.explain.model import command as shell_line
+    from jaxprof.findings.explain import explanation
+    from jaxprof.findings.explanation import command as shell_line
 
     if kind is Kind.HLO:
         raise UsageError(f"{file} is HLO, which has no times", f"Its findings: {shell_line('hlo', file, '--findings')}")
@@ -79,7 +79,7 @@ def _next(explained: Explanation) -> list[str]:
 
 
 def _print_entry(code: str, form: str) -> None:
-    from jaxprof.analysis.finding_catalogue import entries, find_entry
+    from jaxprof.findings.catalogue import entries, find_entry
     from jaxprof.report import explain
 
     if code == "all":

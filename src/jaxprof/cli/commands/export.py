@@ -94,8 +94,8 @@ def _tables(file: SessionFile) -> Iterator[tuple[str, bytes]]:
     """Yield name and content of a file for each table of SQL that has rows."""
     from pyarrow.parquet import write_table
 
+    from jaxprof.facts.tables import TABLES
     from jaxprof.query.columnar import arrow_table
-    from jaxprof.query.tables import TABLES
 
     for table in TABLES.values():
         rows = arrow_table(table, file)

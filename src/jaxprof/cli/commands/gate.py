@@ -20,9 +20,7 @@ from jaxprof.analysis.compare.gate import (
     judged_programs,
     judged_times,
     label_of,
-    read_limits,
 )
-from jaxprof.analysis.explain.model import command as shell_line
 from jaxprof.analysis.kernels.hlo_program import CompileOptions
 from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.base.errors import JaxprofError, UsageError
@@ -36,7 +34,9 @@ from jaxprof.cli.hlo_target import compiled_programs, placed
 from jaxprof.cli.options import refuse, refuse_without, words_given
 from jaxprof.cli.output import ExitCode, format_option, print_lines, print_report
 from jaxprof.cli.target import existing, is_compiled_now, is_ready, session_at
-from jaxprof.report import gate as report
+from jaxprof.facts.gate import read_limits
+from jaxprof.findings.explanation import command as shell_line
+from jaxprof.report.comparison import gate_report
 from jaxprof.report.conclusion import conclusion_lines, gate_conclusion
 from jaxprof.report.renderers import WIDE, report_lines
 from jaxprof.runner.repository import Revision, checked_out, repository_of
@@ -291,7 +291,7 @@ def _print(result: GateResult, form: str, target: str, path: Path | None) -> Non
     if form == "json":
         print_facts("gate", result, [command_line("open", path)] if path is not None else [])
         return
-    print_report(report_lines(report.gate_report(result), WIDE), form)
+    print_report(report_lines(gate_report(result), WIDE), form)
     if form == "text":
         print_lines(["", *conclusion_lines(gate_conclusion(result, _details(result.base, target)), WIDE)])
 

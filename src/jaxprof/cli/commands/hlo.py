@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from jaxprof.analysis.kernels.hlo_program import CompileOptions, HloProgram
-    from jaxprof.report.kernels import KernelOptions
+    from jaxprof.analysis.kernels.ranking import KernelOptions
 
 MOST_PROBLEMS = 20
 """Most unreadable lines that are reported one by one."""
@@ -110,7 +110,7 @@ def command(
     if as_text:
         _print_text(modules, stage or "hlo", target, short=short)
     else:
-        from jaxprof.report.kernels import KernelOptions  # imports all that reads kernels
+        from jaxprof.analysis.kernels.ranking import KernelOptions  # imports all that reads kernels
 
         choice = KernelOptions(sort or "", top)
         if form == "json":
@@ -131,7 +131,8 @@ def _difference(
 ) -> ExitCode:
     """Print what differs between one module of each target."""
     from jaxprof.cli.hlo_target import find_pair
-    from jaxprof.report.hlo_difference import difference_pieces, difference_row
+    from jaxprof.facts.comparisons import difference_row
+    from jaxprof.report.hlo_difference import difference_pieces
     from jaxprof.report.renderers import report_lines
 
     refuse(("out",), "keeps one program, and --diff compares two", "Leave it out.")
@@ -243,8 +244,8 @@ def _print_kernels(module: HloProgram, choice: KernelOptions) -> None:
 
 def _print_json(modules: list[HloProgram], stage: str | None, view: str | None, choice: KernelOptions) -> None:
     from jaxprof.facts import recorder
+    from jaxprof.facts.hlo import facts_of_program
     from jaxprof.hlo import not_collecting
-    from jaxprof.report.modules import facts_of_program
 
     printed: Iterable[dict[str, Any]]
     if stage is not None:
@@ -270,7 +271,8 @@ def _next_commands(modules: list[HloProgram], view: str | None, stage: str | Non
 
 
 def _print_csv(modules: list[HloProgram], choice: KernelOptions) -> None:
-    from jaxprof.report.kernels import kernels_table, rows_of
+    from jaxprof.analysis.kernels.ranking import rows_of
+    from jaxprof.report.kernels import kernels_table
 
     with_hlo = [module for module in modules if module.has_hlo]
     for module in with_hlo:

@@ -59,7 +59,7 @@ def command(words: tuple[str, ...], every: bool, schema: bool, form: str) -> Non
         _print_schema(words, form)
         return
     from jaxprof.base.limits import bounded_memory
-    from jaxprof.query.execution import execute
+    from jaxprof.query.execution import execute, memory_errors
 
     names, sql = _split_words(words, every)
     with ExitStack() as stack:
@@ -67,7 +67,8 @@ def command(words: tuple[str, ...], every: bool, schema: bool, form: str) -> Non
         sources = _sources(names, every, stack, processes_wanted="processes" in sql.lower())
         answer = stack.enter_context(execute(sql, sources))
         notes(f"note: {notice}" for notice in answer.notices)
-        _print(answer, form)
+        with memory_errors():
+            _print(answer, form)
 
 
 def _split_words(words: tuple[str, ...], every: bool) -> tuple[tuple[str, ...], str]:
@@ -151,7 +152,7 @@ def _print(answer: SqlAnswer, form: str) -> None:
 
 
 def _print_schema(names: tuple[str, ...], form: str) -> None:
-    from jaxprof.query.tables import COLUMN, TABLES, columns_of
+    from jaxprof.facts.tables import COLUMN, TABLES, columns_of
 
     for name in names:
         if name not in TABLES:

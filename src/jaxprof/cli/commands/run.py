@@ -217,7 +217,7 @@ def _print_catalogue(name: str | None, python: Path | None, arguments: tuple[str
 
 def _infos(name: str | None, python: Path | None, arguments: tuple[str, ...]) -> list[WorkloadInfo]:
     if name is not None and is_own(name):
-        from jaxprof.runner.engine_process import describe
+        from jaxprof.runner.engine_questions import describe
         from jaxprof.runner.interpreter import find_interpreter
 
         return describe(find_interpreter(python), [name], arguments)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxprof.base.errors import JaxprofError, UsageError
-from jaxprof.base.files import private_folder
+from jaxprof.base.files import PARTIAL, private_folder
 from jaxprof.base.operating_system import python_words
 from jaxprof.base.values import frozen
 from jaxprof.devices.absent.machine import Vendor
@@ -193,36 +193,43 @@ def install(vendor: Vendor, python: str, tell: Callable[[str], None], *, allow_u
         if not allow_unpinned:
             raise
         lines, checks = wanted, []
-    shutil.rmtree(place, ignore_errors=True)
     private_folder(place.parent)
     names = ", ".join(line.split()[0] for line in lines)
     tell(f"installing {names} into {place}" + ("" if checks else " (not checked against known hashes)"))
-    with tempfile.TemporaryDirectory(prefix="jaxprof-target-") as scratch:
-        file = Path(scratch) / "requirements.txt"
+    # beside its place, and moved there at the end: whatever ends this process, half a folder is never used
+    with tempfile.TemporaryDirectory(prefix=f"{place.name}-", suffix=PARTIAL, dir=place.parent) as scratch:
+        file, fresh = Path(scratch) / "requirements.txt", Path(scratch) / "installed"
         file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        options = ["--only-binary", ":all:", "--no-deps", "--target", str(place), "-r", str(file)]
-        done = subprocess.run(
-            [*_installer(python), *checks, *options],
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=_INSTALL_TIMEOUT_SECONDS,
-            stdin=subprocess.DEVNULL,
-        )
-    if done.returncode:
-        shutil.rmtree(place, ignore_errors=True)
-        if "hash" in done.stderr.lower():
-            raise JaxprofError(
-                f"the packages for {vendor} were not installed: a downloaded file has another hash than the known one",
-                "The file was changed in transit, or the index has a different one. Find out why before you try again.",
+        options = ["--only-binary", ":all:", "--no-deps", "--target", str(fresh), "-r", str(file)]
+        try:
+            done = subprocess.run(
+                [*_installer(python), *checks, *options],
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=_INSTALL_TIMEOUT_SECONDS,
+                stdin=subprocess.DEVNULL,
             )
-        words = done.stderr.strip().splitlines()
+        except subprocess.TimeoutExpired as error:
+            raise JaxprofError(
+                f"the packages for {vendor} were not installed within {_INSTALL_TIMEOUT_SECONDS:g} s",
+                "Check the network, and run it again.",
+            ) from error
+        if not done.returncode:
+            (fresh / "complete").write_text("\n".join(lines) + "\n")
+            shutil.rmtree(place, ignore_errors=True)
+            fresh.rename(place)
+            return place
+    if "hash" in done.stderr.lower():
         raise JaxprofError(
-            f"the packages for {vendor} could not be installed: {words[-1] if words else 'pip gave no reason'}",
-            "Check the network and the disk, and run it again.",
+            f"the packages for {vendor} were not installed: a downloaded file has another hash than the known one",
+            "The file was changed in transit, or the index has a different one. Find out why before you try again.",
         )
-    (place / "complete").write_text("\n".join(lines) + "\n")
-    return place
+    words = done.stderr.strip().splitlines()
+    raise JaxprofError(
+        f"the packages for {vendor} could not be installed: {words[-1] if words else 'pip gave no reason'}",
+        "Check the network and the disk, and run it again.",
+    )
 
 
 def _installer(python: str) -> list[str]:

@@ -355,3 +355,24 @@ def _fused_text(fusion: Instruction) -> str:
     attributes = fusion.attributes
     written = _LOCAL_NAME.sub(lambda name: numbers.setdefault(name[1], f"%{len(numbers)}"), _ORIGIN_TEXT.sub("", text))
     return f"{attributes.get('kind', '')} {attributes.get('backend_config', '')} {written}"
+
+
+def recomputed(module: Module) -> list[Kernel]:
+    """Return the kernels that compute a second time what the forward pass computed.
+
+    JAX marks the second computation in `op_name`. If the first one is no longer in the program (the value of the loss
+    is not used), or XLA has merged the two again, nothing is computed twice, and nothing is reported.
+    """
+    if not any(module.source.text.find(mark, *module.span) >= 0 for mark in (".remat", "rematted_computation")):
+        return []
+    first = {
+        (origin.path.primitive, origin.source)
+        for kernel in kernels(module)
+        for origin in kernel.origins
+        if not origin.path.recomputed and origin.path.direction != "backward"
+    }
+
+    def is_second(kernel: Kernel) -> bool:
+        return kernel.path.recomputed and (kernel.path.primitive, kernel.origins[0].source) in first
+
+    return [kernel for kernel in kernels(module) if ".remat" in kernel.name or is_second(kernel)]

@@ -17,8 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from jaxprof.base.redaction import without_secret
 from jaxprof.base.values import frozen
-from jaxprof.workloads.callables import in_order, is_key, layers, written_function
+from jaxprof.workloads.callables import arguments_by_name, in_order, is_key, layers, written_function
 from jaxprof.workloads.find import dotted_name
 from jaxprof.workloads.function import make
 from jaxprof.workloads.specs import Spec, array_text
@@ -165,8 +166,12 @@ def write_call(function: Any, jitted: Any, name: str, args: tuple[Any, ...], kwa
         file, found = _file_and_name(function, jitted)
         called = f"{Path(file).name}:{found}"
         placed, named = in_order(function, args, kwargs)
-        specs = [_text(value, f"argument {number}") for number, value in enumerate(placed, start=1)]
-        specs += [f"{key}={_text(value, key)}" for key, value in named.items()]
+        names = [*arguments_by_name(function), *[""] * len(placed)]
+        specs = [
+            _text(value, f"argument {number}", name)
+            for number, (value, name) in enumerate(zip(placed, names, strict=False), start=1)
+        ]
+        specs += [f"{key}={_text(value, key, key)}" for key, value in named.items()]
         if sum(map(len, specs)) > _LONGEST:
             raise Unwritable("its arguments have too many parts to write down")
     except Unwritable as error:
@@ -219,8 +224,9 @@ def _leads_to(names: dict[str, Any], dotted: str, function: object) -> bool:
     return value is not None and any(layer is function for layer in layers(value))
 
 
-def _text(value: Any, path: str) -> str:
-    """Return the spec of a value. Raises Unwritable with the path of the part that has no spec."""
+def _text(value: Any, path: str, name: str) -> str:
+    """Return the spec of a value, which has this name in the program. Raises Unwritable with the path of the part that
+    has no spec, or that looks like a secret."""
     import jax
     import numpy as np
 
@@ -233,22 +239,26 @@ def _text(value: Any, path: str) -> str:
             raise Unwritable(f"{path} is an array of {value.dtype.name}")
         return text
     if value is None or type(value) in (bool, int, float, str):
-        return repr(value)
-    return _container_text(value, path)
+        text = repr(value)
+        if without_secret(name, text) != text:
+            raise Unwritable(f"{path} looks like a secret, which a session does not hold")
+        return text
+    return _container_text(value, path, name)
 
 
-def _container_text(value: Any, path: str) -> str:
+def _container_text(value: Any, path: str, name: str) -> str:
     if type(value) is tuple:
-        items = [_text(item, f"{path}[{index}]") for index, item in enumerate(value)]
+        items = [_text(item, f"{path}[{index}]", name) for index, item in enumerate(value)]
         return f"({', '.join(items)}{',' * (len(items) == 1)})"
     if type(value) is list:
-        return f"[{', '.join(_text(item, f'{path}[{index}]') for index, item in enumerate(value))}]"
+        return f"[{', '.join(_text(item, f'{path}[{index}]', name) for index, item in enumerate(value))}]"
     if type(value) is dict and all(type(key) in (str, int) for key in value):
-        return "{" + ", ".join(f"{key!r}: {_text(item, f'{path}[{key!r}]')}" for key, item in value.items()) + "}"
+        named = ((key, _text(item, f"{path}[{key!r}]", f"{name}.{key}")) for key, item in value.items())
+        return "{" + ", ".join(f"{key!r}: {text}" for key, text in named) + "}"
     kind = type(value)
     module = _importable_name(kind.__module__)
     if isinstance(value, tuple) and hasattr(kind, "_fields") and module and "<locals>" not in kind.__qualname__:
-        fields = [f"{name}={_text(getattr(value, name), f'{path}.{name}')}" for name in kind._fields]
+        fields = [f"{part}={_text(getattr(value, part), f'{path}.{part}', f'{name}.{part}')}" for part in kind._fields]
         return f"{module}:{kind.__qualname__}({', '.join(fields)})"
     raise Unwritable(f"{path} is a {kind.__module__}.{kind.__qualname__}, which a session cannot hold")
 

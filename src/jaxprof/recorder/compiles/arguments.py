@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from types import FunctionType, MethodType
 from typing import Any
 
+from jaxprof.base.text import REDACTED
 from jaxprof.base.values import frozen
 from jaxprof.recorder.compiles.functions import Identities
 from jaxprof.recorder.compiles.signature import Leaf
@@ -65,12 +66,12 @@ class LeafReader:
         shape = getattr(value, "shape", ())
         return self._leaf(tuple(shape), dtype_name(value.dtype, wide=wide), weak, sharding, placed)
 
-    def static(self, value: Any) -> Leaf:
-        """Return the leaf of a static argument: its value as text, and its hash."""
+    def static(self, value: Any, name: str = "") -> Leaf:
+        """Return the leaf of the static argument `name`: its value as text, and its hash."""
         if isinstance(value, (FunctionType, MethodType)):
             return self._leaf((), "", False, "", 0, value.__name__, hash_of(self._identities.of(value)))
         identity = self._identities.of(value) if callable(value) and not isinstance(value, type) else value
-        return self._leaf((), "", False, "", 0, static_text(value), hash_of(identity))
+        return self._leaf((), "", False, "", 0, static_text(value, name), hash_of(identity))
 
     def device_bytes(self, value: Any, wide: bool) -> int | None:
         """Return the bytes of a NumPy array on the device, with 64-bit numbers halved unless they are enabled (`wide`);
@@ -202,10 +203,19 @@ def _statics(structure: Any, keys: list[Any], jax: Any) -> Iterator[tuple[str, s
 
 def _node_text(kind: Any, held: Any) -> str:
     """Return `Linear(in_features=3, use_bias=True)` if the fields can be read, otherwise the values."""
+    from jaxprof.base.redaction import is_secret_name  # a recorded program waits for each import
+
     name = getattr(kind, "__name__", "node")
     if dataclasses.is_dataclass(kind) and isinstance(held, tuple):
-        names = [item.name for item in dataclasses.fields(kind) if item.metadata.get("static")]
+        fields = dataclasses.fields(kind)
+        names = [
+            item.name
+            for item in fields
+            if item.metadata.get("static") or item.metadata.get("pytree_node") is False  # the word of flax
+        ]
         if names and len(held) >= len(names):  # equinox puts a field of its own first
             pairs = zip(names, held[-len(names) :], strict=True)
-            return f"{name}({', '.join(f'{field}={static_text(value)}' for field, value in pairs)})"
+            return f"{name}({', '.join(f'{field}={static_text(value, field)}' for field, value in pairs)})"
+        if any(is_secret_name(item.name) for item in fields):  # which of the values it is cannot be known
+            return f"{name}({REDACTED})"
     return f"{name}{static_text(held)}"

@@ -18,6 +18,7 @@ from itertools import islice
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
+from jaxprof.base.text import REDACTED
 from jaxprof.base.values import frozen
 from jaxprof.events import NOWHERE, SourceLocation
 from jaxprof.recorder.compiles.functions import closure_of, unwrapped
@@ -38,8 +39,9 @@ class Made:
     """Name of the function that makes it."""
     place: SourceLocation
     """Call of the factory; `NOWHERE` if it was not found."""
-    closure: tuple[tuple[str, str], ...]
-    """The factory's variables that the function uses, each with its value as text."""
+    closure: tuple[tuple[str, str, int], ...]
+    """The factory's variables that the function uses, each with its value as text, and its hash if that holds a secret,
+    which is not in the text."""
 
 
 def made_by(function: Any, frame: FrameType | None, *, find_place: bool) -> Made | None:
@@ -55,8 +57,12 @@ def made_by(function: Any, frame: FrameType | None, *, find_place: bool) -> Made
         return None
     factory = qualified.rpartition(".")[2]
     place = _called_at(factory, frame) if find_place else NOWHERE
-    closure = tuple((name, static_text(value)) for name, value in islice(closure_of(written), _VALUES_KEPT))
-    return Made(factory, place, closure)
+    closure = []
+    for name, value in islice(closure_of(written), _VALUES_KEPT):
+        text = static_text(value, name)
+        is_hidden = REDACTED in text and type(value) in (str, bytes, int, float)  # only these surely have a hash
+        closure.append((name, text, hash(value) if is_hidden else 0))
+    return Made(factory, place, tuple(closure))
 
 
 def _user_frames(frame: FrameType | None) -> Iterator[FrameType]:

@@ -184,10 +184,10 @@ def _closure_words(now: Made, before: Made | None, defined_at: SourceLocation) -
 
 def _closure_changes(now: Made, before: Made | None) -> Iterator[ClosureChange]:
     """Yield the factory's variables whose values, as text, have changed."""
-    old = dict(before.closure) if before is not None else {}
-    for name, value in now.closure:
-        if name in old and old[name] != value:
-            earlier, later = _differing_parts(old[name], value)
+    old = {name: (text, digest) for name, text, digest in before.closure} if before is not None else {}
+    for name, text, digest in now.closure:
+        if name in old and old[name] != (text, digest):
+            earlier, later = _differing_parts(old[name][0], text)
             yield ClosureChange(name=name, before=earlier, now=later)
 
 

@@ -136,7 +136,7 @@ class SignatureReader:
             structure=hash_of(tuple(arguments.structures)),
             statics=tuple(arguments.statics.items()),
             under=", ".join(sorted(arguments.under)),
-            options=tuple((name, static_text(value)) for name, value in call.options.items() if value),
+            options=tuple((name, static_text(value, name)) for name, value in call.options.items() if value),
             config=config,
             numpy=arguments.numpy,
             aligned=frozenset(arguments.aligned),
@@ -152,7 +152,7 @@ class SignatureReader:
         for position, (name, value, static) in enumerate(arguments_of(call)):
             if static:
                 arguments.names.append(name)
-                arguments.leaves.append(self._leaves.static(value))
+                arguments.leaves.append(self._leaves.static(value, name))
                 arguments.objects.append(value)
                 continue
             tree = self._trees.read(value)
@@ -220,7 +220,7 @@ class SignatureReader:
                 if positions:
                     layout.add(argument + path, positions.pop(0))
                 elif not hasattr(leaf, "dtype") and argument != "self":
-                    layout.add(argument + path, self._leaves.static(leaf))
+                    layout.add(argument + path, self._leaves.static(leaf, argument + path))
         left = {at for positions in places.values() for at in positions}
         for at, leaf in enumerate(passed.leaves):
             if at in left:

@@ -1,6 +1,7 @@
 """Values as short text: `f32[4]`, `weak type f32[]`, `P('data') over 4 devices`, `3`.
 
-The `repr` of the user's objects is never called: it could run their code, print an array, or wait for a device.
+The `repr` of the user's objects is never called: it could run their code, print an array, or wait for a device. What
+looks like a secret is left out here: a part of a long value that is shown alone has lost its name.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ _NARROW = {
     "float64": "float32", "int64": "int32", "uint64": "uint32", "complex128": "complex64",
 }  # fmt: skip
 _TEXT_AT_MOST = 120
+_EXAMINED_AT_MOST = 4096
+"""Characters of a text that are searched for secrets: far more than are shown, as the end of a URL tells its
+password."""
 _PARTS_AT_MOST = 12
 _DEPTH_AT_MOST = 3
 
@@ -75,12 +79,14 @@ def _axes(part: Any) -> str:
     return repr(part) if part is None or isinstance(part, (str, tuple)) else str(part)
 
 
-def static_text(value: Any, depth: int = 0) -> str:
-    """Return a static value as text: plain values as Python writes them, containers and dataclasses by their parts,
-    anything else by its type."""
+def static_text(value: Any, name: str = "", depth: int = 0) -> str:
+    """Return a static value of this name as text: plain values as Python writes them, containers and dataclasses by
+    their parts, anything else by its type. What looks like a secret is `[redacted]`."""
     kind = type(value)
-    if value is None or kind in (bool, int, float, complex, str, bytes, range, slice) or value is Ellipsis:
-        return _cut(repr(value))
+    if kind in (str, bytes):
+        return _kept(name, repr(value[:_EXAMINED_AT_MOST]))
+    if value is None or kind in (bool, int, float, complex, range, slice) or value is Ellipsis:
+        return _kept(name, repr(value))
     if isinstance(value, enum.Enum):
         return f"{kind.__name__}.{value.name}"
     if isinstance(value, type):
@@ -88,25 +94,28 @@ def static_text(value: Any, depth: int = 0) -> str:
     if depth < _DEPTH_AT_MOST:
         parts = _parts(value, depth + 1)
         if parts is not None:
-            return _cut(parts)
+            return _kept(name, parts)
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, (numpy.dtype, numpy.generic)):
-        return _cut(str(value))
-    name = getattr(value, "__qualname__", None) if callable(value) and kind.__module__ == "builtins" else None
-    return name if isinstance(name, str) else kind.__name__
+        return _kept(name, str(value[:_EXAMINED_AT_MOST] if isinstance(value, (numpy.str_, numpy.bytes_)) else value))
+    qualified = getattr(value, "__qualname__", None) if callable(value) and kind.__module__ == "builtins" else None
+    return qualified if isinstance(qualified, str) else kind.__name__
 
 
 def _parts(value: Any, depth: int) -> str | None:
     """Return a container, a named tuple or a dataclass as text, part by part; None for anything else."""
     kind = type(value)
     if kind in (tuple, list, set, frozenset):
-        inner = [static_text(part, depth) for part in list(value)[:_PARTS_AT_MOST]]
+        first = value[0] if kind is tuple and len(value) == 2 else None
+        name = first if type(first) is str and first != "token" else ""  # ('token', 'embed') are names of axes
+        inner = [static_text(part, "" if part is first else name, depth) for part in list(value)[:_PARTS_AT_MOST]]
         more = ["…"] if len(value) > _PARTS_AT_MOST else []
         opening, closing = "()" if kind is tuple else "[]" if kind is list else "{}"
         comma = "," if kind is tuple and len(value) == 1 else ""
         return f"{opening}{', '.join(inner + more)}{comma}{closing}"
     if kind is dict:
-        pairs = [f"{static_text(k, depth)}: {static_text(v, depth)}" for k, v in list(value.items())[:_PARTS_AT_MOST]]
+        items = list(value.items())[:_PARTS_AT_MOST]
+        pairs = [f"{static_text(k, '', depth)}: {static_text(v, k if type(k) is str else '', depth)}" for k, v in items]
         return f"{{{', '.join(pairs)}}}"
     fields: list[str] = []
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
@@ -115,9 +124,12 @@ def _parts(value: Any, depth: int) -> str | None:
         fields = [item.name for item in dataclasses.fields(value) if item.name in getattr(value, "__dict__", ())]
     if not fields:
         return None
-    shown = [f"{name}={static_text(getattr(value, name), depth)}" for name in fields[:_PARTS_AT_MOST]]
+    shown = [f"{name}={static_text(getattr(value, name), name, depth)}" for name in fields[:_PARTS_AT_MOST]]
     return f"{kind.__name__}({', '.join(shown)})"
 
 
-def _cut(text: str) -> str:
+def _kept(name: str, text: str) -> str:
+    from jaxprof.base.redaction import without_secret  # 5 ms, for which only a program with such a value waits
+
+    text = without_secret(name, text)
     return text if len(text) <= _TEXT_AT_MOST else text[: _TEXT_AT_MOST - 1] + "…"

@@ -10,7 +10,7 @@ from heapq import nlargest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxprof.analysis.kernels.memory import SCHEDULE, MemoryPicture
-from jaxprof.analysis.runs.run_result import ONCE_PHASES, RunResult, modes_text
+from jaxprof.analysis.runs.run_result import ONCE_PHASES, RunResult
 from jaxprof.analysis.runs.speedup import steady_samples
 from jaxprof.analysis.timeline.flame import PICOSECONDS, FlameGraph
 from jaxprof.base.grouping import thinned
@@ -20,6 +20,7 @@ from jaxprof.facts.captures import PassRow
 from jaxprof.facts.runs import RunRow
 from jaxprof.report.page.elements import Drawing
 from jaxprof.report.program_words import words
+from jaxprof.stats.modes import modes_text
 from jaxprof.stats.summary import histogram
 
 if TYPE_CHECKING:

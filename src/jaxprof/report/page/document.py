@@ -15,8 +15,8 @@ from importlib.resources import files
 from pathlib import PurePath
 from typing import Any
 
-from jaxprof.analysis.explain.derive import explanation
-from jaxprof.finding import Finding
+from jaxprof.events.finding import Finding
+from jaxprof.findings.explain import explanation
 from jaxprof.report.envelope import encoded
 from jaxprof.report.explain import answers, cost_text, place_text
 from jaxprof.report.page.elements import (

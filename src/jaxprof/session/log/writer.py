@@ -2,8 +2,13 @@
 
 Each line is written whole and flushed to the kernel; the end of a run is synced to the disk. If the disk is full or the
 folder cannot be written, the events stay in memory, the failure is reported once, and `move_to` writes all of them to
-another place. `close` checks that the file is still at its path; one that was deleted or replaced meanwhile is written
-again, from the open file, which has no name any more.
+another place.
+
+Other programs truncate files (log rotation, `> file`), delete them, replace them, or write an older state into them. A
+compressed copy in memory, a twentieth of the lines, holds what the file should have, up to the limit `copy`. The file
+is written again in its place within a second of being truncated. `close` compares it with the copy, and checks that it
+is still at its path; one that was deleted or replaced is written again from the open file, which has no name any more.
+What is beyond the copy and no longer in the file is lost: the session says how many events, and so does `lost`.
 """
 
 from __future__ import annotations
@@ -11,23 +16,28 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import secrets
 import socket
 import sys
 import time
+import zlib
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.base.errors import StorageError, system_words
 from jaxprof.base.files import private_folder, write_all
-from jaxprof.base.redaction import LineScrubber, is_secret_name, redacted, scrubbed
-from jaxprof.base.text import REDACTED
+from jaxprof.base.limits import COPY
+from jaxprof.base.redaction import LineScrubber, redacted, scrubbed, without_secret
+from jaxprof.base.units import counted
 from jaxprof.base.version import __version__
-from jaxprof.events import Event, Header, LogLine, RunClosed, SessionClosed
+from jaxprof.events import Event, Header, LogLine, RunClosed, RunPlanned, SessionClosed, WarningRaised
+from jaxprof.events.base import Scalar
 from jaxprof.session.files import EXTENSION
 from jaxprof.session.log.codec import encode_header, encode_line
 from jaxprof.session.log.own import add_own
@@ -38,7 +48,16 @@ if TYPE_CHECKING:
 FILE_MODE = 0o600
 _TEXTS = ("error", "traceback", "message", "advice", "note", "reason")
 """Fields of events that hold words of the program: the text of an error, or values of variables in a reason."""
+_STRING = r"""(?s:'[^'\\]*+(?:\\.[^'\\]*+)*'?|"[^"\\]*+(?:\\.[^"\\]*+)*"?)"""
+_NAMED_VALUE = rf"""(((?<!\w)\w++|{_STRING})\s*+[:=]\s*+)?({_STRING}|(?<=[:=\s])[-+]?\d[\d.]*+(?![\w\[]))"""
+"""A string or a number in an argument of a function, with its name if it has one."""
 _PART_BYTES = 1 << 20
+EVENTS_LOST = "events_lost"
+"""Code of the warning in a session of which events are missing."""
+_CHECK_SECONDS = 1.0
+"""Shortest time between checks of the file's size. On some network file systems a check takes a millisecond."""
+_CHECK_SHARE = 0.05
+"""Largest share of the time that goes into writing the file again, where it is truncated again and again."""
 _PLAIN_BYTES = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 """Flags of `os.open`: not inherited by children, and on Windows without translated line ends."""
 
@@ -67,12 +86,67 @@ def lock_as_writer(file: int) -> None:
     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+class _Written:
+    """What was written to a file, whole lines: how much, with its checksum, a compressed copy of its beginning, and
+    the last lines, if the copy reached its limit before: they say how runs and the session ended."""
+
+    def __init__(self) -> None:
+        self.bytes = self.lines = self.checksum = 0
+        self.copied_lines = 0
+        self.last: deque[bytes] = deque()
+        self._last_bytes = self._last_lines = 0
+        self._most = COPY.most
+        self._packer = zlib.compressobj(1)
+        self._packed: list[bytes] = []
+        self._packed_bytes = 0
+
+    def add(self, data: bytes) -> None:
+        """Add whole lines."""
+        lines = data.count(b"\n")
+        if self.is_copied and self._packed_bytes < self._most:
+            if piece := self._packer.compress(data):  # often nothing: the packer has a buffer
+                self._packed.append(piece)
+                self._packed_bytes += len(piece)
+            self.copied_lines += lines
+        else:
+            self.last.append(data)
+            self._last_bytes += len(data)
+            self._last_lines += lines
+            while self._last_bytes > _PART_BYTES and len(self.last) > 1:
+                left_out = self.last.popleft()
+                self._last_bytes -= len(left_out)
+                self._last_lines -= left_out.count(b"\n")
+        self.bytes += len(data)
+        self.lines += lines
+        self.checksum = zlib.crc32(data, self.checksum)
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether all of it is in the copy."""
+        return self.copied_lines == self.lines
+
+    @property
+    def missing_lines(self) -> int:
+        """Number of lines that are neither in the copy nor among the last ones."""
+        return self.lines - self.copied_lines - self._last_lines
+
+    def copy(self) -> Iterator[bytes]:
+        """Yield the copy."""
+        unpacker = zlib.decompressobj()
+        for piece in (*self._packed, self._packer.copy().flush()):
+            rest = piece
+            while rest:
+                yield unpacker.decompress(rest, _PART_BYTES)
+                rest = unpacker.unconsumed_tail
+
+
 class LogWriter:
     """The one writer of a session file. `path=None` keeps the session in memory only.
 
     `failure` is None, or the StorageError since which events are kept in memory instead. `changed` says, after `close`,
     what had happened to the file (`x.jaxprof was deleted while it was written; all of it was written again`), and is
-    empty if nothing had; `path` is then where the file is now. `is_displaced`: another file has taken its path.
+    empty if nothing had; `path` is then where the file is now. `is_displaced`: another file has taken its path. `lost`:
+    number of events that were in the file and are no longer anywhere.
     """
 
     def __init__(self, header: Header, path: Path | None, *, replace_existing: bool = False, own: bool = False) -> None:
@@ -91,9 +165,11 @@ class LogWriter:
         """Lines that are not in the file: all of them without a file, else those since the failure."""
         self.changed = ""
         self.is_displaced = False
+        self.lost = 0
         self._file = -1
-        self._end = 0
-        """Number of bytes that are in the file."""
+        self._written = _Written()
+        """What is in the file, unless another process changes it."""
+        self._check_due = time.monotonic() + _CHECK_SECONDS
         if path is not None:
             self._open(path, replace_existing)
         self._write(encode_header(header))
@@ -118,6 +194,13 @@ class LogWriter:
         if isinstance(event, LogLine):
             return {"text": self._scrubber.scrubbed(f"{event.run} {event.stream}", event.text)}
         kept: dict[str, Any] = {name: scrubbed(text) for name in _TEXTS if (text := getattr(event, name, ""))}
+        if isinstance(event, RunPlanned):
+            kept["spec"] = replace(
+                event.spec,
+                parameters={name: _kept_value(name, value) for name, value in event.spec.parameters.items()},
+                arguments=tuple(map(_kept_argument, event.spec.arguments)),
+                argv=tuple(redacted(event.spec.argv)),
+            )
         if closure := getattr(event, "closure", None):
             kept["closure"] = list(map(_without_secret, closure))
         return kept
@@ -130,16 +213,18 @@ class LogWriter:
 
     def move_to(self, path: Path) -> None:
         """Continue in another file that holds everything so far. Raises StorageError if that cannot be written."""
-        content = self._content()
         fresh = LogWriter(self.header, path)
-        if fresh.failure is None:
-            fresh._write(content[fresh._end :])
+        content, lost = self._content()
+        skipped = fresh._written.bytes  # the header
+        for part in content if fresh.failure is None else ():
+            fresh._write(part[skipped:])
+            skipped = 0
         if fresh.failure is not None:
             fresh._release()
             raise fresh.failure
         self._release()
-        self.path, self.failure = path, None
-        self._file, self._end = fresh._file, fresh._end
+        self.path, self.failure, self.lost = path, None, lost
+        self._file, self._written = fresh._file, fresh._written
         self._kept = []
 
     def close(self) -> None:
@@ -148,10 +233,11 @@ class LogWriter:
         if self._file >= 0 and self.failure is None:
             self._restore()
         if self.failure is not None:  # for `move_to`
-            self._kept = [self._content()]
+            content, self.lost = self._content()
+            self._kept = list(content)
         elif self._own and self._file >= 0:
             digest = hashlib.sha256()
-            for part in _parts(self._file, self._end):
+            for part in _parts(self._file, self._written.bytes):
                 digest.update(part)
             add_own(digest.hexdigest())
         self._release()
@@ -165,12 +251,13 @@ class LogWriter:
         """Write the file again if it is not at its path any more."""
         assert self.path is not None
         what = self._what_happened(self.path)
-        if not what:
-            if os.fstat(self._file).st_size != self._end:
-                self.changed = f"{self.path} was changed by another process while it was written"
-            return
-        if moved := self._renamed_to():
-            self.path, self.changed = moved, f"{self.path} was renamed while it was written"
+        moved = self._renamed_to() if what else None
+        if not what or moved is not None:
+            if not self._is_intact():
+                self._write_again()
+            if moved is not None:
+                self.changed = f"{self.path} was renamed while it was written" + (self.changed and f"; {self.changed}")
+                self.path = moved
             return
         place_before = self.path
         for place in (place_before, _free_place_beside(place_before)):
@@ -179,10 +266,53 @@ class LogWriter:
             except StorageError as error:
                 failure = error
             else:
-                self.changed = f"{place_before} {what} while it was written; all of it was written again"
+                self.changed = self._account(place_before, what)
                 self.is_displaced = place != place_before
                 return
         self.failure = StorageError(f"{place_before} {what} while it was written. {failure.what}", failure.hint)
+
+    def _size(self) -> int:
+        """Return the size of the file; -1 if it cannot be read, as of one that was deleted on a network file system."""
+        try:
+            return os.fstat(self._file).st_size
+        except OSError:
+            return -1
+
+    def _is_intact(self) -> bool:
+        """Return whether the file has what was written to it. Of what the copy has no longer, only the size is
+        compared. After a failure the begin of a line may follow, which could not be removed."""
+        written, size = self._written, self._size()
+        if size < written.bytes or (size > written.bytes and self.failure is None):
+            return False
+        checksum = 0
+        try:
+            for part in _parts(self._file, written.bytes) if written.is_copied else ():
+                checksum = zlib.crc32(part, checksum)
+        except OSError:
+            return False
+        return not written.is_copied or checksum == written.checksum
+
+    def _write_again(self) -> None:
+        """Write the file again, in its place, because another process has changed it: what the copy has."""
+        what = "was truncated" if self._size() < self._written.bytes else "was changed"
+        content, lost = self._content()
+        fresh = _Written()
+        try:
+            os.ftruncate(self._file, 0)
+            for part in content:
+                write_all(self._file, part)
+                fresh.add(part)
+        except OSError as error:
+            self._fail(error)  # `_content` still has it all
+            return
+        self._written, self.lost = fresh, lost
+        assert self.path is not None
+        self.changed = self._account(self.path, f"{what} by another process")
+
+    def _account(self, path: Path, what: str) -> str:
+        """Return what happened to the file, and what became of its content."""
+        again = f"{counted(self.lost, 'event')} of it are lost" if self.lost else "all of it was written again"
+        return f"{path} {what} while it was written; {again}"
 
     def _what_happened(self, path: Path) -> str:
         """Return why the file at `path` is not the one that is written; empty if it is."""
@@ -231,15 +361,24 @@ class LogWriter:
         if self._file < 0 or self.failure is not None:
             self._kept.append(data)
             return
+        if time.monotonic() >= self._check_due:
+            began = time.monotonic()
+            if self._size() not in (self._written.bytes, -1):
+                self._write_again()
+            now = time.monotonic()
+            self._check_due = now + max(_CHECK_SECONDS, (now - began) / _CHECK_SHARE)
+            if self.failure is not None:
+                self._kept.append(data)
+                return
         try:
             write_all(self._file, data)
         except OSError as error:
             with contextlib.suppress(OSError):  # half a line that a full disk left
-                os.ftruncate(self._file, self._end)
+                os.ftruncate(self._file, self._written.bytes)
             self._kept.append(data)
             self._fail(error)
             return
-        self._end += len(data)
+        self._written.add(data)
 
     def _fail(self, error: OSError) -> None:
         self.failure = StorageError(
@@ -247,10 +386,29 @@ class LogWriter:
             "Measuring goes on in memory. Free some space and save it somewhere else, or it is lost at the end.",
         )
 
-    def _content(self) -> bytes:
-        """Return everything that was appended: what is in the file, then what is not."""
-        written = b"".join(_parts(self._file, self._end)) if self._file >= 0 else b""
-        return written + b"".join(self._kept)
+    def _content(self) -> tuple[Iterator[bytes], int]:
+        """Return everything that was appended, in whole lines, with the number of events that are lost: what is in the
+        file, or in the copy if another process has changed the file; then what is in neither."""
+        written, lost = self._written, self.lost
+        if self._file < 0 or not written.bytes:
+            return iter(self._kept), lost
+        if self._is_intact():
+            return chain(_lines(_parts(self._file, written.bytes)), self._kept), lost
+        gap: list[bytes] = []
+        if written.missing_lines:
+            lost += written.missing_lines
+            message = f"{counted(lost, 'event')} are missing: another process changed the file while it was written"
+            gap = [encode_line(WarningRaised(code=EVENTS_LOST, message=message))]
+        return chain(_lines(written.copy()), gap, tuple(written.last), self._kept), lost
+
+
+def _lines(parts: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the parts so that each ends with a line."""
+    rest = b""
+    for part in parts:
+        whole, end, rest = (rest + part).rpartition(b"\n")
+        if end:
+            yield whole + end
 
 
 def _parts(file: int, size: int) -> Iterator[bytes]:
@@ -270,7 +428,15 @@ def _free_place_beside(path: Path) -> Path:
     return next(place for number in count(2) if not (place := path.with_name(f"{stem}-{number}{EXTENSION}")).exists())
 
 
+def _kept_value(name: str, value: Scalar) -> Scalar:
+    return without_secret(name, value) if isinstance(value, str) else value
+
+
+def _kept_argument(spec: str) -> str:
+    """Return an argument that a user wrote, `token='X'`, `{'token': 'X', 'w': f32[8]}`: an array is no secret."""
+    return re.sub(_NAMED_VALUE, lambda match: f"{match[1] or ''}{without_secret(match[2] or '', match[3])}", spec)
+
+
 def _without_secret(change: ClosureChange) -> ClosureChange:
-    if is_secret_name(change.name):
-        return replace(change, before=REDACTED, now=REDACTED)
-    return replace(change, before=scrubbed(change.before), now=scrubbed(change.now))
+    before, now = (without_secret(change.name, text) for text in (change.before, change.now))
+    return replace(change, before=before, now=now)

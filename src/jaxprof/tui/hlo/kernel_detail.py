@@ -22,7 +22,7 @@ from jaxprof.tui.kit.python_source import source_facts
 
 if TYPE_CHECKING:
     from jaxprof.analysis.kernels.ranking import KernelGroup, Ranked
-    from jaxprof.finding import Finding
+    from jaxprof.events.finding import Finding
     from jaxprof.hlo.kernels.kernels import Kernel
     from jaxprof.tui.hlo.modules import OpenedModule
 

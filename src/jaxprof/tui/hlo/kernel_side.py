@@ -29,7 +29,7 @@ from jaxprof.tui.kit.row_list import RowList
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.finding import Finding
+    from jaxprof.events.finding import Finding
     from jaxprof.tui.hlo.modules import OpenedModule
 
 

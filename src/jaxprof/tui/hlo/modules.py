@@ -30,7 +30,7 @@ from jaxprof.tui.kit.guard import in_daemon
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from jaxprof.finding import Finding
+    from jaxprof.events.finding import Finding
     from jaxprof.hlo.kernels.barriers import Barrier
     from jaxprof.hlo.kernels.kernels import Kernel
     from jaxprof.hlo.kernels.notices import Notice
@@ -261,7 +261,7 @@ def read_program(opened: OpenedModule) -> Iterator[str]:
                 opened.errors[name] = error
             yield from _kernels(opened) if name == "hlo" and name in opened.stages else (name,)
     if (module := opened.module) is not None:
-        from jaxprof.hlo.findings import findings
+        from jaxprof.findings.hlo import findings
         from jaxprof.hlo.kernels.barriers import barriers
         from jaxprof.hlo.kernels.origin import origin_columns
 

@@ -155,7 +155,7 @@ def ask_function(app: Profiler, choices: HomeOptions, take: Callable[[list[Workl
             app.tell(error)
             ask(text)
 
-        from jaxprof.runner.engine_process import describe
+        from jaxprof.runner.engine_questions import describe
 
         app.say("Importing it in a child process…", target)
         in_thread(

@@ -15,7 +15,7 @@ from jaxprof.tui.kit.format import location_text
 from jaxprof.tui.kit.row_list import RowList
 
 if TYPE_CHECKING:
-    from jaxprof.finding import Finding
+    from jaxprof.events.finding import Finding
 
 _COST = 8
 _INDENT = _COST + 4

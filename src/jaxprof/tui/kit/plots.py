@@ -15,11 +15,10 @@ from itertools import pairwise
 
 from textual.content import Content
 
-from jaxprof.analysis.runs.run_result import modes_text
 from jaxprof.base.text import columns, shorten
 from jaxprof.base.units import counted, scaled, seconds
 from jaxprof.base.values import frozen
-from jaxprof.stats.modes import Modes
+from jaxprof.stats.modes import Modes, modes_text
 from jaxprof.stats.summary import Summary
 from jaxprof.tui.kit.canvas import Canvas, Scale, axis_lines, spanning
 from jaxprof.tui.kit.drawing import SPARKS, styled_runs

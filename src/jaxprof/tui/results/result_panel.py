@@ -14,12 +14,13 @@ from textual.containers import Horizontal
 from textual.content import Content
 
 from jaxprof.analysis.compare.session_difference import environment_facts
-from jaxprof.analysis.runs.run_result import RunResult, worst_element
+from jaxprof.analysis.runs.run_result import RunResult
 from jaxprof.analysis.runs.speedup import steady_samples
 from jaxprof.base.text import columns, safe, safe_lines, shorten
 from jaxprof.base.units import UNKNOWN, bytes_, counted, integer, scaled, seconds
 from jaxprof.facts import Facts, column, pick
 from jaxprof.facts.runs import RUNS, RunRow
+from jaxprof.findings.warnings import worst_element
 from jaxprof.report.renderers import Table
 from jaxprof.report.runs import BREAK_EVEN, CHECK, MODES, RunGroup, one_time_text, sweep_table
 from jaxprof.session.run import IMPORTED

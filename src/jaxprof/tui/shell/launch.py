@@ -75,7 +75,8 @@ def launch(
         light=is_light(os.environ.get("COLORFGBG", "")),
     )
     _run(app)
-    return app.return_code or (_exit_code(app.live) if program is not None else 0)
+    code = app.return_code or (_exit_code(app.live) if program is not None else 0)
+    return code or int(app.live.has_lost_events)
 
 
 def _exit_code(live: Live) -> int:

@@ -158,6 +158,11 @@ class Live:
         if self._scheduler is not None:
             self._scheduler.close(reason if self.busy else "finished")
 
+    @property
+    def has_lost_events(self) -> bool:
+        """Whether events were recorded that are in no file."""
+        return self._scheduler is not None and self._scheduler.has_lost_events
+
     def last_words(self) -> Iterator[str]:
         """Yield where the session was kept, what happened to its file while it was written, and its conclusion, once it
         is closed; nothing if there is no session or it could not be written."""

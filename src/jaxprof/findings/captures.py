@@ -1,0 +1,121 @@
+"""Findings of captures: where the time of the devices' steps went besides kernels, and what makes them doubtful."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from jaxprof.analysis.timeline.profile import causes_text
+from jaxprof.base.grouping import grouped
+from jaxprof.base.units import counted, percent, seconds
+from jaxprof.events.finding import CatalogueEntry, Finding, Scope
+from jaxprof.findings.explanation import Abstention, command
+
+if TYPE_CHECKING:
+    from jaxprof.events import TrustCheck
+    from jaxprof.session import Run
+
+_WORTH = 0.1
+"""Share of the steps from which a part of them is reported."""
+_DOUBTED_CHECKS = (
+    "no_kernels", "lost_kernels", "clock", "file", "profiler_error", "dropped", "unmatched", "modules", "slowdown",
+    "sum", "unrecorded", "compile", "uneven_steps", "attribution",
+)  # fmt: skip
+"""Trust checks about figures that are unavailable; the others qualify figures that are shown next to them."""
+
+
+_IDLE_FIXES = {
+    "compile": "Compile before the steps: the same shapes, dtypes and function objects from the first step on "
+    "(jaxprof script FILE.py names what compiled again, and why).",
+    "copy": "Place what stays the same on the device once, copy the next batch while the device works (jax.device_put "
+    "ahead of the step), and fetch results less often.",
+    "launch": "Give each call more to do: several steps in lax.scan, fewer and larger arrays as arguments.",
+    "wait": "Do not block in every step: keep results as arrays, and fetch them every N steps or after the loop.",
+    "host": "Do it while the device works: prepare the next batch in a thread, worker processes or a queue, and log, "
+    "plot or save less often.",
+}
+"""Fix for the longest cause."""
+_capture = partial(CatalogueEntry, source="capture", page="traces.md#steps")
+_IDLE = _capture("device_idle", "the device waits between steps or kernels",
+    "For part of each step nothing ran on the device and nothing was about to: the host prepared data, waited for "
+    "a value, or did other work.",
+    "Record the program (jaxprof script FILE.py) to see which line the host spends this time at; prepare data "
+    "ahead, fetch values less often.")  # fmt: skip
+"""Only a capture of a whole program can show it: calls that are measured one by one wait on purpose. What the host did
+meanwhile is its cause."""
+_PARTS = (
+    (_IDLE, "the device waited", "idle"),
+    (_capture("launch_gaps", "gaps between kernels of one program",
+            "The device was done with one kernel before the next one was launched: kernels shorter than their launch.",
+            "Launch fewer, larger kernels: batch with vmap, unroll scans, leave CUDA graphs (command buffers) on."),
+        "gaps between kernels", "launch_gaps"),
+    (_capture("exposed_collectives", "the device waits for collectives",
+            "Time in collectives during which the device computed nothing.",
+            "Let them overlap with work that does not need them (XLA's latency-hiding scheduler), exchange less "
+            "(another sharding), or exchange in a narrower dtype."),
+        "waiting for collectives", "collectives_exposed"),
+    (_capture("copies_in_steps", "copies between host and device inside the steps",
+            "For part of each step the device only copied to or from the host.",
+            "Place what stays the same on the device once, copy the next batch ahead, and fetch results less often."),
+        "only copying to or from the host", "transfers"),
+)  # fmt: skip
+"""Finding, words, and field of `StepParts`."""
+ENTRIES = tuple(entry for entry, _, _ in _PARTS)
+
+
+def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -> Iterator[Finding]:
+    """Yield what the steps of an accelerator's capture spent besides kernels. CPUs are left out, because time between
+    two recorded ops may be an op that the runtime does not record."""
+    steps = run.steps
+    if steps is None or all(capture.platform in ("", "cpu") for capture in run.captures.values()):
+        return
+    if any(_may_fake_idle_time(row) for event in run.trust.values() for row in event.rows):
+        return
+    by_device = grouped((step.device, step) for step in steps.steps if step.complete)
+    found_by = {device.device: device.found_by or steps.found_by for device in steps.devices}
+    for entry, words, part in _PARTS:
+        if entry is _IDLE and not whole_program:
+            continue
+        shares = {
+            device: (sum(getattr(step.parts, part) for step in own), sum(step.seconds for step in own), len(own))
+            for device, own in by_device.items()
+            if found_by.get(device, steps.found_by) != "whole"
+        }
+        known = {device: took / whole for device, (took, whole, _) in shares.items() if whole > 0}
+        device = max(known, key=lambda name: known[name], default="")
+        if not device or known[device] < _WORTH:
+            continue
+        took, _, count = shares[device]
+        step_seconds = took / count
+        others = sum(share >= _WORTH for share in known.values()) - 1
+        beside = f" and {counted(others, 'more device')}" if others else ""
+        causes = next((each.idle_causes for each in steps.devices if each.device == device and entry is _IDLE), ())
+        meanwhile = f"; meanwhile the host: {causes_text(causes)}" if causes else ""
+        yield Finding(
+            entry.code,
+            f"{words}: {seconds(step_seconds)} of each step on {device}{beside}, {percent(known[device])} of "
+            f"{counted(count, 'step')}{meanwhile}",
+            own_fix=(causes and _IDLE_FIXES.get(causes[0].cause)) or entry.fix,
+            scope="call" if scope == "call" else "steps",
+            seconds=step_seconds if scope == "call" else took,
+            share=known[device],
+            verify=verify,
+            run=run.id,
+        )
+
+
+def _may_fake_idle_time(row: TrustCheck) -> bool:
+    """Return whether pauses of the device may be missing kernels, or kernels at a wrong time."""
+    return (row.code == "lost_kernels" and row.verdict != "good") or (row.code == "clock" and row.verdict == "bad")
+
+
+def capture_abstentions(run: Run, name: str) -> Iterator[Abstention]:
+    """Yield the worst reason to doubt a capture, and how many more the view of its trust has."""
+    doubts = [row for event in run.trust.values() for row in event.rows if row.verdict in ("bad", "doubt")]
+    rows = [row for row in doubts if row.code in _DOUBTED_CHECKS and (row.code, row.verdict) != ("clock", "doubt")]
+    if rows:
+        row = min(rows, key=lambda row: (row.verdict != "bad", _DOUBTED_CHECKS.index(row.code)))
+        more = f" ({counted(len(doubts) - 1, 'more doubt')})" if len(doubts) > 1 else ""
+        reason = f"whether the capture of {run.id} can be trusted: {row.message}{more}"
+        yield Abstention(row.code, reason, command("open", name, "--run", run.id, "--trust"))

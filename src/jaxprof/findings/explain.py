@@ -1,0 +1,238 @@
+"""Explain a session, a profile or a job: the findings of all its sources in one order, and what remains unknown.
+
+The order is by cost: first what makes figures meaningless, then seconds, then bytes, then findings without a known
+cost. Nothing is guessed to fill the list, and the same input gives the same explanation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from jaxprof.events.finding import Finding
+from jaxprof.findings.explanation import (
+    MOST_ABSTENTIONS,
+    MOST_FINDINGS,
+    Abstention,
+    Explanation,
+    Subject,
+    code_line,
+    command,
+    program_verified,
+    record_again,
+)
+from jaxprof.session.files import path_word
+from jaxprof.session.run import IMPORTED
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.programs.result import ProgramResult
+    from jaxprof.jobs.findings import JobFigures
+    from jaxprof.session import Session
+
+_DOUBTFUL = ("large_program",)
+"""Findings that may be about something that cannot be changed."""
+_AT_MOST_WEIGHT = 0.5
+"""Weight of an upper bound on the saved time; it ranks behind a certain cost of the same size."""
+
+
+def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Explanation:
+    """Return what to do about a session, or a profile that was read as one, in at most `most` findings.
+
+    `name` is the session's name in commands. Reads the HLO of its runs, which can take a second, so call it in a
+    thread. Damaged parts raise nothing: they are left out as in all views.
+    """
+    recorded: list[ProgramResult] = []
+    for run in session.programs:
+        from jaxprof.analysis.programs.derive import program_result  # only for a session with a program
+
+        recorded.append(program_result(session, run.id))
+    has_capture = any(run.plan.how == IMPORTED for run in session.runs.values())
+    items: list[Finding | Abstention] = []
+    for program in recorded:
+        items += program_findings(session, program, name)
+        items += program_abstentions(program, has_capture=has_capture)
+    subject: Subject = "nothing"
+    if len(session.runs) > len(recorded):
+        from jaxprof.findings.runs import explained_runs
+
+        subject, others = explained_runs(session, recorded[0] if recorded else None, name)
+        items += others
+    return explained(session, name, "program" if recorded else subject, items, most)
+
+
+def explained(
+    session: Session, name: str, subject: Subject, items: Sequence[Finding | Abstention], most: int
+) -> Explanation:
+    """Return the explanation that these findings and gaps come to, in order and without repetitions."""
+    from_file = session.from_file
+    findings = [replace(item, from_file=from_file and bool(item.verify)) for item in items if isinstance(item, Finding)]
+    ranked = sorted(_merged(_without_duplicates(findings)), key=_rank)
+    unknown: dict[str, Abstention] = {}
+    for item in items:
+        if isinstance(item, Abstention):  # of many runs, one that says what is missing is enough
+            unknown.setdefault(item.code, replace(item, from_file=from_file and bool(item.command)))
+    return Explanation(
+        name=name,
+        subject=subject,
+        findings=tuple(ranked[:most]),
+        left_out=max(0, len(ranked) - most),
+        abstentions=tuple(unknown.values())[:MOST_ABSTENTIONS],
+        session=session,
+    )
+
+
+def _without_duplicates(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Drop findings whose cost another finding already reports.
+
+    Copies in a capture's steps are dropped if the kernels that copy are a finding, which has their name. The missing
+    cache, which nearly every run has, is dropped if anything in the program itself costs avoidable time.
+    """
+    costly = {finding.code for finding in findings if finding.seconds}
+    left_out = {"copies_in_steps"} if "host_transfer" in costly else set()
+    if costly - {"cache_off", *_DOUBTFUL}:
+        left_out.add("cache_off")
+    return (finding for finding in findings if finding.code not in left_out)
+
+
+def _merged(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Merge the findings of each code into the one of the run where it costs most, with the other runs named. The fix
+    is the same for all of them. Findings that name a line of a program, or a failure, stay separate."""
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    for number, finding in enumerate(findings):
+        apart = finding.scope == "program" or finding.code in ("run_failed", "out_of_memory", "slower")
+        groups.setdefault((finding.code, number) if apart else (finding.code,), []).append(finding)
+    for group in groups.values():
+        first, *others = sorted(group, key=_rank)
+        also = tuple(dict.fromkeys(other.run for other in others if other.run != first.run))
+        yield replace(first, also=also)
+
+
+def _rank(finding: Finding) -> tuple[bool, bool, float, int, str, str]:
+    """Return the sort key of a finding."""
+    seconds = finding.saves_seconds if finding.saves_seconds is not None else finding.seconds
+    weight = (seconds or 0.0) * (_AT_MOST_WEIGHT if finding.at_most else 1.0)
+    first = finding.code != "program_failed"
+    return not finding.fault, first, -weight, -(finding.bytes or 0), finding.code, finding.run
+
+
+_PROGRAM_FAULTS = ("program_failed", "debug_settings")
+"""Findings after which the other figures describe another program, or part of the program."""
+_CACHE_SHARE = 0.5
+"""Share of the program's work, in compilations that are in no finding, from which a cache is recommended."""
+_UNTIMED = "lines are not timed, "
+
+
+def program_findings(session: Session, program: ProgramResult, name: str) -> Iterator[Finding]:
+    """Yield the findings of a recorded program; their seconds are parts of its wall time."""
+    verify = program_verified(name, program)
+    for finding in program.findings:
+        rows = [row for function in program.functions for row in function.rows if row.function == finding.function]
+        yield replace(
+            finding,
+            verify=(record_again(program) or verify) if finding.code == "program_failed" else verify,
+            run=program.run.id,
+            directory=program.directory,
+            code_line=code_line(finding.where, session),
+            compilations=sum(row.count for row in rows),
+            fault=finding.code in _PROGRAM_FAULTS,
+        )
+    yield from _compilations_to_keep(program, verify)
+
+
+def _compilations_to_keep(program: ProgramResult, verify: str) -> Iterator[Finding]:
+    """Yield a finding if compilations that no other finding covers are not kept, and are most of what the program
+    did."""
+    claimed = sum(
+        finding.announced_seconds if finding.estimate else finding.seconds or 0.0 for finding in program.findings
+    )
+    for remark in program.remarks:
+        seconds = (remark.seconds or 0.0) - claimed
+        if remark.code == "cache_off" and seconds >= _CACHE_SHARE * program.work_seconds:
+            unclaimed = replace(remark, seconds=seconds, saves_seconds=seconds)
+            from jaxprof.analysis.programs.derive import with_share
+
+            yield replace(with_share(program, unclaimed), verify=verify, run=program.run.id)
+
+
+def undecided(program: ProgramResult) -> tuple[str, str]:
+    """Return why there is no verdict, and the command that would give one; no command if this Python cannot time
+    lines, or if the same program would be as short again."""
+    from jaxprof.analysis.programs.verdict import UNTIMED
+
+    reason = program.verdict.reason
+    messages = (warning.message for warning in program.run.warnings if warning.code == "steps_not_counted")
+    because = next((message.partition(_UNTIMED)[2] for message in messages if _UNTIMED in message), "")
+    if because and reason.endswith(UNTIMED):
+        return f"{reason}, {because}", ""
+    enough = program.verdict.needs_seconds is None
+    return program.verdict.why_unknown, record_again(program) if enough else ""
+
+
+def program_abstentions(program: ProgramResult, *, has_capture: bool) -> Iterator[Abstention]:
+    """Yield what the recording of a program leaves unknown."""
+    if not program.verdict.seconds and not program.compiles:
+        note = next((note.message for note in program.notes if note.message), "")
+        yield Abstention("no_jax", note or "JAX was not seen at work", record_again(program))
+        return
+    if program.verdict.kind is None and program.verdict.reason:
+        reason, again = undecided(program)
+        what = "the loop" if program.hot.where is not None else "the program's work"
+        yield Abstention("no_verdict", f"what bounds {what}: {reason}", again)
+    if not has_capture:
+        failed = next((note.message for note in reversed(program.notes) if note.code == "window"), "")
+        reason = failed or "no capture: kernels, their times and their HLO are unknown"
+        again = "" if failed else record_again(program, "--capture-steps", "5")  # the same would fail again
+        if "no steps were counted" in failed:
+            reason = f"{failed}; a window by time does not wait for steps"
+            again = record_again(program, "--capture-seconds", "2")
+        yield Abstention("no_capture", reason, again)
+
+
+_JOB_FAULTS = ("process_failed", "failed_after")
+"""Findings without a cost that come before all others: the job did not complete its work."""
+_READ_ON = "Its session has what it was doing, and what it wrote."
+_EXACT = ("recompiles_alone", "recompiles", "process_paused")
+"""Findings whose seconds were reported, not estimated from samples."""
+
+
+def explanation_of_job(job: JobFigures) -> Explanation:
+    """Return what to do about a job, in at most `MOST_FINDINGS` findings."""
+    ranked = [_of_job(job, finding) for finding in job.findings]
+    # findings about all processes have larger costs than a late process, but come after it
+    ranked.sort(key=lambda each: (not each.fault, each.index is None, -(each.seconds or 0.0)))
+    return Explanation(
+        name=job.folder,
+        subject="job",
+        findings=tuple(ranked[:MOST_FINDINGS]),
+        left_out=max(0, len(ranked) - MOST_FINDINGS),
+        abstentions=tuple(_job_abstentions(job))[:MOST_ABSTENTIONS],
+        job=job,
+    )
+
+
+def _of_job(job: JobFigures, finding: Finding) -> Finding:
+    process = next((each for each in job.processes if each.index == finding.index), None)
+    walls = [each.wall_seconds for each in job.processes if each.wall_seconds is not None and process in (None, each)]
+    wall = max(walls, default=None)
+    return replace(
+        finding,
+        own_fix=finding.fix or _READ_ON,
+        share=finding.seconds / wall if finding.seconds is not None and wall else None,
+        estimate=finding.code not in _EXACT,
+        verify=command("explain", path_word(process.path)) if process is not None else "",
+        fault=finding.code in _JOB_FAULTS,
+        host=process.host if process is not None else "",
+    )
+
+
+def _job_abstentions(job: JobFigures) -> Iterator[Abstention]:
+    """Yield what is missing of the job, and whether no capture shows who arrives last at the collectives."""
+    for number, notice in enumerate(job.notices):
+        yield Abstention("job_incomplete" if number == 0 else f"job_incomplete-{number + 1}", notice)
+    if job.arrivals is None and job.count > 1:
+        yield Abstention(
+            "no_arrivals",
+            "fewer than two processes have captured a collective: a slow device would not show; "
+            "`jaxprof script --capture-steps 100` takes captures",
+        )

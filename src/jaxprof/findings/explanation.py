@@ -1,0 +1,180 @@
+"""An explanation as a value: findings with cost and evidence, and what remains unknown and why.
+
+Also the shell commands that verify a fix or fill a gap.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from jaxprof.base.text import REDACTED
+from jaxprof.base.values import field, frozen
+from jaxprof.events import SourceLocation
+from jaxprof.session.files import path_word, with_urls
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.programs.result import ProgramResult
+    from jaxprof.events.finding import Finding
+    from jaxprof.jobs.findings import JobFigures
+    from jaxprof.session import Run, Session
+
+_FLAGS = ("--force", "--full", "--capture")
+_OUTPUT = ("-o", "--out", "--force", "--full", "--format", "--limit")
+"""Options of a comparison that say where its answer goes, and in which form."""
+_STARTED = ("script", "module")
+"""Ways in which jaxprof itself started a program, and can start it again."""
+
+
+def command(*words: str) -> str:
+    """Return a `jaxprof` command line with these words, quoted for a shell; empty if a word was redacted, because
+    nobody could type it."""
+    if any(REDACTED in word for word in words):
+        return ""
+    return shlex.join(("jaxprof", *(with_urls(word) for word in words)))
+
+
+def record_again(program: ProgramResult, *options: str) -> str:
+    """Return the command that records the program again with these options; empty for a program that records itself."""
+    if program.how not in _STARTED or not program.argv:
+        return ""
+    path, *arguments = program.argv
+    return command("script", "--plain", *options, path if path == "-m" else path_word(path), *arguments)
+
+
+def program_verified(name: str, program: ProgramResult) -> str:
+    """Return the command that records the changed program and compares it with this session."""
+    again = record_again(program)
+    compared = command("compare", name, "last")
+    return f"{again} && {compared}" if again else compared
+
+
+def compared_again(session: Session, *options: str) -> str:
+    """Return the command of the session's comparison with these options; empty if the session does not hold it. Its
+    answer goes where answers go by default: the file that the first one wrote is there."""
+    name, *words = session.header.command[1:] or [""]
+    if name not in ("ab", "compare"):
+        return ""
+    return command("compare", *_without({*_OUTPUT, *options[:1]}, words), *options)
+
+
+def _without(left_out: Collection[str], words: Sequence[str]) -> Iterator[str]:
+    """Yield the words of a command line without these options and their values, which may be attached: `--out=FILE`,
+    `-oFILE`."""
+    rest = iter(words)
+    for word in rest:
+        option = word.partition("=")[0] if word.startswith("--") else word[:2]
+        if option not in left_out:
+            yield word
+        elif option == word and option not in _FLAGS:
+            next(rest, None)
+
+
+def run_verified(session: Session, name: str, run: Run) -> str:
+    """Return the command that measures a changed function. In a repository it compares the function with the committed
+    one, otherwise it measures the run again; for a side, the comparison's command."""
+    plan = run.plan
+    if plan.side:
+        return compared_again(session)
+    if plan.how == "compile":
+        from jaxprof.analysis.runs.ceilings import device_elsewhere
+
+        where = ("--device" if device_elsewhere(run) is None else "--for", plan.device)
+        variant = () if plan.target else ("--variant", plan.variant)
+        return command("hlo", plan.target or plan.workload, *variant, *_given(run), *where, "--findings")
+    if _is_committed(plan.target):
+        return command("compare", "--git", "HEAD", *_given(run), "--device", plan.device, plan.target)
+    return f"{command('run', '--from', f'{name}:{run.id}')} && {command('compare', name, 'last')}"
+
+
+def _given(run: Run) -> tuple[str, ...]:
+    return tuple(word for argument in run.plan.arguments for word in ("--arg", argument))
+
+
+def _is_committed(target: str) -> bool:
+    """Return whether a function is in a file of a git repository."""
+    file, colon, _ = target.rpartition(":")
+    return bool(colon) and file.endswith(".py") and any((folder / ".git").exists() for folder in Path(file).parents)
+
+
+Subject: TypeAlias = Literal["program", "job", "runs", "comparison", "profile", "nothing"]
+"""What was explained: a recorded program, a job of several processes, measured runs, the sides of `ab`, a profile, or
+a session without a run."""
+MOST_FINDINGS = 5
+MOST_ABSTENTIONS = 4
+MOST_MODULES = 16
+"""Largest number of programs of one session whose HLO is read: the first ones."""
+
+
+@frozen
+class Abstention:
+    """Something that remains unknown, with the reason."""
+
+    code: str
+    """Code such as `no_capture` or `no_hlo`, or the code of the warning or trust check that causes the gap."""
+    reason: str
+    command: str = ""
+    """Command that would fill the gap; empty if there is none."""
+    from_file: bool = False
+    """Whether the command has words of a file that this machine did not record."""
+
+
+def _is_measured(run: Run) -> bool:
+    """Return whether a run has what findings come from: a program's recording, times, a capture, or its HLO if it was
+    only compiled. A run that was to be timed has its HLO long before its first time."""
+    return bool(run.program or run.samples("run") or run.captures or (run.texts and run.plan.how == "compile"))
+
+
+@frozen(kw_only=True)
+class Explanation:
+    """The answer: what to change, most expensive first, and what remains unknown."""
+
+    name: str
+    """Name of the session, file or profile in commands."""
+    subject: Subject
+    findings: tuple[Finding, ...]
+    """Findings in order, at most `MOST_FINDINGS` unless the caller raised that limit."""
+    left_out: int
+    """Number of further findings."""
+    abstentions: tuple[Abstention, ...]
+    """The first `MOST_ABSTENTIONS` gaps."""
+    session: Session | None = field(default=None, repr=False)
+    job: JobFigures | None = field(default=None, repr=False)
+    """The job that was explained, for a job."""
+
+    @property
+    def from_file(self) -> bool:
+        """Whether its words, commands among them, come from a file that this machine did not record. Those of a job
+        always do: its sessions lie in a folder, and its commands name nothing but their paths."""
+        return self.session is None or self.session.from_file
+
+    @property
+    def is_unmeasured(self) -> bool:
+        """Whether the session has runs, and none of them was measured."""
+        runs = self.session.runs.values() if self.session is not None and self.job is None else ()
+        return bool(runs) and not any(map(_is_measured, runs))
+
+    @property
+    def nothing_found(self) -> str:
+        """Text shown in place of the first finding, if there is none."""
+        if self.job is not None and self.job.processes:
+            alone = command("explain", path_word(self.job.processes[0].path))
+            return f"no finding about the job; of one process: {alone}" if alone else "no finding about the job"
+        if self.is_unmeasured:
+            return "nothing was measured, so there is nothing to report"
+        return "no finding above its threshold"
+
+
+_LONGEST_LINE = 100
+
+
+def code_line(place: SourceLocation | None, session: Session) -> str:
+    """Return the line without its indentation; empty if the file is not here as the session recorded it."""
+    if place is None or place.line is None:
+        return ""
+    from jaxprof.hlo.kernels.origin import HloSourceLocation, source_lines
+
+    lines = source_lines(HloSourceLocation(place.file, place.line), session.sources)
+    return lines[-1][1].strip()[:_LONGEST_LINE] if lines else ""

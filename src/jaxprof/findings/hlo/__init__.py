@@ -1,0 +1,37 @@
+"""What is worth looking at in a module, as data: a code, a sentence with the figures, the fix, and where.
+
+A finding states what is there, not that it is wrong: a layout copy may be the price of a faster GEMM. Thresholds are
+constants with their reasons; anything below them is not reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from jaxprof.events.finding import Finding
+from jaxprof.findings.hlo import compute, traffic
+from jaxprof.findings.hlo.scene import Scene
+from jaxprof.hlo.kernels.kinds import platform_of
+from jaxprof.hlo.text.model import Module, once_per_module
+
+CHECKS = (
+    traffic.layout_copy, traffic.dtype_convert, compute.float64_on_accelerator, traffic.broadcast_materialised,
+    compute.tiny_kernels, traffic.padding, compute.odd_sizes, compute.rematerialisation, traffic.large_constant,
+    traffic.unused_output, traffic.host_transfer, compute.small_loop_body, compute.attention_scores,
+    traffic.lost_donation, compute.upcast_product, compute.precise_product, traffic.resharding,
+)  # fmt: skip
+
+
+@once_per_module
+def findings(module: Module) -> tuple[Finding, ...]:
+    """Return what is worth looking at in a module, in the order of `CHECKS`."""
+    return tuple(findings_on(module, platform_of(module)))
+
+
+def findings_on(module: Module, platform: str) -> Iterator[Finding]:
+    """Yield what is worth looking at in a module on a platform: `cpu`, `gpu`, `tpu`."""
+    scene = Scene(module, platform)
+    for check in CHECKS:
+        if module.is_optimised or check.unfused:
+            yield from (replace(found, own_fix=check.fix, held=check.holds) for found in check.find(scene))

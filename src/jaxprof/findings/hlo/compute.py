@@ -1,0 +1,311 @@
+"""Findings about the work itself: its dtype, precision and sizes, work that is done twice, work that is too small, and
+attention whose scores go through memory.
+
+Each function yields one finding at most, `loops` one for each loop.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterator, Sequence
+
+from jaxprof.base.grouping import grouped
+from jaxprof.base.units import bytes_, counted, integer, percent, scaled
+from jaxprof.events.finding import Finding
+from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, found, gather
+from jaxprof.hlo.kernels.attention import is_any_product, scores_before
+from jaxprof.hlo.kernels.dataflow import Value, made_through, same_elements, sources, upstream
+from jaxprof.hlo.kernels.execution import Execution
+from jaxprof.hlo.kernels.kernels import MATRIX_KINDS, Kernel, recomputed
+from jaxprof.hlo.kernels.kinds import held_in, values_of
+from jaxprof.hlo.text.model import Instruction
+
+TINY_BYTES = 32 << 10
+TINY_FLOPS = 1e5
+"""FLOPs, with `TINY_BYTES`, below which a GPU kernel runs for less time than its launch takes (some 2 to 5 µs)."""
+_TINY_IN_LOOP = {"gpu": (TINY_BYTES, TINY_FLOPS), "cpu": (1 << 10, 1e3)}
+"""Bytes and FLOPs below which a kernel of a loop body takes less time than the loop's own steps: a CPU takes some 0.1
+µs from one kernel to the next. A TPU runs the whole loop without a launch, so nothing is reported.
+"""
+FEW = 10
+"""Number of tiny launches in one run from which they are reported: 10 take some 30 µs."""
+LARGE_GEMM_FLOPS = 1e7
+"""FLOPs below which a product is launch-bound, so that its sizes and its precision do not matter."""
+
+
+@check(
+    "float64 where it is slow",
+    "TPUs emulate float64, and most GPUs compute it at 1/32 or 1/64 of their float32 rate.",
+    "Use float32 unless the result needs more; look for a NumPy constant or jax_enable_x64.",
+    saves="part",
+)
+def float64_on_accelerator(scene: Scene) -> Iterator[Finding]:
+    if not scene.on_accelerator:
+        return
+    kernels = [kernel for kernel in scene.kernels if kernel.dtype in ("f64", "c128") and kernel.flops]
+    yield from gather(
+        "float64_on_accelerator", kernels, "kernel computes", "kernels compute", "in float64: {bytes} a run"
+    )
+
+
+@check(
+    "most launches do next to nothing",
+    "A launch takes 2 to 5 µs on a GPU; kernels that move less than 32 KiB take less than that.",
+    "Stack the small arrays and process them together (vmap, one concatenated array), or let one scan iteration "
+    "do several steps (unroll).",
+    saves="part",
+)
+def tiny_kernels(scene: Scene) -> Iterator[Finding]:
+    """Find runs of mostly tiny kernels, on a GPU only: elsewhere the host does not launch kernels one by one."""
+    if scene.platform != "gpu":
+        return
+    tiny = [
+        kernel
+        for kernel in scene.kernels
+        if kernel.flops is not None
+        and kernel.flops < TINY_FLOPS
+        and kernel.bytes < TINY_BYTES
+        and kernel.shape.bytes < TINY_BYTES
+    ]
+    launches = sum(kernel.count or 1 for kernel in tiny)
+    everything = sum(kernel.count or 1 for kernel in scene.kernels)
+    if launches < FEW or launches * 2 < everything:
+        return
+    ordered = sorted(tiny, key=lambda kernel: -(kernel.count or 1))
+    yield found(
+        "tiny_kernels",
+        f"{integer(launches)} of {integer(everything)} launches move less than {bytes_(TINY_BYTES)} and compute less "
+        f"than {scaled(TINY_FLOPS, 'FLOP')}: launching them takes longer than running them",
+        tuple(kernel.name for kernel in ordered),
+    )  # fmt: skip
+
+
+@check(
+    "sizes that do not fill the matrix unit's tiles",
+    "Matrix units work on tiles; a size that is no multiple leaves a part of each last tile empty, or rules out "
+    "the fastest kernels.",
+    "Make the sizes multiples of the matrix unit's tile: a vocabulary of 50304 costs less than one of 50257.",
+)
+def odd_sizes(scene: Scene) -> Iterator[Finding]:
+    if not scene.on_accelerator:
+        return
+    kernels: list[Kernel] = []
+    sizes: list[str] = []
+    for kernel in scene.kernels:
+        if kernel.kind != "GEMM" or (kernel.flops or 0) < LARGE_GEMM_FLOPS:
+            continue
+        multiple = 128 if scene.platform == "tpu" else _GPU_MULTIPLE.get(kernel.dtype, 8)
+        odd = [size for size in _gemm_sizes(kernel.instruction) if size % multiple and size > multiple]
+        if odd:
+            kernels.append(kernel)
+            sizes += [str(size) for size in odd]
+    if kernels:
+        named = ", ".join(list(dict.fromkeys(sizes))[:6])
+        yield from gather(
+            "odd_sizes", kernels, "GEMM has", "GEMMs have", f"sizes that do not fill whole tiles ({named})"
+        )
+
+
+_GPU_MULTIPLE = {"f32": 4, "f64": 2, "s8": 16, "u8": 16, "f8e4m3fn": 16, "f8e5m2": 16}
+"""Elements in 16 bytes: the alignment that tensor cores need (NVIDIA, Matrix Multiplication Background, section 4)."""
+
+
+def _gemm_sizes(instruction: Instruction) -> set[int]:
+    """Return the last two sizes of the operands and of the result of the product, without sizes of 1."""
+    product = next((inner for inner in held_in(instruction) if inner.opcode in ("dot", "convolution")), instruction)
+    shapes = [leaf for operand in product.operand_instructions()[:2] for leaf in operand.shape.leaves()]
+    shapes += product.shape.leaves()[:1]
+    return {size for shape in shapes for size in shape.dimensions[-2:] if size > 1}
+
+
+@check(
+    "work that is done twice to save memory",
+    "Checkpointing (jax.checkpoint, jax.remat) computes in the backward pass what the forward pass did not keep.",
+    "Recomputation trades time for memory. If memory allows, checkpoint less (a policy such as dots_saveable) or "
+    "not at all.",
+    saves="all",
+    unfused=True,
+)
+def rematerialisation(scene: Scene) -> Iterator[Finding]:
+    kernels = recomputed(scene.module)
+    flops = _flops(kernels)
+    share = f" ({percent(flops / whole)} of all FLOPs)" if (whole := _flops(scene.kernels)) else ""
+    rest = f"values that the forward pass did not keep: {scaled(flops, 'FLOP')}{share}, {{bytes}} a run"
+    yield from gather("rematerialisation", kernels, "kernel recomputes", "kernels recompute", rest)
+
+
+def _flops(kernels: Sequence[Kernel]) -> float:
+    return sum((kernel.flops or 0) * (kernel.count or 1) for kernel in kernels)
+
+
+@check(
+    "a loop whose iterations are smaller than their overhead",
+    "Each iteration launches only tiny kernels, so the loop's own cost is most of its time.",
+    "Do more in each iteration: unroll the scan, batch over another axis, or write the recurrence as an "
+    "associative scan.",
+    saves="part",
+)
+def small_loop_body(scene: Scene) -> Iterator[Finding]:
+    if scene.platform not in _TINY_IN_LOOP:
+        return
+    tiny_bytes, tiny_flops = _TINY_IN_LOOP[scene.platform]
+    bodies = grouped((kernel.computation, kernel) for kernel in scene.kernels)
+    calls = scene.module.once(Execution).edges
+    for edges in calls.values():
+        for edge in edges:
+            if edge.caller.opcode != "while" or edge.callee not in edge.caller.called[:1]:
+                continue
+            inside = bodies.get(edge.callee, [])
+            if not inside or (edge.times is not None and edge.times < FEW) or calls[edge.callee]:
+                continue
+            moved = sum(kernel.bytes for kernel in inside)
+            if any(kernel.flops is None or kernel.flops >= tiny_flops for kernel in inside):
+                continue
+            if moved >= tiny_bytes * len(inside):
+                continue
+            turns = "an unknown number of" if edge.times is None else integer(edge.times)
+            body = counted(len(inside), "kernel that moves", "kernels that move")
+            yield found(
+                "small_loop_body",
+                f"{edge.caller.name} runs {turns} iterations of {body} {bytes_(moved)}: the "
+                "loop's overhead is larger than its work",
+                (edge.caller.name,),
+            )  # fmt: skip
+
+
+# -- precision ---------------------------------------------------------------------------------------------------------
+
+
+_NARROW = frozenset({"bf16", "f16"})
+_REARRANGING = frozenset({"copy", "transpose", "reshape", "broadcast", "slice"})
+_PRECISE = re.compile(r"high|highest|dot_f32_f32_f32|.*_x[369]")
+"""Precisions for which a TPU adds up several bfloat16 products, and a GPU does the same or does not use its matrix
+units.
+"""
+
+
+@check(
+    "products wider than their operands",
+    "Both operands were 16-bit floats just before: converting them first gains no precision, reads twice the "
+    "bytes and runs at half the rate of the matrix units or less.",
+    "Give the product the 16-bit arrays themselves: jnp.matmul(a, b, preferred_element_type=jnp.float32) still "
+    "accumulates in float32, at twice the rate or more.",
+    saves="part",
+)
+def upcast_product(scene: Scene) -> Iterator[Finding]:
+    if not scene.on_accelerator:
+        return
+    kernels = [
+        kernel
+        for kernel in _products(scene)
+        if any(is_any_product(value.instruction) and _is_upcast(value) for value in values_of(kernel.instruction))
+    ]
+    yield from gather(
+        "upcast_product", kernels, "product computes", "products compute",
+        "in float32 with operands converted from 16-bit floats: {bytes} a run",
+    )  # fmt: skip
+
+
+@check(
+    "float32 products that take several passes",
+    "Matrix units compute with bfloat16 or TF32. At `high` or `highest` precision a product is made of several, "
+    "or leaves the matrix units.",
+    "Use the default precision if the result stays accurate enough: jax_default_matmul_precision, or "
+    "precision=None on the product. On a TPU `highest` takes six passes; on a GPU it rules out TF32.",
+    saves="part",
+)
+def precise_product(scene: Scene) -> Iterator[Finding]:
+    if not scene.on_accelerator:
+        return
+    kernels = [kernel for kernel in _products(scene) if kernel.dtype == "f32" and _PRECISE.fullmatch(kernel.precision)]
+    words = ", ".join(dict.fromkeys(kernel.precision for kernel in kernels))
+    yield from gather(
+        "precise_product", kernels, "float32 product", "float32 products", f"at precision {words}: {{bytes}} a run"
+    )
+
+
+def _products(scene: Scene) -> list[Kernel]:
+    return [
+        kernel for kernel in scene.kernels if kernel.kind in MATRIX_KINDS and (kernel.flops or 0) >= LARGE_GEMM_FLOPS
+    ]
+
+
+def _is_upcast(product: Value) -> bool:
+    operands = sources(product)[:2]
+    return len(operands) == 2 and all(map(_held_narrow, operands))
+
+
+def _held_narrow(value: Value) -> bool:
+    """Return whether a float32 array is a converted 16-bit one, at most rearranged since."""
+    converted = made_through(value, _REARRANGING)
+    if converted is None or converted.opcode != "convert" or converted.shape.dtype != "f32":
+        return False
+    return any(source.shape.dtype in _NARROW for source in sources(converted)[:1])
+
+
+# -- attention ---------------------------------------------------------------------------------------------------------
+
+
+@check(
+    "attention stores its scores",
+    "The array of scores grows with the square of the sequence, is written and read between kernels, and is the "
+    "largest part of the traffic and memory of attention.",
+    "Let one kernel compute all of it: jax.nn.dot_product_attention(implementation='cudnn') on GPUs, a "
+    "flash-attention kernel (Pallas) on TPUs; or process a block of queries at a time, so that the scores stay "
+    "small.",
+    saves="part",
+)
+def attention_scores(scene: Scene) -> Iterator[Finding]:
+    attentions = list(_attentions(scene))
+    if not attentions:
+        return
+    kernels = {id(kernel): number for number, pair in reversed([*enumerate(attentions)]) for kernel in _between(*pair)}
+    written: dict[Hashable, tuple[int, Kernel]] = {}
+    storing: set[int] = set()
+    for passage in scene.flow:
+        number = kernels.get(id(passage.producer.instruction))
+        if number is None or not passage.bytes_read:  # not attention, or kept in a TPU's on-chip memory
+            continue
+        shape = passage.shape
+        if shape.elements != attentions[number][0].elements or shape.dtype == "pred":
+            continue
+        size, producer = written.get(passage.array, (shape.bytes * (passage.producer.count or 1), passage.producer))
+        written[passage.array] = (size + passage.bytes_read * (passage.consumer.count or 1), producer)
+        storing.add(number)
+    shapes = [str(attentions[number][0].shape.without_layout()) for number in sorted(storing)]
+    moved = sum(size for size, _ in written.values())
+    if moved < LARGE_BYTES:
+        return
+    several = f"{len(shapes)} times" if len(shapes) > 1 else "once"
+    message = (
+        f"attention stores its scores ({shapes[0]}, {several}): {counted(len(written), 'array')} of "
+        f"their size, {bytes_(moved)} written and read a run"
+    )
+    where = sorted(written.values(), key=lambda pair: -pair[0])
+    yield found("attention_scores", message, tuple(dict.fromkeys(k.name for _, k in where)), moved)
+
+
+def _attentions(scene: Scene) -> Iterator[tuple[Value, Value]]:
+    """Yield the products before and after the softmax of each attention."""
+    # Without a reduction there is no softmax, and each search back from a product would visit up to 512 values in vain.
+    if " reduce" not in scene.module.text:
+        return
+    for kernel in scene.kernels:
+        if kernel.kind not in MATRIX_KINDS or kernel.kind == "attention":
+            continue
+        for value in values_of(kernel.instruction):
+            scores = scores_before(value) if is_any_product(value.instruction) else None
+            # If the scores are the smaller array, storing them is cheap.
+            if scores is not None and scores.elements > value.elements:
+                yield scores, value
+
+
+def _between(scores: Value, second: Value) -> list[Instruction]:
+    """Return the distinct kernels from the first product to the second."""
+    kernels: dict[int, Instruction] = {}
+    for operand in sources(second)[:2]:
+        for value in upstream(operand, same_elements):
+            if value.elements == scores.elements:
+                outer = value.fusions[0] if value.fusions else value.instruction
+                kernels[id(outer)] = outer
+    return list(kernels.values())

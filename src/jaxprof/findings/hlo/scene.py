@@ -1,0 +1,105 @@
+"""What a check of HLO is, what it examines, and what it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Literal, TypeAlias
+
+from jaxprof.base.units import bytes_, counted
+from jaxprof.base.values import frozen
+from jaxprof.events.finding import CatalogueEntry, Finding
+from jaxprof.hlo.kernels.flow import Flow
+from jaxprof.hlo.kernels.kernels import Kernel, kernels
+from jaxprof.hlo.kernels.kinds import held_in
+from jaxprof.hlo.kernels.opcodes import FREE
+from jaxprof.hlo.text.model import Module
+
+
+def found(code: str, message: str, kernels: tuple[str, ...], moved: int | None = None) -> Finding:
+    """Return a finding about a module. `kernels`: names of kernels or instructions, those with the most weight first;
+    `moved`: traffic of one run that it accounts for, None if traffic is not its measure."""
+    return Finding(code, message, scope="module", bytes=moved, kernels=kernels)
+
+
+LARGE_BYTES = 1 << 20
+"""Bytes below which traffic hardly matters: a megabyte takes some 0.3 µs of an accelerator's bandwidth, less than a
+launch.
+"""
+
+
+class Scene:
+    """The module, with what several findings need."""
+
+    def __init__(self, module: Module, platform: str) -> None:
+        self.module = module
+        self.platform = platform
+        self._working: dict[Hashable, frozenset[str]] = {}
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The module's kernels, in execution order."""
+        return kernels(self.module)
+
+    @property
+    def flow(self) -> Flow:
+        """The arrays that go from kernel to kernel, followed on first use."""
+        return self.module.once(Flow)
+
+    def opcodes(self, kernel: Kernel) -> frozenset[str]:
+        """Return the operations in a kernel, without those that cost nothing."""
+        opcodes = self._working.get(kernel.likeness)
+        if opcodes is None:
+            held = frozenset(inner.opcode for inner in held_in(kernel.instruction))
+            opcodes = self._working[kernel.likeness] = held - FREE
+        return opcodes
+
+    @property
+    def on_accelerator(self) -> bool:
+        return self.platform in ("gpu", "tpu")
+
+
+def total(kernel: Kernel) -> int:
+    return kernel.bytes * (kernel.count or 1)
+
+
+def gather(code: str, kernels: Sequence[Kernel], one: str, many: str, rest: str) -> Iterator[Finding]:
+    """Yield one finding over all the kernels that show it, as `gather_sizes` does with their traffic."""
+    yield from gather_sizes(code, [(total(kernel), kernel.name) for kernel in kernels], one, many, rest)
+
+
+def gather_sizes(code: str, sizes: Sequence[tuple[int, str]], one: str, many: str, rest: str) -> Iterator[Finding]:
+    """Yield one finding over everything that shows it, each with its bytes and its name; `one` or `many` follows their
+    number, and `rest` has a placeholder for the sum of their bytes."""
+    if not sizes:
+        return
+    ordered = sorted(sizes, key=lambda named: -named[0])
+    whole = sum(size for size, _ in ordered)
+    message = f"{counted(len(ordered), one, many)} {rest.format(bytes=bytes_(whole))}"
+    yield found(code, message, tuple(dict.fromkeys(name for _, name in ordered)), whole)
+
+
+Saves: TypeAlias = Literal["", "all", "part"]
+
+
+@frozen
+class HloCheck(CatalogueEntry):
+    """A finding about HLO: its entry, how it is found, and what its kernels' time says about its cost."""
+
+    find: Callable[[Scene], Iterator[Finding]]
+    """Yields the findings of a module, without what all cases share."""
+    saves: Saves
+    """What the fix saves of its kernels' time: all of it, as they do nothing else; a part, as they also do necessary
+    work; empty if their time says nothing."""
+    holds: bool
+    """Whether the bytes are memory that is held, not traffic."""
+    unfused: bool
+    """Whether it applies to a module in which nothing is fused yet."""
+
+
+def check(
+    title: str, means: str, fix: str, *, saves: Saves = "", holds: bool = False, unfused: bool = False
+) -> Callable[[Callable[[Scene], Iterator[Finding]]], HloCheck]:
+    """Make a check of the function that finds; its code is the function's name."""
+    return lambda find: HloCheck(
+        find.__name__, title, means, fix, "hlo", "hlo.md#findings", find, saves, holds, unfused
+    )

@@ -1,0 +1,334 @@
+"""Findings about arrays that are moved or held needlessly: copies, casts, broadcasts, padding, constants, arguments
+that are updated without being donated, transfers to the host, and between two shardings.
+
+Each function yields one finding at most.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Set
+from contextlib import suppress
+
+from jaxprof.events.finding import Finding
+from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, gather, gather_sizes, total
+from jaxprof.hlo.kernels.collectives import Collective, collectives
+from jaxprof.hlo.kernels.dataflow import Value, made_through, resolved, same_elements, sources, upstream
+from jaxprof.hlo.kernels.flow import Flow
+from jaxprof.hlo.kernels.kernels import Kernel
+from jaxprof.hlo.kernels.kinds import HOST_KINDS, reorders
+from jaxprof.hlo.shape import parse_shape
+from jaxprof.hlo.text.model import Instruction
+
+_AROUND = frozenset({"copy", "transpose", "reshape", "slice", "broadcast", "pad"})
+
+
+def _only(scene: Scene, doing: Set[str], beside: Set[str]) -> list[Kernel]:
+    """Return the kernels with large traffic that do one of these operations, and besides at most the others."""
+    return [
+        kernel
+        for kernel in scene.kernels
+        if total(kernel) >= LARGE_BYTES and (opcodes := scene.opcodes(kernel)) & doing and opcodes <= doing | beside
+    ]
+
+
+@check(
+    "kernels that only rewrite arrays in another order",
+    "Producer and consumer want the dimensions in different orders, so the array is read and written once more.",
+    "Let producer and consumer agree on the order of dimensions: transpose once, outside the hot path, or write "
+    "the contraction so that it takes the array in its present order (einsum).",
+    saves="all",
+)
+def layout_copy(scene: Scene) -> Iterator[Finding]:
+    kernels = [kernel for kernel in _only(scene, {"copy", "transpose"}, _AROUND) if reorders(kernel.instruction)]
+    yield from gather(
+        "layout_copy", kernels, "kernel only rewrites", "kernels only rewrite", "arrays in another order: {bytes} a run"
+    )
+
+
+@check(
+    "kernels that only change a dtype",
+    "The array is read in one dtype and written in another, with nothing computed on the way.",
+    "Keep the array in one dtype along the path, or cast where it is smallest; parameters that are cast at each "
+    "step can be kept in the narrow dtype as well.",
+    saves="all",
+)
+def dtype_convert(scene: Scene) -> Iterator[Finding]:
+    kernels = _only(scene, {"convert"}, _AROUND)
+    yield from gather(
+        "dtype_convert", kernels, "kernel only changes", "kernels only change", "the dtype of arrays: {bytes} a run"
+    )
+
+
+@check(
+    "a broadcast array is written out",
+    "A small array is repeated in memory instead of inside the kernel that uses it.",
+    "Pass the small array and let XLA broadcast it inside the kernel that uses it; library calls and sorts need "
+    "whole arrays.",
+    saves="all",
+)
+def broadcast_materialised(scene: Scene) -> Iterator[Finding]:
+    """Find kernels that write a broadcast array to memory, at least sixteen times what they read."""
+    kernels = [
+        kernel
+        for kernel in _only(scene, {"broadcast"}, {"reshape", "convert", "copy", "transpose"})
+        if kernel.bytes_written >= LARGE_BYTES and kernel.bytes_read * 16 <= kernel.bytes_written
+    ]
+    yield from gather(
+        "broadcast_materialised",
+        _read_whole(scene.flow, kernels) if kernels else [],
+        "kernel writes",
+        "kernels write",
+        "a broadcast array to memory: {bytes} a run",
+    )
+
+
+def _read_whole(flow: Flow, kernels: list[Kernel]) -> list[Kernel]:
+    """Return the broadcasts that another kernel reads, except the empty buffer that a loop or a scatter fills (or a
+    copy of one)."""
+    candidates = {id(kernel) for kernel in kernels}
+    read = {
+        id(passage.producer)
+        for passage in flow
+        if id(passage.producer) in candidates
+        and passage.bytes_read * 2 >= passage.producer.bytes_written
+        and passage.consumer.kind not in ("scatter", "copy")
+        and not passage.crossed
+    }
+    return [kernel for kernel in kernels if id(kernel) in read]
+
+
+@check(
+    "kernels that only pad",
+    "An array is copied to a larger one, to fill a tile or for a convolution.",
+    "Choose sizes that need no padding, or pad once, outside the hot path.",
+    saves="all",
+)
+def padding(scene: Scene) -> Iterator[Finding]:
+    kernels = _only(scene, {"pad"}, {"copy", "transpose", "reshape", "slice"})
+    yield from gather("padding", kernels, "kernel only pads", "kernels only pad", "arrays: {bytes} a run")
+
+
+_CONSTANT = re.compile(r"(?<![^\s%])([^\s%=]++)\s*+=\s*+(\w+\[[\d,]*+\](?:\{[^{}]*+\})?)\s*+constant\(")
+
+
+@check(
+    "an array is part of the program",
+    "A closed-over array became a constant: every compilation copies it, and folding it can take minutes.",
+    "Pass the array as an argument.",
+    holds=True,
+    unfused=True,
+)
+def large_constant(scene: Scene) -> Iterator[Finding]:
+    module = scene.module
+    sizes: list[tuple[int, str]] = []
+    # Found in the text, because nothing else needs all instructions of a module.
+    for name, shape in _CONSTANT.findall(module.source.text, *module.span):
+        with suppress(ValueError):  # an array that cannot exist
+            if (size := parse_shape(shape).bytes) >= LARGE_BYTES:
+                sizes.append((size, name))
+    yield from gather_sizes("large_constant", sizes, "constant is", "constants are", "baked into the program: {bytes}")
+
+
+@check(
+    "results that nothing reads",
+    "A kernel writes arrays that neither another kernel nor the caller reads.",
+    "Compute only what is used: a sort without its keys, a decomposition without its vectors.",
+)
+def unused_output(scene: Scene) -> Iterator[Finding]:
+    sizes: list[tuple[int, str]] = []
+    for kernel in scene.kernels:
+        instruction = kernel.instruction
+        members = instruction.shape.tuple_shapes
+        if len(members) < 2 or kernel.asynchronous or instruction.is_root:
+            continue
+        users = instruction.users
+        if any(user.opcode != "get-tuple-element" for user in users):
+            continue
+        used = {index for user in users if user.users or user.is_root for index in user.integers("index")}
+        scratch = len(members) - 1 if members[-1].dtype in ("s8", "u8") and members[-1].rank == 1 else len(members)
+        size = sum(shape.bytes for number, shape in enumerate(members[:scratch]) if number not in used)
+        if size * (kernel.count or 1) >= LARGE_BYTES:
+            sizes.append((size * (kernel.count or 1), kernel.name))
+    yield from gather_sizes(
+        "unused_output", sizes, "kernel writes", "kernels write", "results that nothing reads: {bytes} a run"
+    )
+
+
+@check(
+    "kernels that exchange data with the host",
+    "A callback or infeed inside the program stops the device until the host has answered; arrays in the host's "
+    "memory are copied in each run.",
+    "Keep the loop on the device: call back less often, or after the step; move arrays from the host's memory "
+    "(pinned_host) to the device if they fit.",
+    saves="all",
+    unfused=True,
+)
+def host_transfer(scene: Scene) -> Iterator[Finding]:
+    kernels = [kernel for kernel in scene.kernels if kernel.kind in HOST_KINDS]
+    yield from gather(
+        "host_transfer", kernels, "kernel exchanges", "kernels exchange", "data with the host: {bytes} a run"
+    )
+
+
+UPDATED_BYTES = 16 << 20
+"""Memory of replaced arguments from which their donation is worth reporting."""
+_UPDATED = 2
+"""Number of updated arguments that identify a step, which replaces its state, rather than a function of an array."""
+
+
+@check(
+    "a step holds its old state beside the new one",
+    "Results that update arguments element by element could take their memory; without donation both are held, "
+    "which can be half of the device's memory.",
+    "Donate the arguments that are replaced: jax.jit(step, donate_argnums=...) lets a result reuse the memory of "
+    "the argument that it updates. Only if the caller does not use the old array again.",
+    holds=True,
+)
+def lost_donation(scene: Scene) -> Iterator[Finding]:
+    module = scene.module
+    root = module.entry.root if module.entry is not None else None
+    if root is None or root.opcode != "tuple" or "buffer_donor" in module.attributes:
+        return
+    own = module.aliases
+    taken = set(own.values())
+    updated: list[tuple[int, str]] = []
+    for number, result in enumerate(root.operand_instructions()):
+        value = resolved(Value(result))
+        if (
+            value is None
+            or (number,) in module.aliases
+            or value.opcode == "parameter"
+            or value.shape.bytes < LARGE_BYTES
+        ):
+            continue
+        argument = next(
+            (source for source in upstream(value, same_elements) if _is_argument(source, value, taken)), None
+        )
+        if argument is not None:
+            taken.add(argument.instruction.parameter_number or 0)
+            updated.append((value.shape.bytes, argument.instruction.name))
+    if len(updated) >= _UPDATED and sum(size for size, _ in updated) >= UPDATED_BYTES:
+        rest = "of arguments that are not donated: {bytes} more memory"
+        yield from gather_sizes("lost_donation", updated, "result is an update", "results are updates", rest)
+
+
+def _is_argument(value: Value, result: Value, taken: set[int]) -> bool:
+    number = value.instruction.parameter_number if value.opcode == "parameter" and not value.fusions else None
+    return number is not None and number not in taken and value.shape.dtype == result.shape.dtype
+
+
+# -- between shardings -------------------------------------------------------------------------------------------------
+
+# Derived from the collectives that XLA's partitioner made. Collectives that the program requests (`psum`, `all_gather`,
+# `ppermute`, ... in `shard_map` or `pmap`) carry the name of their primitive, and are not reported.
+
+_ASKED_FOR = ("shard_map", "pmap(", "xmap(")
+"""Parts of the `op_name` of a collective that the program itself requests."""
+_REARRANGING = frozenset(
+    {"convert", "copy", "transpose", "reshape", "bitcast-convert", "slice", "dynamic-slice", "get-tuple-element"}
+)
+_PARTS = frozenset({"slice", "dynamic-slice", "pad", "concatenate"})
+"""Opcodes with which a permute of a border (of a convolution, a roll) begins: they take a part of the array, which
+keeps its sharding.
+"""
+_MOST = 16
+
+
+@check(
+    "arrays move between shardings",
+    "One operation leaves an array split in one way, and the next takes it split in another, or whole: XLA's "
+    "partitioner inserts an all-to-all, a permute or an all-gather between them.",
+    "Let the operations on both sides split the array along the same dimension: give parameters, inputs and "
+    "jax.lax.with_sharding_constraint the same axes, or split a dimension that the operation does not work over. "
+    "If resharding is needed, do it where the array is smallest or has the narrowest dtype.",
+    saves="part",
+)
+def resharding(scene: Scene) -> Iterator[Finding]:
+    """Find arrays that XLA moves from the sharding in which one operation leaves them to that in which the next takes
+    them.
+
+    The partitioner's all-to-all moves the split from one dimension to another, its permute of a whole array moves the
+    parts to other devices, and its all-gather makes an array whole. An argument counts only if the program does not
+    return it in its own shape, because state that is split to save memory (FSDP) is gathered on purpose. Collectives
+    whose array is a result do not count, nor do all-reduce and reduce-scatter, which add up.
+    """
+    module = scene.module
+    root = module.entry.root if module.entry is not None else None
+    given_back = {str(leaf.without_layout()) for leaf in root.shape.leaves()} if root is not None else set()
+    resharding = [
+        collective
+        for collective in collectives(module)
+        if total(collective.kernel) >= LARGE_BYTES
+        and _is_partitioners(collective)
+        and _reshards(collective, given_back)
+    ]
+    words = ", ".join(dict.fromkeys(collective.opcode for collective in resharding))
+    yield from gather(
+        "resharding",
+        [collective.kernel for collective in resharding],
+        "collective moves",
+        "collectives move",
+        f"arrays from one sharding to another ({words}): {{bytes}} a run",
+    )
+
+
+def _is_partitioners(collective: Collective) -> bool:
+    """Return whether XLA made the collective from an operation of another kind. One without a name may have any
+    origin."""
+    name = collective.kernel.op_name
+    return bool(name) and collective.kernel.path.primitive not in _OWN and not any(word in name for word in _ASKED_FOR)
+
+
+_OWN = frozenset(
+    {
+        "all_gather", "all_gather_invariant", "all_gather_reduced", "all_to_all", "collective_permute", "pgather",
+        "pbroadcast", "ppermute", "psend", "precv", "psum", "psum_invariant", "psum_scatter", "ragged_all_to_all",
+        "reduce_scatter", "unreduced_psum",
+    }
+)  # fmt: skip
+"""JAX's own collective primitives."""
+
+
+def _reshards(collective: Collective, given_back: set[str]) -> bool:
+    instruction = collective.kernel.instruction
+    if collective.opcode == "all-to-all":
+        return True
+    moved = _moved(instruction)
+    if moved is None:
+        return False
+    if collective.opcode == "collective-permute":
+        return moved.opcode not in _PARTS
+    if collective.opcode != "all-gather" or _is_result(instruction):
+        return False
+    source = made_through(moved, _REARRANGING)
+    if source is None or source.opcode not in ("parameter", "constant"):
+        return True  # it was computed
+    return source.fusions == () and str(source.shape.without_layout()) not in given_back
+
+
+def _moved(instruction: Instruction) -> Value | None:
+    """Return the array that a collective takes; None if it is in a fusion or an asynchronous call, whose inside shows
+    it."""
+    if instruction.opcode in ("fusion", "async-start") or not instruction.operands:
+        return None
+    made_of = sources(Value(instruction))
+    return made_of[0] if made_of else None
+
+
+def _is_result(instruction: Instruction) -> bool:
+    """Return whether only the program's result takes the array, so that its sharding was requested."""
+    waiting, seen = [instruction], 0
+    while waiting and seen < _MOST:
+        current, seen = waiting.pop(), seen + 1
+        if not current.users and not current.is_root:
+            continue
+        for user in current.users:
+            if (
+                not (user.is_root and user.opcode == "tuple")
+                and user.opcode not in ("copy", "bitcast")
+                and not (user.opcode.endswith("-done"))
+            ):
+                return False
+            waiting.append(user)
+    return True

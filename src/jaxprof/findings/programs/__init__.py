@@ -1,0 +1,168 @@
+"""Findings about a program as data: a code, a sentence with the figures, the fix, the line, and the seconds.
+
+Each check is one small function over the program's figures, which claims the seconds that it reports. Findings are
+ranked by the estimated saving of their fix. Facts about nearly every run (the cache is off, compiling takes most of a
+short run) are remarks, not findings.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, ProgramResult, pause_times
+from jaxprof.base.text import safe, whole_number
+from jaxprof.base.units import bytes_, seconds
+from jaxprof.events.finding import Finding
+from jaxprof.findings.programs import arrays, compiling, loops
+from jaxprof.findings.programs.claims import Claims, check
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jaxprof.events import DeviceReading, ProgramSampled, SourceLocation
+
+_NO_MEMORY = re.compile(r"RESOURCE_EXHAUSTED|MemoryError|[Oo]ut of memory|Unable to allocate")
+_ERROR = "Fix what the error names, and run it again: its figures end there."
+_NO_ERROR = "What it wrote last on stderr says why. Its figures end there."
+_LESS_MEMORY = (
+    "Make it smaller (the batch, the sequence, the model), free what else is held, donate what is replaced "
+    "(donate_argnums), or compute it again in the backward pass (jax.checkpoint). Calls return before their work is "
+    "done, so a call before this line may have asked for it."
+)
+_WAITED = " XLA's allocator waits 10 s for memory before it fails, which looks like work of the device."
+
+
+@check(
+    "the program failed",
+    "An exception, a signal or an exit code other than 0 ended it. Its figures are those of the time until then. "
+    "The line is the innermost one of the user's own code; after a signal, that of the last samples.",
+    "Fix what the error names. Out of memory: smaller sizes, donated arguments, jax.checkpoint.",
+)
+def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
+    """Yield the exception, signal or exit code that ended the program. An interrupted program has not failed."""
+    run = result.run
+    if run.status not in ("failed", "crashed"):
+        return
+    error, where, _ = result.raised
+    error = error.strip()
+    if _NO_MEMORY.search(error):
+        from jaxprof.analysis.kernels.memory import asked_bytes  # needed only for this error
+
+        asked = asked_bytes(error)
+        size = f": {bytes_(asked)} were asked for" if asked is not None else ""
+        message = f"it ran out of memory{size}{_memory_then(result)} ({safe(error)})"
+        fix = _LESS_MEMORY + (_WAITED if "_bfc" in error else "")
+        yield Finding("program_failed", message, (where,), own_fix=fix, bytes=asked)
+    elif error:
+        yield Finding("program_failed", f"it ended with {safe(error)}", (where,), own_fix=run.hint or _ERROR)
+    else:
+        # an exit code may come from a line that no sample has seen
+        last = _last_line(result.sample_windows) if run.status == "crashed" else None
+        seen = f"; before that it was mostly at {last.short(result.directory)}" if last else ""
+        message = f"it ended: {safe(run.error or run.status)}{seen}"
+        yield Finding("program_failed", message, (last,), own_fix=run.hint or _NO_ERROR)
+
+
+def _memory_then(result: ProgramResult) -> str:
+    """Return how full the fullest device was when the error came, and what JAX may take of it; empty if unknown."""
+    error, _, at = result.raised
+    environment = result.run.environment
+    limits = (
+        {str(each.get("id")): each.get("memory_limit_bytes") for each in environment.devices} if environment else {}
+    )
+    seen: list[DeviceReading] = []
+    for device in limits if "RESOURCE_EXHAUSTED" in error else ("cpu:0",):
+        before = [
+            reading
+            for reading in result.readings.get(device, ())
+            if reading.run == result.run.id and (at is None or reading.monotonic_seconds <= at)
+        ]
+        seen += before[-1:]
+    full = max(seen, key=_used_share, default=None)
+    if full is None or not _used_share(full):
+        return ""
+    limit = whole_number(str(limits.get(full.device)))
+    own = f", and JAX may take {bytes_(limit)}" if limit else ""
+    return f"; {full.device} had {bytes_(full.memory_used_bytes)} of {bytes_(full.memory_limit_bytes)} in use{own}"
+
+
+def _used_share(reading: DeviceReading) -> float:
+    used, limit = reading.memory_used_bytes, reading.memory_limit_bytes
+    return used / limit if used and limit else 0.0
+
+
+def _last_line(windows: tuple[ProgramSampled, ...]) -> SourceLocation | None:
+    """Return the most expensive line of the last sample window, the best evidence after a signal."""
+    lines = windows[-1].lines if windows else []
+    most = max(lines, key=lambda line: line.seconds, default=None)
+    return most.place if most is not None and most.file else None
+
+
+_PAUSES = {
+    SIGNAL: (
+        "paused for {} by a signal, {}",
+        "Look for what sends SIGSTOP or SIGTSTP (ctrl+z, a batch system). No line of it takes this time.",
+    ),
+    UNKNOWN: (
+        "paused for {}, {}: together with its recorder, or by a cause that leaves no trace",
+        "Look for ctrl+z, a container that was frozen, or a virtual machine. No line of it takes this time.",
+    ),
+    SUSPENDED: (
+        "the machine was suspended for {}, {}",
+        "A machine that sleeps computes nothing. No other time of this program holds these seconds.",
+    ),
+}
+"""Message and fix by the cause of a pause."""
+
+
+@check(
+    "the program was paused",
+    "A signal (SIGSTOP, ctrl+z, a read from the terminal in the background) paused the process until SIGCONT, or "
+    "its container was frozen, or the machine slept. That time is no line's work, and is left out of every share.",
+    "Look for what paused it. Processes of a job that exchange data with it wait all that time.",
+)
+def paused(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
+    """Yield the pauses of each cause together. Only a pause by a signal was observed; others are inferred from
+    clocks."""
+    for cause, (message, fix) in _PAUSES.items():
+        pauses = [pause for pause in result.pauses if pause.cause == cause]
+        if not pauses:
+            continue
+        took = sum(pause.seconds for pause in pauses)
+        cost = None if cause == SUSPENDED else took
+        yield Finding(
+            "paused",
+            message.format(seconds(took), pause_times(pauses)),
+            own_fix=fix,
+            seconds=cost,
+            saves_seconds=cost,
+            estimate=cause == UNKNOWN,
+        )
+
+
+CHECKS = (
+    program_failed, paused, compiling.debug_settings, compiling.caches_cleared, compiling.closure_varies,
+    compiling.recompile_in_loop, compiling.varying_shapes, compiling.static_argument_varies,
+    compiling.weak_type_flips, compiling.arguments_vary, compiling.large_program, loops.callback_in_loop,
+    loops.repeated_fetch, loops.host_sync, arrays.numpy_argument, loops.op_by_op_loop, arrays.implicit_transfers,
+    loops.data_waits, loops.host_work, loops.dispatch_bound, compiling.many_tiny_jits, compiling.slow_tracing,
+    compiling.captured_constants, arrays.arrays_grow, arrays.unused_donation,
+)  # fmt: skip
+"""All checks, in the order in which they claim seconds: more specific ones first."""
+REMARKS = (compiling.compile_dominates, compiling.cache_off)
+
+
+def findings(result: ProgramResult) -> tuple[Finding, ...]:
+    """Return the findings of a program: its failure, then those with the largest saving, then those of unknown
+    saving."""
+    claims = Claims(result)
+    checks = [check for check in CHECKS if not (result.other_thread and check.sampled)]
+    every = claims.bounded([check.complete(found) for check in checks for found in check.find(result, claims)])
+    return tuple(sorted(every, key=lambda found: (found.code != "program_failed", -(found.saves_seconds or 0.0))))
+
+
+def remarks(result: ProgramResult) -> tuple[Finding, ...]:
+    """Return remarks about the run as a whole, which no line of the program can change."""
+    claims = Claims(result)
+    return tuple(check.complete(remark) for check in REMARKS for remark in check.find(result, claims))

@@ -1,0 +1,224 @@
+"""Findings about arrays: implicit copies between host and device, live arrays that keep growing in number or size, and
+donated arrays that no output can reuse."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
+
+from jaxprof.base.text import safe
+from jaxprof.base.units import and_more, bytes_, integer, percent, seconds
+from jaxprof.events.finding import Finding
+from jaxprof.findings.programs.claims import Claims, check
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.programs.result import ProgramResult
+    from jaxprof.events import Compiled
+
+COUNTS = 6
+"""Number of counts after the start that growth needs."""
+START = 0.25
+"""Share of the counts that belong to the start, when every program creates its arrays; they are left out."""
+RISES = 0.8
+"""Share of the counts that must be at or above the previous one; a cache that is filled and emptied fails this."""
+GROWN = 0.2
+"""Relative growth since just after the start, in arrays or in bytes."""
+GROWN_ARRAYS = 50
+"""Smallest growth in arrays; for a few large arrays, `GROWN_BYTES` applies instead."""
+LEAST_BYTES = 1 << 20
+"""Bytes that the arrays must hold together: some hundred scalars, kept to be fetched at the end, are no leak."""
+MANY_ARRAYS = 5_000
+"""Number of arrays that is reported whatever they hold, because each has Python objects."""
+ONE_JUMP = 0.5
+"""Share of the growth that one count may add in less than half of that share of the time. Parameters that are joined
+once by their gradients or by an optimizer's state are no leak."""
+LONG_GAP, GAP_SHARE = 0.2, 0.25
+"""Share of the time from which two counts are far apart, and how much of its share of the growth such a gap must have:
+what grew before it and after it, but not in it, was set up in two steps."""
+GROWN_BYTES = 64 << 20
+UNUSED_BYTES = 1 << 20
+"""Bytes of donated arrays below which reusing their memory gains nothing."""
+_LEAVES_NAMED = 3
+
+
+@check(
+    "live arrays keep growing in number or size",
+    "Something keeps what each step makes: a list of losses, states or gradients, a closure, a cache. Memory runs "
+    "out in a longer run.",
+    "Keep numbers (jax.device_get every N steps) instead of arrays, and drop references to old states.",
+)
+def arrays_grow(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
+    if result.arrays is None:
+        return
+    counts = result.arrays.counts[int(START * len(result.arrays.counts)) :]
+    if len(counts) < COUNTS:
+        return
+    times = [at for at, _, _ in counts]
+    numbers, sizes = [float(count) for _, count, _ in counts], [float(size) for _, _, size in counts]
+    by_number = _grows_steadily(times, numbers, GROWN_ARRAYS) and (
+        sizes[-1] - sizes[0] >= LEAST_BYTES or numbers[-1] - numbers[0] >= MANY_ARRAYS
+    )
+    if not by_number and not _grows_steadily(times, sizes, GROWN_BYTES):
+        return
+    chosen = numbers if by_number else sizes
+    a_minute = 60 * (chosen[-1] - chosen[0]) / (times[-1] - times[0])
+    rate = f"{integer(a_minute)} arrays" if by_number else bytes_(a_minute)
+    loop = result.steps
+    yield Finding(
+        "arrays_grow",
+        f"live arrays keep growing: {integer(numbers[0])} ({bytes_(sizes[0])}) to {integer(numbers[-1])} "
+        f"({bytes_(sizes[-1])}) in {seconds(times[-1] - times[0])}, {rate} a minute; {percent(_rise_share(chosen))} of "
+        f"{len(counts)} counts rose or stayed level",
+        (loop.where if loop is not None else None,),
+        estimate=True,
+        bytes=int(sizes[-1] - sizes[0]),
+    )
+
+
+@check(
+    "donated arrays that no output can take",
+    "A donated argument is given up by the caller; where no output has its shape and dtype, no memory is saved.",
+    "Donate (donate_argnums) only arrays that come back with the same shape and dtype, or return the new "
+    "array with the dtype of the old one.",
+)
+def unused_donation(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
+    for function in result.functions:
+        rows = [row for row in function.rows if row.unused_donations]
+        sizes = [(sum(leaf.bytes or 0 for leaf in row.unused_donations), row) for row in rows]
+        size, row = max(sizes, key=lambda item: item[0], default=(0, None))
+        if row is None or size < UNUSED_BYTES:
+            continue
+        leaves = sorted(row.unused_donations, key=lambda leaf: -(leaf.bytes or 0))
+        named = and_more([f"{leaf.name}: {leaf.type}" for leaf in leaves], _LEAVES_NAMED)
+        yield Finding(
+            "unused_donation",
+            f"`{safe(function.function)}` donates {bytes_(size)} that no output can reuse ({safe(named)}): the "
+            "caller loses the arrays, and no memory is saved",
+            (function.called_from, function.defined_at),
+            function=function.function,
+            bytes=size,
+        )
+
+
+def _grows_steadily(times: Sequence[float], values: Sequence[float], least: float) -> bool:
+    """Return whether the values rise all the way: enough in total, in most counts, and in the second half as in the
+    first. `times` are the times of the counts, which are more frequent at first."""
+    grown = values[-1] - values[0]
+    if grown < least or grown < GROWN * values[0] or _rise_share(values) < RISES:
+        return False
+    highest, lowest = list(accumulate(values, max)), list(accumulate(reversed(values), min))[::-1]
+    duration = times[-1] - times[0]
+    if duration <= 0:
+        return False
+    for (began, ended), before, after in zip(pairwise(times), highest, lowest[1:], strict=False):
+        share, gap = (after - before) / grown, (ended - began) / duration
+        if gap > LONG_GAP and share < GAP_SHARE * gap and before - values[0] >= GROWN * grown:
+            return False
+        if share > ONE_JUMP and share * duration > 2 * (ended - began):
+            return False
+    half = len(values) // 2
+    return values[-1] - values[half] >= grown / 4  # growth that stops after a while is a longer start
+
+
+def _rise_share(values: Sequence[float]) -> float:
+    steps = list(pairwise(values))
+    return sum(after >= before for before, after in steps) / len(steps)
+
+
+LARGE_BYTES = 1 << 20
+"""Bytes of NumPy arguments from which the time of a call may be the copy: some 0.2 ms."""
+_COPIES = ("transfer", "dispatch", "call")
+"""Other kinds of work in which samples see a call with NumPy arguments; the copy happens inside the call."""
+_EXPLICIT = re.compile(r"(^|\.)device_put\(\)$|^(jnp|jax\.numpy)\.\w+\(\)$")
+"""Calls that create an array on the device; their copies are not implicit."""
+_LINES_NAMED = 3
+
+_DIRECTIONS = {
+    "host_to_device": (
+        "host to device",
+        "Put what stays the same on the device once, before the loop (jax.device_put), and supply batches as jax "
+        "arrays; NumPy arrays and Python numbers that are passed to a jitted function are copied at each call.",
+    ),
+    "device_to_host": (
+        "device to host",
+        "Fetch values together and less often (jax.device_get of a tree): NumPy functions and Python operators on a "
+        "jax array copy it to the host.",
+    ),
+}
+
+
+@check(
+    "NumPy arrays are copied to the device at each call",
+    "A NumPy array passed to a compiled function is copied at every call, even if it never changes.",
+    "Put what stays the same on the device once, before the loop (jax.device_put); keep a whole data set there "
+    "and index it in the compiled function, so that only new data is copied, ahead of its step.",
+)
+def numpy_argument(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    loop = result.hot
+    calls = [row for row in result.compiles if row.numpy_bytes >= LARGE_BYTES and row.called_from]
+    fed = {(row.called_from.file, row.called_from.line): row for row in calls}
+    spots = [
+        spot
+        for spot in claims.free_spots(loop.spots)
+        if spot.sites and (spot.kind == "fed" or (spot.kind in _COPIES and (spot.place.file, spot.place.line) in fed))
+    ]
+    took = sum(spot.seconds for spot in spots)
+    if not spots or not claims.worth(took, sum(spot.samples for spot in spots)):
+        return
+    claims.take(spots)
+    rows = [fed[key] for key in dict.fromkeys((spot.place.file, spot.place.line) for spot in spots) if key in fed]
+    size = max((row.numpy_bytes for row in rows), default=0)
+    named = _copied_names(rows[0]) if rows else ""
+    function = f"`{safe(rows[0].function)}`" if rows else "a compiled function"
+    whole = loop.seconds
+    yield Finding(
+        "numpy_argument",
+        f"{function} is called with NumPy arrays{f' ({safe(named)})' if named else ''} and copies "
+        f"{f'{bytes_(size)} ' if size else 'them '}to the device at every call: about "
+        f"{seconds(took, 2)}{f', {percent(took / whole)} of the loop' if whole else ''}",
+        tuple(dict.fromkeys(spot.place for spot in spots)),
+        seconds=took,
+        saves_seconds=took,
+        estimate=True,
+    )
+
+
+def _copied_names(row: Compiled) -> str:
+    """Name the largest NumPy arguments that are copied at every call: not used in place, nor replaced by the result."""
+    leaves = [leaf for leaf in row.signature if leaf.from_numpy and not (leaf.zero_copy or leaf.replaced)]
+    leaves.sort(key=lambda leaf: -(leaf.bytes or 0))
+    return ", ".join(f"{leaf.name}: {leaf.type}" for leaf in leaves[:_LINES_NAMED])
+
+
+@check(
+    "implicit copies between host and device",
+    "Python numbers and NumPy arrays passed to compiled functions, and NumPy functions applied to jax arrays, "
+    "copy between host and device implicitly.",
+    "Place arrays on the device once (jax.device_put) and fetch values together and less often.",
+)
+def implicit_transfers(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    for direction, (words, fix) in _DIRECTIONS.items():
+        rows = [row for row in result.transfers if row.direction == direction]
+        spots = [
+            spot
+            for spot in claims.free_spots(result.spots)
+            if spot.kind == "transfer" and spot.sites and not _EXPLICIT.search(spot.call)
+        ]
+        lines = {(row.file, row.line) for row in rows}
+        spots = [spot for spot in spots if (spot.place.file, spot.place.line) in lines]
+        if not spots or not claims.worth(sum(each.seconds for each in spots), sum(each.samples for each in spots)):
+            continue
+        took = claims.take(spots)
+        named = list(dict.fromkeys(row.where.short(result.directory) for row in rows if row.where is not None))
+        at = f", at {', '.join(named[:_LINES_NAMED])}" if len(named) > 1 else ""  # a single line is named anyway
+        yield Finding(
+            "implicit_transfers",
+            f"implicit copies from {words}; by samples about {seconds(took, 2)}{safe(at)}",
+            tuple(row.where for row in rows),
+            own_fix=fix,
+            seconds=took,
+            saves_seconds=took,
+            estimate=True,
+        )

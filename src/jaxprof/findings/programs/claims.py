@@ -1,0 +1,125 @@
+"""What a check of a program is, and the record of claims, by which each second of a program belongs to one finding, the
+first to claim it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from jaxprof.analysis.programs.functions import WORTH_EXACT, row_seconds
+from jaxprof.analysis.programs.loop_time import DEVICE, Spot
+from jaxprof.analysis.programs.verdict import interval
+from jaxprof.base.values import dataclass, field, frozen
+from jaxprof.events.finding import CatalogueEntry
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.programs.result import ProgramResult
+    from jaxprof.events import Compiled
+    from jaxprof.events.finding import Finding
+
+WORTH = 0.05
+"""Share of the hot loop that a fix must save if the figure rests on samples."""
+SURELY = 0.03
+"""Share of the hot loop that a fix must save at the lower end of the samples' interval."""
+LEAST_SAMPLES = 6
+"""Number of samples that a finding needs; fewer may be one odd moment."""
+
+
+@dataclass(slots=True)
+class Claims:
+    """Record of the seconds of a program that findings have claimed; passed to each check in turn."""
+
+    result: ProgramResult
+    taken: set[Hashable] = field(default_factory=set)
+    waits: float | None = None
+    """Seconds of waits for a value, if each brief iteration waits for one. The device has nothing to do before and
+    after these waits, so calls of compiled functions are then work of the host."""
+
+    @property
+    def work(self) -> float:
+        """Seconds of the program's own work."""
+        return self.result.work_seconds
+
+    @property
+    def least(self) -> float:
+        """Sampled seconds below which nothing is reported."""
+        return WORTH * min(self.work, self.result.hot.seconds)
+
+    @property
+    def left(self) -> float:
+        """Seconds of the hot loop in which its device did not work; no change on the host can save more."""
+        device = self.result.hot.parts[DEVICE]
+        return self.result.hot.seconds - (device if self.waits is None else min(device, self.waits))
+
+    def free_spots(self, spots: Iterable[Spot]) -> list[Spot]:
+        """Return the spots that no finding has claimed."""
+        return [spot for spot in spots if spot not in self.taken]
+
+    def free_rows(self, rows: Iterable[Compiled]) -> list[Compiled]:
+        """Return the compilations that no finding has claimed."""
+        return [row for row in rows if id(row) not in self.taken]
+
+    def take(self, spots: Sequence[Spot] = (), rows: Sequence[Compiled] = ()) -> float:
+        """Claim spots and rows, and return their seconds."""
+        self.taken.update(spots)
+        self.taken.update(map(id, rows))
+        return sum(spot.seconds for spot in spots) + sum(map(row_seconds, rows))
+
+    def bounded(self, findings: Sequence[Finding]) -> list[Finding]:
+        """Limit the savings of all findings about the hot loop to the loop's time outside its device's work. Savings of
+        time that JAX reported, and of pauses, are not part of that loop."""
+        of_loop = {id(each): _loop_savings(each) for each in findings}
+        whole, left = sum(of_loop.values()), max(0.0, self.left)
+        if whole <= left:
+            return list(findings)
+        return [
+            replace(each, saves_seconds=(each.saves_seconds or 0.0) - of_loop[id(each)] * (1 - left / whole))
+            if of_loop[id(each)]
+            else each
+            for each in findings
+        ]
+
+    def worth(self, saves: float, samples: float | None = None) -> bool:
+        """Return whether saving this many seconds is worth a finding.
+
+        `samples` is the number of samples that the seconds rest on, None for exact seconds. Sampled seconds are
+        compared with the hot loop, so that findings do not depend on its length.
+        """
+        work = self.work
+        if work <= 0 or saves < WORTH_EXACT * work:
+            return False
+        if samples is None:
+            return True
+        if samples < LEAST_SAMPLES:
+            return False
+        # compiling takes most of a short run, and almost nothing of a long run's loop
+        work = min(work, self.result.hot.seconds)
+        seen = self.result.samples_of_work
+        low, _ = interval(min(1.0, samples / seen), seen) if seen > 0 else (0.0, 1.0)
+        sure = low * seen / samples  # lower bound of the seconds, relative to the sampled value
+        return saves >= WORTH * work and saves * sure >= SURELY * work
+
+
+def _loop_savings(finding: Finding) -> float:
+    """Return what a finding saves of the hot loop's sampled time."""
+    if not finding.estimate or finding.code == "paused":
+        return 0.0
+    return max(0.0, (finding.saves_seconds or 0.0) - finding.announced_seconds)
+
+
+@frozen
+class ProgramCheck(CatalogueEntry):
+    """A finding about programs: its entry, and how it is found."""
+
+    find: Callable[[ProgramResult, Claims], Iterator[Finding]]
+    """Yields the findings of a program, without the fix that all cases share."""
+    sampled: bool
+    """Whether it says nothing if JAX works in another thread than the sampled one."""
+
+
+def check(
+    title: str, means: str, fix: str, *, sampled: bool = False
+) -> Callable[[Callable[[ProgramResult, Claims], Iterator[Finding]]], ProgramCheck]:
+    """Make a check of the function that finds; its code is the function's name."""
+    return lambda find: ProgramCheck(find.__name__, title, means, fix, "program", "programs.md#findings", find, sampled)

@@ -1,0 +1,548 @@
+"""Findings about the host's work in the hot loop while the device could compute: data, fetches, copies, dispatch,
+other.
+
+Seconds rest on stack samples and on the timed lines of the loop: they are estimates, and the findings are marked as
+such. Each check claims what it reports. The saving of a fix is an upper bound if the device may be busy anyway.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from jaxprof.analysis.programs.functions import row_seconds
+from jaxprof.analysis.programs.loop_time import (
+    BEYOND,
+    COMPILE,
+    DATA,
+    DEVICE,
+    DISPATCH,
+    HOST,
+    IDLE,
+    HotLoop,
+    LoopKey,
+    Spot,
+    leaves_of,
+)
+from jaxprof.analysis.programs.result import ProgramResult, is_single
+from jaxprof.analysis.programs.verdict import interval
+from jaxprof.base.grouping import totals
+from jaxprof.base.text import safe, shorten
+from jaxprof.base.units import bytes_, counted, integer, percent, seconds
+from jaxprof.events import SourceLocation
+from jaxprof.events.finding import Finding
+from jaxprof.findings.programs.claims import Claims, check
+
+if TYPE_CHECKING:
+    from jaxprof.events import Compiled
+
+LARGE_BYTES = 1 << 20
+"""Bytes of an array from which fetching it counts as a copy, not as a wait for a value."""
+CALLS_SHARE = 0.5
+"""Share of the hot loop from which calling compiled functions is what bounds it."""
+WRAPPED_SHARE = 0.25
+"""`CALLS_SHARE` if the reason for the calls' cost is known, or if no part of the loop is larger."""
+MANY_LEAVES = 200
+"""Number of argument leaves from which looking at them dominates a call: some 0.4 µs each."""
+_OPERANDS = 4
+"""Largest number of arguments that an operation uses on average."""
+SYNC_SHARE = 0.25
+"""Share of the hot loop spent waiting for values fetched in each iteration that is reported whatever a fix saves."""
+SYNC_STEP_SECONDS = 0.02
+"""Seconds of an iteration above which not waiting at the end of each iteration gains nothing."""
+LEAST_SAVED = 0.05
+"""Share of the hot loop that not waiting must save if its iterations are longer."""
+SET_UP_ITERATIONS = 20
+"""Number of iterations below which a loop may be a set-up that makes the parameters of some layers."""
+MOSTLY_COMPILED = 4.0
+"""Ratio of compiling a set-up loop's operations to running them above which only compiling counts."""
+FEW_ITERATIONS = 0.5
+"""Share of the loop's iterations below which a line already runs only every few iterations."""
+BRIEF_SECONDS = 10e-6
+"""Seconds below which a line of Python is a few operations of the interpreter, and no work that could be left out."""
+LEAST_OF_LOOP = 0.1
+"""Share of the hot loop that the lines of a finding must take; below it they are not the first thing to change."""
+KEPT_SHARE = 0.1
+"""Share of a cost that remains if it is paid every ten iterations, or once for many."""
+_STEPPING = ("", "range()", "enumerate()", "zip()", "reversed()")
+"""Calls in the head of a loop that only step to the next number or item."""
+_ONE_FUNCTION_SHARE = 2 / 3
+"""Share of the operations that a function must hold to be the one to compile."""
+_LINES_NAMED = 3
+_FETCHES = re.compile(r"(^|\.)(device_get|asarray|array|copy|ascontiguousarray|tolist|save\w*|dump\w*)\(\)$")
+_BY_NAME = re.compile(r"block_until_ready")
+_FROM_ANOTHER = re.compile(r"\.(get|recv)\(\)$")
+_DECIDE_SELDOM = (
+    "While the host waits, it cannot dispatch the next step: look at the value every N iterations, or move the loop "
+    "with its condition into one compiled function (jax.lax.while_loop)."
+)
+_ONE_CALL = (
+    "Give one call more to do: many iterations in one compiled function (jax.lax.fori_loop or scan around them), "
+    "or many independent problems at once (jax.vmap); and pass fewer, larger arrays."
+)
+_BOUND_LIBRARY = "flax.nnx"
+"""Library whose compiled function a finding names, because the fix is about that function."""
+_LIBRARIES = {
+    _BOUND_LIBRARY: "nnx.jit takes the modules apart and puts them together again in each call: bind them once with "
+    "nnx.cached_partial(step, model, optimizer), or, where they are, nnx.split them once, and jax.jit a function of "
+    "the state.",
+    "equinox": "eqx.filter_jit sorts the leaves of its arguments in each call: eqx.partition the model once, and "
+    "jax.jit a function of its arrays that combines them (eqx.combine), or put many iterations into one call.",
+}
+"""Fix by the library whose Python surrounds the calls."""
+_PASS_USED = (
+    "Pass only the leaves that it uses: each call looks at all of them, whether they are used or not, before it can "
+    "launch anything."
+)
+_FEWER_LEAVES = (
+    "Pass fewer, larger arrays (parameters of one shape stacked into one, as jax.lax.scan over layers takes them), or "
+    "put many iterations into one call: each call looks at all of them before it can launch anything."
+)
+_WORKER_CALLS = re.compile(r"\.(get|recv|result)\(\)$")
+"""Calls that already wait for another thread or process, if they wait for data at all."""
+_MORE_WORKERS = (
+    "What prepares the batches beside the loop is slower than the steps: give it more threads or processes, less to do "
+    "for each batch, or batches that were prepared once and kept; a longer queue only moves the wait."
+)
+
+
+def _of_lines(
+    result: ProgramResult,
+    claims: Claims,
+    code: str,
+    what: str,
+    spots: Sequence[Spot],
+    saves: float,
+    within: str = "",
+    own_fix: str | None = None,
+) -> Finding:
+    """Claim the spots, and return the finding about their lines; `within` follows their cost in its sentence."""
+    took = claims.take(spots)
+    return Finding(
+        code,
+        f"{what}: {_calls_text(result, spots)}, {_cost_text(result, took)}{within}{_lines_text(result, spots)}",
+        _places(result, spots),
+        own_fix=own_fix,
+        seconds=took,
+        saves_seconds=saves,
+        estimate=True,
+    )
+
+
+@check(
+    "a compiled function calls Python in each iteration",
+    "jax.debug.print, jax.debug.callback, io_callback and pure_callback leave the compiled function: their "
+    "arguments are copied to the host, Python runs, and what depends on it waits.",
+    "Call back every N iterations (jax.lax.cond around jax.debug.print or the callback), or return the values and "
+    "use them after the loop; what jax.numpy can compute need not leave the compiled function.",
+)
+def callback_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    spots = [spot for spot in claims.free_spots(result.hot.spots) if spot.kind == "callback" and spot.sites]
+    took = _seconds(spots)
+    saves = (1 - KEPT_SHARE) * took
+    if not spots or not _is_large_part(result, spots) or not claims.worth(saves, _samples(spots)):
+        return
+    what = "compiled functions of the loop call Python on the host, and wait for it"
+    most = _most_through(spots)
+    within = f", in {safe(most)}()" if most else ""
+    yield _of_lines(result, claims, "callback_in_loop", what, spots, saves, within)
+
+
+@check(
+    "large arrays are copied to the host in each iteration",
+    "np.asarray, jax.device_get or saving inside the loop waits for the device and copies the arrays each time.",
+    "Fetch large arrays every N iterations, or after the loop; for checkpoints have a thread fetch and write them "
+    "(orbax's AsyncCheckpointer), so that the loop goes on.",
+)
+def repeated_fetch(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    loop = result.hot
+    large = [
+        spot
+        for spot in claims.free_spots(loop.spots)
+        if spot.kind in ("transfer", "sync") and (spot.bytes or 0) >= LARGE_BYTES and _FETCHES.search(spot.call)
+    ]
+    lines = {spot.place for spot in large}
+    spots = [
+        spot for spot in claims.free_spots(loop.spots) if spot.place in lines and spot.kind in ("transfer", "sync")
+    ]
+    took = _seconds(spots)
+    copied = _seconds(spot for spot in spots if spot.kind == "transfer")
+    saves = (1 - KEPT_SHARE) * (copied + min(took - copied, max(0.0, claims.left - copied)))
+    if not spots or not _in_each_iteration(result, spots) or not claims.worth(saves, _samples(spots)):
+        return
+    size = max(spot.bytes or 0 for spot in spots)
+    what = f"each iteration of the loop copies arrays of up to {bytes_(size)} to the host"
+    yield _of_lines(result, claims, "repeated_fetch", what, spots, saves)
+
+
+@check(
+    "the host waits for a value in each iteration",
+    "float(), .item(), print or a comparison needs a number on the host. JAX dispatches ahead of the device; a "
+    "fetched value ends that, and the device idles while the host prepares the next step.",
+    "While the host waits, it cannot dispatch the next step: keep the values as arrays and fetch them every N "
+    "steps or after the loop (jax.device_get of a list), and print with jax.debug.print.",
+    sampled=True,
+)
+def host_sync(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    loop = result.hot
+    spots = [
+        spot
+        for spot in claims.free_spots(loop.spots)
+        if (spot.kind == "sync" or (spot.kind == "read" and spot.state == "device_busy"))
+        and not _BY_NAME.search(spot.call)
+        and not _is_of_compiled_function(result, spot)
+        and spot.sites
+    ]
+    read = {(spot.place, spot.call) for spot in spots if spot.kind == "read"}
+    spots += [
+        spot
+        for spot in claims.free_spots(loop.spots)
+        if spot not in spots and spot.kind == "read" and (spot.place, spot.call) in read
+    ]
+    took = _seconds(spots)
+    if not spots or not _in_each_iteration(result, spots):
+        return
+    iteration_seconds = loop.times.seconds / loop.times.count if loop.times.count else None
+    brief = iteration_seconds is None or iteration_seconds < SYNC_STEP_SECONDS
+    saves = min(took, max(0.0, loop.seconds - took) if brief else claims.left)
+    low, _ = interval(min(1.0, took / loop.seconds), loop.samples) if loop.seconds else (0.0, 1.0)
+    waits = low >= SYNC_SHARE and iteration_seconds is not None and iteration_seconds < SYNC_STEP_SECONDS
+    gains = saves >= LEAST_SAVED * loop.seconds and claims.worth(saves, _samples(spots))
+    if not gains and not (waits and took >= claims.least):
+        return
+    claims.waits = took if brief else None
+    tested = _seconds(spot for spot in spots if spot.call == "bool()")  # by an `if` or a `while`
+    finding = _of_lines(
+        result, claims, "host_sync", "the host waits for a value in each iteration of the loop", spots, saves,
+        own_fix=_DECIDE_SELDOM if tested > took / 2 else None,
+    )  # fmt: skip
+    busy = "" if saves > took / 2 else "; the device is busy meanwhile"
+    yield replace(finding, message=f"{finding.message}{busy}")
+
+
+def _is_of_compiled_function(result: ProgramResult, spot: Spot) -> bool:
+    """Return whether the call of a compiled function itself waits. Equinox's `filter_jit` does, to raise errors of the
+    device where they arise."""
+    name = spot.call.removesuffix("()").rpartition(".")[2]
+    return bool(name) and any(row.function == name and not is_single(row) for row in result.compiles)
+
+
+@check(
+    "operations run one by one, outside any jit",
+    "Each operation outside jit is a program of its own with a dispatch of its own; nothing is fused.",
+    "Put the operations into one function with jax.jit.",
+    sampled=True,
+)
+def op_by_op_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    loop = result.hot
+    called = {_loop_line(result, spot) for spot in loop.spots if _is_of_compiled_function(result, spot)}
+    spots = [
+        spot
+        for spot in claims.free_spots(loop.spots)
+        if _belongs_to_operations(result, spot) and not (spot.kind == "call" and _loop_line(result, spot) in called)
+    ]
+    if (
+        not any(spot.kind == "dispatch" for spot in spots) or loop.library or not _is_large_part(result, spots)
+    ):  # a library's loop is not the reader's to change
+        return
+    rows = [row for row in claims.free_rows(result.compiles) if is_single(row) and _is_run_in(result, row, spots)]
+    named = dict.fromkeys(spot.call for spot in spots if spot.kind == "dispatch")
+    kinds = list(dict.fromkeys(row.function for row in rows)) or list(named)
+    if len(kinds) < 2:
+        return
+    running, compiling = _seconds(spots), sum(map(row_seconds, rows))
+    if running < LEAST_OF_LOOP * loop.seconds:
+        return  # recompilations in the loop outweigh them
+    if running < loop.parts[DEVICE]:
+        return  # the device works meanwhile, and would be waited for all the same
+    if not claims.worth((running + compiling) * (1 - 1 / len(kinds)), _samples(spots)):
+        return
+    if compiling > MOSTLY_COMPILED * running and loop.times.count < SET_UP_ITERATIONS:
+        return  # a set-up, whose operations cost as much as compiling them
+    took = claims.take(spots, rows)
+    listed = ", ".join(kinds[:_LINES_NAMED]) + (", …" if len(kinds) > _LINES_NAMED else "")
+    compiled = f"; compiling them {seconds(took - running, 2)}" if took > running else ""
+    yield Finding(
+        "op_by_op_loop",
+        f"{integer(len(kinds))} kinds of operations run one by one in the loop ({safe(listed)}): "
+        f"{_cost_text(result, running)}{compiled}",
+        _places(result, spots),
+        own_fix=f"Put the operations {_span(result, spots)} into one function with jax.jit: XLA fuses them, and there "
+        "is one dispatch instead of one for each operation.",
+        seconds=took,
+        saves_seconds=took * (1 - 1 / len(kinds)),
+        estimate=True,
+        announced_seconds=compiling,
+    )
+
+
+def _belongs_to_operations(result: ProgramResult, spot: Spot) -> bool:
+    """Return whether a spot is an operation outside any jit, or the Python code around such operations."""
+    if spot.kind == "dispatch":
+        return bool(spot.sites)
+    site = spot.site_in(result.hot.key)
+    return site is not None and site.line in result.hot.eager and spot.kind in ("host", "data", "call")
+
+
+def _is_run_in(result: ProgramResult, row: Compiled, spots: Sequence[Spot]) -> bool:
+    """Return whether a single operation is called from the loop, or from a function that the loop calls."""
+    at, key, last = row.called_from, result.hot.key, result.hot.last_line
+    if at.line is None or key is None or last is None:
+        return False
+    if (at.file, at.function) == key[:2]:
+        return key[2] <= at.line <= last
+    return any((spot.place.file, spot.place.function) == (at.file, at.function) for spot in spots)
+
+
+@check(
+    "the loop waits for its data",
+    "The device is idle until the host has made or fetched the next batch.",
+    "Prepare the next batch while the device works: in a thread or in processes (a queue, grain, a DataLoader with "
+    "workers), or prepare all batches once before the loop where they fit into memory.",
+    sampled=True,
+)
+def data_waits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    loop = result.hot
+    spots = [
+        spot
+        for spot in claims.free_spots(loop.spots)
+        if loop.part(spot) == DATA or (spot.state == "waiting" and _FROM_ANOTHER.search(spot.call))
+    ]
+    took = _seconds(spots)
+    # one worker hides as much time as the device takes; two workers halve the wait
+    saves = max(min(took, loop.seconds - took), took / 2)
+    if not spots or not _is_large_part(result, spots) or not claims.worth(saves, _samples(spots)):
+        return
+    yield _of_lines(
+        result, claims, "data_waits", "the loop waits for what it passes to the device", spots, saves,
+        own_fix=_MORE_WORKERS if _WORKER_CALLS.search(spots[0].call) else None,
+    )  # fmt: skip
+
+
+@check(
+    "host work in the loop that the device does not need",
+    "Logging, plots, files, statistics or sleeping inside the loop make every iteration longer.",
+    "Do it every N iterations, after the loop, or in a separate thread or process; computations on arrays can go "
+    "into the compiled function.",
+    sampled=True,
+)
+def host_work(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    """Yield a finding if lines of the loop compute or wait on the host for no result that its compiled functions use.
+    Time that a program sleeps because it has nothing to do cannot be saved."""
+    loop = result.hot
+    asleep = loop.asleep if result.verdict.kind == IDLE else ()
+    spots = [
+        spot
+        for spot in claims.free_spots(loop.spots)
+        if loop.part(spot) == HOST
+        and spot.kind != BEYOND  # it may be what a compiled function calls
+        and spot.sites
+        and spot not in asleep
+        and not _is_head(spot, loop.key)
+        and not _is_brief(result, spot)
+    ]
+    took = _seconds(spots)
+    saves = (1 - KEPT_SHARE) * took
+    if not spots or not _is_large_part(result, spots) or not claims.worth(saves, _samples(spots)):
+        return
+    waits = _seconds(spot for spot in spots if spot.state == "waiting") > took / 2
+    lines = {site.line for spot in spots if (site := spot.site_in(loop.key)) is not None}
+    read = any(spot.call or site.call for spot in spots for site in spot.sites)  # without the source nobody knows
+    beside = "" if lines & loop.working or not read else ", and no result of this goes to the device"
+    what = f"the loop {'waits' if waits else 'works'} on the host{beside}"
+    yield _of_lines(result, claims, "host_work", what, spots, saves)
+
+
+def _is_head(spot: Spot, loop: LoopKey | None) -> bool:
+    """Return whether the spot is the hot loop's own step to its next item; a loop within it is work."""
+    site = spot.sites[0]
+    return site.key == loop and spot.place.line == site.loop_line and spot.call in _STEPPING
+
+
+def _is_brief(result: ProgramResult, spot: Spot) -> bool:
+    """Return whether the line takes too little time to contain work that could be left out, such as `step += 1`."""
+    loop = result.hot
+    site = spot.site_in(loop.key)
+    line_seconds = loop.times.each(site.line) if site is not None else None
+    return line_seconds is not None and line_seconds < BRIEF_SECONDS
+
+
+@check(
+    "much of the loop's time goes to calling compiled functions",
+    "A call of a compiled function costs some 5 to 20 µs on the host, whatever it computes, and more for each "
+    "leaf of its arguments, used or not. nnx.jit and eqx.filter_jit take modules apart in Python in each call, "
+    "which can be milliseconds. Steps shorter than that leave the device idle.",
+    "Give one call more to do: many iterations in lax.scan or fori_loop, many problems in vmap; pass fewer, larger "
+    "arrays; nnx.cached_partial, or split or partition the model once and jax.jit a function of its arrays.",
+    sampled=True,
+)
+def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    """Yield a finding if the loop spends its time calling compiled functions. The functions are small, a library's
+    Python surrounds them, or their arguments have many leaves."""
+    loop = result.hot
+    spots = [spot for spot in claims.free_spots(loop.spots) if loop.part(spot) == DISPATCH and spot.sites]
+    calls = [
+        spot for spot in (*spots, *_launches(loop, claims)) if spot.kind != "dispatch" and loop.is_accounted_for(spot)
+    ]
+    library, largest = _most_through(calls), _most_leaves(result, calls)
+    certain = library or largest is not None or result.verdict.kind == f"{DISPATCH}-bound"
+    least = WRAPPED_SHARE if certain else CALLS_SHARE
+    took = _seconds(calls)
+    saves = (1 - KEPT_SHARE) * took
+    if not calls or took < least * loop.seconds or not claims.worth(saves, _samples(calls)):
+        return
+    steps = loop.times
+    each = f": {seconds(steps.seconds / steps.count, 2)} per iteration" if steps.count else ""
+    does = "spends its time calling compiled functions"
+    fix, function = _ONE_CALL, ""
+    if library:
+        function = _only_function(result, calls) if library == _BOUND_LIBRARY else ""
+        does = f"calls compiled functions through {safe(library)}, whose Python takes the time"
+        fix = _LIBRARIES.get(library, f"Call {safe(library)} less often: {_ONE_CALL[0].lower()}{_ONE_CALL[1:]}")
+    elif largest is not None:
+        mostly_unused = largest.operations is not None and largest.operations * _OPERANDS < leaves_of(largest)
+        of = (
+            f", most of them unused: its program has {counted(largest.operations or 0, 'operation')}"
+            if mostly_unused
+            else ""
+        )
+        does = f"calls `{safe(largest.function)}` with {integer(leaves_of(largest))} leaves{of}"
+        fix, function = (_PASS_USED, largest.function) if mostly_unused else (_FEWER_LEAVES, "")
+    found = _of_lines(result, claims, "dispatch_bound", f"the loop {does}{each}", calls, saves, own_fix=fix)
+    yield replace(found, function=function)
+
+
+def _launches(loop: HotLoop, claims: Claims) -> list[Spot]:
+    """Return the spots at which the thread is inside compiled functions that it computes itself, with the part of their
+    time that launching them takes."""
+    inline = [spot for spot in claims.free_spots(loop.spots) if spot.kind == "inline" and spot.sites]
+    whole = _seconds(spot for spot in loop.spots if spot.kind == "inline")
+    share = loop.launching.get(DISPATCH, 0.0) / whole if whole else 0.0
+    return [replace(spot, seconds=share * spot.seconds, samples=share * spot.samples) for spot in inline if share]
+
+
+def _only_function(result: ProgramResult, calls: Sequence[Spot]) -> str:
+    """Return the only function that is compiled at these calls; empty if there are several."""
+    places = {spot.place for spot in calls} | {_loop_line(result, spot) for spot in calls}
+    names = {row.function for row in result.compiles if not is_single(row) and row.called_from in places}
+    return next(iter(names)) if len(names) == 1 else ""
+
+
+def _most_through(spots: Sequence[Spot]) -> str:
+    """Return the library or callback that takes most of the spots' time; empty if most time goes through none."""
+    took = totals((spot.through, spot.seconds) for spot in spots)
+    return max(took, key=lambda name: took[name], default="")
+
+
+def _most_leaves(result: ProgramResult, calls: Sequence[Spot]) -> Compiled | None:
+    """Return the called function whose arguments have the most leaves; None if all have few."""
+    places = {spot.place for spot in calls} | {_loop_line(result, spot) for spot in calls}
+    names = {name for spot in calls for name in (spot.call, spot.call.rpartition(".")[2].removesuffix("()")) if name}
+    rows = [
+        row
+        for row in result.compiles
+        if not is_single(row) and (row.called_from in places or row.function in names) and leaves_of(row) >= MANY_LEAVES
+    ]
+    return max(rows, key=leaves_of, default=None)
+
+
+def _seconds(spots: Sequence[Spot] | Iterator[Spot]) -> float:
+    return sum(spot.seconds for spot in spots)
+
+
+def _samples(spots: Sequence[Spot]) -> float:
+    return sum(spot.samples for spot in spots)
+
+
+def _is_large_part(result: ProgramResult, spots: Sequence[Spot]) -> bool:
+    """Return whether the spots take a part of the loop that is worth changing."""
+    whole = result.hot.seconds - result.hot.parts.get(COMPILE, 0.0)
+    return _seconds(spots) >= LEAST_OF_LOOP * whole
+
+
+def _in_each_iteration(result: ProgramResult, spots: Sequence[Spot]) -> bool:
+    """Return whether the line of most of these spots does its work in every iteration, as far as timings show. It must
+    begin in most iterations, and its time must not come from only a few of them."""
+    loop = result.hot
+    if loop.key is None:
+        return False
+    at = [(site, spot.seconds) for spot in spots if (site := spot.site_in(loop.key)) is not None]
+    by_line = totals((site.line, took) for site, took in at)
+    conditional = {site.line for site, _ in at if site.conditional}
+    line = max(by_line, key=lambda number: by_line[number], default=None)
+    if line is None or not loop.times.count:
+        return line is not None and line not in conditional
+    if loop.times.uneven * loop.seconds > FEW_ITERATIONS * _seconds(spots):
+        return False
+    return loop.times.by_line.get(line, (0.0, 0))[1] >= FEW_ITERATIONS * loop.times.count
+
+
+def _cost_text(result: ProgramResult, took: float) -> str:
+    whole = result.hot.seconds
+    share = f", {percent(took / whole)} of the loop" if whole > 0 and result.hot.key is not None else ""
+    return f"about {seconds(took, 2)}{share}"
+
+
+def _seconds_by(spots: Sequence[Spot], key: Callable[[Spot], SourceLocation]) -> dict[SourceLocation, float]:
+    """Return the seconds of the spots by a location of each, longest first."""
+    by_place = totals((key(spot), spot.seconds) for spot in spots)
+    return dict(sorted(by_place.items(), key=lambda item: -item[1]))
+
+
+def _loop_line(result: ProgramResult, spot: Spot) -> SourceLocation:
+    """Return the line of the loop itself that leads to a spot."""
+    site = spot.site_in(result.hot.key)
+    return site.place if site is not None else spot.place
+
+
+def _places(result: ProgramResult, spots: Sequence[Spot]) -> tuple[SourceLocation, ...]:
+    """Return the lines of the loop that lead to the spots, then the most expensive lines below them."""
+    at_loop = _seconds_by(spots, lambda spot: _loop_line(result, spot))
+    below = _seconds_by(spots, lambda spot: spot.place)
+    return tuple(dict.fromkeys([*list(at_loop)[:_LINES_NAMED], *list(below)[:_LINES_NAMED]]))
+
+
+def _lines_text(result: ProgramResult, spots: Sequence[Spot]) -> str:
+    """Return text such as `: train.py:91 (6.0 s), train.py:95 (1.2 s)`; empty for a single line, which the finding
+    names anyway."""
+    places = _seconds_by(spots, lambda spot: spot.place)
+    if list(places) == [_loop_line(result, spots[0])]:
+        return ""
+    named = [f"{at.short(result.directory)} ({seconds(took, 2)})" for at, took in places.items()]
+    more_lines = len(named) - _LINES_NAMED
+    more = f" and {counted(more_lines, 'more line')}" if more_lines > 0 else ""
+    return f": {safe(', '.join(named[:_LINES_NAMED]))}{more}"
+
+
+def _calls_text(result: ProgramResult, spots: Sequence[Spot]) -> str:
+    """Name the calls of the most expensive lines: in the loop, else below it."""
+    at: dict[SourceLocation, str] = {}
+    for spot in result.spots:
+        at.setdefault(spot.place, spot.call)
+
+    def call_of(spot: Spot) -> str:
+        return spot.call or at.get(spot.place) or next((site.call for site in spot.sites if site.call), "")
+
+    calls = totals((call, spot.seconds) for spot in spots if (call := call_of(spot)))
+    ranked = sorted(calls, key=lambda call: -calls[call])
+    # parts of an expression that is already named add nothing
+    whole = [call for call in ranked if not any(call != other and call in other for other in ranked)]
+    return safe(shorten(", ".join(whole[:_LINES_NAMED]), 80)) if whole else "Python"
+
+
+def _span(result: ProgramResult, spots: Sequence[Spot]) -> str:
+    """Return text such as `at train.py:40-44`, the lines of the function that holds most of the operations. If no
+    function does, these are the lines of the loop that lead to them."""
+    inside = _seconds_by(spots, lambda spot: replace(spot.place, line=None))
+    function = next(iter(inside))
+    places = [spot.place for spot in spots if replace(spot.place, line=None) == function]
+    if inside[function] < _ONE_FUNCTION_SHARE * sum(inside.values()):
+        places = [_loop_line(result, spot) for spot in spots]
+    most = places[0]
+    lines = [place.line for place in places if place.file == most.file and place.line is not None]
+    if not lines:
+        return "of the loop"
+    last = f"-{max(lines)}" if max(lines) > min(lines) else ""
+    return f"at {safe(SourceLocation(most.file, min(lines)).short(result.directory))}{last}"

@@ -1,0 +1,205 @@
+"""What an explanation ranks first, what it costs and rests on, and what it does not say. What the kernels of a compiled
+program weigh: by a capture, by the least times on their device, or not at all."""
+
+import hashlib
+import os
+from dataclasses import replace
+
+import pytest
+from explained_sessions import (
+    CAPTURE,
+    MENDED,
+    TRANSPOSES,
+    codes,
+    compared,
+    explained,
+    mostly_compiling,
+    on_gpu,
+    profile,
+    replanned,
+    run_of,
+    session_of,
+    with_hlo,
+)
+
+import program_events as made
+from analysis.made_runs import run, session
+from folding import changed, fold
+from golden import explanation_text, figures_text, held, held_cases
+from jaxprof import events as e
+from jaxprof.analysis.kernels.measured import longest_kernel
+from jaxprof.analysis.opener import module_of
+from jaxprof.analysis.runs.ceilings import of_call
+from jaxprof.findings.catalogue import entries
+from jaxprof.findings.modules import weights_of_call
+from report import sessions
+
+SEEN = [*made.shaped(33, compile_seconds=0.1), *made.steady(5, {"device_busy": 1.0})]
+"""A program with one finding."""
+
+
+def warned(*runs, code="noise"):
+    return [e.WarningRaised(run=run, code=code, message="± 12 % only", advice="Look.") for run in runs]
+
+
+DEBUGGED = changed(made.steady(2, {"device_busy": 1.0}), e.ProgramSampled, debug_settings=["jax_debug_nans"])
+
+
+def with_window():
+    """A program that compiles for most of the time, and a capture window of it."""
+    run = replanned(with_hlo(sessions.jit_run("r2", ""), TRANSPOSES), how="imported")
+    whole = made.program(*mostly_compiling(6.0))
+    return fold(made.HEADER, [*whole[:-1], *run[:-2], replace(CAPTURE, kind="imported"), *run[-2:], whole[-1]])
+
+
+def failed_window(note):
+    return made.session(*SEEN, e.CaptureWindow(run="r1", state="failed", note=note))
+
+
+def single_operations():
+    """Operations of a loop, of which JAX announced the compilations, and samples saw the rest."""
+    rows = [
+        made.compiled(name, op_by_op=True, operations=1, compile_seconds=0.5, library=True)
+        for name in ("sin", "add", "mul")
+    ]
+    lines = [
+        made.line(88, 0.6, "host_busy", "jnp.sin()", kind="dispatch"),
+        made.line(89, 0.4, "host_busy", "jnp.add()", kind="dispatch"),
+    ]
+    return made.session(*made.steady(8, {"host_busy": 1.0}, lines), *rows, made.steps(4000, 2e-3))
+
+
+def captured_program():
+    recorded = made.program(*made.shaped(2, compile_seconds=0.1), *made.steady(50, {"device_busy": 1.0}))
+    return fold(made.HEADER, [*recorded, *(replace(event, run="c" + event.run) for event in profile())])
+
+
+HALF_IDLE = [e.StepsDevice(device="gpu:0", busy_seconds=4e-3, span_seconds=8e-3)]
+DOUBT = e.TrustReported(
+    run="r1", kind="imported", rows=[e.TrustCheck(code="sum", verdict="doubt", message="busy for 20%")]
+)
+
+
+def to_explain():
+    """Sessions, each by what is to be seen in it."""
+    return {
+        "compilations that are not kept are what is left to save": made.session(*mostly_compiling(6.0)),
+        "compilations that take a third": made.session(*mostly_compiling(3.0)),
+        "compilations that are kept": made.session(*mostly_compiling(6.0, "hit")),
+        "what the program itself can change comes instead": made.session(
+            *mostly_compiling(6.0, "off", *made.shaped(5))
+        ),
+        "kernels of a capture window come instead": with_window(),
+        "seconds of another finding are no compilations to keep": made.session(
+            made.compiled(cache="off", operations=2_000, compile_seconds=2.6),
+            made.compiled(cache="off", operations=900, compile_seconds=5.5),
+            *made.steady(10, {"compile": 0.8, "device_busy": 0.2}),
+        ),
+        "a setting that makes the program another one comes first": made.session(*DEBUGGED, *made.shaped(9)),
+        "of a run that is compared its pitfalls are said": session_of(
+            *sessions.jit_run("r2", "r1"), *warned("r2", code="compiled_again")
+        ),
+        "what a baseline could do better is not told": session_of(
+            *sessions.jit_run("r2", "r1"), *warned("r1", code="compiled_again")
+        ),
+        "a program that records itself cannot be started by a command": fold(
+            made.HEADER, changed(made.program(*SEEN), e.ProgramStarted, how="record")
+        ),
+        "a window that failed for want of steps is taken by time": failed_window(
+            "no capture: no steps were counted before the program ended"
+        ),
+        "a window that failed otherwise is not advised again": failed_window("no capture: the profiler wrote no file"),
+        "a program without jax": made.without_jax(),
+        "a captured kernel costs its share of a call": run_of(TRANSPOSES, CAPTURE),
+        "without a capture and without ceilings it costs bytes": run_of(TRANSPOSES),
+        "kernels that take next to nothing": run_of(TRANSPOSES, sessions.kernels(fusion_1=1e-5, fusion_2=1e-3)),
+        "a run without a planned capture is run with one": session_of(
+            *replanned(sessions.jit_run("r2", "r1"), capture=False)
+        ),
+        "a side that is slower": compared(1.5),
+        "a comparison without a verdict": compared(1.5, together=False),
+        "what makes times meaningless comes before what costs time": run_of(
+            TRANSPOSES, CAPTURE, *warned("r2", code="folded_constants")
+        ),
+        "a refused allocation": sessions.whole(),
+        "a doubt about two runs": run_of(MENDED, *warned("r1", "r2")),
+        "what JAX announced is in both ends of an interval": single_operations(),
+        "a profile costs the time of its devices": fold(sessions.HEADER, profile(DOUBT)),
+        "what devices did not do is a part of their time": fold(
+            sessions.HEADER, changed(profile(), e.StepsMeasured, devices=HALF_IDLE)
+        ),
+        "what a recorded program captured is a part of its device time": captured_program(),
+        "a call on a GPU that is bound by its dispatch": on_gpu(630e-6, 400e-6, 1e-4),
+    }
+
+
+def test_what_is_found_in_which_order_and_what_is_said_of_each():
+    """Their costs, places and commands, and what is not known."""
+    told = {case: explained(session) for case, session in to_explain().items()}
+    held_cases("explanations.txt", {case: explanation_text(found) for case, found in told.items()})
+    assert {code for found in told.values() for code in codes(found)} <= set(entries())
+
+
+@pytest.mark.parametrize(
+    ("name", "recorded", "line"),
+    [("turn.py", "y = x.T", "y = x.T"), ("turn.py", "y = x", ""), ("turn.py", None, ""), ("secret", "y = x.T", "")],
+)
+def test_a_line_is_quoted_only_of_a_file_whose_digest_the_session_has(tmp_path, name, recorded, line):
+    """Whatever the time of the file is: the session states that, too."""
+    file = tmp_path / name
+    file.write_text("\n" * 6 + "    y = x.T\n")
+    os.utime(file, (1, 1))
+    session = run_of(TRANSPOSES.replace("/home/me/turn.py", str(file)))
+    if recorded is not None:
+        content = "\n" * 6 + f"    {recorded}\n"
+        session.runs["r1"].sources[str(file)] = hashlib.sha256(content.encode()).hexdigest()
+    (finding,) = explained(session).findings
+    assert finding.code_line == line
+
+
+H200 = "NVIDIA H200"
+
+
+def measured(name="r1", seconds=1e-3, **more):
+    """A run on a GPU: how long its calls took, if they were made."""
+    how = "jit" if seconds else "compile"
+    samples = [seconds] * 9 if seconds else []
+    return run(name, samples=samples, how=how, device="cuda:0", **{"kind": H200, "hlo": TRANSPOSES, **more})
+
+
+def share(*events):
+    of = session(events)
+    reached = of_call(of, of.runs["r1"])
+    return reached.roofline if reached is not None else None
+
+
+@pytest.mark.parametrize(
+    "lacks", [{"kind": "a device that nobody knows"}, {"hlo": None}, {"hlo": "no HLO"}, {"seconds": None}]
+)
+def test_without_a_device_its_hlo_or_a_time_nothing_is_said_of_it(lacks):
+    assert share(*measured(**lacks)) is None
+
+
+def test_without_a_capture_a_kernel_costs_its_part_of_the_least_time():
+    def weights(**more):
+        of = session(measured(**more))
+        module = module_of(of, of.runs["r1"])
+        assert module is not None
+        return weights_of_call(of, of.runs["r1"], module)
+
+    timed, compiled, unknown = weights(), weights(seconds=None), weights(kind="a device that nobody knows")
+    assert (timed.scope, timed.estimate, timed.seconds) == ("call", True, pytest.approx(1e-3))
+    assert sum(timed.shares.values()) == pytest.approx(1.0)
+    assert 0 < compiled.seconds < 1e-3, "of a program that was only compiled it is an estimate"
+    assert (compiled.low, compiled.high) == (None, None)
+    assert (unknown.shares, unknown.seconds) == ({}, None)
+
+
+def test_the_longest_kernel_is_that_of_all_captures_together():
+    first = [*measured(), sessions.kernels("r1", fusion_1=1e-3, fusion_2=2e-3)]
+    longest = longest_kernel(session(first, measured("r2"), sessions.kernels("r2", fusion_1=5e-3)))
+    alone = longest_kernel(session(measured(hlo=None), sessions.kernels("r1", fusion_1=1e-3)))
+    told = [(run, kernel.name, kernel.share, of and of.kind, of and of.source) for run, kernel, of in (longest, alone)]
+    held("longest_kernel.txt", figures_text(*told))
+    assert longest_kernel(session(measured())) is None
+    assert longest_kernel(session(measured(), sessions.kernels("r1", fusion_1=0.0))) is None

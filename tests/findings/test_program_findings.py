@@ -1,0 +1,586 @@
+"""Each finding with the events that give it, and with near ones that do not."""
+
+from dataclasses import asdict, replace
+
+import pytest
+
+import program_events as made
+from folding import changed, fold
+from golden import finding_text, held_cases
+from jaxprof import events as e
+from jaxprof.analysis.programs.derive import program_result
+from jaxprof.events.finding import Finding
+from jaxprof.findings.programs.claims import Claims
+from program_events import inline, loop
+
+WORKS = {"compile": 0.5, "device_busy": 0.5}
+"""What a second of a program goes to that says nothing of it."""
+
+
+def found(*inside):
+    """The findings of a program, which worked for ten seconds where that is not said: a share is of that."""
+    has = any(isinstance(event, e.ProgramSampled) for event in inside)
+    return list(made.result(*(inside if has else [*made.steady(10, WORKS), *inside])).findings)
+
+
+def codes(*inside):
+    return [one.code for one in found(*inside)]
+
+
+def every_code(*inside):
+    """The codes of the findings and of the remarks."""
+    return [*codes(*inside), *(one.code for one in made.result(*inside).remarks)]
+
+
+def only(code, *inside):
+    """The one finding or remark of that code."""
+    every = [*found(*inside), *made.result(*inside).remarks]
+    (one,) = [one for one in every if one.code == code]
+    return one
+
+
+def again(reason_code, count, **more):
+    """A function that is compiled for the first time, and `count` times more."""
+    return [made.compiled(**more), *(made.compiled(reason_code=reason_code, **more) for _ in range(count))]
+
+
+def statics(count):
+    return [
+        made.compiled(
+            reason_code="static_argument" if value else "first",
+            signature=[made.leaf("n", str(value), static=True)],
+            reason=f"static argument n: {value - 1} → {value}" if value else "",
+        )
+        for value in range(count)
+    ]
+
+
+def large(operations, seconds, **more):
+    """A program of so many operations, and how long its compilation took."""
+    return [made.compiled(operations=operations, compile_seconds=seconds, **more)]
+
+
+def tiny(count, **more):
+    """Programs of a few operations, each another function."""
+    usual = {"operations": 4, **more}
+    return [made.compiled(f"f{index}", defined_at=made.at(index, ""), **usual) for index in range(count)]
+
+
+def eager(line=40, function="advance", times=1):
+    single = {"op_by_op": True, "operations": 1, "library": True, "defined_at": e.NOWHERE}
+    return [
+        made.compiled(name, called_from=made.at(line, function), **single) for name in ("add", "mul", "sin") * times
+    ]
+
+
+STEP = made.line(88, 0.4, "device_busy", "step")
+BUSY = made.line(40, 0.5, "host_busy", "jnp.sin()", "advance", kind="dispatch", under=89)
+SYNC = made.line(91, 0.4, "device_busy", "float()", kind="sync")
+FETCH = made.line(92, 0.4, "transfer", "jax.device_get()", kind="transfer", bytes=8 << 20)
+FED = made.line(88, 0.4, "transfer", "step", kind="fed")
+CALL = made.line(88, 0.8, "host_busy", "step", kind="call")
+THROUGH = {**CALL, "through": "flax.nnx"}
+SORT = made.line(30, 0.4, "data", "np.sort()", under=86)
+CALLBACK = made.line(88, 0.4, "host_busy", "step", kind="callback")
+COPIED = made.line(91, 0.4, "transfer", "x > 3", kind="transfer")
+SINGLE = made.line(89, 0.5, "host_busy", "x + batch", kind="dispatch")
+AROUND = made.line(89, 0.4, "host_busy", kind="call")
+CALLED = made.line(89, 0.1, "device_busy", "step", kind="inline")
+BESIDE = made.line(41, 0.1, "data", "np.load()", "advance", under=89)
+AFTER = made.line(101, 1.0, "device_busy", "float()", kind="sync", loop=None)
+COSINE = made.line(60, 0.3, "host_busy", "jnp.cos()", "measure", kind="dispatch", under=91)
+EXPRESSION = {"a * b + c": 0.3, "a * b": 0.1, "plt.draw()": 0.05}
+SLEEP = made.line(95, 0.88, "waiting", "time.sleep()")
+HALVES = {"host_busy": 0.5, "device_busy": 0.5}
+PASSES = made.steps(1000, 0.01, lines={88: 0.6, 91: 0.4})
+BIG = [e.ProgramArray(type="f32[2048,1024]", bytes=8 << 20)]
+SEEN_COPIES = made.copies("device_to_host", 40, seconds=4.0, **asdict(made.at(91)))
+GROWING = made.shaped(30, "append", op_by_op=True, operations=2, compile_seconds=0.04)
+"""Operations beside a function: `tokens = jnp.append(tokens, next_token(tokens))`."""
+ELSEWHERE = changed(GROWING, e.Compiled, called_from=made.at(12, "prepare"))
+FACTORY = {"made_at": made.at(86), "factory": "make_step", "closure": [e.ClosureChange(name="rate")]}
+OBJECT = "static argument self: Model → another Model"
+
+
+def timed(count, each, **lines):
+    """Passes of the loop, and the share of each that its lines take (`at88`)."""
+    return made.steps(count, each, lines={int(name[2:]): share for name, share in lines.items()})
+
+
+def site(line, **more):
+    """The line, of whose place in the loop this is known besides."""
+    return {**line, "at": [{**line["at"][0], **more}]}
+
+
+def brief(seconds):
+    """A program that waits for a value in three fifths of its time."""
+    lines = [{**SYNC, "seconds": 0.6 * seconds}, {**STEP, "seconds": 0.4 * seconds}]
+    return [made.sampled(0, seconds, {"device_busy": seconds}, lines)]
+
+
+def checked(setting, count):
+    """`count` seconds of work with a setting of JAX on."""
+    return changed(made.steady(count, {"device_busy": 1.0}), e.ProgramSampled, debug_settings=[setting])
+
+
+def after_import(*inside):
+    return [made.sampled(0, 3.0, {"import": 3.0}), *inside]
+
+
+def ended(exit_code, error="ValueError: no loss", **more):
+    """The end of a program whose line 91 raised something last."""
+    return e.ProgramEnded(
+        run=made.RUN, exit_code=exit_code, wall_seconds=10.0, error=error, error_at=made.at(91), **more
+    )
+
+
+def gpu_filled():
+    """A program that wants more of a GPU: readings, the last of which comes after the error."""
+    gib = 1 << 30
+    moments = [("cpu:0", 1, 79), ("cuda:0", 1, 10), ("cuda:0", 2, 64), ("cuda:0", 9, 1)]
+    readings = [
+        e.DeviceReading(
+            run=made.RUN,
+            device=device,
+            monotonic_seconds=made.BEGAN + at,
+            memory_used_bytes=used * gib,
+            memory_limit_bytes=80 * gib,
+        )
+        for device, at, used in moments
+    ]
+    error = (
+        "JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 30.02GiB with allocator GPU_0_bfc"
+    )
+    seen = e.EnvironmentRead(
+        run=made.RUN, python="3.12.3", numpy="2.5.2", devices=[{"id": "cuda:0", "memory_limit_bytes": 60 * gib}]
+    )
+    return [seen, *readings, ended(1, error, error_seconds=made.BEGAN + 3)]
+
+
+def stopped(seconds):
+    return e.ProgramStopped(run=made.RUN, began_seconds=102.0, seconds=seconds, found_by="state")
+
+
+def donated(size):
+    return made.compiled(unused_donations=[e.ProgramArray(name="w", type=f"f32[{size}]", bytes=4 * size)])
+
+
+def traced(seconds, **more):
+    """Ten seconds, a part of which went to tracing."""
+    share = seconds / 10
+    line = made.line(33, 0.8 * share, "trace", "attend()", **more)
+    return [made.compiled(trace_seconds=seconds), *made.steady(10, {"trace": share, "device_busy": 1 - share}, [line])]
+
+
+def leaves(count, operations):
+    return made.compiled(signature=[made.leaf("x", "f32[3]")], signature_more=count - 1, operations=operations)
+
+
+def sized(sizes):
+    signatures = [[made.leaf("x", f"f32[{size}]")] for size in sizes]
+    return [made.compiled(reason_code="shape" if at else "first", signature=each) for at, each in enumerate(signatures)]
+
+
+def arrays(*counts, size=1 << 20):
+    """How many arrays lived, once a second."""
+    return made.arrays(list(counts), size)
+
+
+def seldom_counted(*later, rests=0.0):
+    """Beside other work a count is followed by a long pause. Nothing grows for `rests` seconds from 1.7 s on."""
+    moments = [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, *later]
+    grown = [3000 * (at if at <= 1.7 else at - rests) for at in moments]
+    return [
+        e.ArraysCounted(run=made.RUN, monotonic_seconds=made.BEGAN + at, count=round(count), bytes=round(1e3 * count))
+        for at, count in zip(moments, grown, strict=True)
+    ]
+
+
+def compiling(share):
+    return [made.compiled(), *made.steady(10, {"compile": share, "device_busy": 1 - share})]
+
+
+PAIRS = {
+    "program_failed": ([ended(1)], [ended(0)]),
+    "paused": ([stopped(1.0)], [stopped(0.1)]),
+    "debug_settings": (
+        after_import(*checked("jax_debug_nans", 6), *made.steady(4, {"device_busy": 1.0})),
+        after_import(*checked("jax_debug_nans", 4), *made.steady(6, {"device_busy": 1.0})),
+    ),
+    "caches_cleared": (
+        again("caches_cleared", 2, cleared_at=made.at(97)),
+        again("caches_cleared", 1, cleared_at=made.at(97)),
+    ),
+    "closure_varies": (again("closure", 3, **FACTORY), again("closure", 2, **FACTORY)),
+    "recompile_in_loop": (again("new_function", 3), again("new_function", 2)),
+    "varying_shapes": (made.shaped(4), made.shaped(3)),
+    "static_argument_varies": (statics(4), statics(3)),
+    "weak_type_flips": (again("weak_type", 1, compile_seconds=0.5), again("weak_type", 1)),
+    "arguments_vary": (again("structure", 3), again("structure", 2)),
+    "large_program": (large(60_000, 4.0), large(400, 4.0)),
+    "callback_in_loop": (loop(CALLBACK), loop({**CALLBACK, "seconds": 0.04})),
+    "repeated_fetch": (loop(FETCH), loop({**FETCH, "bytes": 4000})),
+    "host_sync": (loop(SYNC), loop({**SYNC, "kind": "compiled", "call": "step"})),
+    "op_by_op_loop": ([*eager(), *loop(BUSY)], [*eager(), *loop({**BUSY, "kind": "host", "call": "plt.draw()"})]),
+    "numpy_argument": ([made.compiled(numpy_bytes=8 << 20), *loop(FED)], loop({**FED, "kind": "compiled"})),
+    "implicit_transfers": (
+        [*loop(COPIED), SEEN_COPIES],
+        [*loop({**COPIED, "seconds": 0.04}), SEEN_COPIES],
+    ),
+    "data_waits": (loop(SORT), loop({**SORT, "state": "host_busy", "kind": "host"})),
+    "host_work": (
+        loop(made.line(95, 0.4, "host_busy", "plt.draw()")),
+        loop(made.line(95, 0.04, "host_busy", "plt.draw()")),
+    ),
+    "dispatch_bound": (
+        [*loop(CALL), timed(100_000, 14e-6, at88=1.0)],
+        [*loop({**CALL, "kind": "compiled", "state": "device_busy"}), timed(100_000, 14e-6, at88=1.0)],
+    ),
+    "many_tiny_jits": (tiny(20), tiny(20, operations=400)),
+    "slow_tracing": (traced(2.0), traced(0.5)),
+    "captured_constants": (
+        [made.compiled(constants=BIG)],
+        [made.compiled(constants=[e.ProgramArray(type="f32[100]", bytes=400)])],
+    ),
+    "unused_donation": ([donated(1 << 20)], [donated(1 << 8)]),
+    "arrays_grow": (arrays(*range(100, 600, 20)), arrays(100, 300, 500, *[600, 590] * 12)),
+    "compile_dominates": (compiling(0.52), compiling(0.48)),
+    "cache_off": (
+        [made.compiled(cache="off", compile_seconds=5.0)],
+        [made.compiled(cache="miss", compile_seconds=5.0)],
+    ),
+}
+
+NEAR = {
+    "an interrupt is no failure": ("program_failed", [ended(130, "")]),
+    "operations outside any jit are no function to pad": ("varying_shapes", made.shaped(30, "add", op_by_op=True)),
+    "tiny programs cost something": (
+        "many_tiny_jits",
+        tiny(30, trace_seconds=None, lower_seconds=None, compile_seconds=0.001),
+    ),
+    "a large program is no library's": ("large_program", large(2_500, 4.0, library=True)),
+    "compiling takes a second at least": ("compile_dominates", compiling(0.6)[:2]),
+    "a function that waits itself is no value that is fetched, wherever it was compiled": (
+        "host_sync",
+        [made.compiled("step", line=12), *loop({**SYNC, "call": "model.step()"})],
+    ),
+    "a sleep under a condition is a poll that found nothing: not sleeping would save nothing": (
+        "host_work",
+        loop(site(SLEEP, conditional=True)),
+    ),
+    "a value that is fetched after the loop is not waited for in it": (
+        "host_sync",
+        [*loop(count=9), made.sampled(9, 1.0, {"device_busy": 1.0}, [AFTER])],
+    ),
+    "what is under a condition is not of every pass": ("host_sync", loop(site(SYNC, conditional=True))),
+    "a wait that is asked for is the device's time": ("host_sync", loop({**SYNC, "call": "jax.block_until_ready()"})),
+    "a loop of a jitted function is not op by op": ("op_by_op_loop", [*eager(72), made.compiled(), *loop()]),
+    "a loop of a library is not the reader's to change": (
+        "op_by_op_loop",
+        [*eager(), *made.steady(10, HALVES, [site(line, library=True) for line in (BUSY, {**STEP, "seconds": 0.5})])],
+    ),
+    "five counts tell nothing": ("arrays_grow", arrays(*range(100, 600, 100))),
+}
+"""Further events that are near to those of a pair."""
+EDGES = {
+    "what few brief passes leave open is not called dispatch": (
+        "dispatch_bound",
+        [*loop(CALL, count=1), timed(250, 19e-6, at88=1.0)],
+        [*loop(CALL, count=1), timed(20, 19e-6, at88=1.0)],
+    ),
+    "a quarter is dispatch where a library is around it": (
+        "dispatch_bound",
+        loop({**THROUGH, "seconds": 0.3}),
+        loop({**CALL, "seconds": 0.3}),
+    ),
+    "and most of that goes through the library": (
+        "dispatch_bound",
+        loop({**THROUGH, "seconds": 0.3}, {**CALL, "seconds": 0.1}),
+        loop({**THROUGH, "seconds": 0.1}, {**CALL, "seconds": 0.1}),
+    ),
+    "launching what the thread computes itself is dispatch, computing it is none": (
+        "dispatch_bound",
+        inline(0.7, 0.3, 10e-6, empty=9e-6),
+        inline(0.7, 0.3, 1e-3, empty=9e-6),
+    ),
+    "operations beside a function belong to it": (
+        "many_tiny_jits",
+        [*made.shaped(30), *ELSEWHERE],
+        [*made.shaped(30), *GROWING],
+    ),
+    "weak types that are cheap are many": ("weak_type_flips", again("weak_type", 3), again("weak_type", 2)),
+    "a single other dtype is dear": (
+        "arguments_vary",
+        again("dtype", 1, compile_seconds=1.5),
+        again("dtype", 1, compile_seconds=0.5),
+    ),
+    "a large program is most of the work": ("large_program", large(2_500, 4.0), large(2_500, 1.5)),
+    "a large program has a thousand operations": ("large_program", large(1_100, 4.0), large(900, 4.0)),
+    "an empty queue is a wait for data, and a sleep is none": (
+        "data_waits",
+        loop(made.line(86, 0.8, "waiting", "q.get()")),
+        loop(made.line(86, 0.8, "waiting", "time.sleep()")),
+    ),
+    "a counter of the loop is no work": (
+        "host_work",
+        [*loop(made.line(95, 0.4, "host_busy", "step += 1")), timed(100_000, 100e-6, at88=0.8, at95=0.2)],
+        [*loop(made.line(95, 0.4, "host_busy", "step += 1")), timed(100_000, 100e-6, at88=0.92, at95=0.08)],
+    ),
+    "what every tenth pass does is not of every pass": (
+        "host_sync",
+        [*loop(SYNC), PASSES],
+        [*loop(SYNC), replace(PASSES, lines=[PASSES.lines[0], replace(PASSES.lines[1], hits=100)])],
+    ),
+    "nor what one of fifty passes takes": (
+        "host_sync",
+        [*loop(SYNC), PASSES],
+        [*loop(SYNC), made.steps(500, 0.01, lines={88: 0.6, 91: 0.4}, seldom=0.4)],
+    ),
+    "a fetch of one of fifty passes": (
+        "repeated_fetch",
+        [*loop(FETCH), timed(500, 0.01, at88=0.6, at92=0.4)],
+        [*loop(FETCH), made.steps(500, 0.01, lines={88: 0.6, 92: 0.4}, seldom=0.4)],
+    ),
+    "long passes gain nothing from not waiting": (
+        "host_sync",
+        [*loop({**SYNC, "seconds": 0.97}), timed(1000, 0.01, at91=0.97, at88=0.03)],
+        [*loop({**SYNC, "seconds": 0.97}), timed(100, 0.1, at91=0.97, at88=0.03)],
+    ),
+    "compiling the operations of a loop belongs to running them": (
+        "many_tiny_jits",
+        [*eager(times=10), *loop()],
+        [*eager(times=10), *loop(BUSY)],
+    ),
+    "Python around the call of a compiled function is not that of an operation in its arguments": (
+        "op_by_op_loop",
+        [*eager(89, "main"), *loop({**SINGLE, "seconds": 0.03}, {**AROUND, "seconds": 0.6})],
+        [*eager(89, "main"), made.compiled(), *loop({**SINGLE, "seconds": 0.03}, {**AROUND, "seconds": 0.6}, CALLED)],
+    ),
+    "but the operations in its arguments are": (
+        "op_by_op_loop",
+        [*eager(89, "main"), made.compiled(), *loop({**SINGLE, "seconds": 0.6}, CALLED)],
+        [*eager(89, "main"), made.compiled(), *loop({**SINGLE, "seconds": 0.03}, CALLED)],
+    ),
+    "operations that the device outlasts are not waited for": (
+        "op_by_op_loop",
+        [*eager(89, "main"), *loop({**SINGLE, "seconds": 0.6})],
+        [*eager(89, "main"), *loop({**SINGLE, "seconds": 0.4})],
+    ),
+    "operations of the set-up are not those of the loop": (
+        "op_by_op_loop",
+        [*eager(89, "main"), *loop(SINGLE)],
+        [*eager(12, "main"), *loop(SINGLE)],
+    ),
+    "the Python around operations belongs to them, and what takes longer does not": (
+        "data_waits",
+        [*eager(), *loop({**BUSY, "seconds": 0.2}, {**BESIDE, "seconds": 0.3})],
+        [*eager(), *loop(BUSY, BESIDE)],
+    ),
+    "a set-up of some layers is not a loop of operations": (
+        "op_by_op_loop",
+        [*eager(times=100), *loop(BUSY), timed(500, 0.02, at89=1.0)],
+        [*eager(times=100), *loop(BUSY), timed(5, 2.0, at89=1.0)],
+    ),
+    "a line that fetches a value is told once": (
+        "implicit_transfers",
+        [*loop(COPIED), SEEN_COPIES],
+        [*loop(SYNC), SEEN_COPIES],
+    ),
+    "making an array on the device is no implicit copy": (
+        "implicit_transfers",
+        [*loop(COPIED), SEEN_COPIES],
+        [*loop({**COPIED, "call": "jnp.array()"}), SEEN_COPIES],
+    ),
+    "twenty samples are enough for sixty per cent, and one is not": ("host_sync", brief(0.2), brief(0.01)),
+    "what grows at first and then stays is a start": (
+        "arrays_grow",
+        arrays(*range(10, 800, 10)),
+        arrays(*range(10, 300, 10), *[300] * 30),
+    ),
+    "scalars that are fetched at the end are no leak": (
+        "arrays_grow",
+        arrays(*range(100, 9100, 300), size=4),
+        arrays(*range(100, 600, 20), size=4),
+    ),
+    "fifty arrays more are growth": (
+        "arrays_grow",
+        arrays(0, 0, 0, *range(100, 151, 5)),
+        arrays(0, 0, 0, *range(100, 150, 5), 149),
+    ),
+    "one jump is no growth, and several are": (
+        "arrays_grow",
+        arrays(*[100] * 8, *[200] * 4, *[300] * 4, *[400] * 4, *[500] * 4),
+        arrays(*[150] * 14, *[300] * 10),
+    ),
+    "a set-up in two steps, far apart": ("arrays_grow", seldom_counted(2.7, 5.7), seldom_counted(5.7, 6.1, rests=4.0)),
+}
+"""Where a finding begins: the events on the one side, and on the other."""
+
+SAID = {
+    "calls through a library": ("dispatch_bound", [made.compiled(), *loop(THROUGH), timed(1_000, 2e-3, at88=1.0)]),
+    "calls with many leaves, most unused": ("dispatch_bound", [leaves(3000, operations=3), *loop(CALL)]),
+    "calls with many leaves": ("dispatch_bound", [leaves(3000, operations=3000), *loop(CALL)]),
+    "out of memory in XLA": (
+        "program_failed",
+        [ended(1, "JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 35184372088832 bytes.")],
+    ),
+    "out of memory on a GPU": ("program_failed", gpu_filled()),
+    "out of memory in NumPy": (
+        "program_failed",
+        [ended(1, "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 8.00 TiB for an array")],
+    ),
+    "an exit code": ("program_failed", [*loop(), ended(3, "")]),
+    "shapes close together": ("varying_shapes", sized(range(200, 206))),
+    "six static values": ("static_argument_varies", statics(6)),
+    "an object that is another each time": ("static_argument_varies", again("static_argument", 3, reason=OBJECT)),
+    "another structure once": ("arguments_vary", again("structure", 1, compile_seconds=1.5, reason="[0] new")),
+    "work whose source nobody has": ("host_work", loop(made.line(95, 0.3, "host_busy"))),
+    "another setting of JAX": ("arguments_vary", again("config", 3, reason="config x64: False → True")),
+    "other donated arguments": ("arguments_vary", again("config", 3, reason="donated arguments: none → w")),
+    "a cache that would not keep small ones": (
+        "cache_off",
+        [made.compiled(f"f{index}", cache="off", compile_seconds=0.3) for index in range(10)],
+    ),
+    "constants in all compilations": ("captured_constants", again("shape", 4, constants=BIG)),
+    "a line that calls two things": (
+        "data_waits",
+        loop(SORT, {**SORT, "call": "np.load()", "seconds": 0.2}, made.line(31, 0.1, "data", under=86)),
+    ),
+    "a device that is busy meanwhile": (
+        "host_sync",
+        [*loop({**SYNC, "seconds": 0.95}), timed(1000, 0.01, at91=0.95, at88=0.05)],
+    ),
+    "a wait behind a long import": (
+        "host_sync",
+        [
+            made.sampled(0, 90.0, {"import": 45.0, "compile": 0.1, "host_busy": 44.9}),
+            *(made.sampled(90 + second, 1.0, {"device_busy": 1.0}, [SYNC, STEP]) for second in range(10)),
+        ],
+    ),
+    "parts of an expression": (
+        "host_work",
+        loop(*(made.line(95, took, "host_busy", call) for call, took in EXPRESSION.items())),
+    ),
+    "operations of two functions": ("op_by_op_loop", [*eager(), *eager(60), *loop({**BUSY, "seconds": 0.3}, COSINE)]),
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "events", "near"),
+    [
+        *((code, PAIRS[code][0], near) for code, near in NEAR.values()),
+        *EDGES.values(),
+    ],
+    ids=[*NEAR, *EDGES],
+)
+def test_it_is_found_and_near_it_is_not(code, events, near):
+    assert only(code, *events)
+    assert code not in every_code(*near)
+
+
+def test_what_is_said_of_each():
+    """A generator, or a method that JAX cannot trace, may have the name of a function: no `jax.jit` on that."""
+    cases = {f"{code}, its pair": (code, pair[0]) for code, pair in PAIRS.items()} | SAID
+    told = {name: only(code, *events) for name, (code, events) in cases.items()}
+    assert [name for name, one in told.items() if not one.fix.endswith(".") or "jax.jit on `" in one.fix] == []
+    held_cases("findings_of_programs.txt", {name: finding_text(one) for name, one in told.items()})
+
+
+def test_where_all_are_single_operations_they_are_called_all():
+    single = tiny(20, op_by_op=True)
+    assert ", all of them single operations" in only("many_tiny_jits", *single).message
+    assert ", 20 of them single operations" in only("many_tiny_jits", made.compiled("g", operations=4), *single).message
+
+
+def test_shapes_of_which_the_largest_is_twice_the_smallest_are_padded_to_powers_of_two():
+    assert "3 compilations instead of 11" in only("varying_shapes", *sized(range(7, 18))).fix
+
+
+@pytest.mark.parametrize(
+    ("saves", "samples", "worth"),
+    [(0.6, 60, True), (0.4, 200, False), (0.6, 6, False)],
+    ids=["enough", "little, and surely", "enough, by a few samples"],
+)
+def test_what_is_worth_a_finding_saves_a_twentieth_of_the_loop_and_surely_a_part_of_that(saves, samples, worth):
+    """The loop takes ten seconds, of which there are a thousand samples."""
+    assert Claims(made.result(*loop(SORT))).worth(saves, samples) is worth
+
+
+def test_a_short_clean_program_has_no_finding():
+    inside = [made.compiled(), *made.steady(10, {"device_busy": 0.9, "host_busy": 0.1}), made.steps(500, 0.02)]
+    assert codes(*inside, *made.arrays([50] * 10)) == []
+
+
+def test_a_place_that_is_nowhere_is_none():
+    finding = Finding("program_failed", "it ended", (e.NOWHERE, made.at(88), made.at(91)))
+    assert finding.where == made.at(88)
+    assert finding.others == (made.at(91),)
+    assert Finding("program_failed", "it ended", (e.NOWHERE,)).where is None
+
+
+def test_after_a_signal_the_line_of_the_last_samples_is_named():
+    crashed = e.RunFinished(run=made.RUN, status="crashed", error="crashed with SIGSEGV")
+    session = fold(made.HEADER, [*made.program(*loop(SYNC), ended(139, ""))[:-3], crashed])
+    (failed, _) = program_result(session, made.RUN).findings
+    assert (failed.code, failed.where) == ("program_failed", made.at(88))
+
+
+def test_reading_a_value_belongs_to_waiting_for_it():
+    """`np.asarray(step(x))` waits, and then it runs: both are the price of having the value on the host."""
+    waits = made.line(91, 0.5, "device_busy", "np.asarray()", kind="read")
+    runs = made.line(91, 0.15, "host_busy", "np.asarray()", kind="read")
+    assert codes(*loop(waits, runs)) == ["host_sync"]
+    assert codes(*loop(runs)) == ["host_work"]
+
+
+@pytest.mark.parametrize(("each", "left"), [(0.01, 4.0), (0.1, 3.0)])
+def test_all_together_save_no_more_than_there_is_beside_the_work_of_the_device(each, left):
+    """Of 10 s the device takes 6; in long passes, whose calls do not return at once, also the second of the calls."""
+    waits, prepares = {**SYNC, "seconds": 0.6}, {**SORT, "seconds": 0.3}
+    passes = timed(100, each, at91=0.6, at86=0.3, at88=0.1)
+    every = found(*loop(waits, prepares), passes)
+    assert sorted(one.code for one in every) == ["data_waits", "host_sync"]
+    assert sum(one.saves_seconds or 0.0 for one in every) == pytest.approx(left, rel=1e-3)
+    (alone,) = found(*loop(prepares), replace(passes, lines=passes.lines[1:]))
+    assert alone.saves_seconds == pytest.approx(3.0)
+
+
+def test_what_would_save_most_comes_first_and_no_second_is_told_twice():
+    inside = [*made.shaped(30), *again("new_function", 3), *eager(), *loop(BUSY, {**SYNC, "seconds": 0.2})]
+    every = found(*inside)
+    saved = [one.saves_seconds or 0.0 for one in every]
+    assert saved == sorted(saved, reverse=True)
+    assert len(every) == 4
+    compiled = sum(0.1 for event in inside if isinstance(event, e.Compiled) and event.reason_code != "first")
+    assert sum(one.seconds or 0.0 for one in every) == pytest.approx(compiled + 0.3 + 5.0 + 2.0)
+
+
+def test_a_function_beside_the_step_in_its_line_is_host_work():
+    """`state = step(state); book(i)`: the Python of `book`, whose loop stands in one line, does not lead into JAX."""
+    books = made.line(8, 0.6, "host_busy", function="book", under=88)
+    own = {**asdict(made.at(8, "book")), "call": "", "loop_line": 8, "last_line": 8}
+    books["at"] = [own, *books["at"]]
+    assert codes(*loop(books)) == ["host_work"]
+    assert "goes to the device" not in only("host_work", *loop(books)).message, "JAX works in that line, too"
+    assert made.result(*loop(books)).verdict.kind == "host-bound"
+    assert made.result(*loop(made.line(88, 0.6, "host_busy"))).verdict.kind == "dispatch-bound"
+
+
+def test_nothing_is_said_of_a_loop_beside_which_another_thread_works():
+    waits = [made.sampled(at, 1.0, {"waiting": 1.0}, [made.line(30, 1.0, "waiting", "q.put()")]) for at in range(10)]
+    here = made.result(made.compiled(), *waits)
+    there = made.result(made.compiled(thread="worker"), *waits)
+    both = made.result(made.compiled(thread="worker"), *loop(SYNC))
+    assert here.other_thread == both.other_thread == ""
+    assert both.verdict.kind
+    assert (there.verdict.kind, there.other_thread, there.findings) == (None, "worker", ())
+    assert there.verdict.reason == "JAX works in worker, and only the main thread is sampled"
+
+
+def test_to_decide_seldom_is_advised_where_most_of_the_waiting_is_for_decisions():
+    def advice(decided, fetched):
+        waits = {"bool()": (91, decided), "float()": (93, fetched)}
+        lines = [made.line(at, took, "device_busy", call, kind="sync") for call, (at, took) in waits.items()]
+        return only("host_sync", *loop(*lines)).fix
+
+    assert advice(0.2, 0.3) == advice(0.0, 0.5) != advice(0.3, 0.2)
