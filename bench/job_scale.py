@@ -30,8 +30,8 @@ OPEN = """
 import json, resource, sys, time
 began = time.perf_counter()
 from pathlib import Path
-from jaxprof.rollup.job import read_job_files
-from jaxprof.rollup.job import JobSteps
+from jaxprof.jobs.job import read_job_files
+from jaxprof.jobs.job import JobSteps
 files = read_job_files(Path(sys.argv[1]))
 job = files.job_figures()
 table = time.perf_counter()
@@ -183,7 +183,7 @@ def _noisy(values: Any, share: float, rng: np.random.Generator) -> Any:
 def _tables(kind: str, processes: int, steps: int) -> dict[str, Any]:
     """The roll-up of a synthetic session."""
     from jaxprof import events as e
-    from jaxprof.facts.processes import ProcessFile
+    from jaxprof.jobs.process_file import ProcessFile
     from jaxprof.rollup.making import build
     from jaxprof.session import Session
 
@@ -194,7 +194,7 @@ def _tables(kind: str, processes: int, steps: int) -> dict[str, Any]:
     session = Session(header)
     session.extend(_events(kind, steps))
     path = Path("process-00000.jaxprof")
-    return build(ProcessFile(path, session, bytes=40 * steps, modified_ns=1))
+    return build(ProcessFile(path, session, 0, bytes=40 * steps, modified_ns=1))
 
 
 def _events(kind: str, steps: int) -> Iterator[Any]:

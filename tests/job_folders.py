@@ -12,13 +12,13 @@ import numpy as np
 import program_events
 from folding import fold, written
 from jaxprof import events as e
-from jaxprof.analysis.jobs.job import JobFigures
-from jaxprof.analysis.jobs.step_grid import OWN, StepGrid
 from jaxprof.analysis.timeline.model import TEXT_NAME, VERSION
-from jaxprof.facts.processes import ProcessFile
-from jaxprof.rollup.job import JobFiles, JobSteps
+from jaxprof.jobs.findings import JobFigures
+from jaxprof.jobs.folder import JobFollower
+from jaxprof.jobs.job import JobFiles, JobSteps
+from jaxprof.jobs.process_file import ProcessFile
+from jaxprof.jobs.step_grid import OWN, StepGrid
 from jaxprof.session.files import session_path
-from jaxprof.session.log.job_folder import JobFollower
 
 JOB = "slurm-1234.0"
 ALL_REDUCE = """HloModule jit_step, num_partitions=4

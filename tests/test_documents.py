@@ -13,7 +13,6 @@ import pytest
 from answer_schemas import schema_of
 from cli.calling import understood
 from golden import kept
-from jaxprof.analysis.jobs.figures import CAUSES
 from jaxprof.base.config import SETTINGS
 from jaxprof.base.limits import LIMITS
 from jaxprof.cli.answer_schemas import KINDS
@@ -21,6 +20,7 @@ from jaxprof.cli.commands import gate
 from jaxprof.events import REASONS
 from jaxprof.facts.comparisons import EXACT
 from jaxprof.findings.catalogue import SOURCES, entries
+from jaxprof.jobs.figures import CAUSES
 from jaxprof.tui.keys import GROUPS, keys_of, shown
 from tui.key_meanings import MEANINGS
 

@@ -1,5 +1,4 @@
-"""Which programs are started before the command line is read: only those of which the same is read. And which process
-of a job this is, as launchers tell it."""
+"""Which programs are started before the command line is read: only those of which the same is read."""
 
 import os
 import signal
@@ -8,10 +7,9 @@ import sys
 
 import pytest
 
-from golden import cases, held_cases
 from jaxprof.base.early_start import Spawned, read_words
 from jaxprof.cli.commands.script import command
-from jaxprof.job_process import _LAUNCHERS, COUNT, JobProcess, job_process, take_own_variables, variables_for
+from jaxprof.jobs.process import _LAUNCHERS, COUNT
 
 
 @pytest.mark.parametrize(
@@ -94,18 +92,3 @@ def test_where_nobody_learns_how_a_child_ends_it_has_ended():
     child.pid, child.returncode = 2**22 + 1, None
     child._reap(os.WNOHANG)
     assert child.returncode == 0
-
-
-def test_the_launcher_says_which_process_it_is():
-    """A shell may have RANK for itself, and the batch script of SLURM is no process of its job."""
-    read = {line: job_process(dict(word.split("=") for word in line.split())) for line in cases("job_process.txt")}
-    held_cases("job_process.txt", {line: f"  {process}\n" for line, process in read.items()})
-
-
-def test_our_own_variables_come_first_and_are_not_handed_on():
-    variables = variables_for(1, 4, "box-1a2b", 4711)
-    assert job_process(variables) == JobProcess(1, 4, "jaxprof-box-1a2b")
-    assert take_own_variables(variables)
-    assert not [name for name in variables if name.startswith("JAXPROF")]
-    assert job_process(variables) == JobProcess(1, 4)
-    assert not take_own_variables(variables)

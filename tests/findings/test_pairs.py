@@ -15,13 +15,13 @@ import test_hlo_findings
 import test_program_findings
 from explained_sessions import MENDED, codes, compared, explained, on_gpu, run_of, steps, unknown
 
-from analysis.jobs.test_job_findings import FOUND, NOTHING, figures
 from analysis.made_runs import planned, run, session
 from jaxprof import events as e
 from jaxprof.analysis.runs.run_result import result
 from jaxprof.base.errors import UsageError
 from jaxprof.base.units import seconds
 from jaxprof.findings.catalogue import SOURCES, entries, find_entry
+from jobs.test_job_findings import FOUND, NOTHING, figures
 from report import sessions
 
 TESTS = Path(__file__).parents[1]

@@ -6,11 +6,11 @@ import duckdb
 import pytest
 
 import jaxprof
+from jaxprof.base.database import connect
 from jaxprof.base.errors import FileRefusedError, UsageError
 from jaxprof.base.limits import QUERY_MEMORY, bounded_memory
 from jaxprof.base.text import json_text
 from jaxprof.query import execution
-from jaxprof.query.connection import connect
 from jaxprof.query.execution import QueriedSession, SqlProcess
 from jaxprof.query.output import plain_value, rows_table
 from jaxprof.report.renderers import csv_lines, text_lines
@@ -167,7 +167,7 @@ def test_nothing_writes_a_progress_bar_to_stdout_or_can_be_made_to(tmp_path):
         with pytest.raises(duckdb.Error, match="locked"):
             connection.execute("SET enable_progress_bar = true")
     found = [path.name for path in Path(jaxprof.__file__).parent.rglob("*.py") if "duckdb.connect(" in path.read_text()]
-    assert found == ["connection.py"]
+    assert found == ["database.py"]
 
 
 def test_only_the_folder_that_is_given_can_be_read(tmp_path):

@@ -13,14 +13,13 @@ import pyarrow.parquet as parquet
 import pytest
 
 import program_events
-from jaxprof.analysis.jobs.step_grid import PARTS_OF
-from jaxprof.rollup import ENDING, FOLDER
-from jaxprof.rollup import job as rollup_job
-from jaxprof.rollup.job import JobSteps, outdated, read_job_figures, read_job_files
+from jaxprof.jobs import job as rollup_job
+from jaxprof.jobs.folder import ROLL_UP_ENDING, ROLL_UP_FOLDER, job_sessions
+from jaxprof.jobs.job import JobSteps, read_job_figures, read_job_files
+from jaxprof.jobs.roll_ups import compact_all, files_of, opened, outdated
+from jaxprof.jobs.step_grid import PARTS_OF
 from jaxprof.rollup.making import file_of, roll_up
-from jaxprof.rollup.reading import compact_all, files_of, opened
 from jaxprof.session.log import load as load_session
-from jaxprof.session.log.job_folder import job_sessions
 from job_folders import captures, job, job_figures, loop, process, read_job, stderr, step_grid, wavering
 
 
@@ -164,9 +163,9 @@ def test_of_many_running_processes_the_last_roll_up_has_to_do(tmp_path, read_ses
 
 
 def test_what_is_no_regular_file_is_no_part_of_a_roll_up(tmp_path):
-    place = tmp_path / FOLDER / "windows"
+    place = tmp_path / ROLL_UP_FOLDER / "windows"
     place.mkdir(parents=True)
-    first, pipe, link = (place / f"process-0000{n}{ENDING}" for n in (1, 2, 3))
+    first, pipe, link = (place / f"process-0000{n}{ROLL_UP_ENDING}" for n in (1, 2, 3))
     first.touch()
     os.mkfifo(pipe)
     link.symlink_to(pipe)
@@ -182,7 +181,7 @@ def test_what_roll_ups_unpack_to_is_bounded_in_rows_and_time(tmp_path, monkeypat
         assert not roll_ups.notices
         assert len(roll_ups.rows("processes", many, most=5)) == 5
         assert roll_ups.notices == ["the roll-ups of processes have more than 5 rows: the others are left out"]
-        monkeypatch.setattr("jaxprof.rollup.reading.QUERY_TIME", SimpleNamespace(most=0.1))
+        monkeypatch.setattr("jaxprof.jobs.roll_ups.QUERY_TIME", SimpleNamespace(most=0.1))
         long = "SELECT sum(a.range * b.range) FROM range(9000000000) a, range(9000) b"
         assert not roll_ups.rows("processes", long)
 
@@ -264,7 +263,7 @@ def test_sessions_stand_in_for_roll_ups_that_are_missing(three, monkeypatch):
     roll_all(three)
     (three / "rollup/processes/process-00001.parquet").write_bytes(b"torn")
     assert steps_in(three).grid(20).seconds == pytest.approx(expected.seconds, rel=1e-3)
-    monkeypatch.setattr("jaxprof.rollup.job.has_extra", lambda: False)
+    monkeypatch.setattr("jaxprof.jobs.job.has_extra", lambda: False)
     assert steps_in(three).grid(20).seconds == pytest.approx(expected.seconds)
 
 
@@ -279,7 +278,7 @@ def test_steps_that_cannot_be_read_are_unknown(three):
 def test_one_file_for_all_processes_counts_until_one_of_them_changes(three, monkeypatch):
     expected = steps_in(roll_all(three)).grid(20)
     figures = read_job_figures(three)
-    monkeypatch.setattr("jaxprof.rollup.reading.MANY", 2)
+    monkeypatch.setattr("jaxprof.jobs.roll_ups.MANY", 2)
     assert compact_all(three) == ""
     made = sorted((three / "rollup/all").iterdir())
     assert [path.name.partition("-")[0] for path in made] == ["overview", "parts", "processes"]

@@ -8,8 +8,8 @@ import duckdb
 import pytest
 
 import program_events
-from jaxprof.rollup import job as rollup_job
-from jaxprof.rollup.job import read_job_figures
+from jaxprof.jobs import job as rollup_job
+from jaxprof.jobs.job import read_job_figures
 from jaxprof.rollup.making import file_of
 from jaxprof.rollup.recording import RollUpRecorder
 from jaxprof.runner.session_recorder import SessionRecorder

@@ -41,7 +41,7 @@ def kind_of(path: Path) -> Kind | None:
     """Return the kind of what is at `path`, by its name and its first bytes; for a folder, by the files in it. None if
     there is nothing, or nothing of a known kind."""
     if path.is_dir():
-        from jaxprof.session.log.job_folder import is_job_folder
+        from jaxprof.jobs.folder import is_job_folder
 
         if is_job_folder(path):
             return Kind.JOB

@@ -61,8 +61,8 @@ from jaxprof.events import (
     WorkerStarted,
 )
 from jaxprof.events.chunks import in_pieces
-from jaxprof.job_process import JobProcess
-from jaxprof.job_process import job_process as job_process_of_launcher
+from jaxprof.jobs.process import JobProcess
+from jaxprof.jobs.process import job_process as job_process_of_launcher
 from jaxprof.remote.url import path_here
 from jaxprof.session.files import EXTENSION
 from jaxprof.session.log import Library, LogWriter, new_header

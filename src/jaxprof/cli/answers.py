@@ -30,8 +30,8 @@ from jaxprof.cli.output import (
 from jaxprof.session.files import lasting_name, path_word, url_of, with_urls
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.findings.explanation import Explanation
+    from jaxprof.jobs.findings import JobFigures
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.planning import PlannedRun
     from jaxprof.runner.sides import Sides
@@ -182,6 +182,6 @@ def explained_job(folder: Path, job: JobFigures | None = None) -> Explanation:
     """Return what to do about the job in `folder`, whose figures are `job` if they have been read. Raises
     FileRefusedError if it has no readable session."""
     from jaxprof.findings.explain import explanation_of_job
-    from jaxprof.rollup.job import read_job_figures
+    from jaxprof.jobs.job import read_job_figures
 
     return explanation_of_job(job or read_job_figures(folder))

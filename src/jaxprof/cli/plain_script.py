@@ -29,7 +29,7 @@ from jaxprof.session.files import EXTENSION, JOB_EXTENSION, job_folder_for, last
 
 if TYPE_CHECKING:
     from jaxprof.base.early_start import Started
-    from jaxprof.job_process import JobProcess
+    from jaxprof.jobs.process import JobProcess
     from jaxprof.rollup.recording import RollUpRecorder
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.program import ProgramCommand
@@ -199,7 +199,7 @@ def launch_job(count: int, out: Path | None, *, force: bool, form: str) -> int:
         process_number(path.name) for path in folder.glob(f"*{EXTENSION}") if _is_kept(path, job)
     }
     if harmed:
-        from jaxprof.analysis.jobs.figures import processes_named
+        from jaxprof.jobs.figures import processes_named
 
         note(f"{processes_named(sorted(harmed))} of {count}: no session in the folder, or not all of it")
     return code or (ExitCode.FAILED if harmed else ExitCode.OK)
@@ -222,10 +222,10 @@ def _is_kept(path: Path, job: str) -> bool:
 
 
 def _report(folder: Path, form: str) -> None:
+    from jaxprof.jobs.job import read_job_figures
     from jaxprof.report.conclusion import conclusion, conclusion_lines
     from jaxprof.report.hosts import summary
     from jaxprof.report.renderers import WIDTH, report_lines
-    from jaxprof.rollup.job import read_job_figures
 
     try:
         job = read_job_figures(folder)

@@ -248,8 +248,9 @@ class Relation:
     arrays: Callable[[Any], Iterable[Part]] | None = None
     """Derives the columns of a session, in place of `rows`, if there are too many rows to read one by one."""
 
-    def parts(self, file: SessionFile) -> Iterable[Part]:
-        """Return the rows of a session in parts, each with a column for every fact, by its key."""
+    def parts(self, file: Any) -> Iterable[Part]:
+        """Return the rows of a session in parts, each with a column for every fact, by its key. `file` is a
+        `SessionFile`, or what else the relation derives its rows from."""
         if self.arrays is not None:
             return self.arrays(file)
         cells: list[list[Any]] = [[] for _ in self.facts]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from operator import itemgetter
 
-from jaxprof.analysis.arrivals import Arrival, Arrivals
-from jaxprof.analysis.jobs.job import Goodput, JobFigures
 from jaxprof.events.finding import Finding
 from jaxprof.facts import SENTENCE, Fact, Facts
 from jaxprof.facts.processes import FIGURES
 from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, SHARE, TEXT
+from jaxprof.jobs.arrivals import Arrival, Arrivals
+from jaxprof.jobs.findings import Goodput, JobFigures
 
 FINDINGS: Facts[Finding] = (
     *SENTENCE,

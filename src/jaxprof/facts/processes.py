@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from jaxprof.analysis.jobs.figures import LoopFigures, ProcessFigures, process_figures
-from jaxprof.analysis.jobs.step_grid import LoopTrace, trace_of
 from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST, part_key
 from jaxprof.facts import Fact, Facts, Relation, SessionFile, at, within
 from jaxprof.facts.units import COUNT, INDEX, NUMBER, RATE, SECONDS, SHARE, TEXT, TRUTH, UNIX_TIME
+from jaxprof.jobs.figures import LoopFigures, ProcessFigures
+from jaxprof.jobs.process_file import ProcessFile
 from jaxprof.session.files import with_urls
-
-if TYPE_CHECKING:
-    from jaxprof.analysis.arrivals import CollectiveEvents
 
 _PARTS = {
     DEVICE: "The device computes, or the process waits in a collective",
@@ -32,48 +27,6 @@ PART_SECONDS: dict[str, Fact[Any]] = {
     part: Fact(f"{part_key(part)}_seconds", SECONDS, meaning) for part, meaning in _PARTS.items()
 }
 """Facts with the time of each part of a loop, by part. Tables with other rows have these facts, too."""
-
-
-@dataclass(frozen=True)
-class ProcessFile(SessionFile):
-    """The session of one process of a job, with results that are derived on demand."""
-
-    index: int = 0
-    bytes: int = 0
-    """Size of the session's file before it was read."""
-    modified_ns: int = 0
-
-    @cached_property
-    def figures(self) -> ProcessFigures:
-        """Figures of the process for the findings of the job."""
-        return process_figures(self.index, str(self.path), self.session)
-
-    @cached_property
-    def trace(self) -> LoopTrace | None:
-        """Hot loop of the process; None if none was seen."""
-        program = next((run.program for run in self.session.programs if run.program is not None), None)
-        if program is None:
-            return None
-        where = self.figures.loop.where if self.figures.loop is not None else None
-        return trace_of(where, self.figures.windows, program.iterations, program.steps)
-
-    @cached_property
-    def captures(self) -> Mapping[str, CollectiveEvents]:
-        """Captured collectives of the process by name."""
-        from jaxprof.analysis.arrivals import collective_events
-
-        return collective_events(self.index, self.session)
-
-    @property
-    def clock_seconds(self) -> float:
-        """Unix time minus the monotonic time of the session."""
-        return self.session.header.wall_seconds - self.session.header.monotonic_seconds
-
-    @cached_property
-    def extent(self) -> tuple[float | None, float | None]:
-        """Begin and end of the hot loop, in the unit of the trace; None for both without a loop."""
-        extent = self.trace.extent if self.trace is not None else None
-        return extent if extent is not None else (None, None)
 
 
 def _share(part: str) -> Callable[[ProcessFigures], float | None]:
@@ -158,7 +111,7 @@ _RECORDED: Facts[ProcessFile] = (
 
 def _rows(file: SessionFile) -> Iterator[ProcessFile]:
     if any(True for _ in file.session.programs):
-        yield ProcessFile(file.path, file.session, file.notices, file.session.process_index or 0)
+        yield ProcessFile(file.path, file.session, file.session.process_index or 0)
 
 
 PROCESSES = Relation(

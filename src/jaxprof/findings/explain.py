@@ -27,8 +27,8 @@ from jaxprof.session.files import path_word
 from jaxprof.session.run import IMPORTED
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.programs.result import ProgramResult
+    from jaxprof.jobs.findings import JobFigures
     from jaxprof.session import Session
 
 _DOUBTFUL = ("large_program",)

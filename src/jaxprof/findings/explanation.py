@@ -16,9 +16,9 @@ from jaxprof.events import SourceLocation
 from jaxprof.session.files import path_word, with_urls
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.events.finding import Finding
+    from jaxprof.jobs.findings import JobFigures
     from jaxprof.session import Run, Session
 
 _FLAGS = ("--force", "--full", "--capture")

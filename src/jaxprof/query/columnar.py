@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from jaxprof.base.text import json_text
-from jaxprof.facts import Encoded, Fact, Part, Relation, Repeated, SessionFile
+from jaxprof.facts import Encoded, Fact, Part, Relation, Repeated
 from jaxprof.facts.units import SqlType
 
 _ARROW: dict[str, Any] = {
@@ -28,7 +28,7 @@ def arrow_schema(table: Relation) -> Any:
     return pa.schema([(fact.key, _ARROW[fact.unit.sql]) for fact in table.facts])
 
 
-def arrow_table(table: Relation, file: SessionFile) -> Any:
+def arrow_table(table: Relation, file: Any) -> Any:
     """Return the rows that a session has in a table, as an Arrow table."""
     schema = arrow_schema(table)
     parts = [_part_table(table.facts, part, schema) for part in table.parts(file)]

@@ -21,9 +21,9 @@ from typing import IO, Any
 import duckdb
 import pyarrow as pa
 
+from jaxprof.base.database import connect
 from jaxprof.base.errors import UsageError
 from jaxprof.base.limits import QUERY_MEMORY
-from jaxprof.query.connection import connect
 
 _BATCH_ROWS = 2048
 _SHARE_OF_BATCH = 8

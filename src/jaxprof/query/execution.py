@@ -27,7 +27,9 @@ from jaxprof.base.reaper import REAPER
 from jaxprof.base.units import and_more, counted
 from jaxprof.base.values import frozen
 from jaxprof.facts import Relation, SessionFile
+from jaxprof.facts.processes import PROCESSES
 from jaxprof.facts.tables import SESSION, TABLES
+from jaxprof.jobs.folder import ROLL_UP_FOLDER, job_sessions
 from jaxprof.query.columnar import arrow_schema, arrow_table, clean_text
 from jaxprof.session.files import EXTENSION, with_urls
 
@@ -50,6 +52,30 @@ class QueriedSession:
     """Whether a session that cannot be read is left out, with a notice."""
     process: Any = None
     """Row of the table of processes, if a roll-up holds all of the session; otherwise None."""
+
+
+def rows_without_sessions(folder: Path) -> dict[Path, Any]:
+    """Return the rows of the table of processes for the sessions of a job that a roll-up holds whole, by session, each
+    as an Arrow table. A process that recorded no program has none. Raises FileRefusedError if the folder cannot be
+    read."""
+    from jaxprof.jobs.roll_ups import numbers, opened
+
+    if not (folder / ROLL_UP_FOLDER).is_dir():
+        return {}
+    sessions, _ = job_sessions(folder)
+    names = [fact.key for fact in PROCESSES.facts]
+    with opened(folder) as roll_ups:
+        rolled = roll_ups.processes()
+        whole = {index: path for index, path in sessions if index in rolled and rolled[index].is_of(path)}
+        columns = ", ".join(f'"{name}"' for name in names)
+        select = f"SELECT {columns} FROM {{files}} WHERE process IN ({numbers(whole)}) AND status <> 'unknown'"
+        rows = [dict(zip(names, cells, strict=True)) for cells in roll_ups.rows("processes", select)]
+    schema = arrow_schema(PROCESSES)
+    paths = [whole[row["process"]] for row in rows]
+    return {
+        path: pa.table([[cell] for cell in (row | {"path": with_urls(str(path))}).values()], schema=schema)
+        for path, row in zip(paths, rows, strict=True)
+    }
 
 
 class SqlProcess:

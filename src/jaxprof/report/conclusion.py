@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
     from jaxprof.analysis.compare.gate import GateResult
     from jaxprof.analysis.compare.session_difference import SessionDifference
-    from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.analysis.runs.ab import AbResult
     from jaxprof.analysis.runs.run_result import RunResult
     from jaxprof.events.finding import Finding
     from jaxprof.findings.explanation import Explanation
+    from jaxprof.jobs.findings import JobFigures
     from jaxprof.session import Session
 
 _LARGEST = 3

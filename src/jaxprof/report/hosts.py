@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jaxprof.analysis.arrivals import Arrivals
-from jaxprof.analysis.jobs.figures import UNSEEN, ProcessFigures
-from jaxprof.analysis.jobs.job import Goodput, JobFigures
-from jaxprof.analysis.jobs.late import shared
 from jaxprof.base.text import safe
 from jaxprof.base.units import counted, percent, scaled, seconds
 from jaxprof.facts.jobs import ARRIVALS, CAUSES, COLLECTIVES, causes_of
 from jaxprof.facts.processes import FIGURES, PART_SECONDS
+from jaxprof.jobs.arrivals import Arrivals
+from jaxprof.jobs.figures import UNSEEN, ProcessFigures
+from jaxprof.jobs.findings import Goodput, JobFigures
+from jaxprof.jobs.late import shared
 from jaxprof.report.renderers import Headline, Piece, Prose, Table, report_lines
 
 

@@ -1,10 +1,6 @@
-"""Summary tables (roll-ups) of the sessions of a job: Parquet files of some tens of kilobytes beside each session.
+"""Write the summary tables (roll-ups) of the sessions of a job: Parquet files of some tens of kilobytes beside each
+session.
 
 Reports and screens of a job with a thousand processes read these files, and so can other engines; a session is read if
 it has none, and for details. Needs the extra `query` (DuckDB and Arrow), which is imported where it is used.
 """
-
-FOLDER = "rollup"
-"""Name of the folder of roll-ups in the folder of a job. It holds a folder for each table."""
-ENDING = ".parquet"
-"""Ending of the files in the folder of a table, one for each process."""

@@ -18,9 +18,9 @@ from jaxprof.base.errors import FileRefusedError, JaxprofError, system_words
 from jaxprof.base.files import PRIVATE, private_folder, taking_place
 from jaxprof.base.operating_system import processors, safe_path_of_children
 from jaxprof.base.values import frozen
-from jaxprof.facts.processes import ProcessFile
+from jaxprof.jobs.folder import ROLL_UP_ENDING, ROLL_UP_FOLDER
+from jaxprof.jobs.process_file import ProcessFile
 from jaxprof.query.columnar import arrow_table
-from jaxprof.rollup import ENDING, FOLDER
 from jaxprof.rollup.schema import PROCESSES, TABLES
 from jaxprof.session import Session
 from jaxprof.session.files import process_number
@@ -117,4 +117,4 @@ def _options(name: str) -> dict[str, Any]:
 
 def file_of(folder: Path, table: str, index: int) -> Path:
     """Return the file of a table of a process in the folder of its job."""
-    return folder / FOLDER / table / f"process-{index:05}{ENDING}"
+    return folder / ROLL_UP_FOLDER / table / f"process-{index:05}{ROLL_UP_ENDING}"

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jaxprof.events import Event, Header
-from jaxprof.rollup.job import has_extra
+from jaxprof.jobs.folder import has_extra
 from jaxprof.session import Session
 from jaxprof.session.files import process_number
 
@@ -65,7 +65,7 @@ class RollUpRecorder:
         """Write the roll-up. Returns the processor time that it took, in seconds."""
         began = time.thread_time()
         try:
-            from jaxprof.facts.processes import ProcessFile
+            from jaxprof.jobs.process_file import ProcessFile
             from jaxprof.rollup.making import build, write
 
             began = time.thread_time()  # the import does not count, because it happens once

@@ -1,7 +1,7 @@
 """Tables of a roll-up: each column with its type, its unit and its meaning, and how it is derived from a session.
 
-Readers other than jaxprof may rely on this schema: `FORMAT` changes with the meaning of any column. The size of a table
-is bounded, whatever the session is: a row of a long loop holds several steps.
+Readers other than jaxprof may rely on this schema: `ROLL_UP_FORMAT` changes with the meaning of any column. The size of
+a table is bounded, whatever the session is: a row of a long loop holds several steps.
 """
 
 from __future__ import annotations
@@ -12,23 +12,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from jaxprof.analysis.jobs.figures import Array, LoopWindows
-from jaxprof.analysis.jobs.step_grid import OWN_PARTS, add_trace, no_sums
 from jaxprof.analysis.programs.loop_time import PARTS
 from jaxprof.facts import Fact, Facts, Part, Relation, Repeated
-from jaxprof.facts.processes import FIGURES, PART_SECONDS, ProcessFile
+from jaxprof.facts.processes import FIGURES, PART_SECONDS
 from jaxprof.facts.processes import PROCESSES as OF_JOB
 from jaxprof.facts.units import BYTES, COUNT, INDEX, NUMBER, SECONDS, TEXT, UNIX_TIME
+from jaxprof.jobs.figures import Array, figures_json
+from jaxprof.jobs.folder import ROLL_UP_FORMAT
+from jaxprof.jobs.process_file import ProcessFile
+from jaxprof.jobs.step_grid import MOST_BLOCKS, OWN_PARTS, PART_COLUMNS, WORKED, add_trace, no_sums
 
-WORKED = "worked_seconds"
-PART_COLUMNS = {part: PART_SECONDS[part].key for part in PARTS}
-"""The column of each part of the loop."""
 MOST_STEPS = 1 << 14
 """Most rows of `steps`: of a longer loop, two or more neighbouring steps share a row."""
 MOST_WINDOWS = 1 << 9
 """Most rows of `parts`."""
-MOST_BLOCKS = 1 << 9
-"""Most rows of `overview`."""
 MOST_COLLECTIVES = 4
 """Most different collectives."""
 MOST_INSTANCES = 1000
@@ -41,16 +38,6 @@ _MILLISECOND = 1e3
 def window_count(file: ProcessFile) -> int:
     """Return the number of rows in `parts`."""
     return len(_groups(len(file.trace.windows), MOST_WINDOWS)) if file.trace is not None else 0
-
-
-def stored_figures(file: ProcessFile) -> str:
-    """Return the figures of a process as JSON, without the sample windows, which are the table `parts`, and without the
-    folder, which may be another one for a reader."""
-    import msgspec
-
-    figures = replace(file.figures, windows=LoopWindows.of(), path=file.path.name)
-    stored = msgspec.to_builtins(figures, enc_hook=np.ndarray.tolist) | {"windows": []}
-    return msgspec.json.encode(stored).decode()
 
 
 def steps(file: ProcessFile) -> Iterator[Part]:
@@ -165,15 +152,18 @@ def _last(groups: Array, count: int) -> Array:
     return np.append(groups[1:], count) - 1
 
 
-FORMAT = 6
-"""Version of the tables. Count it up whenever the meaning of a table changes."""
 PROCESS = FIGURES[0]
 _OF_FILE: Facts[ProcessFile] = (
     Fact("windows", COUNT, "Its rows in the table parts", window_count),
     Fact("session_bytes", BYTES, "Size of the session that was read", "bytes"),
     Fact("session_modified_ns", INDEX, "When the session had been written last, in Unix ns", "modified_ns"),
-    Fact("format", INDEX, "Version of these tables", lambda file: FORMAT),
-    Fact("figures", TEXT, "All figures of the process for jaxprof itself, as JSON", stored_figures),
+    Fact("format", INDEX, "Version of these tables", lambda file: ROLL_UP_FORMAT),
+    Fact(
+        "figures",
+        TEXT,
+        "All figures of the process for jaxprof itself, as JSON",
+        lambda file: figures_json(replace(file.figures, path=file.path.name)),
+    ),
 )
 """Facts that only a roll-up has: its format, and the session that it was made of."""
 

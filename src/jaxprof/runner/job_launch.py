@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING
 from jaxprof.base.errors import UsageError, WorkerError, system_words
 from jaxprof.base.operating_system import processors
 from jaxprof.base.units import counted
-from jaxprof.job_process import variables_for
-from jaxprof.rollup import ENDING, FOLDER
+from jaxprof.jobs.folder import ROLL_UP_ENDING, ROLL_UP_FOLDER
+from jaxprof.jobs.process import variables_for
 from jaxprof.runner.escalation import (
     ENDING_SIGNALS,
     GRACE_SECONDS,
@@ -135,7 +135,7 @@ class JobLaunch:
     def _end(self, step: int, running: Mapping[int, object], report: Callable[[str], object]) -> None:
         """End the processes that still run, and what they have left: ask the programs once more, then kill them, then
         kill the processes that record them, which note that and end their sessions in between."""
-        from jaxprof.analysis.jobs.figures import processes_named
+        from jaxprof.jobs.figures import processes_named
 
         which = processes_named(sorted(running)) if running else "what the processes have left"
         if step == TERMINATE:
@@ -260,8 +260,8 @@ def free_folder(target: str) -> Path:
 def delete_sessions(folder: Path, index: int | None = None) -> None:
     """Delete the sessions and roll-ups of that process, or of all. Old roll-ups would otherwise stand for processes
     that have no session yet."""
-    rollups = list(folder.glob(f"{FOLDER}/*/*{ENDING}"))
+    rollups = list(folder.glob(f"{ROLL_UP_FOLDER}/*/*{ROLL_UP_ENDING}"))
     for path in (*folder.glob(f"*{EXTENSION}"), *rollups):
-        number = process_number(f"{path.name.removesuffix(ENDING).removesuffix(EXTENSION)}{EXTENSION}")
+        number = process_number(f"{path.name.removesuffix(ROLL_UP_ENDING).removesuffix(EXTENSION)}{EXTENSION}")
         if number == index if index is not None else number is not None or path in rollups:
             path.unlink(missing_ok=True)

@@ -11,7 +11,7 @@ from jaxprof.base.errors import StorageError, UsageError
 from jaxprof.session.files import EXTENSION
 
 if TYPE_CHECKING:
-    from jaxprof.job_process import JobProcess
+    from jaxprof.jobs.process import JobProcess
     from jaxprof.session.log import LogWriter
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import job_folders
 import program_events
-from jaxprof.analysis.jobs.step_grid import StepGrid
+from jaxprof.jobs.step_grid import StepGrid
 from jaxprof.session.files import session_path
 from jaxprof.session.log import LogWriter
 from jaxprof.tui.job.processes import MARKS, ProcessList, cell_words, mark_of

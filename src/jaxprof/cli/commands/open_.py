@@ -123,7 +123,7 @@ def _open(file: str, python: Path | None, *, follow: bool) -> int:
         refuse(("follow",), why, "Open it without --follow.")
     interpreter = interpreter_of_app(python)  # before a profile is read, which takes a while
     if kind is Kind.JOB:
-        from jaxprof.session.log.job_folder import check_job
+        from jaxprof.jobs.folder import check_job
 
         check_job(path)  # before the screen changes
     if kind in (Kind.JOB, Kind.HLO):
@@ -231,7 +231,7 @@ def _print(file: str, run_id: str | None, form: str) -> int:
             from jaxprof.session.log.reader import one_session_needed
 
             raise one_session_needed(path)
-        from jaxprof.rollup.job import read_job_figures
+        from jaxprof.jobs.job import read_job_figures
 
         print_job(read_job_figures(path), form)
         return ExitCode.OK

@@ -105,7 +105,7 @@ def _sources(
         inside = _sessions_in(folder, kind) if folder.is_dir() else []
         rolled: dict[Path, Any] = {}
         if inside and processes_wanted:
-            from jaxprof.rollup.job import rows_without_sessions
+            from jaxprof.query.execution import rows_without_sessions
 
             rolled = rows_without_sessions(folder)
         found += (QueriedSession(path, optional=True, process=rolled.get(path)) for path in inside)
@@ -120,8 +120,8 @@ def _sessions_in(folder: Path, kind: Kind | None) -> list[Path]:
     FileRefusedError."""
     from jaxprof.analysis.opener import Kind
     from jaxprof.base.limits import PROCESSES
+    from jaxprof.jobs.folder import job_sessions, missing_of, no_session_in
     from jaxprof.session.log.entry import read_job_entry
-    from jaxprof.session.log.job_folder import job_sessions, missing_of, no_session_in
 
     if kind is not Kind.JOB:
         return sorted(folder.glob(f"*{EXTENSION}"))

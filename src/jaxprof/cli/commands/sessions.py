@@ -161,9 +161,8 @@ def rollup(folder: str, workers: int | None, every: bool, form: str) -> int:
     """
     require_packages("rollup", *options.QUERY_PACKAGES)
     from jaxprof.analysis.opener import Kind, kind_of
-    from jaxprof.rollup.job import outdated
+    from jaxprof.jobs.roll_ups import compact_all, outdated
     from jaxprof.rollup.making import roll_ups
-    from jaxprof.rollup.reading import compact_all
 
     path = path_here(folder, "Copy the job here first.")
     if kind_of(path) is not Kind.JOB:

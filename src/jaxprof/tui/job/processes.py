@@ -16,13 +16,13 @@ from textual import events
 from textual.content import Content
 from textual.message import Message
 
-from jaxprof.analysis.jobs.step_grid import OWN, PARTS_OF, RATIOS, STEP, StepGrid
 from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST, part_key
 from jaxprof.base.grouping import grouped
 from jaxprof.base.text import safe
 from jaxprof.base.units import UNKNOWN, integer, percent, percent_or_less, seconds
 from jaxprof.facts import Fact, at
 from jaxprof.facts.processes import FIGURES
+from jaxprof.jobs.step_grid import OWN, PARTS_OF, RATIOS, STEP, StepGrid
 from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.kit.drawing import styled_runs
 from jaxprof.tui.kit.format import status_mark
@@ -31,8 +31,8 @@ from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import Cell, TableColumn
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.jobs.figures import ProcessFigures
-    from jaxprof.analysis.jobs.job import JobFigures
+    from jaxprof.jobs.figures import ProcessFigures
+    from jaxprof.jobs.findings import JobFigures
 
 
 MARKS = "·░▒▓█"

@@ -17,11 +17,11 @@ from jaxprof.base.values import frozen
 from jaxprof.tui import clock
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.jobs.job import JobFigures
-    from jaxprof.analysis.jobs.step_grid import StepGrid
-    from jaxprof.facts.processes import ProcessFile
-    from jaxprof.rollup.job import JobSteps
-    from jaxprof.session.log.job_folder import JobFollower
+    from jaxprof.jobs.findings import JobFigures
+    from jaxprof.jobs.folder import JobFollower
+    from jaxprof.jobs.job import JobSteps
+    from jaxprof.jobs.process_file import ProcessFile
+    from jaxprof.jobs.step_grid import StepGrid
 
 _LOSS_COLUMNS = 100
 """Columns of the grid from which the lost seconds are computed."""
@@ -42,7 +42,7 @@ class JobInView:
 
     def steps(self, columns: int, values_of: str) -> StepGrid:
         """Return all steps of all processes in so many columns. Blocks: for threads."""
-        from jaxprof.analysis.jobs.step_grid import STEP
+        from jaxprof.jobs.step_grid import STEP
 
         columns = columns if values_of == STEP else min(columns, self.job_steps.windows)
         return self.job_steps.grid(columns, values_of)
@@ -69,8 +69,8 @@ class JobReading:
         """
         if self._follower is not None:
             return self._follow(self._follower)
-        from jaxprof.rollup.job import SESSIONS_READ, JobSteps, read_roll_ups
-        from jaxprof.session.log.job_folder import JobFollower, may_grow
+        from jaxprof.jobs.folder import JobFollower, may_grow
+        from jaxprof.jobs.job import SESSIONS_READ, JobSteps, read_roll_ups
 
         began = clock.monotonic()
         if began < self._due or (seen := _fingerprint(self.folder)) == self._seen:
@@ -91,8 +91,8 @@ class JobReading:
 
     def _follow(self, follower: JobFollower) -> JobInView | None:
         """Return the job from its sessions, of which only what was added is read."""
-        from jaxprof.facts.processes import ProcessFile
-        from jaxprof.rollup.job import JobFiles, JobSteps
+        from jaxprof.jobs.job import JobFiles, JobSteps
+        from jaxprof.jobs.process_file import ProcessFile
 
         changed = follower.poll()
         if not changed and follower.notices == self._notices and self._read:
@@ -108,10 +108,10 @@ class JobReading:
 
 def _fingerprint(folder: Path) -> object:
     """Return a value that changes with every session and every roll-up in the folder."""
-    from jaxprof.rollup import FOLDER
+    from jaxprof.jobs.folder import ROLL_UP_FOLDER
 
     state = []
-    for place in (folder, folder / FOLDER / "processes"):
+    for place in (folder, folder / ROLL_UP_FOLDER / "processes"):
         try:
             with os.scandir(place) as entries:
                 state += [(entry.name, (status := entry.stat()).st_size, status.st_mtime_ns) for entry in entries]

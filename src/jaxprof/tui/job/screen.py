@@ -31,8 +31,8 @@ from jaxprof.tui.kit.screen_bars import StageTabs
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.analysis.jobs.job import JobFigures
-    from jaxprof.analysis.jobs.step_grid import StepGrid
+    from jaxprof.jobs.findings import JobFigures
+    from jaxprof.jobs.step_grid import StepGrid
 
 
 def claims_of(job: JobFigures) -> list[Claim]:

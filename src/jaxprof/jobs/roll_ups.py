@@ -11,7 +11,7 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
@@ -21,18 +21,17 @@ import duckdb
 import msgspec
 import numpy as np
 
-from jaxprof.analysis.arrivals import CollectiveEvents, Exchanged
-from jaxprof.analysis.jobs.figures import Array, LoopWindows, ProcessFigures
+from jaxprof.base.database import connect
 from jaxprof.base.errors import system_words
 from jaxprof.base.files import PRIVATE, private_folder, taking_place
 from jaxprof.base.limits import PROCESSES as PROCESSES_READ
 from jaxprof.base.limits import QUERY_TIME, bounded_memory
 from jaxprof.base.units import and_more, integer
 from jaxprof.base.values import frozen
-from jaxprof.facts.processes import PROCESSES
-from jaxprof.query.connection import connect
-from jaxprof.rollup import ENDING, FOLDER
-from jaxprof.rollup.schema import FORMAT, PART_COLUMNS
+from jaxprof.jobs.arrivals import CollectiveEvents, Exchanged
+from jaxprof.jobs.figures import Array, LoopWindows, ProcessFigures, figures_from_json
+from jaxprof.jobs.folder import ROLL_UP_ENDING, ROLL_UP_FOLDER, ROLL_UP_FORMAT, job_sessions, no_session_in
+from jaxprof.jobs.step_grid import OWN_PARTS, PART_COLUMNS, WORKED
 
 T = TypeVar("T")
 
@@ -91,7 +90,7 @@ class RolledUp:
 def opened(folder: Path, notices: list[str] | None = None) -> Iterator[RollUps]:
     """Open the roll-ups in the folder of a job, in a database that can read nothing else. `notices`: gets a line for
     each roll-up that is left out."""
-    connection = connect(folder=folder / FOLDER)
+    connection = connect(folder=folder / ROLL_UP_FOLDER)
     try:
         yield RollUps(connection, folder, [] if notices is None else notices)
     finally:
@@ -101,8 +100,10 @@ def opened(folder: Path, notices: list[str] | None = None) -> Iterator[RollUps]:
 def files_of(folder: Path, table: str) -> list[Path]:
     """Return the files of a table; none without roll-ups. Only regular files count, because Arrow and DuckDB would wait
     for a named pipe for ever."""
-    with suppress(OSError), os.scandir(folder / FOLDER / table) as entries:
-        named = (entry for entry in entries if entry.name.startswith("process-") and entry.name.endswith(ENDING))
+    with suppress(OSError), os.scandir(folder / ROLL_UP_FOLDER / table) as entries:
+        named = (
+            entry for entry in entries if entry.name.startswith("process-") and entry.name.endswith(ROLL_UP_ENDING)
+        )
         return sorted(Path(entry.path) for entry in named if entry.is_file())
     return []
 
@@ -144,7 +145,7 @@ class RollUps:
                 self.notices.append(f"the roll-ups of {table} cannot be read together: the sessions are read instead")
                 return None
             named = and_more([path.name for path in bad], 4)
-            self.notices.append(f"no roll-up of this version of jaxprof, or damaged: {FOLDER}/{table}/{named}")
+            self.notices.append(f"no roll-up of this version of jaxprof, or damaged: {ROLL_UP_FOLDER}/{table}/{named}")
             files = [path for path in files if path not in bad]
         return None
 
@@ -171,11 +172,9 @@ class RollUps:
         for version, *values in rows:
             row: dict[str, Any] = dict(zip(columns, values, strict=True))
             try:
-                if version != FORMAT:
+                if version != ROLL_UP_FORMAT:
                     raise ValueError(version)
-                stored = msgspec.json.decode(row.pop("figures") or "", type=dict[str, Any])
-                stored.pop("windows", None)  # they are the table `parts`
-                figures = msgspec.convert(stored, ProcessFigures)
+                figures = figures_from_json(row.pop("figures") or "")
                 row |= {name: row[name] or "" for name in ("path", "session_id", "job", "jaxprof")}
                 rolled[row["process"]] = RolledUp(**row, figures=figures)
             except (ValueError, TypeError, msgspec.MsgspecError):
@@ -212,18 +211,17 @@ class RollUps:
         rows = zip(processes.tolist(), firsts.tolist(), lasts.tolist(), strict=True)
         return {index: whole.chosen(slice(first, last)) for index, first, last in rows}
 
-    def process_rows(self, indices: Iterable[int]) -> dict[int, Any]:
-        """Return the rows of the table of processes that queries read, by index, each as an Arrow table; only for
-        processes that recorded a program."""
-        import pyarrow as pa
-
-        from jaxprof.query.columnar import arrow_schema
-
-        facts = ", ".join(f'"{fact.key}"' for fact in PROCESSES.facts)
-        select = f"SELECT {facts} FROM {{files}} WHERE process IN ({numbers(indices)}) AND status <> 'unknown'"
-        schema = arrow_schema(PROCESSES)
-        rows = self.rows("processes", select)
-        return {row[0]: pa.table([[cell] for cell in row], schema=schema) for row in rows}
+    def blocks(self, indices: Iterable[int], parts: Sequence[str]) -> list[Array] | None:
+        """Return the process of each block of these processes, where it begins and ends, and its values in the order of
+        `no_sums`; None without blocks."""
+        of_parts = WORKED if tuple(parts) == OWN_PARTS else " + ".join(PART_COLUMNS[part] for part in parts) or "0"
+        columns = self.columns(
+            "overview",
+            f"SELECT process, begins, ends, seconds, count, {of_parts} AS parts, "
+            f"{' + '.join(PART_COLUMNS.values())} AS whole, samples, covered FROM {{files}} "
+            f"WHERE process IN ({numbers(indices)})",
+        )
+        return None if columns is None else list(columns.values())
 
     def collectives(self, hosts: Mapping[int, str]) -> list[dict[str, CollectiveEvents]]:
         """Return the captured collectives of each process by name."""
@@ -253,6 +251,26 @@ class RollUps:
         for other in path.parent.glob(f"{table}-*.parquet"):
             if other != path:
                 other.unlink(missing_ok=True)
+
+
+def outdated(folder: Path, *, every: bool = False) -> tuple[list[Path], list[str]]:
+    """Return the sessions of a job whose roll-up is missing or does not hold all of them (with `every`, all sessions),
+    and notices of what was left out. Needs the extra `query`. Raises FileRefusedError if the folder has no session."""
+    sessions, notices = job_sessions(folder)
+    if not sessions:
+        raise no_session_in(folder)
+    with opened(folder) as roll_ups:
+        rolled = {} if every else roll_ups.processes()
+        there = {index for (index,) in roll_ups.rows("parts", "SELECT DISTINCT process FROM {files}")}
+    for index in without_parts(rolled, there):
+        del rolled[index]
+    return [path for index, path in sessions if index not in rolled or not rolled[index].is_of(path)], notices
+
+
+def without_parts(rolled: Mapping[int, RolledUp], there: Container[int]) -> list[int]:
+    """Return the processes whose roll-up lacks its table `parts`: it counts sample windows, but the process is not in
+    `there`, the processes with rows in that table."""
+    return [index for index, roll_up in rolled.items() if roll_up.windows and index not in there]
 
 
 def numbers(indices: Iterable[int]) -> str:
@@ -297,7 +315,7 @@ def _compacted_path(folder: Path, table: str, files: list[Path]) -> Path:
     for path in files:
         status = path.stat()
         sources.update(f"{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
-    return folder / FOLDER / _ALL / f"{table}-{sources.hexdigest()[:24]}.parquet"
+    return folder / ROLL_UP_FOLDER / _ALL / f"{table}-{sources.hexdigest()[:24]}.parquet"
 
 
 def _quoted(path: Path) -> str:

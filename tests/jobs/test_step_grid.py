@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 import program_events
 from golden import figures_text, held_cases
 from jaxprof import events as e
-from jaxprof.analysis.jobs.figures import LoopWindows
-from jaxprof.analysis.jobs.step_grid import StepGrid, trace_of
 from jaxprof.analysis.programs.loop_time import PARTS
-from jaxprof.rollup.job import JobFiles, JobSteps
+from jaxprof.jobs.figures import LoopWindows
+from jaxprof.jobs.job import JobFiles, JobSteps
+from jaxprof.jobs.step_grid import StepGrid, trace_of
 from job_folders import loop, recorded, step_grid
 from program_events import BEGAN, passes
 

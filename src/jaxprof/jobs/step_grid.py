@@ -24,11 +24,11 @@ from typing import Literal
 
 import numpy as np
 
-from jaxprof.analysis.jobs.figures import PARTS_OF_ITS_OWN, Array, LoopWindows, processes_named
-from jaxprof.analysis.programs.loop_time import COMPILE, PARTS
+from jaxprof.analysis.programs.loop_time import COMPILE, PARTS, part_key
 from jaxprof.analysis.programs.steps import iteration_series
 from jaxprof.base.values import frozen
 from jaxprof.events import SourceLocation, StepsCounted, StepsTaken
+from jaxprof.jobs.figures import PARTS_OF_ITS_OWN, Array, LoopWindows, processes_named
 
 _CONTIGUOUS = 2.0
 """Largest ratio of the distance between two windows' beginnings to the first one's loop time, at which the window
@@ -138,6 +138,12 @@ others."""
 PARTS_OF = {OWN: OWN_PARTS, STEP: (), **{part: (part,) for part in PARTS}}
 """Values that a grid can show, each with the parts of a step that it consists of: a process's own work in a step, the
 whole step, or one part."""
+PART_COLUMNS = {part: f"{part_key(part)}_seconds" for part in PARTS}
+"""The column of each part of the loop in the tables of a roll-up."""
+WORKED = "worked_seconds"
+"""The column of all own parts together."""
+MOST_BLOCKS = 1 << 9
+"""Most blocks of a process in a roll-up."""
 LEAST_COVERED = 0.5
 """Smallest share of a column's steps that sample windows must cover; with less, the parts are unknown."""
 RATIOS = (1.05, 1.1, 1.25, 1.5, 2.0)

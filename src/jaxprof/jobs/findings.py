@@ -18,8 +18,16 @@ from statistics import median
 
 import numpy as np
 
-from jaxprof.analysis.arrivals import Arrivals, CollectiveEvents, arrivals
-from jaxprof.analysis.jobs.figures import (
+from jaxprof.analysis.programs.functions import COSTLY_COUNT, COSTLY_SECONDS, WORTH_EXACT
+from jaxprof.analysis.programs.loop_time import COMPILE, DEVICE, PARTS
+from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, pause_times
+from jaxprof.base.grouping import grouped
+from jaxprof.base.units import bytes_, counted, percent, scaled, seconds
+from jaxprof.base.values import frozen
+from jaxprof.events.finding import Finding
+from jaxprof.findings.jobs import with_fix
+from jaxprof.jobs.arrivals import Arrivals, CollectiveEvents, arrivals
+from jaxprof.jobs.figures import (
     AFTER,
     AGAIN,
     CAUSES,
@@ -35,7 +43,7 @@ from jaxprof.analysis.jobs.figures import (
     processes_named,
     same_loop,
 )
-from jaxprof.analysis.jobs.late import (
+from jaxprof.jobs.late import (
     FALSE_ALARM_RATE,
     IN_STEP,
     LEAST_DIFFERENCE,
@@ -45,14 +53,6 @@ from jaxprof.analysis.jobs.late import (
     spread_of,
     stragglers,
 )
-from jaxprof.analysis.programs.functions import COSTLY_COUNT, COSTLY_SECONDS, WORTH_EXACT
-from jaxprof.analysis.programs.loop_time import COMPILE, DEVICE, PARTS
-from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, pause_times
-from jaxprof.base.grouping import grouped
-from jaxprof.base.units import bytes_, counted, percent, scaled, seconds
-from jaxprof.base.values import frozen
-from jaxprof.events.finding import Finding
-from jaxprof.findings.jobs import with_fix
 from jaxprof.session.files import with_urls
 from jaxprof.stats.location import t_quantile
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Collection, Iterable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from jaxprof.base.errors import FileRefusedError, system_words
@@ -22,6 +23,17 @@ from jaxprof.session.fold import Session
 from jaxprof.session.log.reader import Follower, is_live
 
 _MOST_NAMED = 8
+ROLL_UP_FOLDER = "rollup"
+"""Name of the folder of roll-ups in the folder of a job. It holds a folder for each table."""
+ROLL_UP_ENDING = ".parquet"
+"""Ending of the files in the folder of a table, one for each process."""
+ROLL_UP_FORMAT = 6
+"""Version of the tables. Count it up whenever the meaning of a table changes."""
+
+
+def has_extra() -> bool:
+    """Return whether the extra `query` is installed, which reading and writing roll-ups needs."""
+    return all(find_spec(name) is not None for name in ("duckdb", "pyarrow"))
 
 
 def is_job_folder(path: Path) -> bool:

@@ -1,26 +1,37 @@
-"""Derive the figures and the steps of a job from the roll-ups of its processes, and from the sessions of processes
-without one.
+"""Read a job from its folder: its figures, and its steps.
 
-A roll-up is used if it holds all of its session. While a job of many processes runs, the latest roll-ups are used, with
-a notice of their age; of a few running processes the sessions themselves are read.
+A job is what the sessions of its processes say. Where roll-ups lie beside them, they save reading a session: a roll-up
+is used if it holds all of it. While a job of many processes runs, the latest roll-ups are used, with a notice of their
+age; of a few running processes the sessions themselves are read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from jaxprof.analysis.jobs.figures import Array, LoopWindows, ProcessFigures, processes_named
-from jaxprof.analysis.jobs.job import JobFigures, figures_of
-from jaxprof.analysis.jobs.step_grid import (
+from jaxprof.base.errors import FileRefusedError
+from jaxprof.base.units import seconds
+from jaxprof.jobs.figures import LoopWindows, ProcessFigures, processes_named
+from jaxprof.jobs.findings import JobFigures, figures_of
+from jaxprof.jobs.folder import (
+    ROLL_UP_FOLDER,
+    ProcessReport,
+    agreed,
+    copies_in,
+    has_extra,
+    job_sessions,
+    no_session_in,
+)
+from jaxprof.jobs.process_file import ProcessFile
+from jaxprof.jobs.step_grid import (
+    MOST_BLOCKS,
     OWN,
-    OWN_PARTS,
     PARTS_OF,
     LoopTrace,
     StepGrid,
@@ -30,35 +41,18 @@ from jaxprof.analysis.jobs.step_grid import (
     in_columns,
     no_sums,
 )
-from jaxprof.base.errors import FileRefusedError
-from jaxprof.base.units import seconds
-from jaxprof.facts.processes import ProcessFile
-from jaxprof.rollup import FOLDER
 from jaxprof.session import Session
-from jaxprof.session.files import with_urls
 from jaxprof.session.log import load
-from jaxprof.session.log.job_folder import (
-    ProcessReport,
-    agreed,
-    copies_in,
-    job_sessions,
-    no_session_in,
-)
 from jaxprof.session.log.reader import is_live
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.arrivals import CollectiveEvents
-    from jaxprof.rollup.reading import RolledUp
+    from jaxprof.jobs.arrivals import CollectiveEvents
+    from jaxprof.jobs.roll_ups import RolledUp
 
 _LEAST_BLOCKS = 4
 """Fewest blocks of several steps in a column of a grid: a block on a bound is then a small part of a column."""
 SESSIONS_READ = 16
 """Most sessions of running processes that are read whole; of more processes the latest roll-ups are used."""
-
-
-def has_extra() -> bool:
-    """Return whether the extra `query` is installed, which reading and writing roll-ups needs."""
-    return all(find_spec(name) is not None for name in ("duckdb", "pyarrow"))
 
 
 @dataclass(slots=True)
@@ -134,16 +128,18 @@ class JobSteps:
         parts = PARTS_OF[values_of]
         extents = {index: extent for index, loop in self._used.items() if (extent := loop.extent) is not None}
         rolled = [index for index in extents if not isinstance(self._used[index], LoopTrace)]
-        if rolled:
-            from jaxprof.rollup.schema import MOST_BLOCKS
-
-            if any(extents[index][1] - extents[index][0] > MOST_BLOCKS for index in rolled):
-                columns = min(columns, MOST_BLOCKS // _LEAST_BLOCKS)
+        if rolled and any(extents[index][1] - extents[index][0] > MOST_BLOCKS for index in rolled):
+            columns = min(columns, MOST_BLOCKS // _LEAST_BLOCKS)
         edges = column_edges(extents.values(), columns, whole=self._unit == "step")
         rows = {index: row for row, index in enumerate(self._indices)}
         sums = no_sums(len(rows), len(edges) - 1)
         notices: list[str] = []
-        blocks = self._blocks(rolled, parts, notices) if rolled else None
+        blocks = None
+        if rolled:
+            from jaxprof.jobs.roll_ups import opened
+
+            with opened(self._folder, notices) as roll_ups:
+                blocks = roll_ups.blocks(rolled, parts)
         if blocks is not None:
             processes, begins, ends, *values = blocks
             at = np.searchsorted(rolled, processes)
@@ -165,29 +161,13 @@ class JobSteps:
         counts = [len(loop.windows) if isinstance(loop, LoopTrace) else loop.windows for loop in loops]
         return max(1, round(median(counts))) if counts else 1
 
-    def _blocks(self, rolled: Sequence[int], parts: Sequence[str], notices: list[str]) -> list[Array] | None:
-        """Return the process of each block of these processes, where it begins and ends, and its values in the order of
-        `no_sums`; None without blocks."""
-        from jaxprof.rollup.reading import numbers, opened
-        from jaxprof.rollup.schema import PART_COLUMNS, WORKED
-
-        of_parts = WORKED if tuple(parts) == OWN_PARTS else " + ".join(PART_COLUMNS[part] for part in parts) or "0"
-        select = (
-            f"SELECT process, begins, ends, seconds, count, {of_parts} AS parts, "
-            f"{' + '.join(PART_COLUMNS.values())} AS whole, samples, covered FROM {{files}} "
-            f"WHERE process IN ({numbers(rolled)})"
-        )
-        with opened(self._folder, notices) as roll_ups:
-            columns = roll_ups.columns("overview", select)
-        return None if columns is None else list(columns.values())
-
 
 def read_roll_ups(folder: Path) -> JobFiles:
     """Read the roll-ups in the folder of a job, and no session. Raises FileRefusedError if the folder cannot be
     read."""
     listed, notices = job_sessions(folder)
     files = JobFiles(folder, dict(listed), notices=notices)
-    if (folder / FOLDER).is_dir():
+    if (folder / ROLL_UP_FOLDER).is_dir():
         if has_extra():
             _take_roll_ups(files)
         elif len(listed) > SESSIONS_READ:
@@ -208,48 +188,6 @@ def read_job_figures(folder: Path) -> JobFigures:
     return read_job_files(folder).job_figures()
 
 
-def outdated(folder: Path, *, every: bool = False) -> tuple[list[Path], list[str]]:
-    """Return the sessions of a job whose roll-up is missing or does not hold all of them (with `every`, all sessions),
-    and notices of what was left out. Needs the extra `query`. Raises FileRefusedError if the folder has no session."""
-    from jaxprof.rollup.reading import opened
-
-    sessions, notices = job_sessions(folder)
-    if not sessions:
-        raise no_session_in(folder)
-    with opened(folder) as roll_ups:
-        rolled = {} if every else roll_ups.processes()
-        there = {index for (index,) in roll_ups.rows("parts", "SELECT DISTINCT process FROM {files}")}
-    for index in without_parts(rolled, there):
-        del rolled[index]
-    return [path for index, path in sessions if index not in rolled or not rolled[index].is_of(path)], notices
-
-
-def without_parts(rolled: Mapping[int, RolledUp], there: Container[int]) -> list[int]:
-    """Return the processes whose roll-up lacks its table `parts`: it counts sample windows, but the process is not in
-    `there`, the processes with rows in that table."""
-    return [index for index, roll_up in rolled.items() if roll_up.windows and index not in there]
-
-
-def rows_without_sessions(folder: Path) -> dict[Path, Any]:
-    """Return the rows of the table of processes for the sessions that a roll-up holds whole, by session. Needs the
-    extra `query`. Raises FileRefusedError if the folder cannot be read."""
-    from jaxprof.rollup.reading import opened
-
-    if not (folder / FOLDER).is_dir():
-        return {}
-    sessions = dict(job_sessions(folder)[0])
-    with opened(folder) as roll_ups:
-        rolled = roll_ups.processes()
-        whole = [index for index, path in sessions.items() if index in rolled and rolled[index].is_of(path)]
-        rows = roll_ups.process_rows(whole)
-    return {sessions[index]: _with_path(row, sessions[index]) for index, row in rows.items()}
-
-
-def _with_path(row: Any, path: Path) -> Any:
-    index = row.schema.get_field_index("path")
-    return row.set_column(index, row.schema.field(index), [[with_urls(str(path))]])
-
-
 def usable(rolled: Mapping[int, RolledUp], sessions: Mapping[int, Path]) -> tuple[set[int], float | None]:
     """Return the processes whose roll-up is used, and the age in seconds of the oldest one of a running process; None
     if no process runs."""
@@ -267,7 +205,7 @@ def usable(rolled: Mapping[int, RolledUp], sessions: Mapping[int, Path]) -> tupl
 
 
 def _take_roll_ups(files: JobFiles) -> None:
-    from jaxprof.rollup.reading import opened
+    from jaxprof.jobs.roll_ups import opened, without_parts
 
     folder, sessions = files.folder, files.sessions
     with opened(folder, files.notices) as roll_ups:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxprof.analysis.jobs import late
-from jaxprof.analysis.jobs.figures import LoopWindows, ProcessFigures
-from jaxprof.analysis.jobs.late import MOST_BLOCKS, OWN_WORK, LoopComparison, differences, in_blocks, windows_of
 from jaxprof.analysis.programs.loop_time import PARTS
+from jaxprof.jobs import late
+from jaxprof.jobs.figures import LoopWindows, ProcessFigures
+from jaxprof.jobs.late import MOST_BLOCKS, OWN_WORK, LoopComparison, differences, in_blocks, windows_of
 
 NOTHING = dict.fromkeys(PARTS, 0.0)
 

@@ -11,13 +11,13 @@ import program_events as made
 from folding import changed
 from golden import figures_text, finding_text, held_cases
 from jaxprof import events as e
-from jaxprof.analysis.arrivals import align
-from jaxprof.analysis.jobs.figures import CAUSES, UNSEEN, USEFUL
-from jaxprof.analysis.jobs.job import Goodput, recompiles
 from jaxprof.events.finding import Finding
 from jaxprof.facts import recorder
 from jaxprof.facts.jobs import COLLECTIVES
 from jaxprof.findings.explain import explanation_of_job
+from jaxprof.jobs.arrivals import align
+from jaxprof.jobs.figures import CAUSES, UNSEEN, USEFUL
+from jaxprof.jobs.findings import Goodput, recompiles
 from jaxprof.report.explain import explanation_lines
 from jaxprof.report.hosts import nothing_found
 from job_folders import ALL_REDUCE, captures, job_figures, late_from, loop, recorded, stderr, wavering

@@ -28,7 +28,11 @@ from statistics import median
 
 import numpy as np
 
-from jaxprof.analysis.jobs.figures import (
+from jaxprof.analysis.programs.loop_time import COPY, DATA, DISPATCH, HOST, PARTS
+from jaxprof.base.units import and_more, percent_or_less, seconds
+from jaxprof.base.values import frozen
+from jaxprof.events.finding import Finding
+from jaxprof.jobs.figures import (
     MOST_NAMED,
     PARTS_OF_ITS_OWN,
     Array,
@@ -37,10 +41,6 @@ from jaxprof.analysis.jobs.figures import (
     same_loop,
     share_beside,
 )
-from jaxprof.analysis.programs.loop_time import COPY, DATA, DISPATCH, HOST, PARTS
-from jaxprof.base.units import and_more, percent_or_less, seconds
-from jaxprof.base.values import frozen
-from jaxprof.events.finding import Finding
 from jaxprof.stats.location import t_quantile
 
 OWN_WORK = "own"
@@ -168,22 +168,17 @@ def in_blocks(process: ProcessFigures, rows: LoopWindows) -> LoopBlocks | None:
     own = np.add.reduceat(rows.own_seconds, firsts)
     if not np.isnan(own).any():
         shares[OWN_WORK] = own / took
-        usual = _usual_seconds(process, rows)
-        if usual is not None:
-            shares[_OWN_BY_ITERATION] = own / np.add.reduceat(usual, firsts)
+        # How long the iterations of a window usually take: the median time of an iteration, times their number where
+        # the program numbers them, and otherwise the time that they took.
+        whole = process.windows
+        iterations = np.append(np.diff(whole.first_steps), np.nan)
+        counted = iterations >= _LEAST_ITERATIONS  # False if the number is unknown
+        if counted.sum() >= LEAST_BLOCKS:
+            each = _median(whole.seconds[counted] / iterations[counted])
+            usual = np.where(counted, each * iterations, whole.seconds)
+            of_rows = usual[np.searchsorted(whole.began_seconds, rows.began_seconds)]
+            shares[_OWN_BY_ITERATION] = own / np.add.reduceat(of_rows, firsts)
     return LoopBlocks(process, took, np.add.reduceat(rows.samples, firsts), shares)
-
-
-def _usual_seconds(process: ProcessFigures, windows: LoopWindows) -> Array | None:
-    """Return the usual time of the iterations in some windows; None unless enough windows have numbered iterations."""
-    whole = process.windows
-    iterations = np.append(np.diff(whole.first_steps), np.nan)
-    counted = iterations >= _LEAST_ITERATIONS  # False if the number is unknown
-    if counted.sum() < LEAST_BLOCKS:
-        return None
-    usual = np.where(counted, _median(whole.seconds[counted] / iterations[counted]) * iterations, whole.seconds)
-    usual_seconds: Array = usual[np.searchsorted(whole.began_seconds, windows.began_seconds)]
-    return usual_seconds
 
 
 class LoopComparison:
@@ -218,22 +213,15 @@ class LoopComparison:
         usual_variance = (float(statistics.variances.sum()) - variance) / len(theirs) ** 2
         error = math.sqrt(statistics.inflation * (variance + usual_variance) + spread_of(theirs, usual))
         limit = t_quantile(1 - chance, len(self.loops[number].seconds) - 1) * error
-        return float(statistics.means[number]) - usual > limit or self._is_always_above(number, what, chance)
-
-    def _is_always_above(self, number: int, what: str, chance: float) -> bool:
-        """Return whether each block of that process is above each block of all others, and not by chance. This finds a
-        process that becomes later and later, however much its blocks differ."""
-        if what not in _BY_CLOCK:  # some blocks have only a few samples
-            return False
+        if float(statistics.means[number]) - usual > limit:
+            return True
+        # A process that becomes later and later has blocks that differ much. It is late if each of them is above each
+        # block of all others, and not by chance. Blocks of samples alone have too few of them for that.
         mine = self.loops[number].shares[what]
-        theirs = np.concatenate([loop.shares[what] for at, loop in enumerate(self.loops) if at != number])
-        if len(mine) < _BLOCKS_ABOVE or mine.min() - theirs.max() < LEAST_DIFFERENCE:
+        others = np.concatenate([loop.shares[what] for at, loop in enumerate(self.loops) if at != number])
+        if what not in _BY_CLOCK or len(mine) < _BLOCKS_ABOVE or mine.min() - others.max() < LEAST_DIFFERENCE:
             return False
-        return 1 / math.comb(len(mine) + len(theirs), len(mine)) <= chance
-
-    def place_of(self, process: ProcessFigures) -> int | None:
-        """Return the number of a process; None if it is not among the loops."""
-        return next((number for number, loop in enumerate(self.loops) if loop.process is process), None)
+        return 1 / math.comb(len(mine) + len(others), len(mine)) <= chance
 
     def knows(self, what: str) -> bool:
         """Return whether all loops have this share."""
@@ -442,10 +430,23 @@ def stragglers(compared: Sequence[ProcessFigures]) -> Iterator[Finding]:
     deciding = (OWN_WORK,) if whole.knows(OWN_WORK) else PARTS_OF_ITS_OWN
     by_what = differences([loop.windows for loop in loops], [loop.origin for loop in loops], deciding)
     for number, loop in enumerate(loops):
-        lateness = _lateness(loops, number, whole, by_what)
-        if lateness is not None:
-            others = [other for other in compared if other is not loop.process]
-            yield _finding(loop, others, *lateness)
+        late = _lateness(loops, number, whole, by_what)
+        if late is None:
+            continue
+        # The CPU clock decides who is late. The samples say with what, if they show a good part of the excess.
+        most = max(
+            (late.comparison.excess(late.number, part) for part in PARTS_OF_ITS_OWN), key=lambda each: each.difference
+        )
+        samples_agree = most.difference >= max(LEAST_DIFFERENCE, late.excess.difference / 3)
+        reported = most if late.excess.what == OWN_WORK and samples_agree else late.excess
+        shares = reported.share, reported.usual
+        others = [other for other in compared if other is not loop.process]
+        if late.period.is_whole and reported.what != OWN_WORK:  # the shares that tables and views show
+            shares = share_beside(loop.process, others, reported.what) or shares
+        windows = loop.within(late.period)
+        step = next((int(step) for step in windows.first_steps if step == step), None)  # NaN if unknown
+        cost = late.excess.difference * float(windows.seconds.sum())
+        yield _straggler(loop.process, others, reported.what, shares, cost, late.period, step)
 
 
 def clearly_late(processes: Sequence[ProcessFigures], named: Collection[int | None]) -> Iterator[Finding]:
@@ -461,29 +462,23 @@ def clearly_late(processes: Sequence[ProcessFigures], named: Collection[int | No
             continue  # without samples there is no share, and two processes without a loop seem to have the same
         if len(windows_of(process)) > 2 * LEAST_BLOCKS:
             continue
-        shares = [(part, *_clear_shares(process, others, part)) for part in PARTS_OF_ITS_OWN]
-        part, share, usual = max(shares, key=lambda each: each[1] - each[2])
-        if share - usual < CLEAR_EXCESS or not _clock_agrees(process, others):
+        samples = min(each.loop.samples for each in (process, *others) if each.loop is not None) / _SAMPLES_APART
+        found = []
+        for part in PARTS_OF_ITS_OWN:
+            share, usual = share_beside(process, others, part) or (0.0, 0.0)
+            error = math.sqrt((share * (1 - share) + usual * (1 - usual) + 1 / samples) / samples)
+            if share - usual > _CLEAR_EXCESS_ERRORS * error:  # else so few samples can differ by chance
+                found.append((share - usual, share, usual, part))
+        excess, share, usual, part = max(found, key=lambda each: each[0], default=(0.0, 0.0, 0.0, ""))
+        if excess < CLEAR_EXCESS:
             continue
-        assert process.loop is not None
-        yield _straggler(process, others, part, (share, usual), (share - usual) * process.loop.seconds)
-
-
-def _clear_shares(process: ProcessFigures, others: Sequence[ProcessFigures], part: str) -> tuple[float, float]:
-    """Return a part's share in this loop and in the others; the same value twice if so few samples can differ by
-    chance."""
-    share, usual = share_beside(process, others, part) or (0.0, 0.0)
-    samples = min(each.loop.samples for each in (process, *others) if each.loop is not None) / _SAMPLES_APART
-    error = math.sqrt((share * (1 - share) + usual * (1 - usual) + 1 / samples) / samples)
-    return (share, usual) if share - usual > _CLEAR_EXCESS_ERRORS * error else (share, share)
-
-
-def _clock_agrees(process: ProcessFigures, others: Sequence[ProcessFigures]) -> bool:
-    """Return whether the main thread worked, or waited for something other than its device, for more of its loop than
-    the others. True if a clock is missing."""
-    windows = [each.windows for each in (process, *others)]
-    own_shares = [float(each.own_seconds.sum() / each.seconds.sum()) if len(each) else math.nan for each in windows]
-    return any(map(math.isnan, own_shares)) or own_shares[0] - median(own_shares[1:]) >= _CLEAR_EXCESS_BY_CLOCK
+        # Where each main thread has a CPU clock, it must agree that this one worked, or waited for something other than
+        # its device, for more of its loop than the others.
+        windows = [each.windows for each in (process, *others)]
+        own = [float(each.own_seconds.sum() / each.seconds.sum()) if len(each) else math.nan for each in windows]
+        if any(map(math.isnan, own)) or own[0] - median(own[1:]) >= _CLEAR_EXCESS_BY_CLOCK:
+            assert process.loop is not None
+            yield _straggler(process, others, part, (share, usual), excess * process.loop.seconds)
 
 
 def shared(processes: Sequence[ProcessFigures]) -> list[tuple[str, float, float]]:
@@ -501,26 +496,41 @@ def shared(processes: Sequence[ProcessFigures]) -> list[tuple[str, float, float]
     return rows
 
 
+@frozen
+class _Lateness:
+    """That a process is late."""
+
+    excess: Excess
+    """What it is late by."""
+    comparison: LoopComparison
+    """The loops in the period in which it is late."""
+    number: int
+    """Number of the process in that comparison."""
+    period: LatePeriod
+
+
 def _lateness(
-    loops: Sequence[_Loop], number: int, whole: LoopComparison, by_what: dict[str, Differences]
-) -> tuple[Excess, LoopComparison, LatePeriod] | None:
-    """Return what a process is late by, and in which period of its loop; None if it is not late."""
-    best: tuple[Excess, LoopComparison, LatePeriod] | None = None
+    loops: Sequence[_Loop], number: int, whole: LoopComparison, by_what: Mapping[str, Differences]
+) -> _Lateness | None:
+    """Return what a process is late by most, and when; None if it is not late. `whole` compares all of the loops, and
+    `by_what` has a process's difference to the others over time."""
+    best: _Lateness | None = None
     for what, more in by_what.items():
-        excess, comparison, period = whole.excess(number, what), whole, WHOLE
+        late = _Lateness(whole.excess(number, what), whole, number, WHOLE)
         most, reported = more.late_period(number) or (WHOLE, WHOLE)
         tested = most if reported.is_whole else reported
         if not tested.is_whole:
             within = _comparison(loops, tested, 2 * more.tests)
-            place = within.place_of(loops[number].process)
-            period_excess = within.excess(place, what) if place is not None and len(within.loops) > 1 else None
-            if period_excess is not None and period_excess.is_certain:
+            row = next((row for row, loop in enumerate(within.loops) if loop.process is loops[number].process), None)
+            inside = within.excess(row, what) if row is not None and len(within.loops) > 1 else None
+            if row is not None and inside is not None and inside.is_certain:
                 if reported.is_whole:  # too little time before or after to show that the process was not late in it
-                    excess = replace(excess, is_certain=excess.difference >= LEAST_DIFFERENCE)
+                    certain = late.excess.difference >= LEAST_DIFFERENCE
+                    late = replace(late, excess=replace(late.excess, is_certain=certain))
                 else:
-                    excess, comparison, period = period_excess, within, reported
-        if excess.is_certain and (best is None or excess.difference > best[0].difference):
-            best = excess, comparison, period
+                    late = _Lateness(inside, within, row, reported)
+        if late.excess.is_certain and (best is None or late.excess.difference > best.excess.difference):
+            best = late
     return best
 
 
@@ -528,21 +538,6 @@ def _comparison(loops: Sequence[_Loop], period: LatePeriod, tests: int) -> LoopC
     """Compare the loops in a period, without those that have too few windows in it."""
     blocks = (in_blocks(loop.process, loop.within(period)) for loop in loops)
     return LoopComparison([each for each in blocks if each is not None], tests)
-
-
-def _finding(
-    loop: _Loop, others: Sequence[ProcessFigures], excess: Excess, comparison: LoopComparison, period: LatePeriod
-) -> Finding:
-    process, windows = loop.process, loop.within(period)
-    place = comparison.place_of(process)
-    assert place is not None
-    most = max((comparison.excess(place, part) for part in PARTS_OF_ITS_OWN), key=lambda each: each.difference)
-    samples_agree = most.difference >= max(LEAST_DIFFERENCE, excess.difference / 3)
-    reported = most if excess.what == OWN_WORK and samples_agree else excess
-    step = next((int(step) for step in windows.first_steps if step == step), None)  # NaN if unknown
-    of_loop = share_beside(process, others, reported.what) if period.is_whole and reported.what != OWN_WORK else None
-    cost = excess.difference * float(windows.seconds.sum())
-    return _straggler(process, others, reported.what, of_loop or (reported.share, reported.usual), cost, period, step)
 
 
 def _straggler(
@@ -556,10 +551,25 @@ def _straggler(
 ) -> Finding:
     """Return the finding about a late process. `shares` are its share and the usual one; `step` is the number of the
     first step in the period, if steps are numbered."""
+    since = ""
+    if not period.is_whole:
+        at = f" (step {step})" if step is not None else ""
+        if not period.began_seconds:
+            since = f" until {seconds(period.ended_seconds)} into its loop"
+        elif period.ended_seconds is None:
+            since = f" since {seconds(period.began_seconds)} into its loop{at}"
+        else:
+            since = f" from {seconds(period.began_seconds)} to {seconds(period.ended_seconds)} of its loop{at}"
+    took = process.loop.seconds if process.loop is not None else 0.0
+    theirs = median(other.loop.seconds for other in others if other.loop is not None)
+    if took <= IN_STEP * theirs:
+        effect = "which wait for it" + (": the input of this host starves the job" if what == DATA else "")
+    else:
+        effect = f"whose loops take {seconds(theirs)} while its own takes {seconds(took)}"
     message = (
-        f"process {process.index} on {process.host} is late{_since_text(period, step)}: {_TEXTS[what]} takes "
+        f"process {process.index} on {process.host} is late{since}: {_TEXTS[what]} takes "
         f"{percent_or_less(shares[0])} of {'its loop' if period.is_whole else 'that time'}, "
-        f"{percent_or_less(shares[1])} on the others, {_waiting_text(process, others, what)}"
+        f"{percent_or_less(shares[1])} on the others, {effect}"
     )
     return Finding(
         "straggler",
@@ -573,22 +583,3 @@ def _straggler(
         until_seconds=period.ended_seconds,
         since_step=step,
     )
-
-
-def _since_text(period: LatePeriod, step: int | None) -> str:
-    if period.is_whole:
-        return ""
-    if not period.began_seconds:
-        return f" until {seconds(period.ended_seconds)} into its loop"
-    at = f" (step {step})" if step is not None else ""
-    if period.ended_seconds is None:
-        return f" since {seconds(period.began_seconds)} into its loop{at}"
-    return f" from {seconds(period.began_seconds)} to {seconds(period.ended_seconds)} of its loop{at}"
-
-
-def _waiting_text(process: ProcessFigures, others: Sequence[ProcessFigures], what: str) -> str:
-    took = process.loop.seconds if process.loop is not None else 0.0
-    theirs = median(other.loop.seconds for other in others if other.loop is not None)
-    if took <= IN_STEP * theirs:
-        return "which wait for it" + (": the input of this host starves the job" if what == DATA else "")
-    return f"whose loops take {seconds(theirs)} while its own takes {seconds(took)}"

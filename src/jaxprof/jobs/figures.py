@@ -11,7 +11,7 @@ import signal
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import field, fields, replace
 from itertools import accumulate
 from statistics import median
 from typing import Any, TypeAlias
@@ -39,8 +39,8 @@ from jaxprof.base.grouping import totals
 from jaxprof.base.units import and_more, counted
 from jaxprof.base.values import frozen
 from jaxprof.events import STAGES, Compiled, DeviceReading, SourceLocation, StepsTaken
+from jaxprof.jobs.folder import is_growing
 from jaxprof.session import Session
-from jaxprof.session.log.job_folder import is_growing
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -340,6 +340,23 @@ def process_figures(index: int, path: str, session: Session) -> ProcessFigures:
         time=time_of(result),
         notices=tuple(notices),
     )
+
+
+def figures_json(figures: ProcessFigures) -> str:
+    """Return the figures as JSON, for a cell of a table, without the sample windows, which are a table of their own."""
+    import msgspec
+
+    stored = msgspec.to_builtins(replace(figures, windows=LoopWindows.of()), enc_hook=np.ndarray.tolist)
+    return msgspec.json.encode(stored | {"windows": []}).decode()
+
+
+def figures_from_json(text: str) -> ProcessFigures:
+    """Return the figures that `figures_json` wrote. Raises msgspec.MsgspecError for another text."""
+    import msgspec
+
+    stored = msgspec.json.decode(text, type=dict[str, Any])
+    stored.pop("windows", None)
+    return msgspec.convert(stored, ProcessFigures)
 
 
 def _exception(result: ProgramResult, offset: float) -> tuple[float, str] | None:
