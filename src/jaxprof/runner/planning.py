@@ -8,7 +8,7 @@ from dataclasses import field, replace
 
 from jaxprof.base.errors import UsageError, unknown_name
 from jaxprof.base.values import frozen
-from jaxprof.devices.absent.machine import Target
+from jaxprof.devices.absent.machine import AbsentDevices
 from jaxprof.engine.protocol.request import OpenTraceRequest
 from jaxprof.events import DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES, ComparisonPlanned, RunSpec, Scalar
 from jaxprof.runner.interpreter import Interpreter
@@ -29,7 +29,7 @@ class PlannedRun:
     """The run that this one is compared with; None for the baseline itself."""
     compile_only: bool = False
     """Whether the program is lowered and compiled, and not run."""
-    elsewhere: Target | None = None
+    elsewhere: AbsentDevices | None = None
     """Devices not on this machine for which it is compiled; `spec.device` is then their label."""
     mesh: Mapping[str, int] = field(default_factory=dict)
     """Names and sizes of the mesh axes over the devices of `elsewhere`, which become the program's context; empty: the
@@ -119,23 +119,23 @@ def plan_compiles(
     info: WorkloadInfo,
     variant: str,
     choice: PlanOptions,
-    targets: Sequence[Target],
+    for_devices: Sequence[AbsentDevices],
     shard: Sequence[str] = (),
     mesh: Mapping[str, int] | None = None,
 ) -> list[PlannedRun]:
-    """Plan compiling one variant, here or for each of `targets`. `variant`: empty for the first that is compiled as a
-    whole.
+    """Plan compiling one variant, here or for each of `for_devices`. `variant`: empty for the first that is compiled as
+    a whole.
 
     Raises UsageError for a wrong name or value, a variant that NumPy runs, a mesh that does not use all the devices,
     and a split that names no argument.
     """
     for text in shard:
         split_shard(text)
-    for target in targets:
-        if mesh and math.prod(mesh.values()) != target.devices:
+    for absent in for_devices:
+        if mesh and math.prod(mesh.values()) != absent.devices:
             axes = ",".join(f"{name}={size}" for name, size in mesh.items())
             raise UsageError(
-                f"the mesh {axes} has {math.prod(mesh.values())} devices, but {target.label} has {target.devices}",
+                f"the mesh {axes} has {math.prod(mesh.values())} devices, but {absent.label} has {absent.devices}",
                 "The product of the sizes is the number of devices.",
             )
     chosen = info.variant(variant) if variant else _compiled_variant(info)
@@ -154,18 +154,29 @@ def plan_compiles(
         keep_constants=choice.keep_constants,
         seed=choice.seed,
     )
-    if not targets:
+    if not for_devices:
         return [PlannedRun(spec=spec, compile_only=True)]
     return [
         PlannedRun(
-            spec=replace(spec, device=target.label),
+            spec=replace(spec, device=absent.label),
             compile_only=True,
-            elsewhere=target,
+            elsewhere=absent,
             shard=tuple(shard),
             mesh=dict(mesh or {}),
         )
-        for target in targets
+        for absent in for_devices
     ]
+
+
+def read_settings(items: Sequence[str]) -> dict[str, str]:
+    """Return `n=4000` items as name → text; the last item of a name counts. Raises UsageError."""
+    settings: dict[str, str] = {}
+    for item in items:
+        name, equals, text = item.partition("=")
+        if not equals or not name.strip() or not text.strip():
+            raise UsageError(f"cannot read --set {item!r}", "Write it as --set n=4000.")
+        settings[name.strip()] = text.strip()
+    return settings
 
 
 def _compiled_variant(info: WorkloadInfo) -> VariantInfo:

@@ -11,6 +11,7 @@ import pytest
 from folding import written
 from hlo_sources import write_kernels
 from jaxprof import events as e
+from jaxprof.analysis.target import resolve
 from jaxprof.base.errors import FileRefusedError
 from jaxprof.cli.commands import open_
 from jaxprof.events import ProgressMade
@@ -249,12 +250,12 @@ async def test_of_two_files_opened_at_once_the_last_is_shown(tmp_path, monkeypat
 
 def test_the_app_learns_of_which_profile_its_session_is_made(profile, monkeypatch):
     given = []
-    monkeypatch.setattr("jaxprof.cli.target.import_to", lambda *words: Session())
+    monkeypatch.setattr("jaxprof.cli.recorded.import_to", lambda *words: Session())
     monkeypatch.setattr(open_, "terminal_problem", lambda: "")
     monkeypatch.setattr(
         "jaxprof.tui.shell.launch.launch", lambda path, **options: given.append(options["profile"]) or 0
     )
-    assert open_._open(str(profile), None, follow=False) == 0
+    assert open_._open(resolve(str(profile)), None, follow=False) == 0
     assert given == [profile]
 
 
