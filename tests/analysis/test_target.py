@@ -9,7 +9,7 @@ from folding import written
 from jaxprof.analysis import target
 from jaxprof.analysis.target import Kind, resolve
 from jaxprof.base.errors import UsageError
-from jaxprof.runner.workloads import find_workloads
+from jaxprof.runner.planning import find_workloads
 from job_folders import job, loop
 from report import sessions
 from tables import rows

@@ -11,7 +11,7 @@ from jaxprof.analysis.target import Target
 from jaxprof.base.errors import UsageError, WorkerError
 from jaxprof.base.units import counted
 from jaxprof.runner.new_session import report_location
-from jaxprof.runner.workloads import find_workloads
+from jaxprof.runner.planning import find_workloads
 
 if TYPE_CHECKING:
     from jaxprof.runner.interpreter import Interpreter

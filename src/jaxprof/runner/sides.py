@@ -21,9 +21,8 @@ from jaxprof.engine.protocol.request import KeptLeaf
 from jaxprof.events import ComparisonPlanned, RunSpec, SideSpec
 from jaxprof.runner.engine_process import describe_inputs
 from jaxprof.runner.interpreter import Interpreter, find_interpreter
-from jaxprof.runner.planning import HOST, PlannedRun, read_settings
+from jaxprof.runner.planning import HOST, PlannedRun, find_workloads, read_settings
 from jaxprof.runner.repository import Revision, checked_out
-from jaxprof.runner.workloads import find_workloads
 from jaxprof.stats.comparison import MARGIN
 from jaxprof.workloads.model import VariantInfo, WorkloadInfo
 

@@ -22,9 +22,8 @@ from jaxprof.hlo.kernels.collectives import collectives
 from jaxprof.hlo.kernels.kernels import kernels
 from jaxprof.hlo.text.parse import module
 from jaxprof.runner.interpreter import find_interpreter
-from jaxprof.runner.planning import PlanOptions, plan_compiles
+from jaxprof.runner.planning import PlanOptions, find_workloads, plan_compiles
 from jaxprof.runner.scheduler import Scheduler
-from jaxprof.runner.workloads import find_workloads
 from jaxprof.session.log import LogWriter, new_header
 from jaxprof.session.log.codec import decode_line
 

@@ -23,7 +23,6 @@ from jaxprof.facts import Fact, column, pick
 from jaxprof.facts.listed import WORKLOAD
 from jaxprof.report.renderers import Table, text_lines, wrap
 from jaxprof.runner.new_session import new_writer
-from jaxprof.runner.workloads import find_workloads
 from jaxprof.workloads.model import Parameter, WorkloadInfo, workload_info
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ def command(
     from jaxprof.base.operating_system import refuse_to_run
     from jaxprof.runner.device_choice import choose
     from jaxprof.runner.interpreter import find_interpreter
-    from jaxprof.runner.planning import PlanOptions, plan_all, read_settings
+    from jaxprof.runner.planning import PlanOptions, find_workloads, plan_all, read_settings
 
     refuse_to_run("jaxprof run")
     if source is not None:
