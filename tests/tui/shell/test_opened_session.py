@@ -21,6 +21,7 @@ from jaxprof.session.log.codec import encode_line
 from jaxprof.tui import clock
 from jaxprof.tui.shell import opened_session
 from jaxprof.tui.shell.opened_session import OpenedSession, ProfileReading
+from report import sessions as report_sessions
 from tui import recorded
 from tui import session_tapes as sessions
 from tui.fakes import PATIENCE_SECONDS, SMALL, Stage, walking
@@ -246,6 +247,16 @@ async def test_of_two_files_opened_at_once_the_last_is_shown(tmp_path, monkeypat
         await walk.until(lambda: ended)
         await walk.pause()
         assert walk.app.session_path == other
+
+
+async def test_the_dialog_opens_what_a_word_names(state_home):
+    kept = written(state_home / "sessions" / "kept-one.jaxprof", report_sessions.events(), report_sessions.HEADER)
+    async with walking((100, 30)) as walk:
+        walk.app.ask_for_file()
+        await walk.press("'kept-o enter")
+        await walk.until(lambda: walk.app.session_path == kept)
+        walk.app.ask_for_file()
+        await walk.press("'gs://bucket/a.jaxprof enter", "is a URL, and a file on this machine is needed")
 
 
 def test_the_app_learns_of_which_profile_its_session_is_made(profile, monkeypatch):
