@@ -35,7 +35,7 @@ from jaxprof.cli import options
 from jaxprof.cli.answers import Outcome, command_line, measure, print_facts
 from jaxprof.cli.modules import compiled_programs, placed
 from jaxprof.cli.options import refuse, words_given
-from jaxprof.cli.output import ExitCode, format_option, note, print_lines, print_report
+from jaxprof.cli.output import ExitCode, format_option, print_lines, print_report
 from jaxprof.cli.recorded import session_of
 from jaxprof.report import gate as report
 from jaxprof.report.conclusion import conclusion_lines, gate_conclusion
@@ -99,7 +99,7 @@ def command(
     parsed_limits = read_limits(limits)
     _refuse_ineffective(words["for_devices"], parsed_limits, timed=any(limit.is_time for limit in parsed_limits))
     timing = {name: words.pop(name) for name in TIMED}
-    program = resolve(target, note, code=True, runs=True)
+    program = resolve(target, code=True, runs=True)
     result, measured = _compared(program, base, parsed_limits, CompileOptions(**words), timing)
     _print(result, form, program, measured.path if measured is not None else None)
     return _exit_code(result, measured, strict=strict)
@@ -168,10 +168,7 @@ def found_base(target: Target, word: str | None) -> Iterator[FoundBase]:
     """Yield what the word after `--base` means for `target`, as `resolve` decides; a revision is checked out until the
     end. Without a word, the base is HEAD, if `target` is a function with changes that are not committed. Raises
     UsageError naming what was tried, and first if there is no `target`."""
-    if word is None:
-        session_of(target)  # a job is refused before it has no base
-    elif not target.is_code:
-        assert target.file
+    session_of(target)  # nothing at all, or a job, is refused before it has no base
     problem: UsageError | None = None
 
     def is_revision(name: str | None) -> bool:
@@ -182,7 +179,7 @@ def found_base(target: Target, word: str | None) -> Iterator[FoundBase]:
     if word is None:
         base = Target(_HEAD, Kind.REVISION if is_revision(None) else Kind.NOTHING)
     else:
-        base = resolve(word, note, code=True, runs=True, is_revision=is_revision)
+        base = resolve(word, code=True, runs=True, is_revision=is_revision)
     if base.kind is Kind.REVISION:
         with checked_out(target.word, base.word) as revision:
             about = GateBase(base.word, "revision", str(revision.repository), revision.commit, revision.dirty)
@@ -193,7 +190,8 @@ def found_base(target: Target, word: str | None) -> Iterator[FoundBase]:
     reading: Literal["path", "target", "session"] = (
         "target" if base.is_code else "session" if base.kind is Kind.SESSION else "path"
     )
-    yield FoundBase(GateBase(base.word, reading, base.word if base.is_code else str(base.path)), base)
+    name = f"{base.word}:{base.run}" if base.run else base.word
+    yield FoundBase(GateBase(name, reading, base.word if base.is_code else str(base.path)), base)
 
 
 def _no_revision(target: Target, word: str | None) -> UsageError | None:
