@@ -104,7 +104,7 @@ LOADED = rows("""
     open PROGRAM --compiles  55   findings.programs analysis.programs.verdict session.log.writer
     hlo FILE                 58   -
     hlo FILE --kernels       82   stats analysis.runs.run_result
-    hlo HLO                  46   session.fold session.run session.log
+    hlo HLO                  46   session.fold session.log
     hlo HLO --kernels        69   -
     hlo HLO --format json    84   -
 """)

@@ -7,7 +7,8 @@ import pytest
 
 from folding import fold
 from hlo_sources import BEFORE, BOTH_STAGES, SESSIONS, SOURCES, TEXT
-from jaxprof.analysis.opener import Kind, kind_of, open_hlo
+from jaxprof.analysis.opener import open_hlo
+from jaxprof.analysis.target import Kind, kind_of
 from jaxprof.analysis.timeline.model import read_timeline
 from jaxprof.base.errors import FileRefusedError
 from report import sessions
@@ -18,13 +19,13 @@ from report import sessions
     [
         ("a.jaxprof", b"", Kind.SESSION),
         ("renamed", b'{"format":"jaxprof","session":"x"}', Kind.SESSION),
-        *(("x", content, None) for content in (b"{ lambda ; a:f32[8]. let in () }", b"\x7fELF\x02", b"")),
+        *(("x", content, Kind.OTHER) for content in (b"{ lambda ; a:f32[8]. let in () }", b"\x7fELF\x02", b"")),
     ],
 )
 def test_a_session_is_known_by_its_name_or_its_header(name, content, kind, tmp_path):
     (tmp_path / name).write_bytes(content)
     assert kind_of(tmp_path / name) is kind
-    assert kind_of(tmp_path / "nothing") is None
+    assert kind_of(tmp_path / "nothing") is Kind.NOTHING
 
 
 def of_profile(path):

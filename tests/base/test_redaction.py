@@ -199,10 +199,11 @@ def test_the_run_and_the_header_mask_the_environment_alike(monkeypatch):
 
 
 def test_a_side_of_a_comparison_keeps_no_secret():
+    from jaxprof.analysis.target import resolve
     from jaxprof.runner.sides import sides_of
 
     words = {"arguments": (), "environment_b": ("HF_TOKEN=sesame", "OMP_NUM_THREADS=1")}
-    (_, side), _ = sides_of(("selu", "selu"), words, None)
+    (_, side), _ = sides_of([resolve("selu", code=True)] * 2, words, None)
     assert "sesame" not in side.title + repr(side.spec())
     assert "OMP_NUM_THREADS=1" in side.title
     assert side.environment["HF_TOKEN"] == "sesame", "the process itself gets it"

@@ -3,7 +3,7 @@ import pytest
 from folding import written
 from jaxprof.analysis.kernels.hlo_program import HloProgram
 from jaxprof.analysis.opener import modules_of
-from jaxprof.cli import hlo_target
+from jaxprof.cli import modules
 from report import sessions
 
 
@@ -26,8 +26,8 @@ def known(monkeypatch):
     """Programs by name, which are found as if they had been compiled."""
     found = {}
 
-    def find(name, *_, **__):
-        return [HloProgram(stages, found[name]) for stages in modules_of(found[name])]
+    def find(target, *_, **__):
+        return [HloProgram(stages, found[target.word]) for stages in modules_of(found[target.word])]
 
-    monkeypatch.setattr(hlo_target, "find_modules", find)
+    monkeypatch.setattr(modules, "find_modules", find)
     return found

@@ -5,12 +5,11 @@ import pytest
 
 from devices.making import facts, gpu, on_bus, target
 from jaxprof.base.errors import UsageError, WorkerError
-from jaxprof.cli import hlo_target
-from jaxprof.cli.commands import compare, run
-from jaxprof.cli.target import choose
+from jaxprof.cli.output import note
 from jaxprof.devices import Device
 from jaxprof.devices.inventory.accelerators import AMD, GOOGLE, MachineHardware
 from jaxprof.runner import device_choice as devices
+from jaxprof.runner.device_choice import choose
 from jaxprof.runner.interpreter import Interpreter, find_interpreter
 from report import sessions
 
@@ -39,30 +38,30 @@ def test_a_probe_that_fails_is_told_and_not_raised(monkeypatch):
 
 def test_gpu_means_cuda_and_an_unused_device_says_why(monkeypatch):
     monkeypatch.setattr(devices, "find_all", lambda interpreter: (GPUS, ""))
-    assert choose(["gpu:0", "cuda", "cpu"], WITHOUT_JAX) == ["cuda:0", "cpu:0"]
+    assert choose(["gpu:0", "cuda", "cpu"], WITHOUT_JAX, note) == ["cuda:0", "cpu:0"]
     for word, said in (("nvidia:1", "no CUDA plugin"), ("cuda:7", "unknown device")):
         with pytest.raises(UsageError, match=said):
-            choose([word], WITHOUT_JAX)
+            choose([word], WITHOUT_JAX, note)
     monkeypatch.setattr(devices, "find_all", None)
-    assert choose(["cpu", "cpu:0"], WITHOUT_JAX) == ["cpu:0"], "nothing is asked"
+    assert choose(["cpu", "cpu:0"], WITHOUT_JAX, note) == ["cpu:0"], "nothing is asked"
 
 
 def test_a_kind_of_device_that_is_not_there_says_why(monkeypatch):
     _, cpu, unused = GPUS
     monkeypatch.setattr(devices, "find_all", lambda interpreter: ((cpu, unused), ""))
     with pytest.raises(UsageError) as raised:
-        choose(["gpu:0"], WITHOUT_JAX)
+        choose(["gpu:0"], WITHOUT_JAX, note)
     assert "no gpu that JAX uses: nvidia:1 (cuda): no CUDA plugin" in raised.value.what
     assert raised.value.hint == "pip install jax[cuda12]"
     with pytest.raises(UsageError, match="no tpu: the PCI bus shows none, and the jax of /usr/bin/python3 sees cpu:0"):
-        choose(["tpu"], WITHOUT_JAX)
+        choose(["tpu"], WITHOUT_JAX, note)
     monkeypatch.setattr(devices, "find_all", lambda interpreter: ((cpu,), "/usr/bin/python3 has no jax"))
     for word, said in (
         ("gpu:1", r"this machine has no gpu: .* and /usr/bin/python3 has no jax"),
         ("banana", "unknown"),
     ):
         with pytest.raises(UsageError, match=said):
-            choose([word], WITHOUT_JAX)
+            choose([word], WITHOUT_JAX, note)
 
 
 def test_of_a_setting_those_that_are_there_are_taken_and_the_others_are_said_with_its_source(
@@ -73,14 +72,14 @@ def test_of_a_setting_those_that_are_there_are_taken_and_the_others_are_said_wit
     own = tmp_path / "config.toml"
     monkeypatch.setenv("JAXPROF_CONFIG", str(own))
     own.write_text('devices = ["tpu:0", "cpu:0"]\n')
-    assert choose([], WITHOUT_JAX) == ["cpu:0"]
+    assert choose([], WITHOUT_JAX, note) == ["cpu:0"]
     assert capsys.readouterr().err.startswith(f"note: this runs on cpu:0. {own}: this machine has no tpu: ")
     own.write_text('devices = ["tpu:0"]\n')
     with pytest.raises(UsageError) as refused:
-        choose([], WITHOUT_JAX)
+        choose([], WITHOUT_JAX, note)
     assert refused.value.what.startswith(f"{own}: this machine has no tpu: ")
     with pytest.raises(UsageError) as refused:
-        choose(["tpu:0"], WITHOUT_JAX)
+        choose(["tpu:0"], WITHOUT_JAX, note)
     assert refused.value.what.startswith("this machine has no tpu: ")
 
 
@@ -100,7 +99,7 @@ def machine(monkeypatch):
         asked = Mock(side_effect=tells if fails else None, return_value=tells)
         monkeypatch.setattr(devices, "gather", lambda python: facts(*gpus, **more))
         monkeypatch.setattr(devices, "jax_devices", asked)
-        (device,) = choose([], Interpreter("/usr/bin/python3", "0.10.2"), variables)
+        (device,) = choose([], Interpreter("/usr/bin/python3", "0.10.2"), note, variables)
         assert asked.called == (tells is not None)
         return device
 
@@ -130,7 +129,7 @@ def test_jax_is_not_asked_where_nothing_says_that_it_could_use_more_than_the_cpu
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     assert machine(gpu(0)) == "cpu:0"
     monkeypatch.setattr(devices, "gather", None)
-    assert choose((), Interpreter("/usr/bin/python3", "0.10.2")) == ["cpu:0"], "nothing is looked for"
+    assert choose((), Interpreter("/usr/bin/python3", "0.10.2"), note) == ["cpu:0"], "nothing is looked for"
     assert capsys.readouterr().err == ""
 
 
@@ -174,8 +173,7 @@ def test_every_command_that_measures_or_compiles_has_one_rule(call, monkeypatch,
         wanted.append([*given])
         raise UsageError("asked")
 
-    for module in (hlo_target, compare, run):
-        monkeypatch.setattr(module, "choose", asked)
+    monkeypatch.setattr(devices, "choose", asked)
     assert "asked" in call(*words).err
     assert "asked" in call(*words, "--device", "cuda:1").err
     monkeypatch.setenv("JAXPROF_DEVICES", "tpu:0")
@@ -187,7 +185,7 @@ def test_every_command_that_measures_or_compiles_has_one_rule(call, monkeypatch,
 
 
 def test_a_file_has_been_compiled_already(call, monkeypatch, tmp_path):
-    monkeypatch.setattr(hlo_target, "choose", None)
+    monkeypatch.setattr(devices, "choose", None)
     (tmp_path / "a.hlo").write_text(sessions.HLO)
     assert call("hlo", tmp_path / "a.hlo").code == 0
     assert "already compiled" in call("hlo", tmp_path / "a.hlo", "--device", "cpu:0").err

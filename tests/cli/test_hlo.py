@@ -50,8 +50,16 @@ def test_of_several_modules_one_is_chosen_by_its_number(call, tmp_path):
 
 def test_what_was_autotuned_elsewhere_is_given_to_the_process_that_compiles(tmp_path, monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=x")
-    options = CompileOptions(targets="h100", autotune_results=tmp_path / "a b.pbtxt")
+    options = CompileOptions(for_devices="h100", autotune_results=tmp_path / "a b.pbtxt")
     assert options.environment() == {
         "XLA_FLAGS": f'--xla_dump_to=x --xla_gpu_load_autotune_results_from="{tmp_path.resolve()}/a b.pbtxt"'
     }
-    assert CompileOptions(targets="h100").environment() == {}
+    assert CompileOptions(for_devices="h100").environment() == {}
+
+
+def test_a_run_is_named_behind_its_session(call, kept):
+    named, chosen = call("hlo", "last:r2"), call("hlo", "last", "--run", "r2")
+    assert named.out == chosen.out != ""
+    assert call("hlo", "last:r9").err == call("hlo", "last", "--run", "r9").err != ""
+    gated = call("gate", "last:r2", "--base", f"{kept}:r2", "--fail-on", "kernels", "--format", "json")
+    assert gated.data["base"]["name"] == f"{kept}:r2"

@@ -13,8 +13,9 @@ from cli.calling import commit_all, git
 from cli.compiled import session
 from jaxprof.analysis.kernels.hlo_program import HloProgram
 from jaxprof.analysis.opener import modules_of
+from jaxprof.analysis.target import resolve
 from jaxprof.base.errors import UsageError, WorkerError
-from jaxprof.cli import hlo_target
+from jaxprof.cli import modules
 from jaxprof.cli.commands.gate import found_base
 from jaxprof.runner.repository import checked_out
 from jaxprof.session import Session
@@ -61,7 +62,7 @@ def folder(tmp_path, committed, monkeypatch):
 
 
 def found(target, word):
-    with found_base(target, word) as base:
+    with found_base(resolve(target, code=True), word) as base:
         return base
 
 
@@ -75,9 +76,9 @@ def test_a_word_is_a_revision_where_nothing_else_has_the_name(folder, kept):
     git(folder, "tag", "0123")
     assert "0123" in kept.name
     assert found("own.py:step", "0123").about.reading == "revision"
-    assert found("own.py:step", kept.stem).target == str(kept), "by its whole name"
+    assert found("own.py:step", kept.stem).target.path == kept, "by its whole name"
     git(folder, "tag", "-d", "0123")
-    assert found("own.py:step", "0123").target == str(kept)
+    assert found("own.py:step", "0123").target.path == kept
 
 
 def test_without_a_word_it_is_head_where_something_is_not_committed(folder, monkeypatch):
@@ -104,8 +105,8 @@ def test_a_repository_without_the_revision_says_why(folder, tmp_path):
 
 
 def test_an_error_of_the_base_names_it_and_not_the_temporary_folder(folder):
-    with found_base("own.py:step", "HEAD~1") as base:
-        said = base.named(WorkerError(f"{base.target} failed", f"see {base.target}"))
+    with found_base(resolve("own.py:step", code=True), "HEAD~1") as base:
+        said = base.named(WorkerError(f"{base.target.word} failed", f"see {base.target.word}"))
     assert said.what == "the base, HEAD~1: HEAD~1:project/own.py:step failed"
     assert said.hint == "see HEAD~1:project/own.py:step"
 
@@ -113,7 +114,7 @@ def test_an_error_of_the_base_names_it_and_not_the_temporary_folder(folder):
 def test_modules_of_the_environments_path_are_the_revisions(folder, monkeypatch):
     shutil.move(folder / "pack", folder / "lib")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder / "pack"), "/elsewhere"]))
-    with found_base("own.py:step", "HEAD") as base:
+    with found_base(resolve("own.py:step", code=True), "HEAD") as base:
         entries = base.variables["PYTHONPATH"].split(os.pathsep)
         assert entries[0] == str(base.revision.tree / "project")
         assert str(base.revision.tree / "project" / "pack") in entries
@@ -127,14 +128,14 @@ def test_a_side_that_does_not_compile_is_exit_code_1(folder, call, monkeypatch, 
     imports = set()
 
     def find(target, *_, variables=None, **__):
-        of_base = "jaxprof-git-" in target
+        of_base = "jaxprof-git-" in target.word
         imports.add((of_base, "jaxprof-git-" in str(variables)))
         if of_base is (failing == "HEAD"):
-            raise WorkerError(f"{target}: not today")
+            raise WorkerError(f"{target.word}: not today")
         return [HloProgram(stages, found) for stages in modules_of(found)]
 
     found = session()
-    monkeypatch.setattr(hlo_target, "find_modules", find)
+    monkeypatch.setattr(modules, "find_modules", find)
     said = call("gate", "own.py:step", "--arg", "f32[64]", "--fail-on", "kernels")
     assert (said.code, "not today" in said.err, "the base, HEAD: " in said.err) == (1, True, named)
     assert (True, True) in imports <= {(True, True), (False, False)}, "the base imports the revision's modules"

@@ -8,9 +8,8 @@ import pytest
 
 from jaxprof.api.session import profile
 from jaxprof.cli.commands.run import command
-from jaxprof.cli.main import COMMANDS
+from jaxprof.cli.main import command_for
 from jaxprof.cli.output import ExitCode
-from jaxprof.cli.target import command_for
 from jaxprof.events import DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES
 from jaxprof.runner.planning import PlanOptions, plan_all
 from jaxprof.tui.home.plan_options import HomeOptions
@@ -75,8 +74,8 @@ def test_a_file_alone_stands_for_a_command(files):
         m.hlo                open    hlo
         m.hlo --kernels      hlo     hlo
     """):
-        assert command_for(words.split(), COMMANDS, in_terminal=True) == in_terminal, words
-        assert command_for(words.split(), COMMANDS, in_terminal=False) == elsewhere, words
+        assert command_for(words.split(), in_terminal=True) == in_terminal, words
+        assert command_for(words.split(), in_terminal=False) == elsewhere, words
 
 
 def test_a_command_wins_over_a_file_of_its_name(call, files):

@@ -9,7 +9,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 import flaky_store
-from jaxprof.cli import target
+from jaxprof.analysis import target
 from job_folders import job, loop
 
 

@@ -18,10 +18,10 @@ import program_events
 from baits import Baits
 from folding import changed, written
 from jaxprof import events as e
+from jaxprof.analysis.target import resolve
 from jaxprof.base.errors import FileRefusedError
-from jaxprof.cli.main import COMMANDS
+from jaxprof.cli.main import command_for
 from jaxprof.cli.output import ExitCode
-from jaxprof.cli.target import command_for, is_compiled_now
 from jaxprof.session.log import LogWriter
 from job_folders import job, loop
 from mutated import originals
@@ -68,18 +68,19 @@ def test_a_folder_alone_is_never_run(tmp_path, baits, kind, monkeypatch):
         for in_terminal in (True, False):
             if kind == "program":
                 with pytest.raises(FileRefusedError) as refused:
-                    command_for([word], COMMANDS, in_terminal=in_terminal)
+                    command_for([word], in_terminal=in_terminal)
                 assert refused.value.hint == f"jaxprof script {word} runs the folder as a program."
             else:
-                assert command_for([word], COMMANDS, in_terminal=in_terminal) in ("open", "hlo")
-    assert not is_compiled_now(str(named))
+                assert command_for([word], in_terminal=in_terminal) in ("open", "hlo")
+    assert not resolve(str(named), code=True).is_code
 
 
 LOOKED_AT = (
     ".", "open . --format text", "open . --format json", "explain .", "hlo . --kernels", "hlo . --diff last:r1",
     "hlo last:r1 --kernels", "hlo last:jit", "hlo a.jaxprof:r1 --kernels", "compare last:r1 last:r2", "compare . last",
     "gate last:r1 --base last:r2", "export . --format html --out ../page.html", "query . FROM%runs", "sessions",
-    "sessions rollup .", "run", "run --from .", "run --from process-00000.jaxprof", "config", "agent --help",
+    "sessions rollup .", "run", "run last:r1",
+    "run --describe last:r1", "run .", "run --from .", "run --from process-00000.jaxprof", "config", "agent --help",
 )  # fmt: skip
 
 

@@ -77,7 +77,7 @@ def offered(*words):
 
 
 def test_completion_fetches_nothing(monkeypatch):
-    monkeypatch.setattr("jaxprof.cli.target.local_word", Mock(side_effect=AssertionError))
+    monkeypatch.setattr("jaxprof.analysis.target.resolve", Mock(side_effect=AssertionError))
     assert offered("gs://bucket/run.jaxprof.d", "--") == offered("--")
 
 

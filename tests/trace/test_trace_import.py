@@ -10,7 +10,7 @@ from made_traces import cpu_plane, gpu_planes, host, hosts, on_cpu, on_gpu, op, 
 from xplane_wire import Line, Plane, space_bytes
 
 from jaxprof.analysis.kernels.measured import measured, whole_profile
-from jaxprof.analysis.opener import Kind, kind_of
+from jaxprof.analysis.target import Kind, kind_of
 from jaxprof.analysis.timeline.lanes import lanes_of, range_totals
 from jaxprof.analysis.timeline.model import read_timeline
 from jaxprof.base.errors import FileRefusedError

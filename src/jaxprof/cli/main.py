@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from jaxprof.base.errors import JaxprofError, StorageError, UsageError, WorkerError, system_words
+from jaxprof.base.errors import (
+    FileRefusedError,
+    JaxprofError,
+    StorageError,
+    UsageError,
+    WorkerError,
+    is_path,
+    missing_file,
+    system_words,
+    unknown_name,
+)
 from jaxprof.base.version import __version__
 from jaxprof.cli.output import (
     ExitCode,
@@ -91,9 +101,7 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         word = args[0] if args else "-"
         if not word.startswith("-") and word not in COMMANDS and not (ctx.resilient_parsing and "://" in word):
-            from jaxprof.cli.target import command_for
-
-            name = command_for(args, COMMANDS, in_terminal=not terminal_problem())
+            name = command_for(args, in_terminal=not terminal_problem())
             return name, self.get_command(ctx, name), args
         return super().resolve_command(ctx, args)
 
@@ -101,6 +109,36 @@ class LazyGroup(click.Group):
         for title, commands in GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl(list(commands.items()))
+
+
+def command_for(words: Sequence[str], *, in_terminal: bool) -> str:
+    """Return the command that `words` stand for, a file and what follows it: `jaxprof FILE`. Runs nothing.
+
+    `open` for a session, a job, a profile or HLO; `hlo` for the last without a terminal, or with options; `script` for
+    a file of Python, `run` for `FILE.py:function`. Raises UsageError for a word that is neither a command nor a path,
+    MissingFileError where there is nothing, FileRefusedError for anything else.
+    """
+    from jaxprof.analysis.target import Kind, resolve
+
+    word, *rest = words
+    target = resolve(word, note, code=True, kept=False)
+    if target.kind is Kind.PROGRAM:
+        return "script"
+    if target.kind is Kind.HLO:
+        return "hlo" if rest or not in_terminal else "open"
+    if target.kind in (Kind.SESSION, Kind.JOB, Kind.PROFILE):
+        return "open"
+    if target.path is not None:
+        raise FileRefusedError(
+            f"{word} is {Kind.OTHER.value}",
+            f"jaxprof script {word} runs the folder as a program."
+            if (target.path / "__main__.py").is_file()
+            else "jaxprof FILE.py profiles a program; jaxprof FILE.jaxprof opens a session.",
+        )
+    file, _, function = word.rpartition(":")
+    if target.kind is Kind.FUNCTION and file.endswith(".py") and function.isidentifier():
+        return "run"
+    raise missing_file(word) if is_path(word) else unknown_name("command", word, COMMANDS)
 
 
 @click.group(

@@ -1,6 +1,7 @@
 """Options that several commands have, the values that they take, and which the user gave.
 
-An option that would have no effect is refused, never ignored.
+An option that would change what is compiled, started or written, and cannot, is refused. One whose help says when it
+applies is ignored elsewhere.
 """
 
 from __future__ import annotations
@@ -166,7 +167,7 @@ def target(what: str) -> Callable[[Command], Command]:
     return combine_options(
         click.option(
             "--for",
-            "targets",
+            "for_devices",
             metavar="DEVICE[,DEVICE...]",
             default="",
             shell_complete=completed_by("target_device"),

@@ -1,4 +1,4 @@
-"""Compile what a word names, and run nothing: for this machine, or for devices that it lacks."""
+"""Compile what a target names, and run nothing: for this machine, or for devices that it lacks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.kernels.hlo_program import CompileOptions, HloProgram, programs_in
+from jaxprof.analysis.target import Target
 from jaxprof.base.errors import UsageError, WorkerError
 from jaxprof.base.units import counted
 from jaxprof.runner.new_session import report_location
-from jaxprof.runner.targets import find_workloads, read_settings
-from jaxprof.workloads import split_variant
+from jaxprof.runner.planning import find_workloads
 
 if TYPE_CHECKING:
     from jaxprof.runner.interpreter import Interpreter
@@ -22,7 +22,7 @@ _NOTED_WARNINGS = ("sharding", "library_gemms", "debug_calls_left_out")
 
 
 def compiled_now(
-    target: str, options: CompileOptions, variables: Mapping[str, str] | None, note: Callable[[str], None]
+    target: Target, options: CompileOptions, variables: Mapping[str, str] | None, note: Callable[[str], None]
 ) -> list[HloProgram]:
     """Lower and compile the target now, in child processes, without running anything, and return its modules. `note` is
     called with where they are kept, if not where they should be. Raises WorkerError if that fails, JaxprofError for a
@@ -51,16 +51,18 @@ def compiled_now(
 
 
 def _planned(
-    target: str, options: CompileOptions, interpreter: Interpreter, variables: Mapping[str, str] | None
+    target: Target, options: CompileOptions, interpreter: Interpreter, variables: Mapping[str, str] | None
 ) -> list[PlannedRun]:
     """Return the compilations of one target: for this machine, or for each device that it lacks. Raises
     JaxprofError."""
     from jaxprof.devices.absent.machine import parse_mesh, parse_targets
-    from jaxprof.runner.planning import HOST, PlanOptions, plan_compiles
+    from jaxprof.runner.planning import HOST, PlanOptions, plan_compiles, read_settings
 
-    name, variant = split_variant(target)
+    variant = target.variant
     if variant and options.variant and variant != options.variant:
-        raise UsageError(f"{target} says its variant, and so does --variant {options.variant}", "Give one of them.")
+        raise UsageError(
+            f"{target.word} says its variant, and so does --variant {options.variant}", "Give one of them."
+        )
     choice = PlanOptions(
         devices=[options.device or HOST],
         preset=options.preset,
@@ -69,15 +71,15 @@ def _planned(
         keep_constants=options.keep_constants,
     )
     mesh = parse_mesh(options.axes) if options.axes else {}
-    targets = parse_targets(options.targets) if options.targets else []
-    devices = targets[0].devices if targets else 1
+    for_devices = parse_targets(options.for_devices) if options.for_devices else []
+    devices = for_devices[0].devices if for_devices else 1
     try:
-        (info,) = find_workloads([name], interpreter, options.arguments, devices, variables)
+        (info,) = find_workloads([target], interpreter, options.arguments, devices, variables)
     except UsageError as error:
-        if targets and "ValueError" in error.what:  # usually because the file makes its own mesh
-            hint = f"It sees {counted(devices, 'device')}, as --for {targets[0].label} says."
+        if for_devices and "ValueError" in error.what:  # usually because the file makes its own mesh
+            hint = f"It sees {counted(devices, 'device')}, as --for {for_devices[0].label} says."
             raise UsageError(error.what, f"{error.hint} {hint}".strip()) from error
         raise
-    plans = plan_compiles(info, variant or options.variant, choice, targets, options.shard, mesh)
+    plans = plan_compiles(info, variant or options.variant, choice, for_devices, options.shard, mesh)
     environment = {**(variables or {}), **options.environment()}
     return [replace(plan, environment=environment) for plan in plans]

@@ -5,7 +5,8 @@ JAX lists its devices in a child process, and only if something other than `cpu:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from jaxprof.base.errors import JaxprofError, UsageError
 from jaxprof.base.text import safe
@@ -17,6 +18,34 @@ from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.planning import HOST
 
 _KINDS = ("gpu", "cuda", "rocm", "tpu", "metal")
+
+
+def choose(
+    given: Sequence[str],
+    interpreter: Interpreter,
+    note: Callable[[str], None],
+    variables: Mapping[str, str] | None = None,
+) -> list[str]:
+    """Return the ids of the devices to run on, without repeats: those that were `given`; else those of the user's
+    setting that are there, with a `note` on the others; else the one that JAX uses by default, with `variables` laid
+    over the environment. Raises UsageError for a device that does not exist or that JAX does not use, with the source
+    of a setting."""
+    from jaxprof.base.config import read_config
+
+    config = read_config()
+    wanted = given or config.get("devices", tuple) or ()
+    if not wanted:
+        device, why = default_for(interpreter, {**os.environ, **(variables or {})}.get("JAX_PLATFORMS", ""))
+        if why:
+            note(f"note: this runs on {device}, because {why}")
+        return [device]
+    chosen, errors = find_devices(wanted, interpreter)
+    if errors and (given or not chosen):
+        source = "" if given else f"{config.sources['devices']}: "
+        raise UsageError(f"{source}{errors[0].what}", errors[0].hint) from errors[0]
+    for error in errors:
+        note(f"note: this runs on {', '.join(chosen)}. {config.sources['devices']}: {error.what}")
+    return chosen
 
 
 def usable_devices(interpreter: Interpreter) -> Sequence[Device]:

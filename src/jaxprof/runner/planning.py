@@ -1,4 +1,4 @@
-"""Turn the user's options into the list of runs: every variant on every device at every size, the baseline first."""
+"""Turn targets and options into the list of runs: every variant on every device at every size, the baseline first."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
-from jaxprof.base.errors import UsageError, unknown_name
+from jaxprof.analysis.target import Kind, Target
+from jaxprof.base.errors import UsageError, not_found, unknown_name
 from jaxprof.base.values import frozen
-from jaxprof.devices.absent.machine import Target
+from jaxprof.devices.absent.machine import AbsentDevices
 from jaxprof.engine.protocol.request import OpenTraceRequest
 from jaxprof.events import DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES, ComparisonPlanned, RunSpec, Scalar
 from jaxprof.runner.interpreter import Interpreter
-from jaxprof.workloads.model import Parameter, VariantInfo, WorkloadInfo, worth_running
+from jaxprof.workloads import CATALOGUE, built_in
+from jaxprof.workloads.model import Parameter, VariantInfo, WorkloadInfo, workload_info, worth_running
 from jaxprof.workloads.specs import split_shard
 
 HOST = "cpu:0"
@@ -29,7 +31,7 @@ class PlannedRun:
     """The run that this one is compared with; None for the baseline itself."""
     compile_only: bool = False
     """Whether the program is lowered and compiled, and not run."""
-    elsewhere: Target | None = None
+    elsewhere: AbsentDevices | None = None
     """Devices not on this machine for which it is compiled; `spec.device` is then their label."""
     mesh: Mapping[str, int] = field(default_factory=dict)
     """Names and sizes of the mesh axes over the devices of `elsewhere`, which become the program's context; empty: the
@@ -119,23 +121,23 @@ def plan_compiles(
     info: WorkloadInfo,
     variant: str,
     choice: PlanOptions,
-    targets: Sequence[Target],
+    for_devices: Sequence[AbsentDevices],
     shard: Sequence[str] = (),
     mesh: Mapping[str, int] | None = None,
 ) -> list[PlannedRun]:
-    """Plan compiling one variant, here or for each of `targets`. `variant`: empty for the first that is compiled as a
-    whole.
+    """Plan compiling one variant, here or for each of `for_devices`. `variant`: empty for the first that is compiled as
+    a whole.
 
     Raises UsageError for a wrong name or value, a variant that NumPy runs, a mesh that does not use all the devices,
     and a split that names no argument.
     """
     for text in shard:
         split_shard(text)
-    for target in targets:
-        if mesh and math.prod(mesh.values()) != target.devices:
+    for absent in for_devices:
+        if mesh and math.prod(mesh.values()) != absent.devices:
             axes = ",".join(f"{name}={size}" for name, size in mesh.items())
             raise UsageError(
-                f"the mesh {axes} has {math.prod(mesh.values())} devices, but {target.label} has {target.devices}",
+                f"the mesh {axes} has {math.prod(mesh.values())} devices, but {absent.label} has {absent.devices}",
                 "The product of the sizes is the number of devices.",
             )
     chosen = info.variant(variant) if variant else _compiled_variant(info)
@@ -154,18 +156,77 @@ def plan_compiles(
         keep_constants=choice.keep_constants,
         seed=choice.seed,
     )
-    if not targets:
+    if not for_devices:
         return [PlannedRun(spec=spec, compile_only=True)]
     return [
         PlannedRun(
-            spec=replace(spec, device=target.label),
+            spec=replace(spec, device=absent.label),
             compile_only=True,
-            elsewhere=target,
+            elsewhere=absent,
             shard=tuple(shard),
             mesh=dict(mesh or {}),
         )
-        for target in targets
+        for absent in for_devices
     ]
+
+
+def find_workloads(
+    targets: Sequence[Target],
+    interpreter: Interpreter,
+    arguments: Sequence[str],
+    devices: int = 1,
+    variables: Mapping[str, str] | None = None,
+    inputs_from: str = "",
+) -> list[WorkloadInfo]:
+    """Return the workloads of the targets, in order, without repeats. A child process describes a function, so that the
+    user's code never runs in this process.
+
+    `devices`: how many CPU devices a user's file sees while it is imported, and `variables` what is laid over its
+    environment. `inputs_from`: the target whose inputs those without any take. Raises UsageError for what is no code,
+    for a target that cannot be imported, and for a file or module with several functions.
+    """
+    from jaxprof.runner.engine_questions import describe
+
+    for target in targets:
+        if target.kind is Kind.NOTHING:
+            raise not_found("workload", target.word, CATALOGUE)
+        if not target.is_code:
+            raise UsageError(
+                f"{target.word} is {target.kind.value}, and a function or a workload is needed",
+                "Give path/to/file.py:function.",
+            )
+    own = list(dict.fromkeys(target.word for target in targets if target.is_own))
+    if arguments and not own:
+        raise UsageError("--arg is for your own functions", "Sizes of built-in workloads are set with --set n=4000.")
+    described: list[WorkloadInfo] = []
+    if own:
+        described = describe(interpreter, own, arguments, devices, variables=variables, inputs_from=inputs_from)
+    unique: dict[str, WorkloadInfo] = {}
+    for target in targets:
+        if not target.is_own:
+            unique.setdefault(target.function, workload_info(built_in(target.function), sources=False))
+            continue
+        word = target.word
+        of_target = [info for info in described if info.origin == word or info.origin.startswith(f"{word}:")]
+        if len(of_target) > 1:
+            functions = [info.origin.rpartition(":")[2] for info in of_target]
+            raise UsageError(
+                f"{word} has {len(functions)} functions: {', '.join(functions)}",
+                f"Name one: {of_target[0].origin}. jaxprof run --describe {word} lists them.",
+            )
+        unique |= {info.origin: info for info in of_target}
+    return list(unique.values())
+
+
+def read_settings(items: Sequence[str]) -> dict[str, str]:
+    """Return `n=4000` items as name → text; the last item of a name counts. Raises UsageError."""
+    settings: dict[str, str] = {}
+    for item in items:
+        name, equals, text = item.partition("=")
+        if not equals or not name.strip() or not text.strip():
+            raise UsageError(f"cannot read --set {item!r}", "Write it as --set n=4000.")
+        settings[name.strip()] = text.strip()
+    return settings
 
 
 def _compiled_variant(info: WorkloadInfo) -> VariantInfo:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from jaxprof.base.files import with_home
+from jaxprof.analysis.target import whole_word
 from jaxprof.devices import Device
 from jaxprof.devices.absent import wheels
 from jaxprof.devices.absent.machine import target_config
@@ -53,10 +53,7 @@ def plan_event(run: str, plan: PlannedRun, ids: Mapping[PlannedRun, str], batch:
 def _found_again_at(plan: PlannedRun) -> str:
     """Return the target of a user's function, valid from any folder; empty for a built-in workload."""
     target = plan.stays_at or plan.spec.target
-    if plan.profile is not None or target in names():
-        return ""
-    place, colon, name = target.rpartition(":")
-    return f"{with_home(place).resolve()}{colon}{name}" if place.endswith(".py") else target
+    return "" if plan.profile is not None or target in names() else whole_word(target)
 
 
 def run_request(run: str, plan: PlannedRun, device: str) -> Request:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxprof.analysis.runs.ab import difference
+from jaxprof.analysis.target import Target
 from jaxprof.base.errors import UsageError, WorkerError
 from jaxprof.base.private import kept_value
 from jaxprof.base.values import frozen
@@ -20,11 +21,9 @@ from jaxprof.engine.protocol.request import KeptLeaf
 from jaxprof.events import ComparisonPlanned, RunSpec, SideSpec
 from jaxprof.runner.engine_questions import describe_inputs
 from jaxprof.runner.interpreter import Interpreter, find_interpreter
-from jaxprof.runner.planning import HOST, PlannedRun
+from jaxprof.runner.planning import HOST, PlannedRun, find_workloads, read_settings
 from jaxprof.runner.repository import Revision, checked_out
-from jaxprof.runner.targets import find_workloads, read_settings
 from jaxprof.stats.comparison import MARGIN
-from jaxprof.workloads import split_variant
 from jaxprof.workloads.model import VariantInfo, WorkloadInfo
 
 MOST_LAUNCHES = 10
@@ -214,31 +213,32 @@ Sides = tuple[list[ComparedSide], list[str]]
 
 
 @contextmanager
-def read_sides(targets: tuple[str, ...], words: Mapping[str, Any]) -> Iterator[Sides]:
+def read_sides(targets: Sequence[Target], words: Mapping[str, Any]) -> Iterator[Sides]:
     """Yield the sides at these targets, as the parameters of `compare` describe them; another revision is checked out
     until the end. Raises UsageError."""
     targets = _both(targets, words)
     if words.get("revision") is None:
         yield sides_of(targets, words, None)
         return
-    with checked_out(targets[1], words["revision"]) as revision:
+    with checked_out(targets[1].word, words["revision"]) as revision:
         yield sides_of(targets, words, revision)
 
 
-def _both(targets: tuple[str, ...], words: Mapping[str, Any]) -> tuple[str, ...]:
+def _both(targets: Sequence[Target], words: Mapping[str, Any]) -> Sequence[Target]:
     """Return the targets, of which one alone stands for two sides. Raises UsageError."""
     if words.get("revision") is not None and len(targets) > 1:
         raise UsageError("--git compares one target with another revision of it", "Name the target once.")
     if len(targets) == 1 and not _differ(words):
+        word = targets[0].word
         raise UsageError(
             "compare needs two sides",
-            f"Name the other: jaxprof compare {targets[0]} OTHER; or say how the sides differ, with --git REV, "
+            f"Name the other: jaxprof compare {word} OTHER; or say how the sides differ, with --git REV, "
             f"--env-b K=V, --set-b, --precision-b or --python-b. "
-            f"jaxprof compare {targets[0]} {targets[0]} compares it with itself.",
+            f"jaxprof compare {word} {word} compares it with itself.",
         )
     if len(targets) > len(LABELS):
         raise UsageError(f"compare measures at most {len(LABELS)} sides", "Compare fewer at a time.")
-    return targets * 2 if len(targets) == 1 else targets
+    return [*targets, *targets] if len(targets) == 1 else targets
 
 
 def _differ(words: Mapping[str, Any]) -> bool:
@@ -246,7 +246,7 @@ def _differ(words: Mapping[str, Any]) -> bool:
     return words.get("revision") is not None or any(words.get(f"{name}_b") for name in _OF_A_SIDE)
 
 
-def sides_of(targets: Sequence[str], words: Mapping[str, Any], revision: Revision | None) -> Sides:
+def sides_of(targets: Sequence[Target], words: Mapping[str, Any], revision: Revision | None) -> Sides:
     """Return the sides at these targets, the first of them at `revision`. Raises UsageError."""
     notes: list[str] = []
     interpreters: dict[str | None, Interpreter] = {}
@@ -263,18 +263,18 @@ def sides_of(targets: Sequence[str], words: Mapping[str, Any], revision: Revisio
             )
         own_variables = _variables(own["environment"] or ())
         environment = {**_variables(words.get("environment") or ()), **own_variables}
-        place, variant = split_variant(target)
-        title = [target]
-        at_revision: dict[str, Any] = revision.side(target, is_then=label == "A") if revision is not None else {}
+        title = [target.word]
+        at_revision: dict[str, Any] = revision.side(target.word, is_then=label == "A") if revision is not None else {}
+        measured = target
         if revision is not None and label == "A":
-            place = revision.target(target)
-            title = [f"{target} at {revision.name}" + f" ({revision.commit})" * (revision.name != revision.commit)]
+            measured = replace(target, word=revision.target(target.word))
+            title = [f"{target.word} at {revision.name}" + f" ({revision.commit})" * (revision.name != revision.commit)]
         title += [f"{name}={kept_value(name, value)}" for name, value in own_variables.items()]
         title += own["settings"] or ()
         title += [f"{own['precision']} precision"] if own["precision"] else []
         title += [own["python"]] if own["python"] else []
         (workload,) = find_workloads(
-            [place],
+            [measured],
             interpreters[python],
             words["arguments"],
             variables={**at_revision.get("variables", {}), **environment},
@@ -286,7 +286,7 @@ def sides_of(targets: Sequence[str], words: Mapping[str, Any], revision: Revisio
             label=label,
             title=", ".join(title),
             workload=workload,
-            variant=variant,
+            variant=target.variant,
             interpreter=interpreters[python],
             environment=environment,
             settings=read_settings([*(words.get("settings") or ()), *(own["settings"] or ())]),

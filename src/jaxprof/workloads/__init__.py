@@ -56,22 +56,6 @@ def names() -> list[str]:
     return list(CATALOGUE)
 
 
-def is_workload(word: str) -> bool:
-    """Return whether the word is a built-in workload, alone or with a variant (`selu:jit`)."""
-    return word.partition(":")[0] in CATALOGUE
-
-
-def is_own(word: str) -> bool:
-    """Return whether the word names a user's function (`file.py:f`, `module:f`), file or module, not a workload."""
-    return ":" in word or "/" in word or "." in word
-
-
-def split_variant(word: str) -> tuple[str, str]:
-    """Return a built-in workload and the variant after its colon (`selu:numpy`). A user's function has no variant."""
-    name, _, variant = word.partition(":")
-    return (name, variant) if is_workload(name) else (word, "")
-
-
 def infos() -> list[WorkloadInfo]:
     """Return all built-in workloads as data."""
     from jaxprof.workloads.model import workload_info

@@ -11,6 +11,7 @@ import pytest
 
 from engine.measure.heard import of, phases
 from golden import held_cases
+from jaxprof.analysis.target import resolve
 from jaxprof.base.errors import JaxprofError
 from jaxprof.devices.absent import wheels
 from jaxprof.devices.absent.machine import parse_targets
@@ -21,9 +22,8 @@ from jaxprof.hlo.kernels.collectives import collectives
 from jaxprof.hlo.kernels.kernels import kernels
 from jaxprof.hlo.text.parse import module
 from jaxprof.runner.interpreter import find_interpreter
-from jaxprof.runner.planning import PlanOptions, plan_compiles
+from jaxprof.runner.planning import PlanOptions, find_workloads, plan_compiles
 from jaxprof.runner.scheduler import Scheduler
-from jaxprof.runner.targets import find_workloads
 from jaxprof.session.log import LogWriter, new_header
 from jaxprof.session.log.codec import decode_line
 
@@ -164,7 +164,7 @@ def compiled_for(workload, target, *, wheels_needed=True, **settings):
     except JaxprofError as error:
         if wheels_needed:
             pytest.skip(f"{error.what}: {error.hint}")
-    (info,) = find_workloads([workload], interpreter, (), wanted.devices)
+    (info,) = find_workloads([resolve(workload, code=True)], interpreter, (), wanted.devices)
     scheduler = Scheduler(LogWriter(new_header(), None), interpreter, lambda batch: None)
     scheduler.add(plan_compiles(info, "", PlanOptions(settings=settings), [wanted]))
     scheduler.run()

@@ -3,12 +3,13 @@
 import pytest
 from textual.widgets import Input, Static
 
+from jaxprof.analysis.target import whole_word
 from jaxprof.base.errors import UsageError, WorkerError
 from jaxprof.runner.expected_time import expected_time
 from jaxprof.session.log import Library
 from jaxprof.tui.home import dialogs
 from jaxprof.tui.home.device_list import DeviceList
-from jaxprof.tui.home.dialogs import split_specs, whole_target
+from jaxprof.tui.home.dialogs import split_specs
 from jaxprof.tui.home.plan_options import HomeOptions
 from jaxprof.tui.home.preview import last_medians
 from jaxprof.tui.home.screen import HomeScreen
@@ -209,10 +210,11 @@ def test_of_the_devices_of_a_setting_those_that_are_there_are_chosen():
         assert options.devices == left
 
 
-def test_a_target_is_made_whole(tmp_path):
-    assert whole_target("package.module:function", tmp_path) == "package.module:function"
+def test_a_target_is_made_whole(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert whole_word("package.module:function") == "package.module:function"
     for text in ("mine.py", "mine.py:f"):
-        assert whole_target(text, tmp_path) == f"{tmp_path.resolve()}/{text}"
+        assert whole_word(text) == f"{tmp_path.resolve()}/{text}"
 
 
 async def test_a_workload_is_compiled_for_devices_that_are_not_here():

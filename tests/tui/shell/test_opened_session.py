@@ -11,6 +11,7 @@ import pytest
 from folding import written
 from hlo_sources import write_kernels
 from jaxprof import events as e
+from jaxprof.analysis.target import resolve
 from jaxprof.base.errors import FileRefusedError
 from jaxprof.cli.commands import open_
 from jaxprof.events import ProgressMade
@@ -20,6 +21,7 @@ from jaxprof.session.log.codec import encode_line
 from jaxprof.tui import clock
 from jaxprof.tui.shell import opened_session
 from jaxprof.tui.shell.opened_session import OpenedSession, ProfileReading
+from report import sessions as report_sessions
 from tui import recorded
 from tui import session_tapes as sessions
 from tui.fakes import PATIENCE_SECONDS, SMALL, Stage, walking
@@ -247,14 +249,24 @@ async def test_of_two_files_opened_at_once_the_last_is_shown(tmp_path, monkeypat
         assert walk.app.session_path == other
 
 
+async def test_the_dialog_opens_what_a_word_names(state_home):
+    kept = written(state_home / "sessions" / "kept-one.jaxprof", report_sessions.events(), report_sessions.HEADER)
+    async with walking((100, 30)) as walk:
+        walk.app.ask_for_file()
+        await walk.press("'kept-o enter")
+        await walk.until(lambda: walk.app.session_path == kept)
+        walk.app.ask_for_file()
+        await walk.press("'gs://bucket/a.jaxprof enter", "is a URL, and a file on this machine is needed")
+
+
 def test_the_app_learns_of_which_profile_its_session_is_made(profile, monkeypatch):
     given = []
-    monkeypatch.setattr("jaxprof.cli.target.import_to", lambda *words: Session())
+    monkeypatch.setattr("jaxprof.cli.recorded.import_to", lambda *words: Session())
     monkeypatch.setattr(open_, "terminal_problem", lambda: "")
     monkeypatch.setattr(
         "jaxprof.tui.shell.launch.launch", lambda path, **options: given.append(options["profile"]) or 0
     )
-    assert open_._open(str(profile), None, follow=False) == 0
+    assert open_._open(resolve(str(profile)), None, follow=False) == 0
     assert given == [profile]
 
 

@@ -35,7 +35,7 @@ class CompileOptions:
     settings: Sequence[str] = ()
     """Settings such as `n=4000`, as `--set` takes them."""
     arguments: Sequence[str] = ()
-    targets: str = ""
+    for_devices: str = ""
     """The value of `--for`."""
     axes: str = ""
     """The value of `--mesh`."""

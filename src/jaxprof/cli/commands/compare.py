@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxprof.analysis.target import Target, resolve
 from jaxprof.base.errors import UsageError, unknown_name
 from jaxprof.cli import options
 from jaxprof.cli.answers import command_line, measure, print_conclusion, print_facts
@@ -18,18 +19,19 @@ from jaxprof.cli.output import (
     combine_options,
     format_option,
     no_form,
+    note,
     print_json,
     print_lines,
     print_report,
     print_text,
 )
-from jaxprof.cli.target import Recorded, choose, is_compiled_now, local_word, recorded, split_run
+from jaxprof.cli.recorded import Recorded, recorded
 from jaxprof.session.files import lasting_name
 
 if TYPE_CHECKING:
     from jaxprof.analysis.compare.session_difference import SessionDifference
 
-_COMPILED = ("targets", "axes", "shard", "arguments", "settings", "python")
+_COMPILED = ("for_devices", "axes", "shard", "arguments", "settings", "python")
 _PRECISIONS = click.Choice(("default", "high", "highest", "bfloat16", "tensorfloat32", "float32"))
 
 
@@ -93,52 +95,52 @@ def command(files: tuple[str, ...], form: str, no_run: bool, **words: Any) -> in
     variant, kind of device and parameters belong together. A:r2 B:r5 compares these two runs, whatever they are; A:r1
     A:r2 two runs of one session.
     """
-    if words["targets"]:
+    targets = [resolve(word, note, code=not no_run, runs=True) for word in files]
+    if words["for_devices"]:
         refuse_others("does not apply to programs that are only compiled", "files", "form", *_COMPILED)
-        _refuse_alone(files)
-        _print_differences(_compiled(files, {name: words[name] for name in _COMPILED}), form)
+        _refuse_alone(targets)
+        _print_differences(_compiled(targets, {name: words[name] for name in _COMPILED}), form)
         return None
-    refuse_without("targets", ("axes", "shard"))
-    if not no_run and _are_measured(files):
-        return _measured(files, form, words)
+    refuse_without("for_devices", ("axes", "shard"))
+    if _are_measured(targets):
+        return _measured(targets, form, words)
     refuse_others("does not apply to sessions, which are compared as they are", "files", "form", "no_run")
-    _refuse_alone(files)
-    files = tuple(map(local_word, files))
+    _refuse_alone(targets)
     with ExitStack() as stack:
-        sides = [_side(name, stack) for name in files]
-        _refuse_twice(files, sides)
+        sides = [_side(target, stack) for target in targets]
+        _refuse_twice(targets, sides)
         _compare_sessions(sides, form)
     return None
 
 
-def _are_measured(files: tuple[str, ...]) -> bool:
+def _are_measured(targets: Sequence[Target]) -> bool:
     """Return whether the sides are run: functions and workloads, not sessions. Raises UsageError for a mixture."""
-    run = [file for file in files if is_compiled_now(file) and "://" not in file]
-    if run and len(run) < len(files):
-        kept = next(file for file in files if file not in run)
+    run = [target.word for target in targets if target.is_code]
+    if run and len(run) < len(targets):
+        kept = next(target.word for target in targets if not target.is_code)
         raise UsageError(
             f"{run[0]} is run, and {kept} is a session or a profile", "Compare two that are run, or two sessions."
         )
     return bool(run)
 
 
-def _measured(targets: tuple[str, ...], form: str, words: dict[str, Any]) -> int:
+def _measured(targets: Sequence[Target], form: str, words: dict[str, Any]) -> int:
     """Measure the sides in turns, print which is faster, or that it is unknown, and return the exit code. `words`:
     parameter name → value."""
     if form not in ("text", "json"):
         raise no_form("a comparison that is measured", form, "text", "json")
-    refuse_without("out", ("force",))
     from jaxprof.analysis.runs.ab import ab_results
     from jaxprof.base.operating_system import refuse_to_run, unwound_by_signals
     from jaxprof.base.reaper import TemporaryFolder
     from jaxprof.facts.comparisons import ab_json
     from jaxprof.report.comparison import ab_lines
+    from jaxprof.runner.device_choice import choose
     from jaxprof.runner.sides import read_sides
 
     refuse_to_run("jaxprof compare")
     with unwound_by_signals(), TemporaryFolder("ab") as folder, read_sides(targets, words) as read:
         first = read[0][0]
-        device, *_ = choose([words["device"]] if words["device"] else [], first.interpreter, first.environment)
+        device, *_ = choose([words["device"]] if words["device"] else [], first.interpreter, note, first.environment)
         measured = measure(read, folder, words, device=device)
     (result,) = ab_results(measured.session)
     if form == "json":
@@ -151,30 +153,26 @@ def _measured(targets: tuple[str, ...], form: str, words: dict[str, Any]) -> int
     return measured.exit_code
 
 
-def _refuse_alone(files: tuple[str, ...]) -> None:
-    if len(files) < 2:
+def _refuse_alone(targets: Sequence[Target]) -> None:
+    if len(targets) < 2:
         hint = "jaxprof compare old.py:step new.py:step measures; jaxprof sessions lists the sessions that are kept."
         raise UsageError("compare needs two sessions, or two that can be run", hint)
 
 
-def _side(word: str, stack: ExitStack) -> Recorded:
-    """Return the session that a word names, with the run after its colon. Raises JaxprofError."""
-
-    def opened(name: str) -> Recorded:
-        return stack.enter_context(recorded(name, ("kernels", "memory", "compile", "steps", "trust")))
-
-    found, run = split_run(word, opened)
+def _side(target: Target, stack: ExitStack) -> Recorded:
+    """Return the session at a target, with the run that it names. Raises JaxprofError."""
+    found = stack.enter_context(recorded(target, ("kernels", "memory", "compile", "steps", "trust")))
     runs = found.session.runs
-    if run and run not in runs:
-        raise unknown_name("run", run, runs)
-    found.run = run or None
+    if found.run is not None and found.run not in runs:
+        raise unknown_name("run", found.run, runs)
     return found
 
 
-def _refuse_twice(files: Sequence[str], sides: Sequence[Recorded]) -> None:
+def _refuse_twice(targets: Sequence[Target], sides: Sequence[Recorded]) -> None:
     """Raises UsageError if a session is given twice, and for a run beside whole sessions."""
     seen: dict[tuple[Path, str | None], str] = {}
-    for word, side in zip(files, sides, strict=True):
+    for target, side in zip(targets, sides, strict=True):
+        word = f"{target.word}:{side.run}" if side.run else target.word
         key = side.given.resolve(), side.run
         if key in seen:
             raise UsageError(
@@ -186,20 +184,20 @@ def _refuse_twice(files: Sequence[str], sides: Sequence[Recorded]) -> None:
         raise UsageError("a run cannot be compared with a whole session", "Name a run of each: A:r1 B:r1.")
 
 
-def _compiled(files: tuple[str, ...], compiling: dict[str, Any]) -> list[SessionDifference]:
+def _compiled(targets: Sequence[Target], compiling: dict[str, Any]) -> list[SessionDifference]:
     """Compile the targets, and compare each with the first, on each device. Raises JaxprofError."""
     from jaxprof.analysis.compare.gate import paired_programs
     from jaxprof.analysis.compare.session_difference import session_difference
     from jaxprof.analysis.kernels.hlo_program import CompileOptions
-    from jaxprof.cli.hlo_target import compiled_programs
+    from jaxprof.cli.modules import compiled_programs
 
-    first, *others = (compiled_programs(name, CompileOptions(**compiling)) for name in files)
+    first, *others = (compiled_programs(target, CompileOptions(**compiling)) for target in targets)
     differences: list[SessionDifference] = []
-    for name, other in zip(files[1:], others, strict=True):
+    for target, other in zip(targets[1:], others, strict=True):
         pairs = [(ours, theirs) for ours, theirs in paired_programs(first, other) if ours and theirs]
         if not pairs:
             has = "; ".join(", ".join(run.plan.device for _, run in side) for side in (first, other))
-            raise UsageError(f"{files[0]} and {name} have no device in common", f"{has}.")
+            raise UsageError(f"{targets[0].word} and {target.word} have no device in common", f"{has}.")
         for (session_a, run_a), (session_b, run_b) in pairs:
             differences.append(session_difference(session_a, session_b, run_before=run_a.id, run_after=run_b.id))
     return differences

@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING
 
 import click
 
+from jaxprof.analysis.target import Kind, resolve
 from jaxprof.base.errors import UsageError
 from jaxprof.cli import options
 from jaxprof.cli.answers import command_line, explained_job, next_of_session, print_answer
-from jaxprof.cli.options import refuse
-from jaxprof.cli.output import format_option, print_json, print_report
-from jaxprof.cli.target import local_source, named, recorded
+from jaxprof.cli.output import format_option, note, print_json, print_report
+from jaxprof.cli.recorded import recorded
 
 if TYPE_CHECKING:
     from jaxprof.findings.explanation import Explanation
 
 
 @click.command("explain")
-@click.argument(
-    "file", metavar="[FILE]", required=False, callback=local_source, shell_complete=options.completed_by("session")
-)
+@click.argument("file", metavar="[FILE]", required=False, shell_complete=options.completed_by("session"))
 @click.option(
     "--code", metavar="CODE", help="What a finding means, what to do, and where to read on; `all` lists them."
 )
@@ -36,11 +34,8 @@ def command(file: str | None, code: str | None, full: bool, form: str) -> None:
     it helped (of a job: one that shows the process).
     """
     if code is not None:
-        refuse(("file", "full", "profile_run", "host"), "has no effect beside --code", "Leave it out.")
         _print_entry(code, form)
         return
-    if form == "json":
-        refuse(("full",), "applies to text and Markdown", "JSON does not depend on a screen.")
     from jaxprof.findings.explanation import MOST_FINDINGS
     from jaxprof.report import explain
 
@@ -54,17 +49,15 @@ def command(file: str | None, code: str | None, full: bool, form: str) -> None:
 
 
 def _explain(file: str, most: int) -> Explanation:
-    from jaxprof.analysis.opener import Kind
-
-    kind, path = named(file)
-    if kind is Kind.JOB:
-        return explained_job(path)
+    target = resolve(file, note, jobs=True)
+    if target.kind is Kind.JOB:
+        return explained_job(target.file)
     from jaxprof.findings.explain import explanation
     from jaxprof.findings.explanation import command as shell_line
 
-    if kind is Kind.HLO:
+    if target.kind is Kind.HLO:
         raise UsageError(f"{file} is HLO, which has no times", f"Its findings: {shell_line('hlo', file, '--findings')}")
-    with recorded(file, ("kernels", "steps", "trust")) as found:
+    with recorded(target, ("kernels", "steps", "trust")) as found:
         return explanation(found.session, found.name, most=most)
 
 

@@ -11,18 +11,19 @@ from pathlib import Path
 
 import click
 
+from jaxprof.analysis.target import resolve
 from jaxprof.base.errors import JaxprofError, StorageError, UsageError, system_words
 from jaxprof.cli import options
-from jaxprof.cli.options import refuse, refuse_without, require_packages
+from jaxprof.cli.options import require_packages
 from jaxprof.cli.output import note, print_pieces, written_whole
-from jaxprof.cli.target import local_source, recorded
+from jaxprof.cli.recorded import recorded
 from jaxprof.facts import SessionFile
 
 NAMES = ("perfetto", "html", "parquet")
 
 
 @click.command("export")
-@click.argument("file", metavar="FILE", callback=local_source, shell_complete=options.completed_by("session"))
+@click.argument("file", metavar="FILE", shell_complete=options.completed_by("session"))
 @click.option(
     "--format",
     "form",
@@ -51,14 +52,11 @@ def command(
 
     FILE can also be a profile that was recorded elsewhere.
     """
-    refuse_without("out", ("force",))
-    if form != "perfetto":
-        refuse(("run_id",), f"does not apply to --format {form}", "It has all runs.")
     if form == "parquet":
         require_packages("export --format parquet", *options.QUERY_PACKAGES)
         if out is None:
             raise UsageError(f"{form} writes several files", "Name a folder for them: -o tables.")
-    with recorded(file, ("timeline", "trust") if form == "perfetto" else ()) as found:
+    with recorded(resolve(file, note), ("timeline", "trust") if form == "perfetto" else ()) as found:
         if form == "parquet" and out is not None:
             _put_files(_tables(SessionFile(found.path, found.session)), out, force)
         elif form == "html":

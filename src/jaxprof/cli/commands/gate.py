@@ -6,8 +6,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -23,17 +24,17 @@ from jaxprof.analysis.compare.gate import (
 )
 from jaxprof.analysis.kernels.hlo_program import CompileOptions
 from jaxprof.analysis.runs.ab import AbResult, ab_results
+from jaxprof.analysis.target import Kind, Target, resolve
 from jaxprof.base.errors import JaxprofError, UsageError
-from jaxprof.base.files import with_home
 from jaxprof.base.operating_system import unwound_by_signals
 from jaxprof.base.reaper import TemporaryFolder
 from jaxprof.base.values import frozen
 from jaxprof.cli import options
 from jaxprof.cli.answers import Outcome, command_line, measure, print_facts
-from jaxprof.cli.hlo_target import compiled_programs, placed
-from jaxprof.cli.options import refuse, refuse_without, words_given
+from jaxprof.cli.modules import compiled_programs, placed
+from jaxprof.cli.options import refuse, words_given
 from jaxprof.cli.output import ExitCode, format_option, print_lines, print_report
-from jaxprof.cli.target import existing, is_compiled_now, is_ready, session_at
+from jaxprof.cli.recorded import session_of
 from jaxprof.facts.gate import read_limits
 from jaxprof.findings.explanation import command as shell_line
 from jaxprof.report.comparison import gate_report
@@ -41,11 +42,8 @@ from jaxprof.report.conclusion import conclusion_lines, gate_conclusion
 from jaxprof.report.renderers import WIDE, report_lines
 from jaxprof.runner.repository import Revision, checked_out, repository_of
 from jaxprof.runner.sides import HALF_WIDTH, sides_of
-from jaxprof.session.files import EXTENSION
-from jaxprof.session.log import Library
-from jaxprof.workloads import is_own, is_workload, split_variant
 
-_COMPILING = {"targets", "axes", "shard", "variant", "arguments", "settings", "device", "python"}
+_COMPILING = {"for_devices", "axes", "shard", "variant", "arguments", "settings", "device", "python"}
 """Parameters that say what is compiled; `hlo` and `compare` have them, too."""
 TIMED = ("launches", "budget_seconds", "max_seconds", "max_silence_seconds", "seed", "out", "force")
 """Parameters of a command that say how the times of sides are measured, and where they are kept."""
@@ -99,19 +97,19 @@ def command(
     (--strict).
     """
     parsed_limits = read_limits(limits)
-    _refuse_ineffective(words["targets"], parsed_limits, timed=any(limit.is_time for limit in parsed_limits))
+    _refuse_ineffective(words["for_devices"], parsed_limits, timed=any(limit.is_time for limit in parsed_limits))
     timing = {name: words.pop(name) for name in TIMED}
-    options = CompileOptions(**words)
-    result, measured = _compared(target, base, parsed_limits, options, timing)
-    _print(result, form, target, measured.path if measured is not None else None)
+    program = resolve(target, code=True, runs=True)
+    result, measured = _compared(program, base, parsed_limits, CompileOptions(**words), timing)
+    _print(result, form, program, measured.path if measured is not None else None)
     return _exit_code(result, measured, strict=strict)
 
 
 def _compared(
-    target: str,
+    target: Target,
     base: str | None,
     limits: Sequence[GateLimit],
-    options: CompileOptions,
+    compiling: CompileOptions,
     timing: Mapping[str, Any],
 ) -> tuple[GateResult, Outcome | None]:
     """Judge each limit. Return the result, and what was measured for limits on times, with the parameters `timing`."""
@@ -121,21 +119,21 @@ def _compared(
     compared: AbResult | None = None
     timed = [limit for limit in limits if limit.is_time]
     with unwound_by_signals(), found_base(target, base) as found:
-        if not (is_compiled_now(target) or is_compiled_now(found.target)):
+        if not (target.is_code or found.target.is_code):
             hint = "Sessions are compared as they are: leave it out."
             refuse(sorted(_COMPILING), "applies to what is compiled now", hint)
-        options = placed(options, target, found.target)
+        compiling = placed(compiling, target, found.target)
         # a session is of another time
-        together = bool(timed) and is_compiled_now(target) and found.about.reading in ("target", "revision")
+        together = bool(timed) and target.is_code and found.about.reading in ("target", "revision")
         judged_alone = [limit for limit in limits if not (together and limit.is_time)]
         if judged_alone:
             try:
-                before = _programs(found.target, options, found.variables)
+                before = _programs(found.target, compiling, found.variables)
             except JaxprofError as error:
                 raise found.named(error) from error
-            rows, notes = judged_programs(found.about, before, _programs(target, options), judged_alone)
+            rows, notes = judged_programs(found.about, before, _programs(target, compiling), judged_alone)
         if together:
-            measured = _measure_times(target, found, options, timing, timed)
+            measured = _measure_times(target, found, compiling, timing, timed)
             (compared,) = ab_results(measured.session)
             rows += judged_times(label_of(compared.versus[0].run), compared, timed)
     return GateResult(found.about, tuple(rows), tuple(notes), compared), measured
@@ -146,8 +144,8 @@ class FoundBase:
     """The base of a target, with what is needed to compile it."""
 
     about: GateBase
-    target: str
-    """The target that `find_modules` takes."""
+    target: Target
+    """What is compiled or read; of a revision, the function in its files."""
     revision: Revision | None = None
     """The revision, checked out, if the base is one."""
 
@@ -166,49 +164,46 @@ class FoundBase:
 
 
 @contextmanager
-def found_base(target: str, word: str | None) -> Iterator[FoundBase]:
-    """Yield what the word after `--base` means for `target`: a file, a target, a kept session by its whole name, a git
-    revision, which is checked out until the end, or a kept session by a part of its name, in that order. Without a
-    word, the base is HEAD, if `target` is a function with changes that are not committed. Raises UsageError naming what
-    was tried, and first if there is no `target`."""
-    if not is_compiled_now(target):
-        (session_at if word is None else existing)(target)  # a job is refused before it has no base
-    if word is not None and (known := _named_base(word)) is not None:
-        yield known
+def found_base(target: Target, word: str | None) -> Iterator[FoundBase]:
+    """Yield what the word after `--base` means for `target`, as `resolve` decides; a revision is checked out until the
+    end. Without a word, the base is HEAD, if `target` is a function with changes that are not committed. Raises
+    UsageError naming what was tried, and first if there is no `target`."""
+    session_of(target)  # nothing at all, or a job, is refused before it has no base
+    problem: UsageError | None = None
+
+    def is_revision(name: str | None) -> bool:
+        nonlocal problem
+        problem = _no_revision(target, name)
+        return problem is None
+
+    if word is None:
+        base = Target(_HEAD, Kind.REVISION if is_revision(None) else Kind.NOTHING)
+    else:
+        base = resolve(word, code=True, runs=True, is_revision=is_revision)
+    if base.kind is Kind.REVISION:
+        with checked_out(target.word, base.word) as revision:
+            about = GateBase(base.word, "revision", str(revision.repository), revision.commit, revision.dirty)
+            yield FoundBase(about, replace(target, word=revision.target(target.word)), revision)
         return
-    if (problem := _no_revision(target, word)) is not None:
-        part = Library().search(word) if word is not None else None
-        if part is None:
-            raise problem
-        yield FoundBase(GateBase(word or "", "session", str(part)), str(part))
-        return
-    name = word or _HEAD
-    with checked_out(target, name) as revision:
-        place, commit, dirty = str(revision.repository), revision.commit, revision.dirty
-        yield FoundBase(GateBase(name, "revision", place, commit, dirty), revision.target(target), revision)
+    if base.kind is Kind.NOTHING and problem is not None:
+        raise problem
+    reading: Literal["path", "target", "session"] = (
+        "target" if base.is_code else "session" if base.kind is Kind.SESSION else "path"
+    )
+    name = f"{base.word}:{base.run}" if base.run else base.word
+    yield FoundBase(GateBase(name, reading, base.word if base.is_code else str(base.path)), base)
 
 
-def _named_base(word: str) -> FoundBase | None:
-    """Return the base that `word` names by itself: a path, a target, or a kept session by its whole name."""
-    if is_ready(word):
-        path = with_home(word)
-        return FoundBase(GateBase(word, "session" if path.suffix == EXTENSION else "path", str(path)), word)
-    if is_workload(word) or word.endswith(".py") or (":" in word[1:] and "@{" not in word):
-        return FoundBase(GateBase(word, "target", word), word)
-    for kept in Library().paths()[: 1 if word == "last" else None]:
-        if word in ("last", kept.name, kept.name.removesuffix(EXTENSION)):
-            return FoundBase(GateBase(word, "session", str(kept)), str(kept))
-    return None
-
-
-def _no_revision(target: str, word: str | None) -> UsageError | None:
+def _no_revision(target: Target, word: str | None) -> UsageError | None:
     """Return why `word`, without one HEAD, is no revision to compare `target` with; None if it is one."""
     unnamed = word is None
-    tried = f"{target} has no base" if unnamed else f"--base {word!r} is neither a path, a target nor a kept session"
+    tried = (
+        f"{target.word} has no base" if unnamed else f"--base {word!r} is neither a path, a target nor a kept session"
+    )
     try:
-        if is_workload(target) or not is_own(target) or is_ready(target):
+        if not target.is_own:
             raise UsageError("only a function of yours has revisions to compare with")
-        repository = repository_of(target)
+        repository = repository_of(target.word)
     except UsageError as error:
         example = "--base takes a revision (origin/main), a session, or another target."
         return UsageError(f"{tried}: {error.what}", example)
@@ -224,7 +219,7 @@ def _no_revision(target: str, word: str | None) -> UsageError | None:
 
 
 def _measure_times(
-    target: str,
+    target: Target,
     base: FoundBase,
     compiling: CompileOptions,
     timing: Mapping[str, Any],
@@ -234,8 +229,7 @@ def _measure_times(
     that do not fit."""
     revision = base.revision
     sides = (target if revision else base.target, target)
-    targets, variants = zip(*map(split_variant, sides), strict=True)
-    if len(chosen := {each for each in (*variants, compiling.variant) if each}) > 1:
+    if len(chosen := {each for each in (*(side.variant for side in sides), compiling.variant) if each}) > 1:
         raise UsageError(f"both sides are measured as one variant, not as {' and '.join(sorted(chosen))}", "Name one.")
     words = {
         "revision": base.about.name if revision is not None else None,
@@ -243,7 +237,7 @@ def _measure_times(
         "settings": compiling.settings,
         "python": str(compiling.python) if compiling.python else None,
     }
-    read = sides_of(targets, words, revision)
+    read = sides_of(sides, words, revision)
     with TemporaryFolder("gate") as folder:
         return measure(
             read,
@@ -257,9 +251,9 @@ def _measure_times(
         )
 
 
-def _refuse_ineffective(targets: str, parsed_limits: Sequence[GateLimit], *, timed: bool) -> None:
+def _refuse_ineffective(for_devices: str, parsed_limits: Sequence[GateLimit], *, timed: bool) -> None:
     """Raises UsageError for a time of a device that is not here, and for options of times if no limit is a time."""
-    if timed and targets:
+    if timed and for_devices:
         limit = next(limit for limit in parsed_limits if limit.is_time)
         raise UsageError(
             f"--fail-on {limit.text} is a time, and --for compiles for devices that are not here",
@@ -267,7 +261,6 @@ def _refuse_ineffective(targets: str, parsed_limits: Sequence[GateLimit], *, tim
         )
     if not timed:
         refuse(TIMED, "applies to times, and no limit is one", "Limit a time: --fail-on run:5%.")
-    refuse_without("out", ("force",))
 
 
 def _exit_code(result: GateResult, measured: Outcome | None, *, strict: bool) -> int:
@@ -278,16 +271,16 @@ def _exit_code(result: GateResult, measured: Outcome | None, *, strict: bool) ->
     return ExitCode.UNDECIDED if strict and result.outcome == "undecided" else ExitCode.OK
 
 
-def _programs(name: str, options: CompileOptions, variables: Mapping[str, str] | None = None) -> list[Program]:
-    """Return the compiled programs that an argument names, or the recorded ones of a session. Raises JaxprofError."""
-    session = session_at(name)
+def _programs(target: Target, compiling: CompileOptions, variables: Mapping[str, str] | None = None) -> list[Program]:
+    """Return the compiled programs of the target, or the recorded ones of a session. Raises JaxprofError."""
+    session = session_of(target)
     if session is not None and (recorded := [run for run in session.runs.values() if run.is_program]):
-        return [(session, run) for run in recorded]
-    programs = compiled_programs(name, options, variables)
+        return [(session, run) for run in recorded if target.run in ("", run.id)]
+    programs = compiled_programs(target, compiling, variables)
     return [(session, run) for session, run in programs if "hlo" in run.texts] or programs
 
 
-def _print(result: GateResult, form: str, target: str, path: Path | None) -> None:
+def _print(result: GateResult, form: str, target: Target, path: Path | None) -> None:
     if form == "json":
         print_facts("gate", result, [command_line("open", path)] if path is not None else [])
         return
@@ -296,18 +289,19 @@ def _print(result: GateResult, form: str, target: str, path: Path | None) -> Non
         print_lines(["", *conclusion_lines(gate_conclusion(result, _details(result.base, target)), WIDE)])
 
 
-def _details(base: GateBase, target: str) -> str:
+def _details(base: GateBase, target: Target) -> str:
     """Return the command that shows what differs from the base, with the options that say what is compiled; an empty
     text if the target is the base."""
     given = click.get_current_context().params
-    options = [str(word) for word in words_given(without=given.keys() - _COMPILING)]
-    if base.reading == "revision" and given["targets"]:
-        return shell_line("hlo", target, *options, "--kernels")
+    compiled = [str(word) for word in words_given(without=given.keys() - _COMPILING)]
+    word = f"{target.word}:{target.run}" if target.run else target.word
+    if base.reading == "revision" and given["for_devices"]:
+        return shell_line("hlo", word, *compiled, "--kernels")
     if base.reading == "revision":
-        return shell_line("compare", "--git", base.name, *options, target)
-    if not is_compiled_now(target) and existing(target).resolve() == Path(base.place).resolve():
+        return shell_line("compare", "--git", base.name, *compiled, word)
+    if target.path is not None and not target.is_code and target.path.resolve() == Path(base.place).resolve():
         return ""
-    of_sessions = base.reading == "session" and session_at(target) is not None
-    if base.reading == "target" or of_sessions or given["targets"]:
-        return shell_line("compare", *options, base.name, target)
-    return shell_line("hlo", target, *options, "--diff", base.name)
+    of_sessions = base.reading == "session" and session_of(target) is not None
+    if base.reading == "target" or of_sessions or given["for_devices"]:
+        return shell_line("compare", *compiled, base.name, word)
+    return shell_line("hlo", word, *compiled, "--diff", base.name)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxprof.analysis.target import Target, resolve
 from jaxprof.base.errors import UsageError
 from jaxprof.cli import options
 from jaxprof.cli.answers import print_facts, same_command
-from jaxprof.cli.options import chosen_view, is_given, refuse, refuse_without
+from jaxprof.cli.options import chosen_view, is_given, refuse
 from jaxprof.cli.output import ExitCode, format_option, note, print_csv, print_json, print_lines
-from jaxprof.cli.target import local_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,7 +30,7 @@ SORTS = (
 
 
 @click.command("hlo")
-@click.argument("target", metavar="TARGET", callback=local_source, shell_complete=options.completed_by("target"))
+@click.argument("target", metavar="TARGET", shell_complete=options.completed_by("target"))
 @options.views(
     {
         "kernels": "The kernels, with costs and least times.",
@@ -50,7 +50,6 @@ SORTS = (
     "--diff",
     "other",
     metavar="B",
-    callback=local_source,
     help="What differs from the module B, ignoring names.",
 )
 @click.option("--stage", type=click.Choice(STAGES), help="The program's text at this stage.")
@@ -84,7 +83,7 @@ def command(
     run_id: str | None,
     number: int | None,
     form: str,
-    **compiling: Any,
+    **words: Any,
 ) -> ExitCode:
     """Print what XLA made of TARGET.
 
@@ -94,19 +93,20 @@ def command(
     compiled for devices that you do not have: an estimate of their kernels.
     """
     from jaxprof.analysis.kernels.hlo_program import CompileOptions
-    from jaxprof.cli.hlo_target import find_modules, placed
+    from jaxprof.cli.modules import find_modules, placed
 
     view = chosen_view("other", "stage")
-    options = CompileOptions(**compiling)
-    _refuse_misfits(view, options, form)
-    options = placed(options, target, other or "")
+    compiling = CompileOptions(**words)
+    _refuse_misfits(view, compiling, form)
+    sides = [resolve(word, note, code=True, runs=True) for word in (target, other) if word is not None]
+    compiling = placed(compiling, *sides)
     if other is not None:
-        return _difference(target, other, run_id, number, options, form)
-    modules = find_modules(target, run_id, number, options)
+        return _difference((sides[0], sides[1]), run_id, number, compiling, form)
+    modules = find_modules(sides[0], run_id, number, compiling)
     for module in modules:
         for module_note in module.notes:
             note(module_note)
-    as_text = form == "text" and (stage is not None or (view is None and not options.targets))
+    as_text = form == "text" and (stage is not None or (view is None and not compiling.for_devices))
     if as_text:
         _print_text(modules, stage or "hlo", target, short=short)
     else:
@@ -117,7 +117,7 @@ def command(
             _print_json(modules, stage, view, choice)
         elif form == "csv":
             _print_csv(modules, choice)
-        elif "," in options.targets and view is None:
+        elif "," in compiling.for_devices and view is None:
             from jaxprof.report.modules import devices_table
 
             print_lines(devices_table([module for module in modules if module.machine is not None]))
@@ -127,18 +127,18 @@ def command(
 
 
 def _difference(
-    target: str, other: str, run_id: str | None, number: int | None, options: CompileOptions, form: str
+    targets: tuple[Target, Target], run_id: str | None, number: int | None, compiling: CompileOptions, form: str
 ) -> ExitCode:
     """Print what differs between one module of each target."""
-    from jaxprof.cli.hlo_target import find_pair
+    from jaxprof.cli.modules import find_pair
     from jaxprof.facts.comparisons import difference_row
     from jaxprof.report.hlo_difference import difference_pieces
     from jaxprof.report.renderers import report_lines
 
     refuse(("out",), "keeps one program, and --diff compares two", "Leave it out.")
-    if "," in options.targets:
+    if "," in compiling.for_devices:
         raise UsageError("--diff compares programs of one device", "Name one device with --for.")
-    sides = find_pair((target, other), run_id, number, options)
+    sides = find_pair(targets, run_id, number, compiling)
     for side in sides:
         _note_problems(side)
     before, after = (side.hlo for side in sides)
@@ -149,15 +149,10 @@ def _difference(
     return ExitCode.NOT_WHOLE if _is_doubtful(sides, None, as_text=True) else ExitCode.OK
 
 
-def _refuse_misfits(view: str | None, options: CompileOptions, form: str) -> None:
+def _refuse_misfits(view: str | None, compiling: CompileOptions, form: str) -> None:
     """Raises UsageError for options that have no effect together, and for a format that the view does not have."""
-    if view != "kernels" and not options.targets:
+    if view != "kernels" and not compiling.for_devices:
         refuse(("top", "sort"), "applies to the list of kernels", "Give --kernels, too.")
-    refuse_without("out", ("force",))
-    is_listed = view is not None or is_given("other") or (bool(options.targets) and not is_given("stage"))
-    if form != "text" or is_listed:
-        hint = "Give it without a view, --diff and --format; with --for give --stage, too."
-        refuse(("short",), "applies to the module's text", hint)
     if form == "csv" and view != "kernels":
         raise UsageError("only --kernels has a CSV form", "Give --kernels, or --format text or json.")
 
@@ -185,7 +180,7 @@ def _print_text(modules: list[HloProgram], stage: str, target: str, *, short: bo
         raise UsageError(f"no program of {target} has its {stage}", f"It has {listed}.")
     if len(with_stage) > 1 and with_stage[0].run is not None:
         named = ", ".join(module.label for module in with_stage)
-        if is_given("targets"):
+        if is_given("for_devices"):
             raise UsageError(f"--stage {stage} prints one program", "Name one device with --for.")
         raise UsageError(f"{len(with_stage)} runs of {target} have {stage}", f"Choose one with --run: {named}.")
     for module in with_stage:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxprof.analysis.target import Kind, Target, resolve
 from jaxprof.base.errors import FileRefusedError, UsageError, missing_file, unknown_name
 from jaxprof.base.files import with_home
 from jaxprof.base.units import counted
 from jaxprof.cli import options
 from jaxprof.cli.answers import next_of_session, print_conclusion, print_facts, print_job, print_session
-from jaxprof.cli.options import chosen_view, is_given, refuse, refuse_others, refuse_without
+from jaxprof.cli.options import chosen_view, is_given, refuse_others
 from jaxprof.cli.output import (
     ExitCode,
     format_option,
@@ -30,7 +31,7 @@ from jaxprof.cli.output import (
     refuse_existing,
     terminal_problem,
 )
-from jaxprof.cli.target import import_to, local_word, named, recorded
+from jaxprof.cli.recorded import import_to, recorded
 
 if TYPE_CHECKING:
     from jaxprof.runner.interpreter import Interpreter
@@ -84,19 +85,18 @@ def command(file: str, python: Path | None, follow: bool, **words: Any) -> int |
         return None
     if _ADDRESS.fullmatch(file) and not os.path.exists(with_home(file)):
         raise UsageError(f"{file} is no session", "If a profiler server listens there, add --seconds 2.")
-    file = local_word(file)
+    target = resolve(file, note, jobs=True)
     if words["keep"] or is_given("out"):
         refuse_others(
             "does not apply to a profile that is kept", "file", "keep", "out", "force", "profile_run", "host", "form"
         )
-        _keep(Path(file), words["out"], words["form"], force=words["force"])
+        _keep(target, words["out"], words["form"], force=words["force"])
         return None
-    refuse(("force",), "replaces the file of --out", "Add --out FILE.")
     is_printed = chosen_view() is not None or is_given("form") or is_given("run_id") or terminal_problem()
     if is_printed and not follow and not is_given("python"):
-        return _print(file, words["run_id"], words["form"])
+        return _print(target, words["run_id"], words["form"])
     refuse_others("does not apply to the app", "file", "follow", "python", "profile_run", "host")
-    return _open(file, python, follow=follow)
+    return _open(target, python, follow=follow)
 
 
 def _print_hlo(file: str, view: str | None, run_id: str | None, form: str) -> int:
@@ -113,22 +113,15 @@ def _print_hlo(file: str, view: str | None, run_id: str | None, form: str) -> in
         return int(hlo.command.invoke(context))
 
 
-def _open(file: str, python: Path | None, *, follow: bool) -> int:
-    from jaxprof.analysis.opener import Kind
-    from jaxprof.session.files import is_fetched
-
-    kind, path = named(file)
-    if kind in (Kind.HLO, Kind.PROFILE) or is_fetched(path):
-        why = f"follows a session that grows here, and {file} is not one"
-        refuse(("follow",), why, "Open it without --follow.")
+def _open(target: Target, python: Path | None, *, follow: bool) -> int:
     interpreter = interpreter_of_app(python)  # before a profile is read, which takes a while
-    if kind is Kind.JOB:
+    if target.kind is Kind.JOB:
         from jaxprof.jobs.folder import check_job
 
-        check_job(path)  # before the screen changes
-    if kind in (Kind.JOB, Kind.HLO):
-        return launch_app(path, interpreter)
-    with recorded(file) as found:
+        check_job(target.file)  # before the screen changes
+    if target.kind in (Kind.JOB, Kind.HLO):
+        return launch_app(target.file, interpreter)
+    with recorded(target) as found:
         if found.imported is None:
             from jaxprof.session import Session
             from jaxprof.session.log import Follower
@@ -177,14 +170,12 @@ def _attach(address: str, duration: float, out: Path | None, python: Path | None
         _import(folder, target, form, force=force)
 
 
-def _keep(path: Path, out: Path | None, form: str, *, force: bool) -> None:
-    """Keep the profile at `path` as a session."""
-    from jaxprof.analysis.opener import Kind, kind_of
-
+def _keep(profile: Target, out: Path | None, form: str, *, force: bool) -> None:
+    """Keep a profile as a session."""
     target = _new_session(out, form, force=force)
-    if not path.exists():
-        raise missing_file(path)
-    kind = kind_of(path)
+    path, kind = profile.path, profile.kind
+    if path is None:
+        raise missing_file(profile.word)
     if kind is Kind.JOB or (path.is_file() and kind in (Kind.HLO, Kind.SESSION)):
         printing = "hlo" if kind is Kind.HLO else "open"
         raise FileRefusedError(f"{path} is {kind.value}, not a profile", f"jaxprof {printing} {path} prints it.")
@@ -199,7 +190,6 @@ def _new_session(out: Path | None, form: str, *, force: bool) -> Path:
 
     if form not in ("text", "json"):
         raise no_form("what is kept as a session", form, "text", "json")
-    refuse_without("out", ("force",))
     if out is None:
         return Library().new_path(new_header({}))
     refuse_folder(out)
@@ -219,14 +209,12 @@ def _import(profile: Path, target: Path, form: str, *, force: bool) -> None:
         print_conclusion(session, target, note)
 
 
-def _print(file: str, run_id: str | None, form: str) -> int:
-    from jaxprof.analysis.opener import Kind
-
+def _print(target: Target, run_id: str | None, form: str) -> int:
     view = chosen_view()
-    kind, path = named(file)
-    if kind is Kind.HLO:
-        return _print_hlo(file, view, run_id, form)
-    if kind is Kind.JOB:
+    if target.kind is Kind.HLO:
+        return _print_hlo(target.word, view, run_id, form)
+    if target.kind is Kind.JOB:
+        path = target.file
         if view is not None or run_id is not None:
             from jaxprof.session.log.reader import one_session_needed
 
@@ -236,7 +224,7 @@ def _print(file: str, run_id: str | None, form: str) -> int:
         print_job(read_job_figures(path), form)
         return ExitCode.OK
     derived = _OF_CAPTURES if view is None else (view if view in _OF_CAPTURES else "trust",)
-    with recorded(file, derived) as found:
+    with recorded(target, derived) as found:
         session = _with_one_run(found.session, run_id, with_baseline=view is None)
         if view is not None:
             _print_view(view, session, form, found.given)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxprof.analysis.target import Kind, resolve
 from jaxprof.base.errors import UsageError, unknown_name
 from jaxprof.cli import options
 from jaxprof.cli.answers import command_line, print_facts
-from jaxprof.cli.options import refuse, require_packages
+from jaxprof.cli.options import require_packages
 from jaxprof.cli.output import (
     format_option,
     no_form,
@@ -23,14 +24,13 @@ from jaxprof.cli.output import (
     print_lines,
     rows_wanted,
 )
-from jaxprof.cli.target import local_source, named, recorded
+from jaxprof.cli.recorded import recorded
 from jaxprof.report.renderers import Table, text_lines
 from jaxprof.session.files import EXTENSION
 from jaxprof.session.log import Library
 from jaxprof.session.log.library import none_kept
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.opener import Kind
     from jaxprof.query.execution import QueriedSession, SqlAnswer
 
 _EXAMPLE = 'jaxprof query last "SELECT variant, median_seconds FROM runs"'
@@ -39,9 +39,7 @@ _ROWS = 50
 
 
 @click.command("query")
-@click.argument(
-    "words", metavar="SESSION... SQL", nargs=-1, callback=local_source, shell_complete=options.completed_by("session")
-)
+@click.argument("words", metavar="SESSION... SQL", nargs=-1, shell_complete=options.completed_by("session"))
 @click.option("--all", "every", is_flag=True, help="All kept sessions, instead of SESSION.")
 @click.option("--schema", is_flag=True, help="Print the tables with their columns, or those of the named TABLE...")
 @format_option("text", "json", "csv", bounded=("text", "json"))
@@ -55,7 +53,6 @@ def command(words: tuple[str, ...], every: bool, schema: bool, form: str) -> Non
     """
     require_packages("query", *options.QUERY_PACKAGES)
     if schema:
-        refuse(("every",), "has no effect with --schema", "It prints the tables.")
         _print_schema(words, form)
         return
     from jaxprof.base.limits import bounded_memory
@@ -101,24 +98,24 @@ def _sources(
         if not found:
             raise none_kept()
     for name in names:
-        kind, folder = named(name)
-        inside = _sessions_in(folder, kind) if folder.is_dir() else []
+        target = resolve(name, note, jobs=True)
+        folder = target.path
+        inside = _sessions_in(folder, target.kind) if folder is not None and folder.is_dir() else []
         rolled: dict[Path, Any] = {}
-        if inside and processes_wanted:
+        if folder is not None and inside and processes_wanted:
             from jaxprof.query.execution import rows_without_sessions
 
             rolled = rows_without_sessions(folder)
         found += (QueriedSession(path, optional=True, process=rolled.get(path)) for path in inside)
         if not inside:
-            source = stack.enter_context(recorded(name))
+            source = stack.enter_context(recorded(target))
             found.append(QueriedSession(source.given, source.imported))
     return list({asked.path.resolve(): asked for asked in found}.values())
 
 
-def _sessions_in(folder: Path, kind: Kind | None) -> list[Path]:
+def _sessions_in(folder: Path, kind: Kind) -> list[Path]:
     """Return the sessions in a folder; of a job one for each process, with a note of what was left out. Raises
     FileRefusedError."""
-    from jaxprof.analysis.opener import Kind
     from jaxprof.base.limits import PROCESSES
     from jaxprof.jobs.folder import job_sessions, missing_of, no_session_in
     from jaxprof.session.log.entry import read_job_entry

@@ -10,20 +10,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxprof import workloads
+from jaxprof.analysis.target import Target, resolve
 from jaxprof.base.errors import UsageError
 from jaxprof.base.grouping import grouped
 from jaxprof.base.text import safe, safe_lines
 from jaxprof.base.units import counted, value_text
 from jaxprof.cli import options
 from jaxprof.cli.answers import carry_out, command_line, print_answer, print_conclusion, print_session
-from jaxprof.cli.options import is_given, refuse, refuse_others, refuse_without
+from jaxprof.cli.options import is_given, refuse, refuse_others
 from jaxprof.cli.output import ExitCode, asks, format_option, note, print_text
-from jaxprof.cli.target import choose, split_run
 from jaxprof.facts import Fact, column, pick
 from jaxprof.facts.listed import WORKLOAD
 from jaxprof.report.renderers import Table, text_lines, wrap
 from jaxprof.runner.new_session import new_writer
-from jaxprof.workloads import is_own
 from jaxprof.workloads.model import Parameter, WorkloadInfo, workload_info
 
 if TYPE_CHECKING:
@@ -92,16 +91,14 @@ def command(
     NAME is a built-in workload, or a function of your own: path/to/file.py:function or package.module:function.
     Without a NAME, lists what can be run. With --from, the runs of a session are repeated with their original options.
     """
-    refuse_without("out", ("force",))
-    refuse_without("source", ("yes",))
     if describe or not (names or everything or source is not None):
         _refuse_to_describe(names, describe=describe)
         _print_catalogue(names[0] if names else None, python, planning["arguments"], form)
         return ExitCode.OK
     from jaxprof.base.operating_system import refuse_to_run
+    from jaxprof.runner.device_choice import choose
     from jaxprof.runner.interpreter import find_interpreter
-    from jaxprof.runner.planning import PlanOptions, plan_all
-    from jaxprof.runner.targets import find_workloads, read_settings
+    from jaxprof.runner.planning import PlanOptions, find_workloads, plan_all, read_settings
 
     refuse_to_run("jaxprof run")
     if source is not None:
@@ -114,9 +111,10 @@ def command(
     swept = sweep.partition("=")[0].strip()
     if swept in sizes:
         raise UsageError(f"--set {swept} and --sweep {swept} cannot both set the size", "Give one of them.")
-    infos = find_workloads((*names, *(workloads.names() if everything else ())), interpreter, planning["arguments"])
-    options = PlanOptions(
-        devices=[] if source is not None and not devices else choose(devices, interpreter),
+    targets = [_code(name) for name in (*names, *(workloads.names() if everything else ()))]
+    infos = find_workloads(targets, interpreter, planning["arguments"])
+    plan_options = PlanOptions(
+        devices=[] if source is not None and not devices else choose(devices, interpreter, note),
         settings=sizes,
         sweep=sweep,
         capture=not no_capture,
@@ -124,11 +122,11 @@ def command(
     )
     notes: list[str] = []
     if source is not None:
-        changes = {name: getattr(options, name) for name in _CHANGES if is_given(name)}
-        changes |= {} if options.capture else {"capture": False}
-        planned = _planned_from(source, changes, options.devices[0] if devices else "", asks(source, yes=yes))
+        changes = {name: getattr(plan_options, name) for name in _CHANGES if is_given(name)}
+        changes |= {} if plan_options.capture else {"capture": False}
+        planned = _planned_from(source, changes, plan_options.devices[0] if devices else "", asks(source, yes=yes))
     else:
-        planned, notes = plan_all(infos, options)
+        planned, notes = plan_all(infos, plan_options)
     writer = new_writer(out, replace_existing=force)
     return _work(planned, notes, interpreter, writer, form, max_silence_seconds)
 
@@ -182,12 +180,10 @@ def _planned_from(source: str, changes: Mapping[str, Any], device: str, ask: Ask
     from jaxprof.session import Session
     from jaxprof.session.log import Library, load
 
-    def load_local(name: str) -> Session:
-        path = Library().find(name)
-        refuse_fetched(path)
-        return load(path, Session)
-
-    session, wanted = split_run(source, load_local)
+    target = resolve(source, runs=True)
+    path = target.path or Library().find(source)
+    refuse_fetched(path)
+    session, wanted = load(path, Session), target.run
     made: dict[PlannedRun, PlannedRun] = {}
     planned_again = plan_again(session, wanted)
     repeated = [run for run in chosen_runs(session, wanted) if run.plan.how not in NOT_AGAIN]
@@ -202,7 +198,7 @@ def _planned_from(source: str, changes: Mapping[str, Any], device: str, ask: Ask
 
 def _print_catalogue(name: str | None, python: Path | None, arguments: tuple[str, ...], form: str) -> None:
     """List what can be run, or describe the workload `name` (built in, or a function of the user's own)."""
-    infos = _infos(name, python, arguments)
+    infos = _infos(_code(name) if name is not None else None, python, arguments)
     several = name is None or len(infos) > 1
     next_commands = [command_line("run", *(["--describe"] if several else []), info.target) for info in infos[:1]]
     if not several:
@@ -215,15 +211,18 @@ def _print_catalogue(name: str | None, python: Path | None, arguments: tuple[str
         note(f"jaxprof run --describe {infos[0].origin} describes one.")
 
 
-def _infos(name: str | None, python: Path | None, arguments: tuple[str, ...]) -> list[WorkloadInfo]:
-    if name is not None and is_own(name):
+def _code(name: str) -> Target:
+    """Return what NAME is: a workload, a function, a file or a module, never a kept session."""
+    return resolve(name, note, code=True, kept=False)
+
+
+def _infos(target: Target | None, python: Path | None, arguments: tuple[str, ...]) -> list[WorkloadInfo]:
+    if target is not None and target.is_own:
         from jaxprof.runner.engine_questions import describe
         from jaxprof.runner.interpreter import find_interpreter
 
-        return describe(find_interpreter(python), [name], arguments)
-    hint = "Name it: jaxprof run --describe FILE.py:FUNCTION ..."
-    refuse(("arguments", "python"), "applies to a function of your own", hint)
-    return workloads.infos() if name is None else [workload_info(workloads.built_in(name))]
+        return describe(find_interpreter(python), [target.word], arguments)
+    return workloads.infos() if target is None else [workload_info(workloads.built_in(target.word))]
 
 
 def _detail_lines(info: WorkloadInfo) -> Iterator[str]:

@@ -11,7 +11,7 @@ import click
 
 from jaxprof.base.errors import UsageError, missing_file
 from jaxprof.cli import options
-from jaxprof.cli.options import refuse, refuse_without
+from jaxprof.cli.options import refuse
 from jaxprof.cli.output import format_option, refuse_existing, terminal_problem
 from jaxprof.runner.new_session import refuse_folder
 
@@ -94,20 +94,14 @@ def command(
     refuse_to_run("jaxprof script")
     process = job_process()
     launched = take_own_variables()
-    if processes is None and process.count == 1:
-        refuse_without("out", ("force",))
-    refuse_without("function", ("values",))
-    refuse_without("processes", ("oversubscribe",))
     if processes is not None and not oversubscribe:
         refuse_too_many(processes)
-    options = RecordingOptions(**recording)
-    if not options.wants_window:
+    recorded = RecordingOptions(**recording)
+    if not recorded.wants_window:
         refuse(("capture_ranks",), "chooses who captures, and no window was requested", "Add --capture-steps 100.")
     if capture_ranks is not None:
-        if processes is None and process.count == 1 and not launched:
-            refuse(("capture_ranks",), "is for a job of several processes", "-n 4 starts one; so does srun.")
-        options = options_of(read_ranks(capture_ranks, processes or process.count), process.index, options)
-    program = ProgramCommand(path=target, arguments=arguments, module=module, options=options)
+        recorded = options_of(read_ranks(capture_ranks, processes or process.count), process.index, recorded)
+    program = ProgramCommand(path=target, arguments=arguments, module=module, options=recorded)
     interpreter = find_interpreter(python)
     if not module and target != "-" and not Path(target).exists():  # of a module, only Python itself can tell
         if is_url(target):

@@ -160,7 +160,7 @@ def rollup(folder: str, workers: int | None, every: bool, form: str) -> int:
     has the tables. Needs the extra `query`.
     """
     require_packages("rollup", *options.QUERY_PACKAGES)
-    from jaxprof.analysis.opener import Kind, kind_of
+    from jaxprof.analysis.target import Kind, kind_of
     from jaxprof.jobs.roll_ups import compact_all, outdated
     from jaxprof.rollup.making import roll_ups
 

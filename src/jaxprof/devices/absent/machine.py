@@ -115,7 +115,7 @@ _MOST_DEVICES = 16_384
 
 
 @frozen
-class Target:
+class AbsentDevices:
     """A number of devices of one kind."""
 
     chip: Chip
@@ -148,7 +148,7 @@ class Target:
         return f"{hosts}{self.chip.name}:{self.shape[0]}"
 
 
-def parse_target(text: str) -> Target:
+def parse_target(text: str) -> AbsentDevices:
     """Parse one target. Raises UsageError with similar names, or with the expected form."""
     match = _SPEC.match(text.strip())
     if match is None:
@@ -171,7 +171,7 @@ def parse_target(text: str) -> Target:
         if count and "x" in count:
             raise UsageError(f"{text}: GPUs are counted", f"Write {row.name}:8, or 4x{row.name}:8 for four hosts.")
         shape = (int(count or 1),)
-    target = Target(row, hosts, shape, single=not count and hosts == 1)
+    target = AbsentDevices(row, hosts, shape, single=not count and hosts == 1)
     if not 1 <= target.devices <= _MOST_DEVICES:
         raise UsageError(
             f"{text}: {target.devices} devices", f"The number of devices must be from 1 to {_MOST_DEVICES}."
@@ -179,7 +179,7 @@ def parse_target(text: str) -> Target:
     return target
 
 
-def parse_targets(text: str) -> list[Target]:
+def parse_targets(text: str) -> list[AbsentDevices]:
     """Parse targets separated by commas, each returned once. Raises UsageError."""
     targets = {target.label: target for part in text.split(",") if part.strip() for target in [parse_target(part)]}
     if not targets:
@@ -231,7 +231,7 @@ def machine_of(known: DevicePeaks) -> Machine:
     return Machine(known, _links(known))
 
 
-def machine_for(target: Target) -> Machine:
+def machine_for(target: AbsentDevices) -> Machine:
     """Return the machine of a target. Raises UsageError for a device without a row in the table of ceilings."""
     peaks = device(target.chip.name)
     levels = _links(peaks)

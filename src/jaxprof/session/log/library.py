@@ -85,9 +85,9 @@ class Library:
             raise not_found("session", name, [path.name.removesuffix(EXTENSION) for path in self.paths()[:20]])
         return session
 
-    def search(self, name: str, *, jobs: bool = False) -> Path | None:
-        """Do the same as `find`, but return None if there is no such session. Raises UsageError if several match, and
-        for `last` if none is kept."""
+    def search(self, name: str, *, jobs: bool = False, parts: bool = True) -> Path | None:
+        """Do the same as `find`, but return None if there is no such session; without `parts`, only a whole name
+        counts. Raises UsageError if several match, and for `last` if none is kept."""
         direct = with_home(name)
         if os.path.exists(direct):  # False for what cannot be a path, where `Path.exists` may raise
             return direct
@@ -98,7 +98,7 @@ class Library:
             if newest is None:
                 raise none_kept()
             return newest
-        matching = named or [path for path in kept if name in path.name]
+        matching = named or [path for path in kept if parts and name in path.name]
         if len(matching) > 1:
             shown = ", ".join(str(path) if named else _stems(path)[0] for path in matching[:5])
             raise UsageError(

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from jaxprof.base import units
 from jaxprof.base.errors import JaxprofError, UsageError, unknown_name
-from jaxprof.base.files import with_home
 from jaxprof.base.text import safe
 from jaxprof.tui.kit.dialogs import Confirm, FormDialog, FormField, Texts, ask_text
 from jaxprof.tui.kit.guard import in_thread
@@ -106,12 +105,6 @@ def _value_text(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def whole_target(text: str, folder: Path) -> str:
-    """Return the target in `text` with the whole path of its file; a relative path starts at `folder`."""
-    place, colon, function = (text, "", "") if text.endswith(".py") else text.rpartition(":")
-    return f"{(folder / with_home(place)).resolve()}{colon}{function}" if place.endswith(".py") else text
-
-
 def split_specs(text: str) -> list[str]:
     """Return the specs in `text`, separated by blanks, semicolons, or commas outside brackets."""
     return [part for part in re.split(r"[;\s]+|,(?![^\[]*\])", text) if part]
@@ -143,8 +136,10 @@ def ask_function(app: Profiler, choices: HomeOptions, take: Callable[[list[Workl
     hint = "No spec is needed if @jaxprof.workload declares them."
 
     def add(text: str) -> None:
+        from jaxprof.analysis.target import whole_word
+
         target, _, specs = text.partition(" ")
-        target, arguments = whole_target(target, Path.cwd()), tuple(split_specs(specs))
+        target, arguments = whole_word(target), tuple(split_specs(specs))
 
         def keep(infos: list[WorkloadInfo]) -> None:
             for info in infos:

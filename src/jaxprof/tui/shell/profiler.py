@@ -173,7 +173,7 @@ class Profiler(Navigator, keys="app"):
         A thread reads a session or a profile. The app follows a session that a process still writes; with `follow`, it
         follows any session.
         """
-        from jaxprof.analysis.opener import Kind, kind_of
+        from jaxprof.analysis.target import Kind, kind_of
 
         kind = kind_of(path)
         if kind is Kind.JOB:
@@ -182,7 +182,7 @@ class Profiler(Navigator, keys="app"):
             self.show(Destination("job"))
             self.show_state()
             return
-        if kind is Kind.HLO or (kind is None and mode == "hlo"):  # its reader says what is wrong
+        if kind is Kind.HLO or (kind in (Kind.OTHER, Kind.NOTHING) and mode == "hlo"):  # its reader says what is wrong
             self.show(Destination("hlo", file=path))
             return
         live = self.live
@@ -243,13 +243,16 @@ class Profiler(Navigator, keys="app"):
 
     def ask_for_file(self, mode: str = "") -> None:
         """Ask for a path and open it in a mode, by default in the one that fits it."""
-        from jaxprof.base.files import with_home
+        from jaxprof.analysis.target import Target, resolve
         from jaxprof.tui.kit.dialogs import FormField, ask_text
 
         def open_(text: str) -> None:
-            self.open_session((Path.cwd() / with_home(text)).resolve(), mode)
+            def show(target: Target) -> None:  # of nothing, the reader says what is wrong
+                self.open_session((Path.cwd() / (target.path or text)).resolve(), mode)
 
-        what = "A session, a profile or its folder, or HLO: text, a proto, or the folder of a dump."
+            in_thread(self, partial(resolve, text, jobs=True), "resolve", then=show)
+
+        what = "A session by path or name, a profile or its folder, or HLO: text, a proto, or the folder of a dump."
         ask_text(self, "Open", FormField("path", "", ""), open_, "opens", question=what)
 
     # -- what this app writes ---------------------------------------------------------------------------------
