@@ -205,6 +205,7 @@ def _planned(session: Session, event: e.RunPlanned) -> None:
 
 
 def _warned(session: Session, event: e.WarningRaised) -> None:
+    event = with_text(event)
     if event.run:
         session._run(event).warnings.append(event)
     else:  # of the file
@@ -301,10 +302,6 @@ def _program(session: Session, event: e.Event) -> None:
     run.program.apply(event)
 
 
-def _warning(session: Session, event: e.WarningRaised) -> None:
-    session._run(event).warnings.append(with_text(event))
-
-
 _KEPT: dict[type[e.Event], str] = {
     e.ComparisonPlanned: "comparison",
     e.ResultsCompared: "results",
@@ -341,7 +338,6 @@ _STEPS: dict[type[e.Event], Callable[[Session, Any], None]] = {
     e.ProgressMade: _progress,
     e.DeviceReading: _reading,
     e.SourcesRead: _sources,
-    e.WarningRaised: _warning,
     e.RunFinished: _finished,
     e.RunClosed: _run_closed,
     e.TextChunk: lambda session, event: session.texts.add(event),
