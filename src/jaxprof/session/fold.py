@@ -205,6 +205,7 @@ def _planned(session: Session, event: e.RunPlanned) -> None:
 
 
 def _warned(session: Session, event: e.WarningRaised) -> None:
+    event = with_text(event)
     if event.run:
         session._run(event).warnings.append(with_text(event))
     else:  # of the file
