@@ -73,7 +73,7 @@ def plain(processes: int, steps: int) -> float | None:
         launch = JobLaunch(
             [sys.executable, str(PROGRAM), "none", "0", str(steps)], processes, "bench", output=output.fileno()
         )
-        launch.wait(lambda index, code: None)
+        launch.wait(lambda index, code: None, lambda line: None)
         output.seek(0)
         return _loop(output.read().decode())
 

@@ -28,7 +28,7 @@ while time.monotonic() < until:
 with open("imported", "w") as file:
     file.write(" ".join(sys.modules))
 x = jnp.ones((50, 50))
-for number in range(int(os.environ.get("PASSES", 400))):
+for number in range(int(os.environ.get("PASSES", 1500))):
     x = step(x).block_until_ready()
     time.sleep(0.002)
 time.sleep(0.3)
@@ -92,7 +92,7 @@ def check_passes(run):
     passes = [event for event in passes if event.where.line == line_of("for number")]
     assert {event.numbered_by for event in passes} == {"number"}
     assert [event.first for event in passes[1:]] == [event.first + event.count for event in passes[:-1]]
-    assert passes[-1].first + passes[-1].count - 1 == 399
+    assert passes[-1].first + passes[-1].count - 1 == 1499
 
 
 @pytest.mark.process
