@@ -1,4 +1,4 @@
-"""Describe the chips that can be compiled for, those with a `target` in `hlo/analysis/cost/devices.json`, and how they
+"""Describe the chips that can be compiled for, those with a `target` in `hlo/kernels/cost/devices.json`, and how they
 are connected: hosts, and the network between them, with the sources of all figures.
 
 The target of an NVIDIA GPU holds the fields of XLA's `GpuDeviceInfoProto` in which GPUs differ: figures from the

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from jaxprof.base import values as light_dataclass
+from jaxprof.base import values
 from jaxprof.base.grouping import grouped, peaks
 from jaxprof.base.values import frozen
 from jaxprof.events import HeldBuffer
@@ -238,7 +238,7 @@ MOST_VALUES = 512
 """Most values that are listed, largest first."""
 
 
-@light_dataclass.frozen(kw_only=True)
+@values.frozen(kw_only=True)
 class LiveValue(HeldBuffer):
     """A value that takes memory, and where it came from; `op_name` of an argument is its name. If several values use
     one place in turn, it is the value that names the place."""
