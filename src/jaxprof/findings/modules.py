@@ -15,7 +15,7 @@ from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding, Scope
 from jaxprof.findings.explanation import code_line
 from jaxprof.findings.hlo import CHECKS, findings
-from jaxprof.hlo.kernels.kernels import Kernel, kernels
+from jaxprof.hlo.kernels.kernels import Kernel, kernels, with_running
 
 if TYPE_CHECKING:
     from jaxprof.hlo.text.model import Module
@@ -72,8 +72,10 @@ def module_findings(
     session: Session, module: Module, weights: KernelWeights, run: Run, *, verify: str
 ) -> Iterator[Finding]:
     """Yield the findings of a module of a run with the cost of their kernels."""
-    by_name = {kernel.name: kernel for kernel in reversed(kernels(module))}
-    for finding in findings(module):
+    found = findings(module)
+    named = {name for finding in found for name in finding.kernels}  # also loops, which are no kernels
+    by_name = {kernel.name: kernel for kernel in reversed(with_running(module, named))}
+    for finding in found:
         priced = _priced(finding, weights, by_name)
         if priced is None:
             continue
@@ -113,10 +115,12 @@ def _priced(finding: Finding, weights: KernelWeights, by_name: Mapping[str, Kern
 
 
 def _timed_as(name: str, by_name: Mapping[str, Kernel]) -> Iterator[str]:
-    """Yield the names under which a capture has the time of a kernel. The wait for an asynchronous pair is the time of
-    its second half."""
+    """Yield the names under which a capture has the time of a kernel: that of a loop is also the time of its kernels,
+    and the wait for an asynchronous pair the time of its second half."""
     yield name
     kernel = by_name.get(name)
+    if kernel is not None and kernel.runs_kernels:
+        yield from (each.name for each in by_name.values() if each.computation in kernel.computations_inside)
     if kernel is not None and kernel.asynchronous:
         yield from (user.name for user in kernel.instruction.users if user.opcode.endswith("-done"))
 

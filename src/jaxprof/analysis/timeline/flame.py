@@ -62,9 +62,8 @@ def _measured_stacks(session: Session, run: Run) -> list[WeightedStack]:
     of_run = measured(session, run.id)
     if of_run is None:
         return []
-    by_name = {kernel.name: kernel for kernel in kernels_of(session, run.id) or ()}
     return [
-        WeightedStack(kernel_frames(row.module, row.name, by_name.get(row.name)), row.self_seconds, row.count)
+        WeightedStack(kernel_frames(row.module, row.name, row.kernel), row.self_seconds, row.count)
         for row in of_run.kernels
         if row.self_seconds > 0
     ] + [
