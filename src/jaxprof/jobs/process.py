@@ -22,8 +22,6 @@ _NUMBER = re.compile(r"\d{1,9}")
 
 @frozen
 class JobProcess:
-    """One process of a job."""
-
     index: int = 0
     count: int = 1
     """Number of processes; 0 if the launcher does not report it. JAX knows it later."""
@@ -73,7 +71,9 @@ def _by_launcher(environment: Mapping[str, str]) -> JobProcess | None:
         if launcher.needs and launcher.needs not in environment:
             continue
         if _NUMBER.fullmatch(index) and _NUMBER.fullmatch(count) and int(index) < int(count):
-            return JobProcess(int(index), int(count), _job_id(launcher, environment))
+            groups = ([environment.get(name, "") for name in names] for names in launcher.ids)
+            job = next((f"{launcher.name}-{'.'.join(values)}" for values in groups if all(values)), "")
+            return JobProcess(int(index), int(count), job)
     return None
 
 
@@ -107,14 +107,6 @@ def _named_by_kubernetes(environment: Mapping[str, str]) -> str:
     """Return `kubernetes-train` for a pod with the host name `train-3`, as indexed jobs have; empty for others."""
     name, dash, index = environment.get("HOSTNAME", "").rpartition("-")
     return f"kubernetes-{name}" if dash and name and index == environment.get("JOB_COMPLETION_INDEX") else ""
-
-
-def _job_id(launcher: _Launcher, environment: Mapping[str, str]) -> str:
-    for names in launcher.ids:
-        values = [environment.get(name, "") for name in names]
-        if all(values):
-            return f"{launcher.name}-{'.'.join(values)}"
-    return ""
 
 
 def take_own_variables(environment: MutableMapping[str, str] = os.environ) -> bool:

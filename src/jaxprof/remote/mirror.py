@@ -261,20 +261,16 @@ def _failures(place: RemotePlace) -> Iterator[None]:
     except (FileRefusedError, UsageError):
         raise
     except Exception as error:
-        raise _failure_of(place, error) from error
-
-
-def _failure_of(place: RemotePlace, error: Exception) -> FileRefusedError:
-    """Return what an error of a library says of a store: that nothing is there, or that it cannot be read."""
-    cause = error.__cause__ or error.__context__
-    if isinstance(error, FileNotFoundError) and isinstance(cause, OSError) and not error.strerror:
-        error = cause  # fsspec raises FileNotFoundError for every problem with a web server
-    kind = type(error).__name__
-    if isinstance(error, FileNotFoundError) or "NoSuchBucket" in kind:
-        return _nothing(place)
-    silence = "no answer in time" if isinstance(error, TimeoutError) else kind
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or silence
-    return StoreFailure(place, " ".join(place.clean(text).split())[:300] or kind)
+        cause = error.__cause__ or error.__context__
+        known: BaseException = error
+        if isinstance(error, FileNotFoundError) and isinstance(cause, OSError) and not error.strerror:
+            known = cause  # fsspec raises FileNotFoundError for every problem with a web server
+        kind = type(known).__name__
+        if isinstance(known, FileNotFoundError) or "NoSuchBucket" in kind:
+            raise _nothing(place) from error
+        silence = "no answer in time" if isinstance(known, TimeoutError) else kind
+        text = known.strerror if isinstance(known, OSError) and known.strerror else str(known) or silence
+        raise StoreFailure(place, " ".join(place.clean(text).split())[:300] or kind) from error
 
 
 def _nothing(place: RemotePlace) -> MissingFileError:
