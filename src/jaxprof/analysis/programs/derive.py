@@ -64,22 +64,18 @@ def _find(program: ProgramResult) -> tuple[tuple[Finding, ...], tuple[Finding, .
 
 def with_share(program: ProgramResult, finding: Finding) -> Finding:
     """Return a finding with its share of the wall time, and with its interval if it rests on samples."""
-    low, high = _interval(program, finding) if finding.estimate else (None, None)
+    low = high = None
+    if finding.estimate:
+        # Wilson's interval of the sampled share in seconds, plus the time that JAX reported. The exact times of lines
+        # would narrow it further.
+        from jaxprof.analysis.programs.verdict import interval
+
+        whole, samples = program.active_seconds, program.samples_of_work
+        sampled = (finding.seconds or 0.0) - finding.announced_seconds
+        if 0 < sampled <= whole and samples > 0:
+            low, high = (finding.announced_seconds + whole * end for end in interval(sampled / whole, samples))
     share = program.of_wall(finding.seconds)
     return replace(finding, low=low, high=high, share=share, held=finding.bytes is not None)
-
-
-def _interval(program: ProgramResult, finding: Finding) -> tuple[float | None, float | None]:
-    """Return Wilson's interval of the sampled share in seconds, plus the time that JAX reported. The exact times of
-    lines would narrow it further."""
-    from jaxprof.analysis.programs.verdict import interval
-
-    whole, samples = program.active_seconds, program.samples_of_work
-    sampled = (finding.seconds or 0.0) - finding.announced_seconds
-    if not 0 < sampled <= whole or samples <= 0:
-        return None, None
-    low, high = (finding.announced_seconds + whole * end for end in interval(sampled / whole, samples))
-    return low, high
 
 
 def _began(run: Run, program: RecordedProgram, last: float) -> float:

@@ -80,23 +80,21 @@ def _types_change(reason: CompileReason) -> str:
 
 def _sharding_change(reason: CompileReason) -> str:
     """Return `P('x') over 4 devices → P(None) over 4 devices (axis 0: 'x' → not split)`."""
-    same = "another arrangement of " * (reason.before == reason.now)
-    return f"{_sharding(reason.before)} → {same}{_sharding(reason.now)}{_axes_changes(reason.before, reason.now)}"
+    now = _sharding(reason.now)
+    if reason.before == reason.now:
+        now = f"another arrangement of {now}"
+    # The axes of an array that are split differently, unless the devices differ as well.
+    old, new = _SPEC.match(reason.before), _SPEC.match(reason.now)
+    changes = []
+    if old is not None and new is not None and old[2] == new[2]:
+        parts = zip_longest(_axes(old[1]), _axes(new[1]), fillvalue="None")
+        changed = [(axis, earlier, later) for axis, (earlier, later) in enumerate(parts) if earlier != later]
+        changes = [f"axis {axis}: {_split(earlier)} → {_split(later)}" for axis, earlier, later in changed]
+    return f"{_sharding(reason.before)} → {now}" + (f" ({', '.join(changes)})" if changes else "")
 
 
 def _sharding(text: str) -> str:
     return "not committed" if not text else text if " over " in text else f"one device {text}"
-
-
-def _axes_changes(before: str, now: str) -> str:
-    """Return the axes of an array that are split differently; empty if the devices differ as well."""
-    old, new = _SPEC.match(before), _SPEC.match(now)
-    if old is None or new is None or old[2] != new[2]:
-        return ""
-    parts = zip_longest(_axes(old[1]), _axes(new[1]), fillvalue="None")
-    changed = [(axis, earlier, later) for axis, (earlier, later) in enumerate(parts) if earlier != later]
-    changes = [f"axis {axis}: {_split(earlier)} → {_split(later)}" for axis, earlier, later in changed]
-    return f" ({', '.join(changes)})" if changes else ""
 
 
 def _axes(spec: str) -> list[str]:
