@@ -67,7 +67,6 @@ class KeptArguments:
 
     @property
     def arrays(self) -> list[KeptArray]:
-        """The arrays among the leaves."""
         return [leaf for leaf in self.leaves if isinstance(leaf, KeptArray)]
 
     @property
@@ -163,7 +162,22 @@ def write_call(function: Any, jitted: Any, name: str, args: tuple[Any, ...], kwa
     if it is known."""
     called = name
     try:
-        file, found = _file_and_name(function, jitted)
+        written = written_function(function)
+        code = getattr(written, "__code__", None)
+        path = Path(code.co_filename) if code is not None else None
+        if path is None or path.suffix != ".py" or not path.is_file():
+            raise Unwritable("its function is not defined in a file")
+        file, known = str(path.resolve()), getattr(written, "__globals__", {})
+        # A name leads to the function, or preferably to its jitted object.
+        objects = [function] if jitted is None else [function, jitted]
+        found = next((key for key, value in list(known.items()) if any(value is each for each in objects)), "")
+        if not found:
+            found = str(getattr(written, "__qualname__", ""))
+            value = known.get(found.partition(".")[0])
+            for part in found.split(".")[1:]:
+                value = getattr(value, part, None)
+            if value is None or all(layer is not function for layer in layers(value)):
+                raise Unwritable(f"its function, {found}, is defined inside another function, so no name leads to it")
         called = f"{Path(file).name}:{found}"
         placed, named = in_order(function, args, kwargs)
         names = [*arguments_by_name(function), *[""] * len(placed)]
@@ -199,31 +213,6 @@ def jitted_of(function: Any) -> Any:
     return wrappers[-1] if wrappers else None
 
 
-def _file_and_name(function: Any, jitted: Any) -> tuple[str, str]:
-    """Return the file and the name that lead to the function, or preferably to its jitted object. Raises Unwritable."""
-    written = written_function(function)
-    code = getattr(written, "__code__", None)
-    path = Path(code.co_filename) if code is not None else None
-    if path is None or path.suffix != ".py" or not path.is_file():
-        raise Unwritable("its function is not defined in a file")
-    names = getattr(written, "__globals__", {})
-    for name, value in list(names.items()):
-        if value is function or (jitted is not None and value is jitted):
-            return str(path.resolve()), name
-    name = str(getattr(written, "__qualname__", ""))
-    if _leads_to(names, name, function):
-        return str(path.resolve()), name
-    raise Unwritable(f"its function, {name}, is defined inside another function, so no name leads to it")
-
-
-def _leads_to(names: dict[str, Any], dotted: str, function: object) -> bool:
-    first, *rest = dotted.split(".")
-    value = names.get(first)
-    for part in rest:
-        value = getattr(value, part, None)
-    return value is not None and any(layer is function for layer in layers(value))
-
-
 def _text(value: Any, path: str, name: str) -> str:
     """Return the spec of a value, which has this name in the program. Raises Unwritable with the path of the part that
     has no spec, or that looks like a secret."""
@@ -243,10 +232,6 @@ def _text(value: Any, path: str, name: str) -> str:
         if without_secret(name, text) != text:
             raise Unwritable(f"{path} looks like a secret, which a session does not hold")
         return text
-    return _container_text(value, path, name)
-
-
-def _container_text(value: Any, path: str, name: str) -> str:
     if type(value) is tuple:
         items = [_text(item, f"{path}[{index}]", name) for index, item in enumerate(value)]
         return f"({', '.join(items)}{',' * (len(items) == 1)})"
@@ -255,12 +240,19 @@ def _container_text(value: Any, path: str, name: str) -> str:
     if type(value) is dict and all(type(key) in (str, int) for key in value):
         named = ((key, _text(item, f"{path}[{key!r}]", f"{name}.{key}")) for key, item in value.items())
         return "{" + ", ".join(f"{key!r}: {text}" for key, text in named) + "}"
-    kind = type(value)
-    module = _importable_name(kind.__module__)
-    if isinstance(value, tuple) and hasattr(kind, "_fields") and module and "<locals>" not in kind.__qualname__:
-        fields = [f"{part}={_text(getattr(value, part), f'{path}.{part}', f'{name}.{part}')}" for part in kind._fields]
-        return f"{module}:{kind.__qualname__}({', '.join(fields)})"
-    raise Unwritable(f"{path} is a {kind.__module__}.{kind.__qualname__}, which a session cannot hold")
+    container = type(value)
+    module = _importable_name(container.__module__)
+    if (
+        isinstance(value, tuple)
+        and hasattr(container, "_fields")
+        and module
+        and "<locals>" not in container.__qualname__
+    ):
+        fields = [
+            f"{part}={_text(getattr(value, part), f'{path}.{part}', f'{name}.{part}')}" for part in container._fields
+        ]
+        return f"{module}:{container.__qualname__}({', '.join(fields)})"
+    raise Unwritable(f"{path} is a {container.__module__}.{container.__qualname__}, which a session cannot hold")
 
 
 def _importable_name(module: str) -> str:
