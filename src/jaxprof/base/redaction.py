@@ -369,7 +369,16 @@ def _secret_after(text: str, match: re.Match[str]) -> tuple[int, int]:
     if not _strength(words):
         return at, at
     if words[-1] in _HEADERS and between != ">":
-        return _rest_of_line(text, begin, at)
+        # A header's value after its scheme: to the closing quote if one is open, else to the end of the line.
+        scheme = re.compile(_SCHEME).match(text, at)
+        assert scheme is not None
+        quote = scheme[0].lstrip("b\\")[:1]
+        if quote not in ('"', "'"):
+            quote = text[begin - 1] if begin and text[begin - 1] in "\"'" else ""
+        line_end = text.find("\n", scheme.end())
+        line_end = len(text) if line_end < 0 else line_end
+        end = text.find(quote, scheme.end(), line_end) if quote else -1
+        return scheme.end(), line_end if end < 0 else end
     if between.startswith(":") and (annotation := re.compile(_ANNOTATION).match(text, at)):
         at = annotation.end()
     start, end = _value_span(text, begin, at, between)
@@ -398,22 +407,6 @@ def _value_span(text: str, begin: int, at: int, between: str) -> tuple[int, int]
         return at, at
     start, end = match.span(match.lastgroup or 0)
     return start, start + len(match[0].rstrip(",)]}>.:")) if match["plain"] else end
-
-
-def _rest_of_line(text: str, begin: int, at: int) -> tuple[int, int]:
-    """Return the span of a header's value after its scheme: to the closing quote if one is open, else to the end of the
-    line."""
-    scheme = re.compile(_SCHEME).match(text, at)
-    assert scheme is not None
-    start = scheme.end()
-    quote = scheme[0].lstrip("b\\")[:1]
-    if quote not in ('"', "'"):
-        quote = text[begin - 1] if begin and text[begin - 1] in "\"'" else ""
-    line_end = text.find("\n", start)
-    line_end = len(text) if line_end < 0 else line_end
-    end = text.find(quote, start, line_end) if quote else -1
-    end = line_end if end < 0 else end
-    return start, end
 
 
 def _without_bearer(match: re.Match[str]) -> str:

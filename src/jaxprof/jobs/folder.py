@@ -204,8 +204,18 @@ class JobFollower:
         grown = known != size
         if grown:
             self._sizes[path] = size
-            if not self._take(index, path):
+            follower = before
+            try:
+                if follower is None or follower.path != path:
+                    follower = Follower(path, Session)
+                for _ in follower.take():
+                    pass
+                follower.rest()
+            except FileRefusedError as error:
+                self._refused[path] = error.what
                 return True
+            self._refused.pop(path, None)
+            self.members[index] = follower
         member = self.members.get(index)
         if member is None or member.path != path:
             return False
@@ -213,19 +223,3 @@ class JobFollower:
         live = not member.session.complete and (is_live if here else may_grow)(member.path)
         member.session.desert(deserted=not live)
         return grown or before is None or is_growing(member.session) != was_live
-
-    def _take(self, index: int, path: Path) -> bool:
-        """Fold the new events; return False for a session that is refused."""
-        follower = self.members.get(index)
-        try:
-            if follower is None or follower.path != path:
-                follower = Follower(path, Session)
-            for _ in follower.take():
-                pass
-            follower.rest()
-        except FileRefusedError as error:
-            self._refused[path] = error.what
-            return False
-        self._refused.pop(path, None)
-        self.members[index] = follower
-        return True

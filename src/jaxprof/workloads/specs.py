@@ -175,7 +175,9 @@ def parse(text: str) -> Spec:
 
 def _as_python(match: re.Match[str]) -> str:
     """Return what Python reads as part of a name, as long as what it stands for, so that places stay the same."""
-    return match[0] if match["string"] else "." if match[0] == ":" else "_" * len(match[0])
+    if match["string"]:
+        return match[0]
+    return "." if match[0] == ":" else "_" * len(match[0])
 
 
 def _spec_of(node: ast.expr, line: bytes) -> Spec:

@@ -114,8 +114,10 @@ class Signatures:
             return None
         axes: list[tuple[int, ...]] = []
         for (_, static), column in self._columns():
-            if not static and _vary_in_size(tuple(dict.fromkeys(column))):
-                every = zip(*(array.shape for array in _arrays(column)), strict=True)
+            arrays, types = _arrays(column), set(column)
+            alike = len({(array.dtype, len(array.shape)) for array in arrays}) == 1
+            if not static and alike and len(types) > 1 and len(arrays) == len(column):
+                every = zip(*(array.shape for array in arrays), strict=True)
                 axes += [each for each in every if len(set(each)) > 1]
         if not axes:
             return None
@@ -131,12 +133,6 @@ class Signatures:
 
 def _arrays(types: Sequence[str]) -> list[ArrayType]:
     return [array for text in types if (array := array_type(text)) is not None]
-
-
-def _vary_in_size(types: Sequence[str]) -> bool:
-    """Return whether these different types are arrays of one dtype and one rank."""
-    arrays = _arrays(types)
-    return len(arrays) == len(types) > 1 and len({(array.dtype, len(array.shape)) for array in arrays}) == 1
 
 
 def _power_of_two(size: int) -> int:

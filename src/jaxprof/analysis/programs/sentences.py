@@ -10,6 +10,7 @@ from collections.abc import Callable
 from itertools import zip_longest
 from pathlib import PurePath
 
+from jaxprof.base.units import counted
 from jaxprof.events import CaptureWindow, Compiled, CompileReason, Note, SourceLocation
 
 _MOST_VARIABLES = 4
@@ -71,7 +72,9 @@ def _keys(reason: CompileReason) -> str:
 
 
 def _static_change(reason: CompileReason) -> str:
-    return f"{reason.before} → {'another ' * (reason.before == reason.now)}{reason.now}"
+    if reason.before == reason.now:
+        return f"{reason.before} → another {reason.now}"
+    return f"{reason.before} → {reason.now}"
 
 
 def _types_change(reason: CompileReason) -> str:
@@ -94,7 +97,9 @@ def _sharding_change(reason: CompileReason) -> str:
 
 
 def _sharding(text: str) -> str:
-    return "not committed" if not text else text if " over " in text else f"one device {text}"
+    if not text:
+        return "not committed"
+    return text if " over " in text else f"one device {text}"
 
 
 def _axes(spec: str) -> list[str]:
@@ -147,7 +152,7 @@ _PHRASES: dict[str, Callable[[Compiled, CompileReason], str]] = {
     },
     "config": _setting,
     "jit_option": _setting,
-    "more": lambda _, reason: f"and {reason.more} more difference{'s' * (reason.more != 1)}",
+    "more": lambda _, reason: f"and {counted(reason.more, 'more difference')}",
     "first_under": lambda _, reason: f"the first time under {reason.now}",
     "traced_before": lambda _, __: "first compilation of its own: before, it was traced inside another function",
     "caches_cleared": lambda row, _: f"{_AGAIN}jax.clear_caches() at {_line(row.cleared_at)} emptied JAX's caches",

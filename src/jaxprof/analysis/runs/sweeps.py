@@ -62,9 +62,14 @@ def sweep_groups(session: Session) -> list[SweepGroup]:
     by_workload = grouped((run.plan.workload, result(session, run.id)) for run in session.runs.values())
     groups = []
     for workload, members in by_workload.items():
-        parameter = _swept(members)
-        if not parameter:
+        values: dict[str, set[object]] = {}
+        for member in members:
+            for name, value in member.run.plan.parameters.items():
+                values.setdefault(name, set()).add(value)
+        varying = [name for name, seen in values.items() if len(seen) > 1]
+        if len(varying) != 1 or not all(isinstance(value, int | float) for value in values[varying[0]]):
             continue
+        (parameter,) = varying
         points: dict[tuple[str, str], dict[float, RunResult]] = {}
         baseline_key: tuple[str, str] | None = None
         for member in members:
@@ -77,17 +82,6 @@ def sweep_groups(session: Session) -> list[SweepGroup]:
         baseline = lines.get(baseline_key) if baseline_key is not None else None
         groups.append(SweepGroup(workload, parameter, baseline, tuple(lines.values())))
     return groups
-
-
-def _swept(members: list[RunResult]) -> str:
-    """Return the only parameter that takes several values, if these are numbers; else an empty text."""
-    values: dict[str, set[object]] = {}
-    for member in members:
-        for name, value in member.run.plan.parameters.items():
-            values.setdefault(name, set()).add(value)
-    varying = [name for name, seen in values.items() if len(seen) > 1]
-    numeric = all(isinstance(value, int | float) for name in varying for value in values[name])
-    return varying[0] if len(varying) == 1 and numeric else ""
 
 
 def _crossover(baseline: SweepLine, line: SweepLine, parameter: str) -> str:

@@ -55,24 +55,6 @@ class WeightedStack:
     """Number of times that the stack was entered; for samples, number of samples."""
 
 
-def _measured_stacks(session: Session, run: Run) -> list[WeightedStack]:
-    """Return the kernels of a run's capture under their program and named scopes, with the self time of all
-    executions."""
-    of_run = measured(session, run.id)
-    if of_run is None:
-        return []
-    by_name = {kernel.name: kernel for kernel in kernels_of(session, run.id) or ()}
-    return [
-        WeightedStack(kernel_frames(row.module, row.name, by_name.get(row.name)), row.self_seconds, row.count)
-        for row in of_run.kernels
-        if row.self_seconds > 0
-    ] + [
-        WeightedStack((StackFrame(NO_OP), StackFrame(device)), took, 0)
-        for device, took in of_run.unattributed_seconds.items()
-        if took > 0
-    ]
-
-
 def kernel_frames(module: str, name: str, kernel: Kernel | None) -> tuple[StackFrame, ...]:
     """Return the stack of a kernel: its module if `module` is not empty, functions and named scopes outermost first
     (`no scope` without any), and the kernel itself. `kernel`: None if the HLO is not known."""
@@ -234,8 +216,24 @@ def kernel_flame(session: Session, run: Run) -> FlameGraph | None:
     from jaxprof.analysis.timeline.profile import is_whole, programs_of
 
     parts = [run, *programs_of(session, run)] if is_whole(run) else [run]
-    if stacks_of_capture := [stack for part in parts for stack in _measured_stacks(session, part)]:
-        return stacks_flame(stacks_of_capture, "measured")
+    captured: list[WeightedStack] = []
+    for part in parts:
+        of_run = measured(session, part.id)
+        if of_run is None:
+            continue
+        by_name = {kernel.name: kernel for kernel in kernels_of(session, part.id) or ()}
+        captured += [
+            WeightedStack(kernel_frames(row.module, row.name, by_name.get(row.name)), row.self_seconds, row.count)
+            for row in of_run.kernels
+            if row.self_seconds > 0
+        ]
+        captured += [
+            WeightedStack((StackFrame(NO_OP), StackFrame(device)), took, 0)
+            for device, took in of_run.unattributed_seconds.items()
+            if took > 0
+        ]
+    if captured:
+        return stacks_flame(captured, "measured")
     from jaxprof.analysis.kernels.ranking import Ranking
     from jaxprof.analysis.runs.ceilings import ceilings_for, machine_of_run
 

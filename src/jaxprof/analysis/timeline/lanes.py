@@ -277,6 +277,13 @@ def _lane(
             columns.append(np.asarray(member.correlations, np.int64)[order])
         rows += [_row(member.name, level, kinds, *held) for level, held in enumerate(_levels(columns))]
         offset += len(member.labels)
+    outermost = [row for row in rows if row.level == 0]
+    summary = outermost[0] if outermost else None
+    if summary is None or len(outermost) > 1:
+        together = zip(*((row.starts, row.ends, row.label) for row in outermost), strict=True)
+        joint = [joined(column) for column in together]
+        order = np.argsort(joint[0], kind="stable")
+        summary = _row(title, 0, kinds, *(column[order] for column in joint), capacity=len(outermost))
     return LaneGroup(
         device,
         kind,
@@ -284,7 +291,7 @@ def _lane(
         labels,
         kinds.tolist(),
         tuple(rows),
-        _summary(title, rows, kinds),
+        summary,
         Busy.of(joined(part.starts for part in active), joined(part.ends for part in active)),
         left_out=sum(member.left_out for member in members),
     )
@@ -304,24 +311,20 @@ def _levels(columns: Sequence[Ints]) -> Iterator[list[Ints]]:
         starts, ends, *_ = columns
         if not len(starts):
             return
+        # The first interval, and each that is the first to begin after the end of the one before it in this row.
+        reached = np.maximum.accumulate(ends)
+        first = np.append(0, np.flatnonzero(starts[1:] >= reached[:-1]) + 1)
+        if (reached[np.append(first[1:] - 1, -1)] != ends[first]).any():  # not all others lie within these
+            after = np.searchsorted(starts, ends).tolist()
+            at, row = 0, []
+            while at < len(after):
+                row.append(at)
+                at = after[at]
+            first = np.array(row, np.int64)
         top = np.zeros(len(starts), np.bool_)
-        top[_following(starts, ends)] = True
+        top[first] = True
         yield [column[top] for column in columns]
         columns = [column[~top] for column in columns]
-
-
-def _following(starts: Ints, ends: Ints) -> Ints:
-    """Return the first interval, and each that is the first to begin after the end of the one before it in this row."""
-    reached = np.maximum.accumulate(ends)
-    apart = np.flatnonzero(starts[1:] >= reached[:-1]) + 1
-    if (reached[np.append(apart - 1, -1)] == ends[np.append(0, apart)]).all():
-        return np.append(0, apart)  # all others lie within these
-    after = np.searchsorted(starts, ends).tolist()
-    at, row = 0, []
-    while at < len(after):
-        row.append(at)
-        at = after[at]
-    return np.array(row, np.int64)
 
 
 def _row(
@@ -332,15 +335,6 @@ def _row(
     of_kind = kinds[label]
     busy = {int(kind): Busy.of(starts[of_kind == kind], ends[of_kind == kind]) for kind in np.unique(of_kind)}
     return LaneRow(name, level, starts, ends, label, busy, capacity, correlation)
-
-
-def _summary(title: str, rows: list[LaneRow], kinds: Ints) -> LaneRow:
-    outermost = [row for row in rows if row.level == 0]
-    if len(outermost) == 1:
-        return outermost[0]
-    columns = [joined(column) for column in zip(*((row.starts, row.ends, row.label) for row in outermost), strict=True)]
-    order = np.argsort(columns[0], kind="stable")
-    return _row(title, 0, kinds, *(column[order] for column in columns), capacity=len(outermost))
 
 
 @frozen

@@ -227,7 +227,7 @@ def own_sharding(value: Any) -> NamedSharding | None:
 def _misfits(leaf: ShardedLeaf, spec: PartitionSpec, mesh: Mesh) -> tuple[int, int] | None:
     """Return the first dimension that cannot be split evenly, and the number of parts; None if all can."""
     for dimension, entry in enumerate(spec):
-        axes = entry if isinstance(entry, tuple) else (entry,) if entry is not None else ()
+        axes = entry if isinstance(entry, tuple) else (entry,)  # None splits nothing
         parts = math.prod(mesh.shape.get(axis, 1) for axis in axes)
         if dimension < len(leaf.shape) and leaf.shape[dimension] % parts:
             return dimension, parts
@@ -258,10 +258,8 @@ def split_text(leaves: Sequence[ShardedLeaf], specs: Mapping[int, PartitionSpec]
 
 def spec_words(spec: PartitionSpec) -> str:
     """Return a spec in the form that `--shard` takes."""
-    return ",".join(
-        "-" if entry is None else "+".join(map(str, entry)) if isinstance(entry, tuple) else str(entry)
-        for entry in spec
-    )
+    entries = (entry if isinstance(entry, tuple) else (entry or "-",) for entry in spec)
+    return ",".join("+".join(map(str, axes)) for axes in entries)
 
 
 def call_companion(companion: Callable[..., Any], mesh: Mesh) -> Any:

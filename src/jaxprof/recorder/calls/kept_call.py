@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import gc
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -61,9 +60,21 @@ class KeptArguments:
         """Keep the arguments of the call `(*args, **kwargs)`; with `values`, wait for the arrays and copy them to the
         host."""
         import jax
+        import numpy as np
 
         leaves, structure = jax.tree.flatten((args, kwargs))
-        return cls(tuple(_kept(leaf, values=values) for leaf in leaves), structure)
+        kept = list(leaves)
+        for at, leaf in enumerate(leaves):
+            if isinstance(leaf, np.ndarray):
+                kept[at] = KeptArray(leaf.shape, leaf.dtype, value=leaf.copy() if values else None)
+            elif isinstance(leaf, jax.Array):
+                key, weak = key_kind(leaf), bool(getattr(leaf, "weak_type", False))
+                traced = isinstance(leaf, jax.core.Tracer)
+                value = None
+                if values and not traced and leaf.is_fully_addressable:
+                    value = np.array(jax.device_get(jax.random.key_data(leaf) if key else leaf))
+                kept[at] = KeptArray(leaf.shape, leaf.dtype, None if traced else leaf.sharding, key, weak, value)
+        return cls(tuple(kept), structure)
 
     @property
     def arrays(self) -> list[KeptArray]:
@@ -93,27 +104,26 @@ class KeptArguments:
         import jax
         import numpy as np
 
-        again = partial(_made_again, random=np.random.default_rng(_SEED), spread=self.devices > 1)
-        leaves = [again(leaf) if isinstance(leaf, KeptArray) else leaf for leaf in self.leaves]
+        random, spread = np.random.default_rng(_SEED), self.devices > 1
+        leaves = list(self.leaves)
+        for at, array in enumerate(leaves):
+            if not isinstance(array, KeptArray):
+                continue
+            value = array.value
+            if value is None:
+                kind: Literal["key", "array"] = "key" if array.key else "array"
+                (value,) = make(
+                    (Spec(text="", kind=kind, dtype=array.key or array.dtype.name, shape=array.shape),), {}, random
+                )
+            elif array.key:
+                value = jax.random.wrap_key_data(value, impl=array.key)
+            if not array.key and array.weak and array.shape == ():
+                value = jax.numpy.asarray(value.item())
+            elif not array.key and spread:
+                value = jax.device_put(value, array.sharding) if array.devices > 1 else jax.numpy.asarray(value)
+            leaves[at] = value
         args, kwargs = jax.tree.unflatten(self.structure, leaves)
         return args, kwargs
-
-
-def _kept(leaf: Any, *, values: bool) -> Any:
-    import jax
-    import numpy as np
-
-    if isinstance(leaf, np.ndarray):
-        return KeptArray(leaf.shape, leaf.dtype, value=leaf.copy() if values else None)
-    if not isinstance(leaf, jax.Array):
-        return leaf
-    key, weak = key_kind(leaf), bool(getattr(leaf, "weak_type", False))
-    if isinstance(leaf, jax.core.Tracer):
-        return KeptArray(leaf.shape, leaf.dtype, weak=weak, key=key)
-    value = None
-    if values and leaf.is_fully_addressable:
-        value = np.array(jax.device_get(jax.random.key_data(leaf) if key else leaf))
-    return KeptArray(leaf.shape, leaf.dtype, leaf.sharding, key, weak, value)
 
 
 def key_kind(leaf: Any) -> str:
@@ -121,24 +131,6 @@ def key_kind(leaf: Any) -> str:
     import jax
 
     return str(jax.random.key_impl(leaf)) if is_key(leaf) else ""
-
-
-def _made_again(array: KeptArray, *, random: Any, spread: bool) -> Any:
-    import jax
-
-    value = array.value
-    if value is None:
-        kind: Literal["key", "array"] = "key" if array.key else "array"
-        (value,) = make((Spec(text="", kind=kind, dtype=array.key or array.dtype.name, shape=array.shape),), {}, random)
-    elif array.key:
-        value = jax.random.wrap_key_data(value, impl=array.key)
-    if array.key:
-        return value
-    if array.weak and array.shape == ():
-        return jax.numpy.asarray(value.item())
-    if not spread:
-        return value
-    return jax.device_put(value, array.sharding) if array.devices > 1 else jax.numpy.asarray(value)
 
 
 @frozen(kw_only=True)
@@ -234,7 +226,7 @@ def _text(value: Any, path: str, name: str) -> str:
         return text
     if type(value) is tuple:
         items = [_text(item, f"{path}[{index}]", name) for index, item in enumerate(value)]
-        return f"({', '.join(items)}{',' * (len(items) == 1)})"
+        return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
     if type(value) is list:
         return f"[{', '.join(_text(item, f'{path}[{index}]', name) for index, item in enumerate(value))}]"
     if type(value) is dict and all(type(key) in (str, int) for key in value):

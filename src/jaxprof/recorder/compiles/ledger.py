@@ -228,7 +228,10 @@ class Ledger:
         if row is not None:
             # JAX asks even if no cache is set up
             used = what != "asked" or getattr(sys.modules["jax"].config, "jax_compilation_cache_dir", None)
-            row.cache = "hit" if "hit" in (what, row.cache) else "miss" if used else "off"
+            if row.cache != "hit" and what != "hit":
+                row.cache = "miss" if used else "off"
+            else:
+                row.cache = "hit"
 
     def cache_saved(self, seconds: float) -> None:
         """Note the seconds that a hit saved, as JAX estimates them."""

@@ -124,21 +124,12 @@ def _distance(now: Signature, before: Signature) -> int:
     different = sum(map(operator.is_not, now.leaves, before.leaves))
     if different > _LEAVES_WEIGHED:
         return distance + different
-    return distance + sum(
-        _differing_aspects(leaf, other)
-        for leaf, other in zip(now.leaves, before.leaves, strict=True)
-        if leaf is not other
-    )
-
-
-def _differing_aspects(now: Leaf, before: Leaf) -> int:
-    return (
-        (now.shape != before.shape)
-        + (now.dtype != before.dtype)
-        + (now.weak_type != before.weak_type)
-        + ((now.sharding, now.placed) != (before.sharding, before.placed))
-        + ((now.static, now.static_hash) != (before.static, before.static_hash))
-    )
+    for leaf, other in zip(now.leaves, before.leaves, strict=True):
+        if leaf is not other:
+            distance += (leaf.shape != other.shape) + (leaf.dtype != other.dtype) + (leaf.weak_type != other.weak_type)
+            distance += (leaf.sharding, leaf.placed) != (other.sharding, other.placed)
+            distance += (leaf.static, leaf.static_hash) != (other.static, other.static_hash)
+    return distance
 
 
 def explain(

@@ -178,8 +178,15 @@ class Classifier:
         # On a CPU, the thread that calls a compiled function may run its callbacks, with what they call.
         frames = enumerate(stack.frames, 1)
         inside = max((end for end, each in frames if each.kind == JAX and each.code.co_name in _CALLBACKS), default=0)
-        if inside:
-            return _called_back(stack, inside)
+        if inside:  # the compiled function's call is the user's line, and what is called back is part of its lines
+            called = Stack(stack.read[inside:])
+            line, path = _user_line(called, called.jax_functions), _path(called)
+            outermost = next((frame for frame in reversed(stack.frames[:inside]) if frame.kind == USER), None)
+            through = ""
+            if outermost is not None:
+                through = outermost.code.co_name
+                path = ((outermost.code, outermost.spot.line), *path)
+            return Seen(CALLBACK, line and replace(line, through=through), sites_of(called, CALLBACK), path=path)
         names = stack.jax_functions
         at = stack.caller
         spot = stack.frames[at].spot if at >= 0 else CallSpot(0, "", "")
@@ -333,19 +340,6 @@ def _waits_for_events(stack: Stack, spot: CallSpot) -> bool:
     if stack.frames[0].kind == STDLIB:
         return (os.path.basename(code.co_filename), code.co_name) in _EVENT_FUNCTIONS
     return spot.is_call and (spot.method in _EVENT_METHODS or spot.callee == ("select", "select"))
-
-
-def _called_back(stack: Stack, end: int) -> Seen:
-    """Return what a thread does in a callback, which has the innermost `end` frames: the compiled function's call is
-    the user's line, and what the function that is called back calls is part of its lines."""
-    called = Stack(stack.read[end:])
-    line, path = _user_line(called, called.jax_functions), _path(called)
-    outermost = next((frame for frame in reversed(stack.frames[:end]) if frame.kind == USER), None)
-    through = ""
-    if outermost is not None:
-        through = outermost.code.co_name
-        path = ((outermost.code, outermost.spot.line), *path)
-    return Seen(CALLBACK, line and replace(line, through=through), sites_of(called, CALLBACK), path=path)
 
 
 def _is_stepping(code: CodeType, spot: CallSpot) -> bool:

@@ -192,7 +192,10 @@ class SampleWindow:
         for name, value in self.stages.items():
             states[name] += value
         states["paused"] = paused
-        lines.update(self._stage_lines_seconds())
+        for stage, exact in self.stages.items():  # distributed over the lines in which samples saw the stage
+            weights = {key: weight for key, weight in self.stage_lines.items() if key[0] == stage}
+            whole = sum(weights.values())
+            lines.update({key: exact * weight / whole if whole > 0 else 0.0 for key, weight in weights.items()})
         rows, sites = _largest(lines, self.largest)
         return ProgramSampled(
             monotonic_seconds=now,
@@ -265,8 +268,9 @@ class SampleWindow:
         """Return what a blocked sample saw, assuming that the thread ran there."""
         if key[1] == SYNC:
             return _HOST_BUSY
-        kind = (INLINE if self.inline else CALL) if key[1] == COMPILED else key[1]
-        return self._as_kind(key, kind)
+        if key[1] == COMPILED:
+            return self._as_kind(key, INLINE if self.inline else CALL)
+        return self._as_kind(key, key[1])
 
     def _as_kind(self, key: _Key, kind: str) -> _Key:
         """Return the same place with another kind, for a thread that runs."""
@@ -474,16 +478,6 @@ class SampleWindow:
         """Return the share of a line's samples that had to wait for the interpreter's lock."""
         weight = self.running.get(key, 0.0) + self.blocked.get(key, 0.0)
         return min(1.0, self.held.get(key, 0.0) / weight) if weight > 0 else 0.0
-
-    def _stage_lines_seconds(self) -> _Weights:
-        """Return the stages' exact seconds, distributed over the lines in which samples saw them."""
-        shared: _Weights = {}
-        for stage, seconds in self.stages.items():
-            weights = {key: weight for key, weight in self.stage_lines.items() if key[0] == stage}
-            whole = sum(weights.values())
-            for key, weight in weights.items():
-                shared[key] = seconds * weight / whole if whole > 0 else 0.0
-        return shared
 
 
 def _with_line(sites: tuple[Site, ...], line: int, call: str) -> tuple[Site, ...]:

@@ -246,7 +246,20 @@ class StepCounter:
         if loop is None or self._clock is None:
             return None
         self.times = LineTimes(loop.line)
-        return _counted(loop, times, now) if times is not None and times.intervals else None
+        if times is None or not times.intervals:
+            return None
+        every = max(1, -(-len(times.intervals) // MOST_INTERVALS))
+        timed = () if loop.code.co_flags & _SUSPENDED else times.seconds
+        took = {line: times.own_seconds(line) for line in timed}
+        lines = sorted(took.items(), key=lambda item: -item[1])[:_LINES_AT_MOST]
+        return StepsCounted(
+            monotonic_seconds=now,
+            where=loop.place,
+            count=len(times.intervals),
+            seconds=sum(times.intervals),
+            intervals_seconds=times.intervals[::every],
+            lines=[TimedLine(line=line, seconds=seconds, hits=times.hits[line]) for line, seconds in lines],
+        )
 
     def compiled_calls(self) -> list[tuple[CodeType, int]]:
         """Return the instructions seen to call a compiled function since the last call: code and offset."""
@@ -327,19 +340,3 @@ def without(moments: Moments, pauses: Sequence[tuple[float, float]]) -> Moments:
     if not pauses:
         return moments
     return [(mark, at - sum(min(took, max(0.0, at - began)) for began, took in pauses)) for mark, at in moments]
-
-
-def _counted(loop: Loop, times: LineTimes, now: float) -> StepsCounted:
-    """Return the timed steps of a loop as an event, with the lines that took most time."""
-    every = max(1, -(-len(times.intervals) // MOST_INTERVALS))
-    timed = () if loop.code.co_flags & _SUSPENDED else times.seconds
-    took = {line: times.own_seconds(line) for line in timed}
-    lines = sorted(took.items(), key=lambda item: -item[1])[:_LINES_AT_MOST]
-    return StepsCounted(
-        monotonic_seconds=now,
-        where=loop.place,
-        count=len(times.intervals),
-        seconds=sum(times.intervals),
-        intervals_seconds=times.intervals[::every],
-        lines=[TimedLine(line=line, seconds=seconds, hits=times.hits[line]) for line, seconds in lines],
-    )
