@@ -26,6 +26,7 @@ from jaxprof.runner.planning import PlanOptions, find_workloads, plan_compiles
 from jaxprof.runner.scheduler import Scheduler
 from jaxprof.session.log import LogWriter, new_header
 from jaxprof.session.log.codec import decode_line
+from jaxprof.session.warning_text import with_text
 from waiting import SLOWER
 
 pytestmark = pytest.mark.process
@@ -115,7 +116,7 @@ def in_words(events):
     found = hlo(events)
     inputs = sorted(parameter.shape.dimensions for parameter in found.entry.parameters)
     results = [leaf.dimensions for leaf in found.entry.root.shape.leaves()]
-    (warning,) = [event for event in of(events, WarningRaised) if event.code == "sharding"]
+    (warning,) = [with_text(event) for event in of(events, WarningRaised) if event.code == "sharding"]
     lines = (
         f"{found.attributes['num_partitions']} partitions: {inputs} → {results}",
         f"exchanged: {sorted({one.opcode for one in collectives(found)})}",
