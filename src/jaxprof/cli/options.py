@@ -126,13 +126,7 @@ max_silence = partial(
     help="End a process that gives no sign of its run for S seconds.",
 )
 out = partial(
-    click.option,
-    "--out",
-    "-o",
-    type=click.Path(),
-    callback=_here,
-    metavar="FILE",
-    help="Where to write the session.",
+    click.option, "--out", "-o", type=click.Path(), callback=_here, metavar="FILE", help="Where to write the session."
 )
 preset = partial(
     click.option, "--preset", default="quick", show_default=True, metavar="P", help="Sizes: quick, or published."

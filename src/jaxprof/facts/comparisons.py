@@ -433,10 +433,7 @@ ab_json = recorder(AB)
 """Return a measured comparison as JSON-ready data: times in seconds, shares from 0 to 1, None for unknown."""
 
 
-_SIDES: Facts[Any] = (
-    Fact("before", TEXT, "What the first side has"),
-    Fact("after", TEXT, "What the second side has"),
-)
+_SIDES: Facts[Any] = (Fact("before", TEXT, "What the first side has"), Fact("after", TEXT, "What the second side has"))
 
 
 _COMPUTATION: Facts[ComputationLines] = (

@@ -42,10 +42,7 @@ _NOTICES: Facts[Notice] = (
     Fact("hint", TEXT, "What would show it"),
     Fact("serious", TRUTH, "Whether it makes conclusions doubtful"),
 )
-_PROBLEMS: Facts[Any] = (
-    Fact("line", INDEX, "Line of the text"),
-    Fact("message", TEXT, "What could not be read"),
-)
+_PROBLEMS: Facts[Any] = (Fact("line", INDEX, "Line of the text"), Fact("message", TEXT, "What could not be read"))
 _DEVICE: Facts[HloProgram] = (
     Fact("name", TEXT, "Name of the device", "machine.device.name"),
     Fact("estimate", TRUTH, "Whether this machine lacks the device, so that nothing was measured on it",

@@ -69,10 +69,7 @@ def share(row: ProgramRow) -> float | None:
 
 
 SHARE_OF_WALL: ProgramFact = Fact("share", SHARE, "Share of the wall time, in 0..1", share, "share")
-_ARRAY: Facts[Any] = (
-    Fact("type", TEXT, "Its dtype and shape, f32[4]"),
-    Fact("bytes", BYTES, "Its size"),
-)
+_ARRAY: Facts[Any] = (Fact("type", TEXT, "Its dtype and shape, f32[4]"), Fact("bytes", BYTES, "Its size"))
 _ARGUMENT: Facts[Any] = (
     Fact("name", TEXT, "Its name"),
     Fact("type", TEXT, "Its dtype and shape, or a static value"),

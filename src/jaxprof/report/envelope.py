@@ -89,9 +89,7 @@ _KEPT: Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[str, Any
         "comparisons.after.comparisons": 0,
         **{f"comparisons.runs.{key}": most for key, most in _COMPARED.items()},
     },
-    "ab": {
-        **{f"versus.{key}": most for key, most in _COMPARED.items()},
-    },
+    "ab": {**{f"versus.{key}": most for key, most in _COMPARED.items()}},
     "catalogue": {"findings": 1000},
     "query-schema": {"tables.columns.*": ("name", "type")},
     "sessions": {"sessions.runs": 10},

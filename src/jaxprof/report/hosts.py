@@ -45,14 +45,14 @@ def _goodput(goodput: Goodput) -> Iterator[Piece]:
     yield Prose(
         f"goodput ≈ {percent(goodput.shares['useful'])} of {seconds(goodput.seconds)} "
         f"({counted(goodput.processes, 'process', 'processes')} together), from samples; upper bound: time that all "
-        "processes wait together counts as useful",
+        "processes wait together counts as useful"
     )
 
 
 def _arrivals(arrivals: Arrivals) -> Iterator[Piece]:
     yield Prose(
         f"{arrivals.name}: {counted(arrivals.instances, 'execution')} in {seconds(arrivals.span_seconds)}, "
-        f"the exchange itself {seconds(arrivals.exchange_seconds)}",
+        f"the exchange itself {seconds(arrivals.exchange_seconds)}"
     )
     yield from ("", Table(ARRIVALS, arrivals.processes, is_wide=True))
     yield Prose("after the others: typical delay after the median arrival of the other processes; negative: earlier")

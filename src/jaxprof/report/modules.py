@@ -69,11 +69,7 @@ def _memory_lines(program: HloProgram) -> Iterator[str]:
     yield from lines or ["unknown: the module is not scheduled, or has no instructions"]
 
 
-_VIEWS = {
-    "findings": _findings_lines,
-    "barriers": _barriers_lines,
-    "memory": _memory_lines,
-}
+_VIEWS = {"findings": _findings_lines, "barriers": _barriers_lines, "memory": _memory_lines}
 
 
 def devices_table(programs: Sequence[HloProgram]) -> list[str]:

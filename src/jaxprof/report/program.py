@@ -250,7 +250,7 @@ def _time_line(program: ProgramResult) -> Iterator[Piece]:
     if program.samples > 0:
         yield Prose(
             f"Exact is what JAX announced; estimates are from {counted(program.samples, 'sample')} of the main "
-            f"thread's stack{_error(program.samples)}.",
+            f"thread's stack{_error(program.samples)}."
         )
 
 

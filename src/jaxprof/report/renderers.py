@@ -63,12 +63,7 @@ def text_lines(table: Table[Any], *, indent: str = "  ", width: int = 0, all_col
 
 
 def _aligned(
-    table: Table[Any],
-    page: Sequence[list[str]],
-    rest: Iterator[list[str]],
-    indent: str,
-    width: int,
-    all_columns: bool,
+    table: Table[Any], page: Sequence[list[str]], rest: Iterator[list[str]], indent: str, width: int, all_columns: bool
 ) -> Iterator[str]:
     """Yield the heading, the first page, and the `rest` of a longer table. A longer table keeps its empty columns,
     because the rest may have values there."""

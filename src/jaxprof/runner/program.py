@@ -29,14 +29,7 @@ from jaxprof.base.values import field, frozen
 from jaxprof.engine.protocol import encode_request
 from jaxprof.engine.protocol.recording import CaptureRequest, RecordingOptions
 from jaxprof.runner.child import OUT_OF_MEMORY, ChildProcess, Pipes
-from jaxprof.runner.escalation import (
-    ENDING_SIGNALS,
-    TERMINATE,
-    Escalation,
-    continue_stopped,
-    descendants,
-    signal_each,
-)
+from jaxprof.runner.escalation import ENDING_SIGNALS, TERMINATE, Escalation, continue_stopped, descendants, signal_each
 
 if TYPE_CHECKING:
     import psutil
@@ -80,11 +73,7 @@ class ProgramCommand:
         module = argv[:1] == ["-m"]
         path, *arguments = argv[module:] or [""]
         return cls(
-            path=path,
-            module=module,
-            arguments=tuple(arguments),
-            directory=directory,
-            options=RecordingOptions(**again),
+            path=path, module=module, arguments=tuple(arguments), directory=directory, options=RecordingOptions(**again)
         )
 
     @property

@@ -187,11 +187,7 @@ class ProgramScheduler(RecordingScheduler):
         if run != self._run or self._process is None:
             return
         self._cancel_requests += 1
-        steps: tuple[Callable[[], None], ...] = (
-            self._process.interrupt,
-            self._process.terminate,
-            self._process.kill,
-        )
+        steps: tuple[Callable[[], None], ...] = (self._process.interrupt, self._process.terminate, self._process.kill)
         steps[min(self._cancel_requests, len(steps)) - 1]()
 
     def cancel_all(self) -> None:

@@ -40,11 +40,7 @@ class Scheduler(RecordingScheduler):
     """Runs a queue of planned runs. One scheduler writes one session."""
 
     def __init__(
-        self,
-        writer: LogWriter,
-        interpreter: Interpreter,
-        listen: Listener,
-        recorder: SessionRecorder | None = None,
+        self, writer: LogWriter, interpreter: Interpreter, listen: Listener, recorder: SessionRecorder | None = None
     ) -> None:
         super().__init__(writer, interpreter, listen, recorder)
         self._placement = place

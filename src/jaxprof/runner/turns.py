@@ -428,11 +428,7 @@ class Group:
         number = self._next_block()
         side.engine.send(
             TurnRequest(
-                block=number,
-                seconds=block_seconds,
-                most_samples=most,
-                warm_in_seconds=warm_in_seconds,
-                series=series,
+                block=number, seconds=block_seconds, most_samples=most, warm_in_seconds=warm_in_seconds, series=series
             )
         )
         event = side.engine.follow(lambda event: isinstance(event, SamplesTaken) and event.block == number)

@@ -15,15 +15,7 @@ from jaxprof.analysis.compare.session_difference import facts_of
 from jaxprof.api.session import Session
 from jaxprof.base.grouping import grouped
 from jaxprof.base.values import frozen
-from jaxprof.events import (
-    Compiled,
-    CompileObserved,
-    Event,
-    PhaseEnded,
-    RunFinished,
-    SessionClosed,
-    WarningRaised,
-)
+from jaxprof.events import Compiled, CompileObserved, Event, PhaseEnded, RunFinished, SessionClosed, WarningRaised
 from jaxprof.facts import recorder
 from jaxprof.facts.comparisons import EXACT
 from jaxprof.recorder.compiles.ledger import Ledger

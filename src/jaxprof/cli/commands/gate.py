@@ -77,14 +77,7 @@ _HEAD = "HEAD"
 @options.device(help="The device to compile for and to run on, in place of the one that JAX uses.")
 @options.measuring("For times: ")
 @format_option("text", "markdown", "json")
-def command(
-    target: str,
-    base: str | None,
-    limits: tuple[str, ...],
-    strict: bool,
-    form: str,
-    **words: Any,
-) -> int:
+def command(target: str, base: str | None, limits: tuple[str, ...], strict: bool, form: str, **words: Any) -> int:
     """Fail if an exact fact of TARGET, or a time, has grown since BASE.
 
     TARGET is a function of yours (path/to/file.py:function), a workload, or a session (of `run`, or of `hlo --out`).
@@ -106,11 +99,7 @@ def command(
 
 
 def _compared(
-    target: Target,
-    base: str | None,
-    limits: Sequence[GateLimit],
-    compiling: CompileOptions,
-    timing: Mapping[str, Any],
+    target: Target, base: str | None, limits: Sequence[GateLimit], compiling: CompileOptions, timing: Mapping[str, Any]
 ) -> tuple[GateResult, Outcome | None]:
     """Judge each limit. Return the result, and what was measured for limits on times, with the parameters `timing`."""
     rows: list[GateRow] = []
@@ -219,11 +208,7 @@ def _no_revision(target: Target, word: str | None) -> UsageError | None:
 
 
 def _measure_times(
-    target: Target,
-    base: FoundBase,
-    compiling: CompileOptions,
-    timing: Mapping[str, Any],
-    limits: Sequence[GateLimit],
+    target: Target, base: FoundBase, compiling: CompileOptions, timing: Mapping[str, Any], limits: Sequence[GateLimit]
 ) -> Outcome:
     """Measure both sides, A the base and B the target, with the parameters `timing`. Raises UsageError for sides
     that do not fit."""

@@ -46,12 +46,7 @@ SORTS = (
     metavar="BY",
     help=f"Sort the kernels, largest first, names from A to Z: {', '.join(SORTS)}.",
 )
-@click.option(
-    "--diff",
-    "other",
-    metavar="B",
-    help="What differs from the module B, ignoring names.",
-)
+@click.option("--diff", "other", metavar="B", help="What differs from the module B, ignoring names.")
 @click.option("--stage", type=click.Choice(STAGES), help="The program's text at this stage.")
 @click.option("--short", is_flag=True, help="The text without metadata and the backend's configuration.")
 @options.run(help="The run of a session: r2.")

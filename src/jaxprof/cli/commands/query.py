@@ -14,16 +14,7 @@ from jaxprof.base.errors import UsageError, unknown_name
 from jaxprof.cli import options
 from jaxprof.cli.answers import command_line, print_facts
 from jaxprof.cli.options import require_packages
-from jaxprof.cli.output import (
-    format_option,
-    no_form,
-    note,
-    notes,
-    print_csv,
-    print_json,
-    print_lines,
-    rows_wanted,
-)
+from jaxprof.cli.output import format_option, no_form, note, notes, print_csv, print_json, print_lines, rows_wanted
 from jaxprof.cli.recorded import recorded
 from jaxprof.report.renderers import Table, text_lines
 from jaxprof.session.files import EXTENSION

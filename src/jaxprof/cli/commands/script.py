@@ -49,9 +49,7 @@ _duration = partial(click.option, type=options.positive_seconds)
 )
 @_duration("--capture-seconds", metavar="S", help="How long the window is.")
 @click.option(
-    "--capture-ranks",
-    metavar="0,4-7",
-    help="Of a job: which processes capture. Indices, ranges, or all (the default).",
+    "--capture-ranks", metavar="0,4-7", help="Of a job: which processes capture. Indices, ranges, or all (the default)."
 )
 @click.option(
     "--function", default="", metavar="NAME", help="Measure this function, with the arguments of a real call."

@@ -111,9 +111,7 @@ class WorkerEnvironment:
 
 
 def worker_environment(
-    device: str,
-    devices: Iterable[Device],
-    environment: Mapping[str, str] | None = None,
+    device: str, devices: Iterable[Device], environment: Mapping[str, str] | None = None
 ) -> WorkerEnvironment:
     """Return the variables for a worker on the device with that id, from `devices`.
 

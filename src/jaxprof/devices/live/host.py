@@ -171,12 +171,7 @@ class Monitor:
     list of readings always matches the list of devices.
     """
 
-    def __init__(
-        self,
-        devices: Sequence[Device],
-        host: HostSampler | None = None,
-        nvml: Nvml | None = None,
-    ) -> None:
+    def __init__(self, devices: Sequence[Device], host: HostSampler | None = None, nvml: Nvml | None = None) -> None:
         self._host = host or HostSampler()
         self._nvml = nvml or Nvml()
         self.devices = devices

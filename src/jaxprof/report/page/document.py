@@ -19,16 +19,7 @@ from jaxprof.events.finding import Finding
 from jaxprof.findings.explain import explanation
 from jaxprof.report.envelope import encoded
 from jaxprof.report.explain import answers, cost_text, place_text
-from jaxprof.report.page.elements import (
-    Section,
-    command,
-    facts,
-    folded,
-    heading,
-    paragraph,
-    section,
-    text,
-)
+from jaxprof.report.page.elements import Section, command, facts, folded, heading, paragraph, section, text
 from jaxprof.report.page.sections import capture_sections, programs_section, runs_section
 from jaxprof.session import Session
 
@@ -112,15 +103,7 @@ def _texts(session: Session) -> Iterator[Section]:
 
 
 _STYLES = ("uPlot.min.css", "page.css")
-_SCRIPTS = (
-    "uPlot.iife.min.js",
-    "units.js",
-    "tables.js",
-    "plots.js",
-    "viewport.js",
-    "icicle.js",
-    "page.js",
-)
+_SCRIPTS = ("uPlot.iife.min.js", "units.js", "tables.js", "plots.js", "viewport.js", "icicle.js", "page.js")
 """Files that are joined into one script, in this order: each uses those before it."""
 
 

@@ -230,9 +230,7 @@ class OpenedModule:
 
 
 def open_in_thread(
-    opened: OpenedModule,
-    report: Callable[[OpenedModule, str], object],
-    fail: Callable[[JaxprofError], object],
+    opened: OpenedModule, report: Callable[[OpenedModule, str], object], fail: Callable[[JaxprofError], object]
 ) -> None:
     """Read a program in a thread that quitting does not wait for; that thread calls `report` once a part is ready, and
     neither of both once the program is closed."""

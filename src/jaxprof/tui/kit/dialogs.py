@@ -356,13 +356,7 @@ class Confirm(FormDialog, keys="confirm"):
 
 
 def ask_text(
-    app: App[Any] | Host,
-    title: str,
-    field: FormField,
-    take: Callable[[str], object],
-    enter: str,
-    *,
-    question: str = "",
+    app: App[Any] | Host, title: str, field: FormField, take: Callable[[str], object], enter: str, *, question: str = ""
 ) -> None:
     """Ask for one line of text, which `take` gets unless it is empty."""
     dialog = FormDialog(title, {"text": field}, "OK", enter, question=question)

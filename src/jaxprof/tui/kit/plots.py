@@ -173,11 +173,7 @@ def _few(samples: Sequence[float]) -> str:
 
 
 def distribution(
-    samples: Sequence[float],
-    summary: Summary | None,
-    width: int,
-    height: int,
-    modes: Modes | None = None,
+    samples: Sequence[float], summary: Summary | None, width: int, height: int, modes: Modes | None = None
 ) -> Content:
     """Return the histogram of `samples` (seconds per call) in `width` by `height` columns. Two modes appear both on the
     scale and in words; each has a peak on the axis in place of the median, which is typical of neither."""
@@ -223,11 +219,7 @@ def _bars(heights: Sequence[int], rows: int, within: range) -> list[Content]:
 
 
 def trend(
-    samples: Sequence[float],
-    summary: Summary | None,
-    width: int,
-    height: int,
-    modes: Modes | None = None,
+    samples: Sequence[float], summary: Summary | None, width: int, height: int, modes: Modes | None = None
 ) -> Content:
     """Return one dot per sample from left to right, with the median as a line; outliers are marks at the top or bottom
     edge."""

@@ -84,12 +84,7 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
         """The sort order of the rows has changed."""
 
     def __init__(
-        self,
-        columns: Sequence[TableColumn[Row]] = (),
-        *,
-        titles: bool = True,
-        order: str = "",
-        id: str | None = None,
+        self, columns: Sequence[TableColumn[Row]] = (), *, titles: bool = True, order: str = "", id: str | None = None
     ) -> None:
         """`order` is the title of the first sort column; empty keeps the original order."""
         super().__init__(id=id)

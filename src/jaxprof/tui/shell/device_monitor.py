@@ -71,12 +71,7 @@ class DeviceMonitor:
     has imported jax.
     """
 
-    def __init__(
-        self,
-        app: Guarded,
-        make: Callable[[], MachineSource],
-        interpreter: Callable[[], Interpreter],
-    ) -> None:
+    def __init__(self, app: Guarded, make: Callable[[], MachineSource], interpreter: Callable[[], Interpreter]) -> None:
         self.rows: dict[str, DeviceRow] = {}
         self.asked = False
         """Whether JAX has answered, or failed to."""
