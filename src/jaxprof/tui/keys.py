@@ -355,7 +355,6 @@ _remapped: dict[str, str] = {}
 
 
 def keys_of(action: Key) -> list[str]:
-    """Return Textual's names of the keys of an action."""
     return action.keys.split()
 
 
@@ -366,7 +365,6 @@ def letter_of(action: Key) -> str:
 
 
 def bindings(group: str) -> list[BindingType]:
-    """Return the bindings of a class: those of one group of the table."""
     from textual.binding import Binding
 
     return [

@@ -69,7 +69,6 @@ class KernelSide(Guarded, Container):
 
     @property
     def _finding(self) -> Finding | None:
-        """The finding under the cursor."""
         claim = self._findings.current_row
         return claim.about if claim is not None else None
 
@@ -123,7 +122,6 @@ class KernelSide(Guarded, Container):
     @on(FilterLine.Edited)
     @on(RowList.Highlighted, "#kernels, #findings")
     def _show(self) -> None:
-        """Show the facts, the roofline and the titles of the list in view."""
         self._show_facts()
         if self.tab == "roofline":
             ranked = self.table.ranked
@@ -187,7 +185,6 @@ _OTHER = ("○", "$quiet")
 
 
 def roofline_plot(ranking: Ranking, numbers: Sequence[int], chosen: int | None, width: int, height: int) -> Content:
-    """Return the plot in exactly `width` columns and `height` lines, with the `chosen` kernel marked."""
     device = ranking.device
     if device is None:
         other = f"Press {in_words('hlo.device')} to choose a known device to compare the kernels with"

@@ -209,7 +209,6 @@ class OpenedModule:
         return document.line_of(instruction) if isinstance(document, HloDocument) and instruction is not None else None
 
     def instruction(self, computation: str, name: str) -> Instruction | None:
-        """Return an instruction of the optimised HLO by name."""
         holder = self.module.get(computation) if self.module is not None else None
         return holder.get(name) if holder is not None else None
 

@@ -163,14 +163,12 @@ class HloScreen(ViewsScreen, keys="hlo"):
         open_in_thread(opened, partial(self.call_later, self._part_ready), partial(self.call_later, self.tell))
 
     def _share(self, program: ModuleStages) -> None:
-        """Let the other screens show the same program."""
         if program.key in self._of_session:
             self.profiler.select(program.key)
         else:
             self.profiler.select(module=program)
 
     def _in_session(self, opened: OpenedModule) -> HloProgram:
-        """Return the open program with its device, and with its session if it is of a run."""
         return HloProgram(opened.program, self.profiler.session if self.run is not None else None)
 
     def on_unmount(self) -> None:
@@ -178,7 +176,6 @@ class HloScreen(ViewsScreen, keys="hlo"):
             self._opened.close()
 
     def _part_ready(self, opened: OpenedModule, part: str) -> None:
-        """Show a part of a program that the reading thread has finished."""
         if opened is not self._opened:  # posted before the user chose another program
             return
         opened.freeze()
@@ -381,11 +378,9 @@ class HloScreen(ViewsScreen, keys="hlo"):
 
     @property
     def _compiled(self) -> list[ModuleStages]:
-        """The programs with optimised HLO, which can be compared."""
         return [program for program in self._programs if "hlo" in program.stages]
 
     def _ask(self, title: str, programs: Sequence[ModuleStages], take: Callable[[ModuleStages], object]) -> None:
-        """Ask for one of several programs, whose stages stand beside them."""
         options = [
             Option(program.title, ", ".join(TITLES[name] for name in TITLES if name in program.stages))
             for program in programs

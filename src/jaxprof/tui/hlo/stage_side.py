@@ -57,7 +57,6 @@ LINE_SHOWN = 400
 
 
 def coloured(line: str) -> Content:
-    """Return a line of a program, made safe, in colours."""
     text = safe(line)
     found = ((match, _STYLES[(match.lastindex or 1) - 1][0]) for match in _PATTERN.finditer(text))
     return Content(text, [Span(*match.span(), style) for match, style in found if style])
@@ -110,7 +109,6 @@ class CodeView(RowList[int], keys="text"):
 
     @property
     def _gutter(self) -> int:
-        """Columns that the line numbers take."""
         return len(str(self.document.line_count)) + 2
 
     @property
@@ -265,7 +263,6 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
             self.say("no place to go back to", timeout=3)
 
     def kernel_at_cursor(self) -> tuple[str, str] | None:
-        """Return the instruction at the cursor, as computation and name; None unless the optimised HLO is in view."""
         document = self.view.document
         if self.stage != "hlo" or not isinstance(document, HloDocument):
             return None

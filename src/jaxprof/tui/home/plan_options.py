@@ -133,7 +133,6 @@ class HomeOptions:
         return plan
 
     def included(self, info: WorkloadInfo) -> tuple[VariantInfo, ...]:
-        """Return the variants that are not left out."""
         named = self.of(info.name).variants
         return tuple(variant for variant in info.variants if not named or variant.name in named)
 

@@ -160,7 +160,6 @@ class HomeScreen(SessionScreen, keys="home"):
         self.query_one(DeviceList).show_devices()
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
-        """List the sessions again when a run has ended."""
         known = runs & self.profiler.opened.run_ids
         if any(self.profiler.session.runs[run].over for run in known):
             self.list_sessions()
@@ -208,28 +207,23 @@ class HomeScreen(SessionScreen, keys="home"):
         self._rows.redraw()  # the options of a workload may differ
         self._show_plan()
         if row is not None and row.entry is not None:
-            self._read_cost(row.entry)
+            from jaxprof.tui.home.preview import cost_of, has_cost
 
-    def _read_cost(self, entry: Entry) -> None:
-        """Read in a thread what costs most in the program of a session, once, and show it then; one session at a time,
-        however many rows the cursor passes."""
-        from jaxprof.tui.home.preview import cost_of, has_cost
+            entry = row.entry
+            version = entry.path, entry.modified_seconds
+            if self._costing or version in self._costs or not has_cost(entry):
+                return  # one session at a time, however many rows the cursor passes
+            self._costing = True
 
-        version = entry.path, entry.modified_seconds
-        if self._costing or version in self._costs or not has_cost(entry):
-            return
-        self._costing = True
+            def take(cost: str) -> None:
+                self._costs[version], self._costing = cost, False
+                if self.whole:
+                    self._show_row()
 
-        def take(cost: str) -> None:
-            self._costs[version], self._costing = cost, False
-            if self.whole:
-                self._show_row()
-
-        # What cannot be read is said in other lines of the preview.
-        in_thread(self, lambda: cost_of(entry), "cost", then=take, failed=lambda error: take(""))
+            # What cannot be read is said in other lines of the preview.
+            in_thread(self, lambda: cost_of(entry), "cost", then=take, failed=lambda error: take(""))
 
     def _preview(self, row: StartRow | None, width: int) -> list[Content]:
-        """Return what the row under the cursor is, for the box beside the list."""
         if row is None or not (row.entry or row.workload):
             return explained(row, width) if row is not None else []
         from jaxprof.tui.home.preview import description, session_summary  # not needed for the first frame
@@ -241,11 +235,9 @@ class HomeScreen(SessionScreen, keys="home"):
         return list(description(info, self.choices, self._entries, width)) if info is not None else []
 
     def _chosen(self) -> list[WorkloadInfo]:
-        """Return the marked workloads, or the one under the cursor."""
         return self._described(self._rows.marked) or ([self.info] if self.info is not None else [])
 
     def _described(self, keys: Iterable[Hashable]) -> list[WorkloadInfo]:
-        """Return the workloads among these rows, as far as they are described."""
         described = (self._infos.get(str(key)) for key in keys)
         return [info for info in described if info is not None]
 

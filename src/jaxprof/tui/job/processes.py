@@ -64,7 +64,6 @@ def mark_of(level: int, ratio: float) -> str:
 
 
 def legend(processes: int) -> Content:
-    """Return the scale, for so many compared processes."""
     words = [("× other's step" if processes == 2 else "× median step", "$text-muted")]
     for level, mark in enumerate(MARKS):
         words += [(f" {mark} ", STYLES[level]), (f"<{RATIOS[level]:g}", "$text-muted")]
@@ -233,7 +232,6 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
 
     @property
     def facts(self) -> str:
-        """The exact values under the cursor."""
         grid, line = self.grid, self.current_row
         if self.view != "map":
             return ""

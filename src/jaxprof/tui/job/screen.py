@@ -110,7 +110,6 @@ class JobScreen(ViewsScreen, keys="job"):
         return self._job.figures if self._job is not None else None
 
     def arrive(self, destination: Destination) -> None:
-        """Read the folder of the job, and follow it from then on."""
         folder = self.profiler.job_folder
         if folder is not None and (self._reading is None or self._reading.folder != folder):
             self._reading, self._job, self._error = JobReading(folder), None, None
@@ -203,23 +202,6 @@ class JobScreen(ViewsScreen, keys="job"):
 
     # -- the processes ----------------------------------------------------------------------------------------
 
-    def _make_steps(self) -> None:
-        """Make the grid of the steps in view, in a thread; only the grid requested last is shown."""
-        job, view = self._job, self.processes
-        if job is None or not view.size.width or view.view != "map":
-            return
-        columns, values_of = view.columns, view.values_of
-        requested = (id(job), columns, values_of)
-        if requested == self._requested:
-            return
-        self._requested = requested
-
-        def show(grid: StepGrid) -> None:
-            if requested == self._requested:  # no other grid was requested since
-                view.show_steps(grid)
-
-        in_thread(self, lambda: job.steps(columns, values_of), "steps", then=show)
-
     @on(ProcessList.Changed)
     @on(ProcessList.Sorted)
     @on(FilterLine.Edited)
@@ -227,7 +209,19 @@ class JobScreen(ViewsScreen, keys="job"):
     def _show_frame(self) -> None:
         """Show what is under the cursor of the steps, their scale, the title, the order, and how many rows are
         hidden; and make the steps, if they are others."""
-        self._make_steps()
+        # the grid of the steps in view, made in a thread: only the one that was requested last is shown
+        job, view = self._job, self.processes
+        if job is not None and view.size.width and view.view == "map":
+            columns, values_of = view.columns, view.values_of
+            requested = (id(job), columns, values_of)
+            if requested != self._requested:
+                self._requested = requested
+
+                def show(grid: StepGrid) -> None:
+                    if requested == self._requested:  # no other grid was requested since
+                        view.show_steps(grid)
+
+                in_thread(self, lambda: job.steps(columns, values_of), "steps", then=show)
         listed, box, figures = self.processes, self.query_one("#job-body"), self.figures
         facts, count = listed.facts, len(figures.processes) if figures is not None and listed.view == "map" else 0
         self.query_one("#map-facts", Lines).show(lambda width: Content.styled(facts, "bold").wrap(width)[:2])
@@ -260,7 +254,6 @@ class JobScreen(ViewsScreen, keys="job"):
 
     @on(RowList.Chosen)
     def _open(self, message: RowList.Chosen) -> None:
-        """Open the session of a process, or of the one that a finding is about."""
         claim = self.query_one(JobFindings).current_row
         index = message.rows.current
         if isinstance(message.rows, JobFindings):

@@ -32,7 +32,6 @@ def source_of(session: Session, run: Run) -> Run:
 
 
 def views_of(session: Session, run: Run) -> frozenset[str]:
-    """Return the views of a run that have something to show."""
     views = set()
     if TEXT_NAME in source_of(session, run).texts:
         views.add("timeline")
@@ -90,7 +89,6 @@ def uncaptured_program(session: Session) -> Run | None:
 
 
 def is_ours(app: Host) -> bool:
-    """Return whether this app started the program in view."""
     return app.session is app.live.session and app.live.program is not None
 
 

@@ -83,7 +83,6 @@ def _head(claim: Claim) -> Content:
 
 
 def _lines(claim: Claim, width: int) -> list[Content]:
-    """Return all lines of a claim: what was observed and its cost, the source line, and the fix."""
     room = max(12, width - _INDENT)
     parts = ((claim.text, claim.style), (claim.location, "$primary"), (claim.fix, "$text-muted"))
     lines = [line for text, style in parts if text for line in Content.styled(safe(text), style).wrap(room)]

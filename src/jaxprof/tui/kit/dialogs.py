@@ -85,7 +85,6 @@ class TextDialog(Dialog[None], keys="reader"):
         self.query_one(VerticalScroll).focus()
 
     def lines(self, width: int) -> list[Content]:
-        """Return the text in `width` columns."""
         return self._draw(width) if self._draw is not None else []
 
     def action_copy(self) -> None:
@@ -132,7 +131,6 @@ def derived_dialog(title: str, derive: Callable[[], Iterable[Piece]]) -> ReportD
 
 
 def plain_lines(text: str, width: int, style: str = "") -> list[Content]:
-    """Return a text from a report, with its lines wrapped."""
     return [drawn for line in safe_lines(text) for drawn in hang(Content(""), line, width, style)]
 
 
@@ -297,7 +295,6 @@ class FormDialog(Dialog[Texts], keys="form"):
 
     @property
     def texts(self) -> dict[str, str]:
-        """The texts of all fields, also while the dialog composes."""
         return {str(field.id): field.value.strip() for field in self.query(Input)}
 
     # -- keys and mouse ---------------------------------------------------------------------------------------

@@ -179,7 +179,6 @@ OF_PROGRAM = Content.styled("Enter shows all of it: costs, findings, compilation
 
 
 def state_in_words(run: Run, result: ProgramResult, silent: str = "") -> str:
-    """Return in words how the program ended."""
     if not result.ended:
         return silent or run.end(deserted=True).status
     if run.status == "cancelled":

@@ -53,7 +53,6 @@ class SessionScreen(Guarded, Screen[None]):
 
     @property
     def section(self) -> str:
-        """The section that this screen currently shows."""
         return SECTION_OF[self.MODE]
 
     @property
@@ -114,7 +113,6 @@ class SessionScreen(Guarded, Screen[None]):
 
     @property
     def _called(self) -> str:
-        """Return the name that commands use for the session."""
         path = self.profiler.opened.profile or self.profiler.session_path
         return lasting_name(path) if path is not None else "last"
 
@@ -125,7 +123,6 @@ class SessionScreen(Guarded, Screen[None]):
             self._explain()
 
     def _explain(self) -> None:
-        """Explain the session at the head of the screen, if the screen has a head."""
         for head in self.query("ExplanationHead"):  # by name: Start has none, and does not import it
             cast("ExplanationHead", head).show_session(self.profiler.session, self._called)
 
@@ -201,7 +198,6 @@ class ViewsScreen(SessionScreen):
         return self.profiler.session.runs.get(self._run)
 
     def share_room(self) -> None:
-        """Display the view, and mark its tab."""
         self.show_views(self._view)
 
     def show_views(self, *shown: str) -> None:

@@ -168,7 +168,6 @@ def _joined(contents: Sequence[Content], layout: Sequence[LaidOutColumn[Row]]) -
 def header_line(
     layout: Sequence[LaidOutColumn[Row]], sorted_by: TableColumn[Row] | None = None, *, backwards: bool = False
 ) -> Content:
-    """Return the titles, with an arrow at the sort column."""
     titles = []
     for part in layout:
         title, right = part.column.title, part.column.right

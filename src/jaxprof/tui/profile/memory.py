@@ -195,7 +195,6 @@ class MemoryView(Guarded, Container, keys="memory"):
     # -- the cursor over the schedule -------------------------------------------------------------------------
 
     def _show_cursor(self) -> None:
-        """Draw the cursor, and list what is alive there."""
         picture = self._picture
         if picture is None:
             return
@@ -246,7 +245,6 @@ class MemoryView(Guarded, Container, keys="memory"):
 
 
 def peak_of(picture: MemoryPicture) -> int:
-    """Return the index of the highest point."""
     return max(range(len(picture.live_bytes)), key=picture.live_bytes.__getitem__, default=0)
 
 

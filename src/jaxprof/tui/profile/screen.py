@@ -96,7 +96,6 @@ _NO_PASSES = {
 
 
 def why_no_passes(run: Run) -> str:
-    """Return why a run has no compile passes to show."""
     if run.plan.how in _NO_PASSES:
         return _NO_PASSES[run.plan.how]
     if not run.over:
@@ -242,7 +241,6 @@ class ProfileScreen(ViewsScreen, keys="profile"):
         return how_to_capture(self.profiler, program) if program is run else ""
 
     def _show_memory(self, run: Run | None) -> None:
-        """Show the memory: a thread derives it from the HLO of the program."""
         session, words, view = self.profiler.session, self._words(run), self.query_one(MemoryView)
         if (module := self.profiler.destination.module) is not None:
             view.read(module, lambda: memory_of_dump(module), _NO_SCHEDULE)
@@ -272,7 +270,6 @@ class ProfileScreen(ViewsScreen, keys="profile"):
     # -- tabs -------------------------------------------------------------------------------------------------
 
     def _has(self) -> frozenset[str]:
-        """Return the views that have something to show."""
         run = self.run
         has = views_of(self.profiler.session, run) if run is not None else frozenset()
         return has.union(OF_PROGRAM) if self._program is not None else has
@@ -329,7 +326,6 @@ class ProfileScreen(ViewsScreen, keys="profile"):
 
     @on(RowList.Chosen, "#flame, #lines")
     def _show_source(self, message: RowList.Chosen) -> None:
-        """Show the line of a row, and the lines around it."""
         row = cast("TimeTree", message.rows).current_row
         if row is not None and row.where is not None:
             self.app.push_screen(SourceLines(row.where, self.profiler.session.sources))

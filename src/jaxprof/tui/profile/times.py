@@ -108,7 +108,6 @@ class TimeTree(TreeView[TimeNode], keys="time_tree"):
         self._show_tree(self._tree_name if same and self._tree_name in trees else next(iter(trees), ""), same=same)
 
     def _show_tree(self, name: str, *, same: bool = False) -> None:
-        """Show a tree, opened where most of the time was spent."""
         self._tree_name, root = name, self._trees.get(name)
         nodes = list(_walk(root)) if root is not None else []
         self._of_path = {path: node for path, node, _ in nodes}
@@ -162,7 +161,6 @@ class TimeTree(TreeView[TimeNode], keys="time_tree"):
         return lambda width: stacked(parts, self._whole or 1.0, width)
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Hide the change to another tree if there is none."""
         return HIDDEN if action == "sort" and len(self._trees) < 2 else super().why_not(action, parameters)
 
     def action_sort(self) -> None:

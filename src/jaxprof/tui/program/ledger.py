@@ -177,7 +177,6 @@ def _key(function: FunctionCompiles) -> Hashable:
 
 
 def _of_function(of: Callable[[FunctionCompiles], Cell]) -> Callable[[LedgerRow], Cell]:
-    """Return a cell that is empty for a single compilation."""
     return lambda row: "" if isinstance(row, Compiled) else of(row)
 
 

@@ -143,7 +143,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
 
     @on(LedgerList.Sorted)
     def _show_sums(self) -> None:
-        """Show the totals of the lists on their frames."""
         result = self._result
         if result is None:
             return
@@ -177,7 +176,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
 
     @property
     def _ticks(self) -> bool:
-        """Whether the program runs, so that clocks tick."""
         result = self._result
         return result is not None and not result.ended and self.profiler.session_grows
 

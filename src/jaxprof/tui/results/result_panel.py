@@ -99,7 +99,6 @@ class ResultPanel(ScrollPane):
             )
 
     def _show_run(self, session: Session, result: RunResult, group: RunGroup) -> None:
-        """Show what is known of a run in words and tables."""
         run = result.run
         live, name = run.shown.status == "running", baseline_name(session, run)
 
@@ -266,7 +265,6 @@ def phase_table(result: RunResult) -> Table[str]:
 
 
 def environment_lines(result: RunResult, width: int) -> list[Content]:
-    """Return the environment of the run: versions, device, settings."""
     if result.run.environment is None:
         return []
     known = environment_facts(result.run)

@@ -49,7 +49,6 @@ class Action:
 
     @property
     def note(self) -> str:
-        """What the action does, or why it does nothing now."""
         if self.enabled:
             return self.does
         _, name, arguments = parse(self.name)
@@ -122,7 +121,6 @@ PLACEHOLDER = "Search actions, kernels, lines, functions, sessions"
 
 
 def _found(kind: str, name: str, note: str, go: Callable[[], Any]) -> SimpleCommand:
-    """Return an entry of the palette: what it is (of an action, its key), its name, and a note."""
     return SimpleCommand(f"{kind:<10}{safe(name)}", go, safe(note))
 
 

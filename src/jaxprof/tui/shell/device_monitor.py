@@ -115,7 +115,6 @@ class DeviceMonitor:
             row.device = replace(row.device, used_by_jax=False, reason=answer.what, hint=answer.hint)
 
     def _fail(self, error: JaxprofError) -> None:
-        """Show an error, and that no device is looked for any more."""
         if not self.rows:
             self._later(self._take_answer, error)
         self._later(self._app.tell, error)
@@ -135,8 +134,6 @@ class DeviceMonitor:
             self._later(self._take_answer, error)
 
     def _later(self, change: Callable[[Any], object], value: Any) -> None:
-        """Make a change on the UI thread."""
-
         def make() -> None:
             change(value)
             self.changed()

@@ -224,7 +224,6 @@ class ProfileReading:
             self._changed(self)
 
     def stop(self) -> None:
-        """Stop the reading, without waiting for its end."""
         with self._lock:
             self.stopped = True
             if self._scheduler is not None:
@@ -232,6 +231,5 @@ class ProfileReading:
                 self._scheduler.cancel_all()  # the second call waits less: the child has nothing to clean up
 
     def end(self) -> None:
-        """Report that the reading is over, however it ended."""
         self.over = True
         self._changed(self)

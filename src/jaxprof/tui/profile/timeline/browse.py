@@ -41,7 +41,6 @@ class AxisWindow:
         return self.end - self.start
 
     def time_at(self, column: float, width: int) -> int:
-        """Return the position at the middle of a column."""
         return self.start + int((column + 0.5) * self.span / width)
 
     def column_of(self, time: int, width: int) -> int:
@@ -82,7 +81,6 @@ class Browse:
 
     @property
     def zoomed(self) -> bool:
-        """Whether less than the whole is in view."""
         return self.window != self.whole
 
     @property
@@ -94,7 +92,6 @@ class Browse:
         return lane, row, row.at(self.cursor)
 
     def row(self, line: LaneLine) -> tuple[LaneGroup, LaneRow]:
-        """Return the lane of a line, and its row or summary."""
         lane = self.lanes.lanes[line[0]]
         return lane, lane.summary if line[1] < 0 else lane.rows[line[1]]
 
