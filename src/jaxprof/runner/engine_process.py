@@ -32,7 +32,6 @@ from jaxprof.events import (
     Event,
     RunFinished,
     RunPlanned,
-    Scalar,
     TurnAwaited,
     WarningRaised,
 )
@@ -143,7 +142,6 @@ class EngineProcess(ChildProcess):
             return True
 
     def thaw(self) -> None:
-        """Let a frozen engine go on."""
         if self._frozen:
             self._frozen = False
             self._signal_all(signal.SIGCONT)
@@ -288,10 +286,23 @@ class EngineRun:
                 return self._timed_out or replace(last, run=self.run)
             self._recorder.flush_when_due()
             if self.process.over:
-                return self._ended()
+                if self._timed_out:
+                    return self._timed_out
+                if self.process.cancelled:
+                    return RunFinished(run=self.run, status="cancelled", error="cancelled")
+                return RunFinished.of(self.process.explain(), "crashed", run=self.run)
             self._record(self._watch.take_when_due(now))
             silent_seconds = now - max(began, self.process.last_sign_seconds)
-            self._report_silence(silent_seconds)
+            if silent_seconds > SILENCE_SECONDS and not self._silence_reported:
+                self._silence_reported = True
+                self._recorder.emit(
+                    WarningRaised(
+                        run=self.run,
+                        code="worker_silent",
+                        message=f"the worker has given no sign of the run for {SILENCE_SECONDS:g} s",
+                        advice="It may be stopped, or hang in native code: cancel the run to end it.",
+                    )
+                )
             self._end_in_time(now - began, silent_seconds)
 
     def record_readings(self) -> None:
@@ -313,35 +324,18 @@ class EngineRun:
         if isinstance(event, TurnAwaited) or self._ends(event):
             return
         if isinstance(event, EnvironmentRead):
-            event = replace(event, settings=self._without_placement(event.settings))
+            # the user's own in place of those that we gave the worker: its run names its device
+            users = safe_variables({name: os.environ[name] for name in self._placed & os.environ.keys()})
+            others = {name: value for name, value in event.settings.items() if name not in self._placed}
+            event = replace(event, settings={**others, **users})
         if isinstance(event, RunPlanned) and event.run in ("", self.run):  # the engine knows the device of a profile
             workload = self._recorder.session.runs[self.run].plan.workload
             event = replace(event, spec=replace(event.spec, workload=workload))
         if self.keep is None or self.keep(event):
             self._recorder.take(event, self.run, self.made)
 
-    def _without_placement(self, settings: Mapping[str, Scalar | None]) -> dict[str, Scalar | None]:
-        """Return the settings with the user's own in place of those that we gave the worker: its run names its
-        device."""
-        users = safe_variables({name: os.environ[name] for name in self._placed & os.environ.keys()})
-        return {name: value for name, value in settings.items() if name not in self._placed} | users
-
     def _ends(self, event: Event) -> bool:
-        """Return whether `event` is the engine's final event for the requested run."""
         return isinstance(event, RunFinished) and event.run in ("", self.run)
-
-    def _report_silence(self, silent_seconds: float) -> None:
-        if self._silence_reported or silent_seconds <= SILENCE_SECONDS:
-            return
-        self._silence_reported = True
-        self._recorder.emit(
-            WarningRaised(
-                run=self.run,
-                code="worker_silent",
-                message=f"the worker has given no sign of the run for {SILENCE_SECONDS:g} s",
-                advice="It may be stopped, or hang in native code: cancel the run to end it.",
-            )
-        )
 
     def _end_in_time(self, following_seconds: float, silent_seconds: float) -> None:
         """End a worker that is past its hard cap, or that has been silent for too long."""
@@ -361,10 +355,3 @@ class EngineRun:
             hint = "Choose a smaller size, or a larger --max-seconds."
         self._timed_out = RunFinished(run=self.run, status="timed out", error=why, advice=hint)
         self.process.kill()
-
-    def _ended(self) -> RunFinished:
-        if self._timed_out:
-            return self._timed_out
-        if self.process.cancelled:
-            return RunFinished(run=self.run, status="cancelled", error="cancelled")
-        return RunFinished.of(self.process.explain(), "crashed", run=self.run)

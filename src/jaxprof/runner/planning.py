@@ -113,7 +113,9 @@ def plan_runs(info: WorkloadInfo, choice: PlanOptions) -> list[PlannedRun]:
         raise UsageError("a time budget must be above 0 seconds", "--budget 2 is the default.")
     if not choice.devices:
         raise UsageError("no device is chosen", "jaxprof devices lists them.")
-    chosen = _chosen_variants(info, choice.variants)
+    baseline = info.variant(info.baseline)
+    wanted = [info.variant(name) for name in choice.variants] if choice.variants else list(info.variants)
+    chosen = [baseline, *(variant for variant in info.variants if variant in wanted and variant is not baseline)]
     return [plan for parameters in _sizes(info, choice) for plan in _one_size(info, chosen, parameters, choice)]
 
 
@@ -266,13 +268,6 @@ def read_sweep(text: str, parameters: Sequence[Parameter]) -> tuple[str, Sequenc
     steps = [low * (high / low) ** (index / (points - 1)) for index in range(points)]
     swept = sorted({round(step) for step in steps} if parameter.kind == "int" else set(steps))
     return name, swept
-
-
-def _chosen_variants(info: WorkloadInfo, names: Sequence[str]) -> list[VariantInfo]:
-    """Return the baseline, then the chosen variants in the workload's order."""
-    baseline = info.variant(info.baseline)
-    wanted = [info.variant(name) for name in names] if names else list(info.variants)
-    return [baseline, *(variant for variant in info.variants if variant in wanted and variant is not baseline)]
 
 
 def _sizes(info: WorkloadInfo, choice: PlanOptions) -> list[dict[str, Scalar]]:

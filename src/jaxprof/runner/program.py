@@ -200,11 +200,9 @@ class ProgramProcess(ChildProcess):
             _thread.start_new_thread(self._end_when_due, ())
 
     def interrupt(self) -> None:
-        """Interrupt the program as ctrl+c does."""
         self.signal(signal.SIGINT)
 
     def terminate(self) -> None:
-        """Send SIGTERM to the program."""
         self.signal(signal.SIGTERM)
 
     def explain(self) -> WorkerError:

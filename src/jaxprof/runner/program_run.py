@@ -191,27 +191,21 @@ class ProgramScheduler(RecordingScheduler):
         steps[min(self._cancel_requests, len(steps)) - 1]()
 
     def cancel_all(self) -> None:
-        """Cancel the program."""
         self.cancel(self._run)
 
     def close(self, reason: str = "finished") -> None:
         """End the program if it runs, and close the log with its last event. The program may take `PATIENCE_SECONDS`
         to clean up, and its events until then are kept."""
-        if not self._closed:
-            self._end_program()
+        if not self._closed and self._process is not None and self._process.alive:
+            self._cancel_requests += 1
+            self._process.end(PATIENCE_SECONDS)
+            if self._follower not in (None, threading.current_thread()):
+                self._over.wait(PATIENCE_SECONDS / 4)
         with self._session_recorder.lock:
             if self._closed:
                 return
             self._closed = True
             self._session_recorder.close(reason)
-
-    def _end_program(self) -> None:
-        if self._process is None or not self._process.alive:
-            return
-        self._cancel_requests += 1
-        self._process.end(PATIENCE_SECONDS)
-        if self._follower not in (None, threading.current_thread()):
-            self._over.wait(PATIENCE_SECONDS / 4)
 
     def _emit(self, event: Event) -> None:
         self._session_recorder.emit(replace(event, run=self._run))
@@ -224,19 +218,15 @@ class ProgramScheduler(RecordingScheduler):
         if isinstance(event, CaptureWindow):
             self._window_folder = event.path if event.state == "began" else ""
             if event.state == "ended":
-                self._open(event.path)
+                from jaxprof.runner.profiles import open_window
 
-    def _open(self, folder: str) -> None:
-        """Read the profile of a window while the program goes on."""
-        from jaxprof.runner.profiles import open_window
+                def work() -> None:
+                    if open_window(self._session_recorder, event.path):
+                        shutil.rmtree(event.path, ignore_errors=True)
 
-        def work() -> None:
-            if open_window(self._session_recorder, folder):
-                shutil.rmtree(folder, ignore_errors=True)
-
-        thread = threading.Thread(target=work, name="jaxprof-window", daemon=True)
-        self._windows.append(thread)
-        thread.start()
+                thread = threading.Thread(target=work, name="jaxprof-window", daemon=True)
+                self._windows.append(thread)
+                thread.start()
 
     def _watch(self, process: ProgramProcess) -> DeviceWatch | None:
         """Return a watch on the devices once the program has run for a moment; None before."""
@@ -245,7 +235,6 @@ class ProgramScheduler(RecordingScheduler):
         return DeviceWatch()
 
     def _finish(self, process: ProgramProcess) -> None:
-        """Emit how the program ended, and close its runs."""
         wall = time.monotonic() - process.began_seconds
         if self._end_event is not None and self.program.options.function:
             wall = self._end_event.wall_seconds  # the function was measured after the program's own end
@@ -308,7 +297,6 @@ class ProgramScheduler(RecordingScheduler):
             self._emit(SourcesRead.of(digests))
 
     def _missing(self, process: ProgramProcess) -> Iterator[Note]:
-        """Yield what could not be seen of the program, if anything."""
         program = self.session.runs[self._run].program
         if not process.heartbeat_seen:
             yield Note(code="not_recorded")

@@ -61,30 +61,25 @@ def run_request(run: str, plan: PlannedRun, device: str) -> Request:
     if plan.profile is not None:
         return replace(plan.profile, run=run)
     if plan.compile_only:
-        return _compile_request(run, plan, device)
+        spec = replace(plan.spec, device=device)
+        if plan.elsewhere is None:
+            return CompileRequest(run=run, spec=spec)
+        chip = plan.elsewhere.chip
+        return CompileRequest(
+            run=run,
+            spec=spec,
+            platform="tpu" if chip.vendor == "tpu" else "cuda",
+            topology=plan.elsewhere.topology,
+            topology_name=chip.name,
+            chip_config=chip.chip_config,
+            target_config=target_config(chip) if chip.vendor == "nvidia" else "",
+            devices=plan.elsewhere.devices,
+            mesh=dict(plan.mesh),
+            shard=list(plan.shard),
+        )
     return timed_request(run, plan, device)
 
 
 def timed_request(run: str, plan: PlannedRun, device: str) -> RunRequest:
     """Return what `run_request` does for a run that is timed."""
     return RunRequest(run=run, spec=replace(plan.spec, device=device), keep_output=plan.keep_output)
-
-
-def _compile_request(run: str, plan: PlannedRun, device: str) -> CompileRequest:
-    """Return the request for a compile, for the devices of `plan.elsewhere` if it names some."""
-    spec = replace(plan.spec, device=device)
-    if plan.elsewhere is None:
-        return CompileRequest(run=run, spec=spec)
-    chip = plan.elsewhere.chip
-    return CompileRequest(
-        run=run,
-        spec=spec,
-        platform="tpu" if chip.vendor == "tpu" else "cuda",
-        topology=plan.elsewhere.topology,
-        topology_name=chip.name,
-        chip_config=chip.chip_config,
-        target_config=target_config(chip) if chip.vendor == "nvidia" else "",
-        devices=plan.elsewhere.devices,
-        mesh=dict(plan.mesh),
-        shard=list(plan.shard),
-    )

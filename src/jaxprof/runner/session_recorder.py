@@ -58,7 +58,6 @@ class SessionRecorder:
         """Bytes that the children of a run printed, by run id."""
 
     def new_id(self) -> str:
-        """Return the id for a new run."""
         with self.lock:
             self._count += 1
             return f"r{self._count}"
@@ -103,7 +102,6 @@ class SessionRecorder:
             self.show(line)
 
     def close_run(self, run: str, finished: RunFinished) -> None:
-        """End a run, with its summary."""
         with self.lock:
             self.emit(replace(finished, run=run))
             self.emit(closing(self.session.runs[run], finished))
@@ -136,7 +134,6 @@ class SessionRecorder:
         return due
 
     def flush(self) -> None:
-        """Pass on the batch."""
         with self.lock:
             self._flushed_seconds = time.monotonic()
             if self._batch:
@@ -152,7 +149,6 @@ class SessionRecorder:
 
 
 def closing(run: Run, finished: RunFinished) -> RunClosed:
-    """Return the summary at the end of a run."""
     samples = run.samples("run")
     summary = None
     if samples:
@@ -232,7 +228,6 @@ class DeviceWatch:
         self.take()  # the shares of the host's cores refer to the time since the previous reading
 
     def take(self) -> list[DeviceReading]:
-        """Take a reading now."""
         self._last = time.monotonic()
         return self._monitor.read() if self._monitor is not None else []
 

@@ -327,7 +327,12 @@ class Group:
         """Start an engine and follow it to its first turn, or to the end of a run that has none."""
         began = time.monotonic()
         try:
-            placement = self._placement(side, shared=shared)
+            if side.placement is None:
+                side.placement = self._place(side.plan)
+            if not shared or side.plan.spec.device.startswith("cpu:"):
+                placement = side.placement
+            else:  # the first engine would otherwise take most of the device's memory from the others
+                placement = replace(side.placement, environment={**side.placement.environment, PREALLOCATE: "false"})
             side.engine = self._start(side, placement)
         except JaxprofError as error:
             return RunFinished.of(error, run=side.run)
@@ -346,14 +351,6 @@ class Group:
         assert isinstance(reached, TurnAwaited | RunFinished)
         return reached
 
-    def _placement(self, side: Side, *, shared: bool) -> WorkerEnvironment:
-        if side.placement is None:
-            side.placement = self._place(side.plan)
-        if not shared or side.plan.spec.device.startswith("cpu:"):
-            return side.placement
-        # The first engine would otherwise take most of the device's memory from the others.
-        return replace(side.placement, environment={**side.placement.environment, PREALLOCATE: "false"})
-
     def _is_recorded_later(self, side: Side, event: Event) -> bool:
         if isinstance(event, WarningRaised):
             return not any(raised.code == event.code for raised in self._recorder.session.runs[side.run].warnings)
@@ -364,7 +361,20 @@ class Group:
         if not sides:
             return
         budget = min(side.plan.spec.timing_seconds for side in sides) / self._launches
-        self._probe(launch, sides)
+        unknown = [side for side in sides if side.warm_in_seconds is None]
+        if len(sides) > 1 and unknown:  # find how soon their calls settle
+            probes = plan_probes([side.call_seconds for side in sides])
+            blocks: dict[str, list[list[float]]] = {side.run: [] for side in sides}
+            for index in probes.order:
+                side = sides[index]
+                if side.has_turns:
+                    blocks[side.run].append(
+                        self._block(side, launch, "settling", probes.block_seconds, probes.most_samples)
+                    )
+                    self._suspend(side)
+            for side in unknown:
+                unprobed = UNPROBED_WARM_IN_SECONDS if side.call_seconds < UNPROBED_WARM_IN_SECONDS else 0.0
+                side.warm_in_seconds = settling_seconds(blocks[side.run]) if probes.order else unprobed
         plan = plan_turns(
             [side.call_seconds for side in sides],
             budget,
@@ -401,22 +411,6 @@ class Group:
         """Sample the calls of a side in one go, with no other side's turn before them."""
         budget = ALONE_SHARE * side.plan.spec.timing_seconds / self._launches
         self._block(side, launch, "alone", min(ALONE_SECONDS, budget), ALONE_SAMPLES, ALONE_WARM_IN_SECONDS)
-
-    def _probe(self, launch: int, sides: Sequence[Side]) -> None:
-        """Find how soon the calls of each side settle, where that is not known yet."""
-        unknown = [side for side in sides if side.warm_in_seconds is None]
-        if len(sides) < 2 or not unknown:
-            return
-        plan = plan_probes([side.call_seconds for side in sides])
-        blocks: dict[str, list[list[float]]] = {side.run: [] for side in sides}
-        for index in plan.order:
-            side = sides[index]
-            if side.has_turns:
-                blocks[side.run].append(self._block(side, launch, "settling", plan.block_seconds, plan.most_samples))
-                self._suspend(side)
-        for side in unknown:
-            unprobed = UNPROBED_WARM_IN_SECONDS if side.call_seconds < UNPROBED_WARM_IN_SECONDS else 0.0
-            side.warm_in_seconds = settling_seconds(blocks[side.run]) if plan.order else unprobed
 
     def _block(
         self, side: Side, launch: int, series: str, block_seconds: float, most: int, warm_in_seconds: float = 0.0
