@@ -34,7 +34,15 @@ def command(file: str | None, code: str | None, full: bool, form: str) -> None:
     it helped (of a job: one that shows the process).
     """
     if code is not None:
-        _print_entry(code, form)
+        from jaxprof.findings.catalogue import entries, find_entry
+        from jaxprof.report import explain
+
+        if code == "all":
+            next_commands = [command_line("explain", "--code", "CODE")]
+            print_answer(form, "catalogue", {"findings": entries().values()}, explain.catalogue_lines(), next_commands)
+        else:
+            entry = find_entry(code)
+            print_answer(form, "finding", entry, explain.entry_lines(entry))
         return
     from jaxprof.findings.explanation import MOST_FINDINGS
     from jaxprof.report import explain
@@ -43,7 +51,14 @@ def command(file: str | None, code: str | None, full: bool, form: str) -> None:
     explained = _explain("last" if file is None else file, most)
 
     if form == "json":
-        print_json("explanation", explain.explanation_json(explained), _next(explained))
+        # Commands that verify a fix start something, and have words of the session: they stand beside their findings,
+        # and are never proposed here.
+        if explained.session is not None:
+            commands = next_of_session(explained.session, explained.name)[1:]  # the first one was just given
+        else:  # of a job, which names nothing but the paths of its processes
+            commands = [f"{finding.verify} --format json" for finding in explained.findings if finding.verify]
+        next_commands = list(dict.fromkeys(commands)) or [command_line("explain", "--code", "all")]
+        print_json("explanation", explain.explanation_json(explained), next_commands)
     else:
         print_report(explain.explanation_lines(explained), form)
 
@@ -59,25 +74,3 @@ def _explain(file: str, most: int) -> Explanation:
         raise UsageError(f"{file} is HLO, which has no times", f"Its findings: {shell_line('hlo', file, '--findings')}")
     with recorded(target, ("kernels", "steps", "trust")) as found:
         return explanation(found.session, found.name, most=most)
-
-
-def _next(explained: Explanation) -> list[str]:
-    """Return the commands that say more. Those that verify a fix start something, and have words of the session: they
-    stand beside their findings, and are never proposed here."""
-    if explained.session is not None:
-        commands = next_of_session(explained.session, explained.name)[1:]  # the first one was just given
-    else:  # of a job, which names nothing but the paths of its processes
-        commands = [f"{finding.verify} --format json" for finding in explained.findings if finding.verify]
-    return list(dict.fromkeys(commands)) or [command_line("explain", "--code", "all")]
-
-
-def _print_entry(code: str, form: str) -> None:
-    from jaxprof.findings.catalogue import entries, find_entry
-    from jaxprof.report import explain
-
-    if code == "all":
-        next_commands = [command_line("explain", "--code", "CODE")]
-        print_answer(form, "catalogue", {"findings": entries().values()}, explain.catalogue_lines(), next_commands)
-    else:
-        entry = find_entry(code)
-        print_answer(form, "finding", entry, explain.entry_lines(entry))

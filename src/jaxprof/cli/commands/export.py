@@ -76,7 +76,6 @@ def _put(pieces: Iterable[str], out: Path | None, force: bool, opens: str) -> No
 
 
 def _tables(file: SessionFile) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of a file for each table of SQL that has rows."""
     from pyarrow.parquet import write_table
 
     from jaxprof.facts.tables import TABLES

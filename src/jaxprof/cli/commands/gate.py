@@ -90,12 +90,28 @@ def command(target: str, base: str | None, limits: tuple[str, ...], strict: bool
     (--strict).
     """
     parsed_limits = read_limits(limits)
-    _refuse_ineffective(words["for_devices"], parsed_limits, timed=any(limit.is_time for limit in parsed_limits))
+    timed = any(limit.is_time for limit in parsed_limits)
+    if timed and words["for_devices"]:
+        limit = next(limit for limit in parsed_limits if limit.is_time)
+        raise UsageError(
+            f"--fail-on {limit.text} is a time, and --for compiles for devices that are not here",
+            "With --for, limit exact facts: kernels, flops, accessed_bytes, peak_bytes.",
+        )
+    if not timed:
+        refuse(TIMED, "applies to times, and no limit is one", "Limit a time: --fail-on run:5%.")
     timing = {name: words.pop(name) for name in TIMED}
     program = resolve(target, code=True, runs=True)
     result, measured = _compared(program, base, parsed_limits, CompileOptions(**words), timing)
     _print(result, form, program, measured.path if measured is not None else None)
     return _exit_code(result, measured, strict=strict)
+
+
+def _exit_code(result: GateResult, measured: Outcome | None, *, strict: bool) -> int:
+    if measured is not None and measured.exit_code:
+        return measured.exit_code
+    if result.outcome == "exceeded":
+        return ExitCode.LIMIT_PASSED
+    return ExitCode.UNDECIDED if strict and result.outcome == "undecided" else ExitCode.OK
 
 
 def _compared(
@@ -234,26 +250,6 @@ def _measure_times(
             arguments=compiling.arguments,
             half_width=HALF_WIDTH if all(limit.fact == "run" for limit in limits if limit.is_time) else None,
         )
-
-
-def _refuse_ineffective(for_devices: str, parsed_limits: Sequence[GateLimit], *, timed: bool) -> None:
-    """Raises UsageError for a time of a device that is not here, and for options of times if no limit is a time."""
-    if timed and for_devices:
-        limit = next(limit for limit in parsed_limits if limit.is_time)
-        raise UsageError(
-            f"--fail-on {limit.text} is a time, and --for compiles for devices that are not here",
-            "With --for, limit exact facts: kernels, flops, accessed_bytes, peak_bytes.",
-        )
-    if not timed:
-        refuse(TIMED, "applies to times, and no limit is one", "Limit a time: --fail-on run:5%.")
-
-
-def _exit_code(result: GateResult, measured: Outcome | None, *, strict: bool) -> int:
-    if measured is not None and measured.exit_code:
-        return measured.exit_code
-    if result.outcome == "exceeded":
-        return ExitCode.LIMIT_PASSED
-    return ExitCode.UNDECIDED if strict and result.outcome == "undecided" else ExitCode.OK
 
 
 def _programs(target: Target, compiling: CompileOptions, variables: Mapping[str, str] | None = None) -> list[Program]:

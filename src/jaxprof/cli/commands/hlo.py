@@ -124,7 +124,6 @@ def command(
 def _difference(
     targets: tuple[Target, Target], run_id: str | None, number: int | None, compiling: CompileOptions, form: str
 ) -> ExitCode:
-    """Print what differs between one module of each target."""
     from jaxprof.cli.modules import find_pair
     from jaxprof.facts.comparisons import difference_row
     from jaxprof.report.hlo_difference import difference_pieces
@@ -212,24 +211,20 @@ def _print_view(modules: list[HloProgram], view: str, choice: KernelOptions) -> 
         if len(with_hlo) > 1:
             print_lines([*([""] if at else []), module.label])
         if view == "kernels":
-            _print_kernels(module, choice)
+            from jaxprof.hlo import not_collecting
+            from jaxprof.report.kernels import kernel_lines
+
+            with not_collecting():
+                print_lines(kernel_lines(module.hlo, module.machine, choice))
+            if module.elsewhere and module.machine is not None:
+                from jaxprof.report.modules import collectives_text, devices_table
+
+                print_lines(["", *collectives_text(module)])
+                print_lines(["", *devices_table([module])])
         else:
             from jaxprof.report.modules import view_lines
 
             print_lines(view_lines(module, view))
-
-
-def _print_kernels(module: HloProgram, choice: KernelOptions) -> None:
-    from jaxprof.hlo import not_collecting
-    from jaxprof.report.kernels import kernel_lines
-
-    with not_collecting():
-        print_lines(kernel_lines(module.hlo, module.machine, choice))
-    if module.elsewhere and module.machine is not None:
-        from jaxprof.report.modules import collectives_text, devices_table
-
-        print_lines(["", *collectives_text(module)])
-        print_lines(["", *devices_table([module])])
 
 
 def _print_json(modules: list[HloProgram], stage: str | None, view: str | None, choice: KernelOptions) -> None:
@@ -249,15 +244,14 @@ def _print_json(modules: list[HloProgram], stage: str | None, view: str | None, 
         printed = map(recorder(facts_of_program(view, choice)), (module for module in modules if module.has_hlo))
     kind = "hlo-stage" if stage is not None else f"hlo-{view}" if view is not None else "hlo"
     with not_collecting():
-        print_json(kind, {"programs": iter(printed)}, _next_commands(modules, view, stage))
-
-
-def _next_commands(modules: list[HloProgram], view: str | None, stage: str | None) -> list[str]:
-    """Return the commands that print the other views and stages of the same programs."""
-    kept = {name for module in modules for name in module.stages.stages}
-    options = [[f"--{other}"] for other in ("kernels", "findings", "barriers", "memory") if other != view]
-    options += [["--stage", other] for other in STAGES if other.replace("-", "_") in kept and other != stage]
-    return [same_command(*option, without=("top", "sort", "stage", "out", "force")) for option in options]
+        kept = {name for module in modules for name in module.stages.stages}
+        options = [[f"--{other}"] for other in ("kernels", "findings", "barriers", "memory") if other != view]
+        options += [["--stage", other] for other in STAGES if other.replace("-", "_") in kept and other != stage]
+        print_json(
+            kind,
+            {"programs": iter(printed)},
+            [same_command(*option, without=("top", "sort", "stage", "out", "force")) for option in options],
+        )
 
 
 def _print_csv(modules: list[HloProgram], choice: KernelOptions) -> None:

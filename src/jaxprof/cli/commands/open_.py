@@ -81,7 +81,18 @@ def command(file: str, python: Path | None, follow: bool, **words: Any) -> int |
         refuse_others(
             "does not apply to a program that is running", "file", "duration", "out", "force", "python", "form"
         )
-        _attach(file, words["duration"], words["out"], python, words["form"], force=words["force"])
+        from jaxprof.base.operating_system import refuse_to_run
+        from jaxprof.base.reaper import TemporaryFolder
+        from jaxprof.runner.attach import collect, read_address
+        from jaxprof.runner.interpreter import find_interpreter
+
+        refuse_to_run("jaxprof open HOST:PORT")
+        address, duration, form, force = read_address(file), words["duration"], words["form"], words["force"]
+        session_path = _new_session(words["out"], form, force=force)
+        with TemporaryFolder("attach") as folder:
+            note(f"capturing {address} for {duration:g} s")
+            collect(address, duration, folder, find_interpreter(python))
+            _import(folder, session_path, form, force=force)
         return None
     if _ADDRESS.fullmatch(file) and not os.path.exists(with_home(file)):
         raise UsageError(f"{file} is no session", "If a profiler server listens there, add --seconds 2.")
@@ -154,24 +165,7 @@ def launch_app(
     return launch(path, interpreter=interpreter, follow=follow, profile=profile)
 
 
-def _attach(address: str, duration: float, out: Path | None, python: Path | None, form: str, *, force: bool) -> None:
-    """Capture the program at an address, and keep the profile as a session."""
-    from jaxprof.base.operating_system import refuse_to_run
-    from jaxprof.base.reaper import TemporaryFolder
-    from jaxprof.runner.attach import collect, read_address
-    from jaxprof.runner.interpreter import find_interpreter
-
-    refuse_to_run("jaxprof open HOST:PORT")
-    place = read_address(address)
-    target = _new_session(out, form, force=force)
-    with TemporaryFolder("attach") as folder:
-        note(f"capturing {place} for {duration:g} s")
-        collect(place, duration, folder, find_interpreter(python))
-        _import(folder, target, form, force=force)
-
-
 def _keep(profile: Target, out: Path | None, form: str, *, force: bool) -> None:
-    """Keep a profile as a session."""
     target = _new_session(out, form, force=force)
     path, kind = profile.path, profile.kind
     if path is None:
@@ -227,7 +221,17 @@ def _print(target: Target, run_id: str | None, form: str) -> int:
     with recorded(target, derived) as found:
         session = _with_one_run(found.session, run_id, with_baseline=view is None)
         if view is not None:
-            _print_view(view, session, form, found.given)
+            if form == "markdown":
+                raise no_form(f"--{view}", form, "text", "json", "csv")
+            from jaxprof.report.session_text import view_table, view_text
+
+            if form == "json":
+                others = [line for line in next_of_session(session, found.given) if f" --{view} " not in line]
+                print_facts(f"session-{view}", session, others)
+            elif form == "csv":
+                print_csv(view_table(session, view))
+            else:
+                print_text(view_text(session, view))
         elif form == "json":
             print_session(session, found.given)
         elif form == "csv":
@@ -252,18 +256,3 @@ def _with_one_run(session: Session, run_id: str | None, *, with_baseline: bool) 
     part = copy(session)
     part.runs = {name: run for name, run in session.runs.items() if name in kept}
     return part
-
-
-def _print_view(view: str, session: Session, form: str, path: Path) -> None:
-    """Print one view of the captures, or of a program. Raises UsageError for a format that it does not have."""
-    if form == "markdown":
-        raise no_form(f"--{view}", form, "text", "json", "csv")
-    from jaxprof.report.session_text import view_table, view_text
-
-    if form == "json":
-        others = [line for line in next_of_session(session, path) if f" --{view} " not in line]
-        print_facts(f"session-{view}", session, others)
-    elif form == "csv":
-        print_csv(view_table(session, view))
-    else:
-        print_text(view_text(session, view))

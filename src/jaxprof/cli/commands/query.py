@@ -44,7 +44,20 @@ def command(words: tuple[str, ...], every: bool, schema: bool, form: str) -> Non
     """
     require_packages("query", *options.QUERY_PACKAGES)
     if schema:
-        _print_schema(words, form)
+        from jaxprof.facts.tables import COLUMN, TABLES, columns_of
+
+        for name in words:
+            if name not in TABLES:
+                raise unknown_name("table", name, TABLES)
+        tables = [TABLES[name] for name in words] or list(TABLES.values())
+        if form == "json":
+            next_commands = [] if words else [command_line("query", "--schema", tables[0].name)]
+            print_facts("query-schema", {"tables": tables}, next_commands, limit=0 if words else None)
+        elif form == "text":
+            for table in tables:
+                print_lines((f"{table.name}: {table.meaning}", *text_lines(Table(COLUMN, columns_of(table))), ""))
+        else:
+            raise no_form("--schema", form, "text", "json")
         return
     from jaxprof.base.limits import bounded_memory
     from jaxprof.query.execution import execute, memory_errors
@@ -137,20 +150,3 @@ def _print(answer: SqlAnswer, form: str) -> None:
         print_lines(text_lines(rows_table(schema, found), indent="", all_columns=True) if found else ["no rows"])
         if more:
             note(f"note: there are more rows than {len(found)}; --limit N prints more of them, --full all")
-
-
-def _print_schema(names: tuple[str, ...], form: str) -> None:
-    from jaxprof.facts.tables import COLUMN, TABLES, columns_of
-
-    for name in names:
-        if name not in TABLES:
-            raise unknown_name("table", name, TABLES)
-    tables = [TABLES[name] for name in names] or list(TABLES.values())
-    if form == "json":
-        next_commands = [] if names else [command_line("query", "--schema", tables[0].name)]
-        print_facts("query-schema", {"tables": tables}, next_commands, limit=0 if names else None)
-    elif form == "text":
-        for table in tables:
-            print_lines((f"{table.name}: {table.meaning}", *text_lines(Table(COLUMN, columns_of(table))), ""))
-    else:
-        raise no_form("--schema", form, "text", "json")
