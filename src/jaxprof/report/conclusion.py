@@ -83,7 +83,6 @@ def closing_lines(session: Session, place: Path | None, width: int = WIDTH) -> I
 
 
 def conclusion(explanation: Explanation) -> Conclusion:
-    """Return the conclusion of an explanation."""
     from jaxprof.findings.explanation import command, compared_again
 
     cost, certainty = cost_and_certainty(explanation)
@@ -188,7 +187,6 @@ def _with_outside(program: ProgramResult, times: Mapping[str, float]) -> dict[st
 
 
 def _basis(program: ProgramResult) -> str:
-    """Return what the times of a program's states rest on."""
     exact = any(share.exact and share.seconds > 0 for share in program.timeline)
     announced = "compile times are exact" if exact else ""
     if not program.samples:
@@ -211,7 +209,12 @@ def _runs_cost(session: Session) -> tuple[str, str]:
     compiled = [result for result in measured if any(result.one_time_phases.values())]
     jitted = [result for result in measured if result.run.plan.how == "jit"]
     run = max(jitted or compiled or measured, key=_start_seconds)
-    cost = _first_call_text(run)
+    once = {name: spent for name, spent in run.one_time_phases.items() if spent}
+    call = f"{seconds(run.summary.median)} a call" if run.summary is not None else ""
+    if not once.keys() - {"first_run"}:
+        cost = f"{_name(run)}: {call}"
+    else:
+        cost = f"{_name(run)}: {largest(once, sum(once.values()))} up to the end of the first call; then {call}"
     started = (each for each in measured if each.run.plan.how == "eager" and each.one_time_phases)
     op_by_op = max(started, key=_start_seconds, default=run)
     if (took := _start_seconds(op_by_op)) > _start_seconds(run):
@@ -237,14 +240,6 @@ def _why_unmeasured(session: Session) -> str:
     everyone = "all " * (len(ends) == 1 < len(runs))
     words = [f"{everyone}{end}" if len(ends) == 1 else f"{count} {end}" for end, count in ends.items()]
     return f"{counted(len(runs), 'run')}, {', '.join(words)}"
-
-
-def _first_call_text(run: RunResult) -> str:
-    once = {name: spent for name, spent in run.one_time_phases.items() if spent}
-    call = f"{seconds(run.summary.median)} a call" if run.summary is not None else ""
-    if not once.keys() - {"first_run"}:
-        return f"{_name(run)}: {call}"
-    return f"{_name(run)}: {largest(once, sum(once.values()))} up to the end of the first call; then {call}"
 
 
 def _run_certainty(session: Session, run: RunResult) -> str:

@@ -40,10 +40,6 @@ _KERNEL = (
 _TRANSFER = ("seconds", "bytes", "zero_copy", "bytes_per_second")
 
 
-def _is_doubtful(check: dict[str, Any]) -> bool:
-    return check.get("verdict") != "good"
-
-
 _KEPT: Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[str, Any]], bool]]] = {
     "session": {
         "environment.settings": 0,
@@ -62,7 +58,7 @@ _KEPT: Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[str, Any
         "runs.phases.transfer_out.*": _TRANSFER,
         "runs.captures": 0,
         "runs.device_steps.*": ("device", "count", "median_seconds", "idle_share"),
-        "runs.trust": _is_doubtful,
+        "runs.trust": lambda check: check.get("verdict") != "good",
         "runs.trust.*": ("kind", "code", "verdict"),
         "runs.copies": 10,
         "program.functions": 10,
@@ -175,7 +171,6 @@ class Bounds:
         return kept
 
     def _most(self, path: str) -> int:
-        """Return how many rows of the list at `path` are kept."""
         kept = self._kept.get(path)
         return self._limit or (kept if isinstance(kept, int) and kept else ROWS)
 

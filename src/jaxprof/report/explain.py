@@ -156,9 +156,19 @@ def explanation_lines(explanation: Explanation, *, width: int = WIDTH) -> Iterat
     if not explanation.findings:
         yield explanation.nothing_found
     commands = list(dict.fromkeys(finding.verify for finding in explanation.findings if finding.verify))
-    label = _verify_label(explanation)
+    # The command of a job shows a process, and verifies nothing.
+    label = "look at:" if explanation.subject == "job" else f"verify{from_file_text(explanation)}:"
     for number, finding in enumerate(explanation.findings, start=1):
-        yield from _finding_lines(number, finding, width)
+        head = f"{number}. {finding.code}  {cost_text(finding)}"
+        head += "" if finding.where is not None or not finding.run else f"  {finding.run}"
+        source = "  ".join(part for part in (place_text(finding), safe(finding.code_line)) if part)
+        if columns(head) + 2 + columns(source) <= width:
+            yield safe(f"{head}  {source}".rstrip())
+        else:
+            yield from wrap(head, first="", hang=3, width=width)
+            yield from wrap(source, first="   ", hang=2, width=width)
+        yield from wrap(finding.message, first="   ", width=width)
+        yield from wrap(finding.fix, first="   → ", width=width)
         if len(commands) > 1 and finding.verify:
             yield from wrap(f"{label} {finding.verify}", first="   ", hang=2, width=width)
     if explanation.left_out:
@@ -174,30 +184,9 @@ def explanation_lines(explanation: Explanation, *, width: int = WIDTH) -> Iterat
             yield from wrap(f"{of_file} {abstention.command}".strip(), first="   ", hang=2, width=width)
 
 
-def _verify_label(explanation: Explanation) -> str:
-    """Return the label before a finding's command. That of a job shows a process and verifies nothing. Others say
-    whether their words come from a file that this machine did not record."""
-    if explanation.subject == "job":
-        return "look at:"
-    return f"verify{from_file_text(explanation)}:"
-
-
 def from_file_text(explanation: Explanation) -> str:
     """Return ` (from the file)` if the commands of an explanation have words of a file."""
     return " (from the file)" if explanation.from_file and explanation.subject != "job" else ""
-
-
-def _finding_lines(number: int, finding: Finding, width: int) -> Iterator[str]:
-    head = f"{number}. {finding.code}  {cost_text(finding)}"
-    head += "" if finding.where is not None or not finding.run else f"  {finding.run}"
-    source = "  ".join(part for part in (place_text(finding), safe(finding.code_line)) if part)
-    if columns(head) + 2 + columns(source) <= width:
-        yield safe(f"{head}  {source}".rstrip())
-    else:
-        yield from wrap(head, first="", hang=3, width=width)
-        yield from wrap(source, first="   ", hang=2, width=width)
-    yield from wrap(finding.message, first="   ", width=width)
-    yield from wrap(finding.fix, first="   → ", width=width)
 
 
 _SENTENCES = {"findings": ("message", "fix"), "unknown": ("reason",)}

@@ -16,12 +16,10 @@ from jaxprof.report.renderers import Headline, Piece, Prose, Table, report_lines
 
 
 def process_table(job: JobFigures) -> Table[ProcessFigures]:
-    """Return the table with a row for each process that could be read."""
     return Table(FIGURES, job.processes, is_wide=True)
 
 
 def to_text(job: JobFigures) -> str:
-    """Return the report as text."""
     return "\n".join(report_lines(_report(job)))
 
 

@@ -32,7 +32,6 @@ def view_lines(program: HloProgram, view: str) -> Iterator[str]:
 
 
 def _findings_lines(program: HloProgram) -> Iterator[str]:
-    """Yield each finding with its fix and its kernels."""
     for finding in findings(program.hlo):
         size = f"  ({bytes_(finding.bytes)})" if finding.bytes else ""
         yield safe(f"{finding.code}: {finding.message}{size}")
@@ -62,7 +61,6 @@ def _barriers_lines(program: HloProgram) -> Iterator[str]:
 
 
 def _memory_lines(program: HloProgram) -> Iterator[str]:
-    """Yield the peak of memory, and what is alive there."""
     from jaxprof.report.memory import memory_report  # imports the session modules, which only this view needs
 
     lines = [line.removeprefix("  ") for line in report_lines(memory_report(program.memory), WIDE)]

@@ -172,9 +172,19 @@ def time_line_rows(program: ProgramResult) -> list[TimeLineRow]:
 
 
 def program_report(session: Session, run: Run) -> Iterator[Piece]:
-    """Yield the whole report of one program."""
     program = program_result(session, run.id)
-    yield from _head(program)
+    yield Headline(title(program))
+    if columns(command(program)) > ARGV_WIDTH:
+        yield Prose(command(program), hang=2)
+    ended = program.run.shown
+    if ended.status not in ("ok", "running", "queued"):
+        failure = ended.status if ended.error in ("", ended.status) else f"{ended.status}: {ended.error}"
+        yield Prose(failure, "  ✗ ")
+        yield Prose(ended.hint, "    ")
+    for stage in program.running:
+        took = seconds(max(0.0, program.began_seconds + program.wall_seconds - stage.began_seconds))
+        where = f", from {stage.called_from.short(program.directory)}" if stage.called_from else ""
+        yield Prose(f"{stage.stage} of {stage.function}{where}: {took} so far", hang=2)
     parts = map(list, (part(program) for part in (
         _verdict, _time_line, functions_report, _finding_list, _line_list,
     )))  # fmt: skip
@@ -221,21 +231,6 @@ def summary_lines(session: Session, run_id: str = "", width: int = WIDTH) -> lis
     for finding in program.findings[:_SUMMARY_FINDINGS]:
         lines += wrap(finding_text(program, finding), first="  ! ", width=width)
     return lines
-
-
-def _head(program: ProgramResult) -> Iterator[Piece]:
-    yield Headline(title(program))
-    if columns(command(program)) > ARGV_WIDTH:
-        yield Prose(command(program), hang=2)
-    ended = program.run.shown
-    if ended.status not in ("ok", "running", "queued"):
-        failure = ended.status if ended.error in ("", ended.status) else f"{ended.status}: {ended.error}"
-        yield Prose(failure, "  ✗ ")
-        yield Prose(ended.hint, "    ")
-    for stage in program.running:
-        took = seconds(max(0.0, program.began_seconds + program.wall_seconds - stage.began_seconds))
-        where = f", from {stage.called_from.short(program.directory)}" if stage.called_from else ""
-        yield Prose(f"{stage.stage} of {stage.function}{where}: {took} so far", hang=2)
 
 
 def _time_line(program: ProgramResult) -> Iterator[Piece]:

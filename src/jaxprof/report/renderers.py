@@ -187,7 +187,6 @@ class Table(Generic[Row]):
     """Returns what text has below a row, and a page in its last column."""
 
     def for_people(self) -> list[Fact[Row]]:
-        """Return the columns of text and HTML."""
         return [column for column in self.columns if column.title is not None]
 
     def cut(self) -> Table[Row]:
@@ -201,7 +200,6 @@ class Table(Generic[Row]):
 
 
 def texts(table: Table[Row]) -> Iterator[list[str]]:
-    """Yield the cells of each row as people read them."""
     readers = [(fact.reader(), fact.shown) for fact in table.for_people()]
     return ([show(read(row)) for read, show in readers] for row in table.rows)
 

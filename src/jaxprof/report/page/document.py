@@ -35,7 +35,13 @@ def sections(session: Session, name: str) -> Iterator[Section]:
     yield from runs_section(session)
     yield from capture_sections(session)
     yield Section("environment", "Environment", list(_environment(session)))
-    yield from _texts(session)
+    texts = [(run, name) for name in _TEXTS for run in session.runs.values() if name in run.texts]
+    shown = [
+        folded(f"{run.id} {run.label}: {name}", session.text(run.id, name) or "") for run, name in texts[:_TEXTS_KEPT]
+    ]
+    if len(texts) > len(shown):
+        shown.append(paragraph(f"and {len(texts) - len(shown)} more texts: jaxprof hlo prints them"))
+    yield from section("hlo", "HLO", shown)
 
 
 def _answer(session: Session, name: str) -> Section:
@@ -90,16 +96,6 @@ def _environment(session: Session) -> Iterator[str]:
         yield heading("Machine")
         yield from facts((name, str(value)) for name, value in header.environment.items())
     yield from map(paragraph, session.notices)
-
-
-def _texts(session: Session) -> Iterator[Section]:
-    texts = [(run, name) for name in _TEXTS for run in session.runs.values() if name in run.texts]
-    shown = [
-        folded(f"{run.id} {run.label}: {name}", session.text(run.id, name) or "") for run, name in texts[:_TEXTS_KEPT]
-    ]
-    if len(texts) > len(shown):
-        shown.append(paragraph(f"and {len(texts) - len(shown)} more texts: jaxprof hlo prints them"))
-    yield from section("hlo", "HLO", shown)
 
 
 _STYLES = ("uPlot.min.css", "page.css")

@@ -69,7 +69,6 @@ def text(words: str) -> str:
 
 
 def heading(words: str, level: int = 3) -> str:
-    """Return a heading inside a section."""
     return f"<h{level}>{text(words)}</h{level}>"
 
 

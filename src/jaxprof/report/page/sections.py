@@ -121,7 +121,6 @@ _OF_RUNS: tuple[tuple[str, str, Callable[[Session, Run], Iterable[Element]]], ..
 
 
 def capture_sections(session: Session) -> Iterator[Section]:
-    """Yield the sections on what captures and HLO show of each run."""
     for view, title, charts in _OF_RUNS:
         content: list[Element] = []
         for run in session.runs.values():
