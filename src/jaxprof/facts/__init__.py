@@ -58,7 +58,6 @@ Read: TypeAlias = Callable[[Row], Any] | str
 
 
 def reading(read: Read[Row]) -> Callable[[Row], Any]:
-    """Return the function that reads a value of a row."""
     return at(read) if isinstance(read, str) else read
 
 
@@ -92,18 +91,15 @@ class Fact(Generic[Row]):
 
     @property
     def is_right(self) -> bool:
-        """Whether the column is aligned right."""
         if self.right is not None:
             return self.right
         return self.unit.right if self.show is None else self.show is not plain
 
     @property
     def shown(self) -> Callable[[Any], str]:
-        """Formats the value for people."""
         return self.show or self.unit.show
 
     def reader(self) -> Callable[[Row], Any]:
-        """Return a function that reads the value of a row."""
         return reading(self.read or self.key)
 
     @property
@@ -112,7 +108,6 @@ class Fact(Generic[Row]):
         return None if self.when is None else reading(self.when)
 
     def text(self, row: Row) -> str:
-        """Return the value of a row as people read it."""
         return self.shown(self.reader()(row))
 
     def json_reader(self) -> Callable[[Row], Any]:

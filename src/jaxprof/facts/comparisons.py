@@ -120,7 +120,6 @@ def exact_facts(difference: ModuleDifference) -> list[FigureDifference]:
 
 
 def figure_text(row: FigureDifference, side: Literal["before", "after"]) -> str:
-    """Return the figure of a side as people read it."""
     return _UNITS[row.code].show(getattr(row, side))
 
 

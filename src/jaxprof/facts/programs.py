@@ -43,7 +43,6 @@ class ProgramRow:
 
     @property
     def run(self) -> Run:
-        """Run of the program."""
         return self.program.run
 
     def short(self, where: SourceLocation | None) -> str | None:
@@ -55,7 +54,6 @@ ProgramFact = Fact[ProgramRow]
 
 
 def rows_of(program: ProgramResult, items: Iterable[Any]) -> list[ProgramRow]:
-    """Return the items of a program as rows."""
     return [ProgramRow(program, item) for item in items]
 
 
