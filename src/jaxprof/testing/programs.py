@@ -114,7 +114,6 @@ class CalledFunction:
         """What tells it from another function of the same name."""
 
     def compilations(self) -> tuple[Compiled, ...]:
-        """Return the function's compilations in this test so far."""
         return tuple(event for key, event in self._watch.seen if key in self.keys)
 
     def took(self, before: int) -> Compiled | None:
