@@ -235,11 +235,6 @@ class ChildProcess:
             events.append(self._log_line("events", f"an event of {LINE.words} was left out. {LINE.hint}".encode()))
         return events
 
-    def _over(self, name: str) -> list[Event]:
-        """Return the events in what is left when the pipe `name` has ended; half an event is none."""
-        rest = self._lines[name].end()
-        return self._parse(name, [rest]) if rest and name != "events" else []
-
     def _events_in(self, line: bytes) -> list[Event]:
         """Return the events on a line of the event pipe. A heartbeat is noted and not returned."""
         from jaxprof.events import Heartbeat, LogLine
@@ -292,7 +287,9 @@ class ChildProcess:
         if data:
             return self._received(name, data)
         self._selector.unregister(descriptor)
-        return self._over(name)
+        # half an event is none
+        rest = self._lines[name].end()
+        return self._parse(name, [rest]) if rest and name != "events" else []
 
     def _parse(self, name: str, lines: Sequence[bytes]) -> list[Event]:
         if name == "events":

@@ -189,22 +189,18 @@ class EngineProcess(ChildProcess):
 
     def _events_in(self, line: bytes) -> list[Event]:
         if line.startswith((b'{"type": "answer"', b'{"type":"answer"')):
-            self.answer = _answer(line)
+            try:
+                self.answer = _ANSWER.decode(line)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                self.answer = EngineAnswer(error=f"the worker's answer cannot be read: {error}")
+            if not are_bounded(self.answer):
+                self.answer = EngineAnswer(error="the worker's answer holds an impossible number")
             return []
         return super()._events_in(line)
 
     def _heartbeat(self, heartbeat: Heartbeat) -> None:
         if heartbeat.run:  # one that waits for a request gives no sign of the run
             super()._heartbeat(heartbeat)
-
-
-def _answer(line: bytes) -> EngineAnswer:
-    """Return the engine's answer on `line`; one with an error if it cannot be read."""
-    try:
-        answer = _ANSWER.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        return EngineAnswer(error=f"the worker's answer cannot be read: {error}")
-    return answer if are_bounded(answer) else EngineAnswer(error="the worker's answer holds an impossible number")
 
 
 def _scratch() -> str:

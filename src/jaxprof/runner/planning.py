@@ -116,7 +116,11 @@ def plan_runs(info: WorkloadInfo, choice: PlanOptions) -> list[PlannedRun]:
     baseline = info.variant(info.baseline)
     wanted = [info.variant(name) for name in choice.variants] if choice.variants else list(info.variants)
     chosen = [baseline, *(variant for variant in info.variants if variant in wanted and variant is not baseline)]
-    return [plan for parameters in _sizes(info, choice) for plan in _one_size(info, chosen, parameters, choice)]
+    sizes = [info.resolve(choice.preset, choice.settings)]
+    if choice.sweep:
+        name, values = read_sweep(choice.sweep, info.parameters)
+        sizes = [{**sizes[0], name: value} for value in values]
+    return [plan for parameters in sizes for plan in _one_size(info, chosen, parameters, choice)]
 
 
 def plan_compiles(
@@ -268,14 +272,6 @@ def read_sweep(text: str, parameters: Sequence[Parameter]) -> tuple[str, Sequenc
     steps = [low * (high / low) ** (index / (points - 1)) for index in range(points)]
     swept = sorted({round(step) for step in steps} if parameter.kind == "int" else set(steps))
     return name, swept
-
-
-def _sizes(info: WorkloadInfo, choice: PlanOptions) -> list[dict[str, Scalar]]:
-    base = info.resolve(choice.preset, choice.settings)
-    if not choice.sweep:
-        return [base]
-    name, values = read_sweep(choice.sweep, info.parameters)
-    return [{**base, name: value} for value in values]
 
 
 def _one_size(

@@ -12,7 +12,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -242,7 +242,14 @@ class ProgramScheduler(RecordingScheduler):
         ended = self._end_event or ProgramEnded(exit_code=None, wall_seconds=wall)
         if Path(self._window_folder).name.startswith(WINDOW_FOLDER):
             shutil.rmtree(self._window_folder, ignore_errors=True)
-        notes = [*ended.notes, *self._missing(process)]
+        notes = list(ended.notes)
+        program = self.session.runs[self._run].program
+        if not process.heartbeat_seen:
+            notes.append(Note(code="not_recorded"))
+        elif self._end_event is None:
+            notes.append(Note(code="not_unwound", by_signal=(process.returncode or 0) < 0))
+        elif program is not None and program.jax is None:
+            notes.append(Note(code="no_jax"))
         self._emit(replace(ended, exit_code=process.exit_code, wall_seconds=wall, notes=notes, monotonic_seconds=0.0))
         finished = self._outcome(process)
         self._session_recorder.close_runs([*self._made.values(), self._run], finished)
@@ -295,15 +302,6 @@ class ProgramScheduler(RecordingScheduler):
             named.add(str(Path(self.program.directory or _directory(), self.program.argv[0])))
         if digests := digests_of_sources(named, began):
             self._emit(SourcesRead.of(digests))
-
-    def _missing(self, process: ProgramProcess) -> Iterator[Note]:
-        program = self.session.runs[self._run].program
-        if not process.heartbeat_seen:
-            yield Note(code="not_recorded")
-        elif self._end_event is None:
-            yield Note(code="not_unwound", by_signal=(process.returncode or 0) < 0)
-        elif program is not None and program.jax is None:
-            yield Note(code="no_jax")
 
     def _outcome(self, process: ProgramProcess) -> RunFinished:
         """Return how the run of the program ended, by its exit code."""

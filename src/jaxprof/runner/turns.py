@@ -292,7 +292,14 @@ class Group:
                 self._launches = 1  # which has the whole budget
             self._take_turns(launch, ready)
             for side in ready:
-                self._finish_launch(side, launch)
+                if side.finished is None and side.engine is not None:  # what comes after the steady run, and its end
+                    began = time.monotonic()
+                    side.engine.process.thaw()
+                    side.engine.send(TurnsOverRequest())
+                    last = side.engine.follow()
+                    side.spent_seconds += time.monotonic() - began
+                    self._launch_over(side, launch, last)
+                    self._close(side)
         finally:
             for side in sides:
                 self._close(side)
@@ -453,18 +460,6 @@ class Group:
                 fraction = (launch - 1 + share) / self._launches
                 self._recorder.emit(ProgressMade(run=side.run, fraction=fraction, remaining_seconds=left, note=note))
         self._recorder.flush_when_due()
-
-    def _finish_launch(self, side: Side, launch: int) -> None:
-        """Finish one launch: what comes after the steady run, and the end of the process."""
-        if side.finished is not None or side.engine is None:
-            return
-        began = time.monotonic()
-        side.engine.process.thaw()
-        side.engine.send(TurnsOverRequest())
-        last = side.engine.follow()
-        side.spent_seconds += time.monotonic() - began
-        self._launch_over(side, launch, last)
-        self._close(side)
 
     def _launch_over(self, side: Side, launch: int, last: Event) -> None:
         assert isinstance(last, RunFinished)
