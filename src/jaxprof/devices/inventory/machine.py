@@ -219,7 +219,18 @@ def merge(local: Sequence[Device], answer: Mapping[str, Any]) -> tuple[Device, .
         is_default = theirs.id == answer.get("default")
         joined.append(replace(_joined(match, theirs), is_default=is_default))
     taken = {device.id for device in joined}
-    rest = _not_counted(rest, joined, own_process)
+    # JAX reports no address of TPUs and AMD GPUs, so they are only counted: if it lists fewer than the machine has,
+    # that many are unused, and which ones is unknown.
+    kept = []
+    for name in dict.fromkeys(device.platform for device in rest):
+        unmatched = [device for device in rest if device.platform == name]
+        listed = [device for device in joined if device.platform == name and device.process in (None, own_process)]
+        if name not in ("cpu", "cuda") and listed:
+            alone = [device for device in listed if device.pci_bus_id is None]
+            reason = f"JAX lists {len(listed)} of the {len(unmatched) + len(listed) - len(alone)} that the machine has"
+            unmatched = [replace(device, pci_bus_id=None, reason=reason, hint="") for device in unmatched[len(alone) :]]
+        kept += unmatched
+    rest = kept
     errors = answer.get("errors") or {}
     unused = []
     unjoined = any(name.startswith("cuda:") for name in taken)
@@ -235,24 +246,6 @@ def merge(local: Sequence[Device], answer: Mapping[str, Any]) -> tuple[Device, .
         taken.add(identifier)
         unused.append(replace(device, id=identifier, used_by_jax=False, reason=reason))
     return in_order([*joined, *unused])
-
-
-def _not_counted(rest: Sequence[Device], joined: Sequence[Device], own_process: int) -> list[Device]:
-    """Return `rest` without the TPUs and AMD GPUs that correspond to JAX's devices without a match.
-
-    JAX reports no address for them, so they are only counted: if it lists fewer than the machine has, that many are
-    unused, and which ones is unknown.
-    """
-    kept = []
-    for name in dict.fromkeys(device.platform for device in rest):
-        ours = [device for device in rest if device.platform == name]
-        theirs = [device for device in joined if device.platform == name and device.process in (None, own_process)]
-        if name not in ("cpu", "cuda") and theirs:
-            alone = [device for device in theirs if device.pci_bus_id is None]
-            reason = f"JAX lists {len(theirs)} of the {len(ours) + len(theirs) - len(alone)} that the machine has"
-            ours = [replace(device, pci_bus_id=None, reason=reason, hint="") for device in ours[len(alone) :]]
-        kept += ours
-    return kept
 
 
 def _jax_device(reported: Mapping[str, Any]) -> Device:
