@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,9 +12,6 @@ from jaxprof.cli import options
 from jaxprof.cli.answers import command_line, explained_job, next_of_session, print_answer
 from jaxprof.cli.output import format_option, note, print_json, print_report
 from jaxprof.cli.recorded import recorded
-
-if TYPE_CHECKING:
-    from jaxprof.findings.explanation import Explanation
 
 
 @click.command("explain")
@@ -48,7 +44,20 @@ def command(file: str | None, code: str | None, full: bool, form: str) -> None:
     from jaxprof.report import explain
 
     most = sys.maxsize if full else MOST_FINDINGS
-    explained = _explain("last" if file is None else file, most)
+    name = "last" if file is None else file
+    target = resolve(name, note, jobs=True)
+    if target.kind is Kind.JOB:
+        explained = explained_job(target.file)
+    else:
+        from jaxprof.findings.explain import explanation
+        from jaxprof.findings.explanation import command as shell_line
+
+        if target.kind is Kind.HLO:
+            raise UsageError(
+                f"{name} is HLO, which has no times", f"Its findings: {shell_line('hlo', name, '--findings')}"
+            )
+        with recorded(target, ("kernels", "steps", "trust")) as found:
+            explained = explanation(found.session, found.name, most=most)
 
     if form == "json":
         # Commands that verify a fix start something, and have words of the session: they stand beside their findings,
@@ -61,16 +70,3 @@ def command(file: str | None, code: str | None, full: bool, form: str) -> None:
         print_json("explanation", explain.explanation_json(explained), next_commands)
     else:
         print_report(explain.explanation_lines(explained), form)
-
-
-def _explain(file: str, most: int) -> Explanation:
-    target = resolve(file, note, jobs=True)
-    if target.kind is Kind.JOB:
-        return explained_job(target.file)
-    from jaxprof.findings.explain import explanation
-    from jaxprof.findings.explanation import command as shell_line
-
-    if target.kind is Kind.HLO:
-        raise UsageError(f"{file} is HLO, which has no times", f"Its findings: {shell_line('hlo', file, '--findings')}")
-    with recorded(target, ("kernels", "steps", "trust")) as found:
-        return explanation(found.session, found.name, most=most)

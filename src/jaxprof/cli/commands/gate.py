@@ -102,7 +102,13 @@ def command(target: str, base: str | None, limits: tuple[str, ...], strict: bool
     timing = {name: words.pop(name) for name in TIMED}
     program = resolve(target, code=True, runs=True)
     result, measured = _compared(program, base, parsed_limits, CompileOptions(**words), timing)
-    _print(result, form, program, measured.path if measured is not None else None)
+    path = measured.path if measured is not None else None
+    if form == "json":
+        print_facts("gate", result, [command_line("open", path)] if path is not None else [])
+    else:
+        print_report(report_lines(gate_report(result), WIDE), form)
+        if form == "text":
+            print_lines(["", *conclusion_lines(gate_conclusion(result, _details(result.base, program)), WIDE)])
     return _exit_code(result, measured, strict=strict)
 
 
@@ -259,15 +265,6 @@ def _programs(target: Target, compiling: CompileOptions, variables: Mapping[str,
         return [(session, run) for run in recorded if target.run in ("", run.id)]
     programs = compiled_programs(target, compiling, variables)
     return [(session, run) for session, run in programs if "hlo" in run.texts] or programs
-
-
-def _print(result: GateResult, form: str, target: Target, path: Path | None) -> None:
-    if form == "json":
-        print_facts("gate", result, [command_line("open", path)] if path is not None else [])
-        return
-    print_report(report_lines(gate_report(result), WIDE), form)
-    if form == "text":
-        print_lines(["", *conclusion_lines(gate_conclusion(result, _details(result.base, target)), WIDE)])
 
 
 def _details(base: GateBase, target: Target) -> str:

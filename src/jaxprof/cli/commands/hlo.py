@@ -92,7 +92,10 @@ def command(
 
     view = chosen_view("other", "stage")
     compiling = CompileOptions(**words)
-    _refuse_misfits(view, compiling, form)
+    if view != "kernels" and not compiling.for_devices:
+        refuse(("top", "sort"), "applies to the list of kernels", "Give --kernels, too.")
+    if form == "csv" and view != "kernels":
+        raise UsageError("only --kernels has a CSV form", "Give --kernels, or --format text or json.")
     sides = [resolve(word, note, code=True, runs=True) for word in (target, other) if word is not None]
     compiling = placed(compiling, *sides)
     if other is not None:
@@ -143,14 +146,6 @@ def _difference(
     return ExitCode.NOT_WHOLE if _is_doubtful(sides, None, as_text=True) else ExitCode.OK
 
 
-def _refuse_misfits(view: str | None, compiling: CompileOptions, form: str) -> None:
-    """Raises UsageError for options that have no effect together, and for a format that the view does not have."""
-    if view != "kernels" and not compiling.for_devices:
-        refuse(("top", "sort"), "applies to the list of kernels", "Give --kernels, too.")
-    if form == "csv" and view != "kernels":
-        raise UsageError("only --kernels has a CSV form", "Give --kernels, or --format text or json.")
-
-
 def _is_doubtful(modules: list[HloProgram], stage: str | None, *, as_text: bool) -> bool:
     """Return whether the printed answer is unreliable. The text itself is reliable also before XLA's passes; the other
     stages always are."""
@@ -178,7 +173,14 @@ def _print_text(modules: list[HloProgram], stage: str, target: str, *, short: bo
             raise UsageError(f"--stage {stage} prints one program", "Name one device with --for.")
         raise UsageError(f"{len(with_stage)} runs of {target} have {stage}", f"Choose one with --run: {named}.")
     for module in with_stage:
-        text = _without_origins(name, module.stages.text(name))
+        # without what says where its lines came from, which JSON keeps
+        whole = module.stages.text(name)
+        if name in ("hlo", "hlo_before"):
+            text = whole
+        else:
+            from jaxprof.hlo.source_lines import without_comments, without_locations
+
+            text = (without_comments if name == "jaxpr" else without_locations)(whole)[0]
         print_lines(safe_lines((short_text(text) if short else text).rstrip("\n")))
         if name == "hlo":
             _note_problems(module)
@@ -192,15 +194,6 @@ def _note_problems(module: HloProgram) -> None:
         note(str(notice))
     for problem in problems(module.hlo)[:MOST_PROBLEMS]:
         note(f"line {problem.line}: {problem.message}")
-
-
-def _without_origins(name: str, text: str) -> str:
-    """Return the text of a stage without what says where its lines came from. JSON keeps that."""
-    if name in ("hlo", "hlo_before"):
-        return text
-    from jaxprof.hlo.source_lines import without_comments, without_locations
-
-    return (without_comments if name == "jaxpr" else without_locations)(text)[0]
 
 
 def _print_view(modules: list[HloProgram], view: str, choice: KernelOptions) -> None:

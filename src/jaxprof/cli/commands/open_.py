@@ -110,20 +110,6 @@ def command(file: str, python: Path | None, follow: bool, **words: Any) -> int |
     return _open(target, python, follow=follow)
 
 
-def _print_hlo(file: str, view: str | None, run_id: str | None, form: str) -> int:
-    """Print what `jaxprof hlo` prints of HLO. Raises UsageError for a view that HLO does not have."""
-    from jaxprof.cli.commands import hlo
-
-    shown = {option for parameter in hlo.command.params for option in parameter.opts}
-    if view is not None and f"--{view}" not in shown:
-        raise UsageError(f"--{view} does not apply to HLO, and {file} is HLO", "jaxprof hlo FILE prints its views.")
-    if form == "markdown":
-        raise no_form("HLO", form, "text", "json", "csv")
-    words = [*([f"--{view}"] if view else []), *(["--run", run_id] if run_id else []), "--format", form, "--", file]
-    with hlo.command.make_context("jaxprof hlo", words) as context:
-        return int(hlo.command.invoke(context))
-
-
 def _open(target: Target, python: Path | None, *, follow: bool) -> int:
     interpreter = interpreter_of_app(python)  # before a profile is read, which takes a while
     if target.kind is Kind.JOB:
@@ -206,7 +192,19 @@ def _import(profile: Path, target: Path, form: str, *, force: bool) -> None:
 def _print(target: Target, run_id: str | None, form: str) -> int:
     view = chosen_view()
     if target.kind is Kind.HLO:
-        return _print_hlo(target.word, view, run_id, form)
+        from jaxprof.cli.commands import hlo
+
+        shown = {option for parameter in hlo.command.params for option in parameter.opts}
+        if view is not None and f"--{view}" not in shown:
+            raise UsageError(
+                f"--{view} does not apply to HLO, and {target.word} is HLO", "jaxprof hlo FILE prints its views."
+            )
+        if form == "markdown":
+            raise no_form("HLO", form, "text", "json", "csv")
+        words = [*([f"--{view}"] if view else []), *(["--run", run_id] if run_id else [])]
+        words += ["--format", form, "--", target.word]
+        with hlo.command.make_context("jaxprof hlo", words) as context:
+            return int(hlo.command.invoke(context))
     if target.kind is Kind.JOB:
         path = target.file
         if view is not None or run_id is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,18 +63,6 @@ def command(words: tuple[str, ...], every: bool, schema: bool, form: str) -> Non
     from jaxprof.base.limits import bounded_memory
     from jaxprof.query.execution import execute, memory_errors
 
-    names, sql = _split_words(words, every)
-    with ExitStack() as stack:
-        stack.enter_context(bounded_memory())
-        sources = _sources(names, every, stack, processes_wanted="processes" in sql.lower())
-        answer = stack.enter_context(execute(sql, sources))
-        notes(f"note: {notice}" for notice in answer.notices)
-        with memory_errors():
-            _print(answer, form)
-
-
-def _split_words(words: tuple[str, ...], every: bool) -> tuple[tuple[str, ...], str]:
-    """Return the sessions, and the SQL after them. Raises UsageError."""
     *names, sql = words or ("",)
     if sql == "-":
         sql = sys.stdin.read()
@@ -86,11 +75,17 @@ def _split_words(words: tuple[str, ...], every: bool) -> tuple[tuple[str, ...], 
         raise UsageError(what, f"Name a session, or --all, and then ask: {_EXAMPLE}")
     if not every and not names:
         raise UsageError("no session was named", f"Name a session, or --all, before the SQL: {_EXAMPLE}")
-    return tuple(names), sql
+    with ExitStack() as stack:
+        stack.enter_context(bounded_memory())
+        sources = _sources(names, every, stack, processes_wanted="processes" in sql.lower())
+        answer = stack.enter_context(execute(sql, sources))
+        notes(f"note: {notice}" for notice in answer.notices)
+        with memory_errors():
+            _print(answer, form)
 
 
 def _sources(
-    names: tuple[str, ...], every: bool, stack: ExitStack, *, processes_wanted: bool = False
+    names: Sequence[str], every: bool, stack: ExitStack, *, processes_wanted: bool = False
 ) -> list[QueriedSession]:
     """Return the sessions of these names, each once; a profile is read as a session. `processes_wanted`: also return
     the rows of a job's processes, as far as roll-ups have them. Raises JaxprofError."""
