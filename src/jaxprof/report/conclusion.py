@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.analysis.runs.ab import AbResult
     from jaxprof.analysis.runs.run_result import RunResult
-    from jaxprof.events.finding import Finding
     from jaxprof.findings.explanation import Explanation
     from jaxprof.jobs.findings import JobFigures
     from jaxprof.session import Session
@@ -89,13 +88,12 @@ def conclusion(explanation: Explanation) -> Conclusion:
     unknown = next((abstention for abstention in explanation.abstentions if abstention.command), None)
     if explanation.findings:
         first, others = explanation.findings[0], len(explanation.findings) - 1 + explanation.left_out
-        more = f" ({counted(others, 'more finding')})" if others else ""
-        return Conclusion(
-            cost,
-            certainty,
-            f"{_place(first)}{first.fix.split('. ')[0].rstrip('.')}{more}",
-            command("explain", explanation.name),
-        )
+        at = first.where.short(first.directory) if first.where is not None else "".join(first.kernels[:1])
+        action = f"{first.code} at {at}: " if at else f"{first.code}: "
+        action += first.fix.split(". ")[0].rstrip(".")
+        if others:
+            action += f" ({counted(others, 'more finding')})"
+        return Conclusion(cost, certainty, action, command("explain", explanation.name))
     session = explanation.session if explanation.is_unmeasured else None
     if session is not None and all(run.over or run.deserted for run in session.runs.values()):
         again = compared_again(session) or command("run", "--from", explanation.name)
@@ -104,11 +102,6 @@ def conclusion(explanation: Explanation) -> Conclusion:
         action = f"{explanation.nothing_found}; unknown: {unknown.reason}"
         return Conclusion(cost, certainty, action, unknown.command, unknown.from_file)
     return Conclusion(cost, certainty, explanation.nothing_found)
-
-
-def _place(finding: Finding) -> str:
-    at = finding.where.short(finding.directory) if finding.where is not None else "".join(finding.kernels[:1])
-    return f"{finding.code} at {at}: " if at else f"{finding.code}: "
 
 
 def cost_and_certainty(explanation: Explanation) -> tuple[str, str]:

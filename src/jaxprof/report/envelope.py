@@ -147,7 +147,18 @@ class Bounds:
 
     def _value(self, value: Any, path: str) -> Any:
         if isinstance(value, dict):
-            return self._object(value, path)
+            wanted = self._kept.get(f"{path}.*")
+            if isinstance(wanted, tuple) and not value.keys() <= set(wanted):
+                value = {key: inner for key, inner in value.items() if key in wanted}
+                self._leave(f"{path}.*", 1)
+            kept = {}
+            for key, inner in value.items():
+                inside = f"{path}.{key}" if path else str(key)
+                if self._kept.get(inside) == 0 and (size := _size(inner)):
+                    self._leave(inside, size)
+                else:
+                    kept[key] = self._value(inner, inside)
+            return kept
         if isinstance(value, Iterator):
             return self._rows(value, path)
         if isinstance(value, list | tuple):
@@ -155,20 +166,6 @@ class Bounds:
         if isinstance(value, float) and abs(value) < _EXACT_FROM and self._digits:
             return float(f"{value:.{self._digits}g}")
         return value
-
-    def _object(self, value: dict[str, Any], path: str) -> dict[str, Any]:
-        wanted = self._kept.get(f"{path}.*")
-        if isinstance(wanted, tuple) and not value.keys() <= set(wanted):
-            value = {key: inner for key, inner in value.items() if key in wanted}
-            self._leave(f"{path}.*", 1)
-        kept = {}
-        for key, inner in value.items():
-            place = f"{path}.{key}" if path else str(key)
-            if self._kept.get(place) == 0 and (size := _size(inner)):
-                self._leave(place, size)
-            else:
-                kept[key] = self._value(inner, place)
-        return kept
 
     def _most(self, path: str) -> int:
         kept = self._kept.get(path)

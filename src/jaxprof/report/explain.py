@@ -80,7 +80,16 @@ def _session_lines(session: Session, explanation: Explanation) -> Iterator[str]:
             yield program_title(program_result(session, run.id))
         yield from _longest_kernel_line(session)
     elif explanation.subject == "profile":
-        yield from _profile_lines(session)
+        kernels = whole_profile(session)
+        if not kernels:
+            yield "no kernels were recorded"
+            return
+        yield f"{counted(len(kernels), 'kernel')} took {seconds(sum(kernel.self_seconds for kernel in kernels))}"
+        yield from _longest_kernel_line(session)
+        from jaxprof.analysis.runs.ceilings import utilisations
+
+        for step in utilisations(session):
+            yield f"a step of {seconds(step.seconds)}: {utilisation_text(step) or f'MFU unknown: {step.reason}'}"
     elif explanation.subject != "comparison":
         from jaxprof.analysis.runs.ceilings import of_call
         from jaxprof.analysis.runs.run_result import results
@@ -111,20 +120,6 @@ def _longest_kernel_line(session: Session) -> Iterator[str]:
         details = (in_hlo.kind if in_hlo is not None else "", source.short if source is not None else "")
         about = f" ({', '.join(filter(None, details))})" if any(details) else ""
         yield f"longest kernel: {run} {kernel.name}{about}, {percent(kernel.share)} of the time of all kernels"
-
-
-def _profile_lines(session: Session) -> Iterator[str]:
-    kernels = whole_profile(session)
-    if not kernels:
-        yield "no kernels were recorded"
-        return
-    yield f"{counted(len(kernels), 'kernel')} took {seconds(sum(kernel.self_seconds for kernel in kernels))}"
-    yield from _longest_kernel_line(session)
-    from jaxprof.analysis.runs.ceilings import utilisations
-
-    for use in utilisations(session):
-        words = utilisation_text(use) or f"MFU unknown: {use.reason}"
-        yield f"a step of {seconds(use.seconds)}: {words}"
 
 
 def cost_text(finding: Finding) -> str:

@@ -243,16 +243,10 @@ def _time_line(program: ProgramResult) -> Iterator[Piece]:
     yield ""
     yield from text_lines(Table(TIME_LINE, rows), width=WIDTH)
     if program.samples > 0:
-        yield Prose(
-            f"Exact is what JAX announced; estimates are from {counted(program.samples, 'sample')} of the main "
-            f"thread's stack{_error(program.samples)}."
-        )
-
-
-def _error(samples: int) -> str:
-    """Return how exact shares from this many samples are, in words; an empty text for too few samples."""
-    half = widest_error(samples)
-    return f", each good to some ± {percent(half)} of the wall time" if half < 0.5 else ""
+        samples, half = counted(program.samples, "sample"), widest_error(program.samples)
+        known = f"Exact is what JAX announced; estimates are from {samples} of the main thread's stack"
+        few = half >= 0.5  # too few samples to say how exact a share is
+        yield Prose(f"{known}." if few else f"{known}, each good to some ± {percent(half)} of the wall time.")
 
 
 def _finding_list(program: ProgramResult) -> Iterator[Piece]:

@@ -13,7 +13,6 @@ from jaxprof.base.units import UNKNOWN, counted, integer, percent, scaled, secon
 from jaxprof.events import Compiled
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.programs.loop_time import HotLoop
     from jaxprof.analysis.programs.verdict import Verdict
     from jaxprof.events.finding import Finding
 
@@ -74,7 +73,16 @@ def verdict(program: ProgramResult) -> str:
     if bound.kind is None:
         return safe(f"what bounds {at} is unknown, because {bound.why_unknown}") if bound.seconds else ""
     if bound.otherwise is None:
-        return safe(f"{_share(bound)} of {at}{_asleep(program)}{_preempted(program.hot)}")
+        from jaxprof.analysis.programs.loop_time import HOST  # the ledger alone needs none of it
+
+        hot, parts = program.hot, [f"{_share(bound)} of {at}"]
+        asleep = sum(spot.seconds for spot in hot.spots if spot.state == "waiting" and hot.part(spot) == HOST)
+        if bound.kind == f"{HOST}-bound" and asleep > hot.parts[HOST] / 2:
+            parts.append(f"asleep for {percent(asleep / hot.seconds)}")
+        if hot.preempted > _MUCH_PREEMPTED * hot.seconds:
+            waited = percent(hot.preempted / hot.seconds)
+            parts.append(f"without the {waited} of its time in which it waited for a processor")
+        return safe(", ".join(parts))
     rest = bound.otherwise
     then = f"; when it works, {_share(rest)} of {at}" if rest.kind is not None else ""
     return safe(f"{_share(bound)} of its time the program waits for work{then}")
@@ -85,24 +93,6 @@ def _share(bound: Verdict) -> str:
     low, high = percent(bound.low), percent(bound.high)
     between = f" ({low.removesuffix(' %')}-{high})" if low != high else ""
     return f"{bound.kind}: {percent(bound.share)}{between}"
-
-
-def _asleep(program: ProgramResult) -> str:
-    """Return `, asleep for 84 %` if the program is host-bound but its main thread waits for most of that time."""
-    from jaxprof.analysis.programs.loop_time import HOST  # the ledger alone needs none of it
-
-    hot = program.hot
-    asleep = sum(spot.seconds for spot in hot.spots if spot.state == "waiting" and hot.part(spot) == HOST)
-    if program.verdict.kind != f"{HOST}-bound" or asleep <= hot.parts[HOST] / 2:
-        return ""
-    return f", asleep for {percent(asleep / hot.seconds)}"
-
-
-def _preempted(hot: HotLoop) -> str:
-    """Return `, without the 40 % of its time in which it waited for a processor` if that is much."""
-    if hot.preempted <= _MUCH_PREEMPTED * hot.seconds:
-        return ""
-    return f", without the {percent(hot.preempted / hot.seconds)} of its time in which it waited for a processor"
 
 
 def verdict_parts(program: ProgramResult) -> str:
