@@ -38,7 +38,6 @@ class HloFindings(ClaimList, keys="hlo_findings"):
 
 
 LISTS = {"kernels": "Kernels", "findings": "Findings", "roofline": "Roofline"}
-"""Titles of the tabs by list, from left to right."""
 
 
 class KernelSide(Guarded, Container):
@@ -46,7 +45,6 @@ class KernelSide(Guarded, Container):
 
     _opened: OpenedModule | None = None
     tab = "kernels"
-    """The list in view, one of `LISTS`."""
 
     def compose(self) -> ComposeResult:
         with Vertical(id="list-box", classes="box"):

@@ -55,8 +55,7 @@ MOST_COMPARED = 2_000
 
 
 def difference_of(first: ModuleStages, second: ModuleStages) -> ReportDialog:
-    """Return the dialog with what differs between two modules, as `jaxprof hlo --diff` prints it, after what of either
-    was not seen."""
+    """Return the dialog with what differs between two modules, as `jaxprof hlo --diff` prints it."""
 
     def derive() -> Iterator[Piece]:
         from jaxprof.hlo.kernels.notices import notices
@@ -93,7 +92,6 @@ class HloScreen(ViewsScreen, keys="hlo"):
         self._device: DevicePeaks | None = None
         """The device that the user chose; None for the program's own device."""
         self._kernel = ""
-        """Kernel to go to once the kernels are known."""
 
     def compose_body(self) -> ComposeResult:
         yield StageTabs(id="hlo-tabs")
@@ -282,8 +280,7 @@ class HloScreen(ViewsScreen, keys="hlo"):
         return self._opened.program.stages if self._opened is not None else {}
 
     def tabs(self) -> Iterator[Tab]:
-        """Yield all tabs. A stage that was not recorded is dimmed, except for the HLO before the passes, which is left
-        out."""
+        """Yield all tabs. A stage that was not recorded is dimmed; the HLO before the passes is left out."""
         for name, title in LISTS.items():
             rows = getattr(self._opened, name, None)
             yield Tab(name, title, note=str(len(rows)) if rows is not None else "")

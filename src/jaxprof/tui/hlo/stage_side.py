@@ -68,7 +68,6 @@ class CodeView(RowList[int], keys="text"):
     def __init__(self) -> None:
         super().__init__(id="code")
         self.document = Document("")
-        """The document that is shown."""
         self._left = 0
         """Number of characters that are out of view on the left."""
         self._hits: Hits | None = None
@@ -191,7 +190,6 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
 
     _opened: OpenedModule | None = None
     stage = "hlo"
-    """The name of the stage in view."""
     hits: Hits | None = None
     """The matches of the last search; None until it is over."""
     count = ""

@@ -56,8 +56,7 @@ def _unused(row: DeviceRow) -> bool:
 
 
 def _name_and_readings(row: DeviceRow) -> Drawing:
-    """Return the name, then the readings, or why JAX does not use it; what does not fit is left out, least important
-    first."""
+    """Return the name, then the readings, or why JAX does not use it; the least important ones give way."""
     device = row.device
     name = device.kind or device.platform.upper()
 

@@ -55,8 +55,7 @@ def has_cost(entry: Entry) -> bool:
 
 
 def session_summary(entry: Entry, open_path: Path | None, width: int, cost: str = "") -> list[Content]:
-    """Return the summary of `entry`; `open_path` is the session that is open, and `cost` is what costs most, once that
-    is known."""
+    """Return the summary of `entry`; `open_path` is the session that is open, `cost` what costs most, if known."""
     lines = Content.styled(safe(entry.name), "bold").wrap(width)
     if entry.problem:
         return [
@@ -141,8 +140,7 @@ def last_medians(
 
 
 def description(info: WorkloadInfo, choices: HomeOptions, entries: Sequence[Entry], width: int) -> Iterator[Content]:
-    """Yield what a workload is and how it would run, then its description and source; `entries` are the kept sessions,
-    the newest first."""
+    """Yield what a workload is and how it would run; `entries` are the kept sessions, the newest first."""
     last = last_medians(info.name, choices.parameters(info), entries, gethostname())
     yield from (*hang(Content(""), info.title, width, "bold"), Content(""))
     if not info.parameters:

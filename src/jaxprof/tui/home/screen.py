@@ -66,7 +66,6 @@ class HomeScreen(SessionScreen, keys="home"):
         self._entries: list[Entry] = []
         """The kept sessions and jobs, the newest first."""
         self._most: int | None = LISTED
-        """Most kept sessions to list; None for all."""
         self._wanted: Path | None = None
         """The session to which the cursor goes once it is listed."""
         self._settling: Timer | None = None
@@ -74,7 +73,6 @@ class HomeScreen(SessionScreen, keys="home"):
         self._devices_proposed = False
         """Whether the devices that are there have been chosen for the user already."""
         self._previewed: Hashable = None
-        """Key of the row in the preview."""
         self._costs: dict[tuple[Path, float], str] = {}
         """What costs most in a recorded program, by session and time of its last change; empty if it cannot be read."""
         self._costing = False
@@ -194,8 +192,7 @@ class HomeScreen(SessionScreen, keys="home"):
         return self._infos.get(row.workload) if row is not None else None
 
     def _show_row(self) -> None:
-        """Preview the row under the cursor, from its first line on if it is another one, and show what Enter does with
-        it."""
+        """Preview the row under the cursor, another one from its first line on, and show what Enter does with it."""
         row = self._rows.current_row
         title = row.title if row is not None else ""
         show_titles(self.query_one("#detail-box"), Content(safe(title)))

@@ -79,7 +79,6 @@ class JobScreen(ViewsScreen, keys="job"):
     _error: JaxprofError | None = None
     """Why the last reading failed; None if it did not."""
     _busy = False
-    """Whether a thread is reading the folder."""
     _requested: tuple[object, ...] = ()
     """Key of the grid of steps that was requested last."""
 
@@ -149,24 +148,8 @@ class JobScreen(ViewsScreen, keys="job"):
     # -- showing ----------------------------------------------------------------------------------------------
 
     def _show(self) -> None:
-        figures, error = self.figures, self._error
-        self._show_head()
-        claims, folder = claims_of(figures) if figures is not None else [], self.profiler.job_folder
-        if error is not None:
-            # The name of the folder, because its path would fill a narrow terminal.
-            what = error.what.replace(str(folder), folder.name) if folder is not None else error.what
-            claims.insert(0, Claim(what, "!", fix=error.hint, style=""))
-        self.query_one(JobFindings).show(claims)
-        if self._job is not None and error is None:
-            self.processes.show(self._job.figures, self._job.lost_seconds)
-            self._show_frame()
-        self.share_room()
-        self.refresh_bindings()
-
-    def _show_head(self) -> None:
-        """Show the folder, the number of processes and hosts, the id of the job and its state; below, what costs
-        most in all processes together."""
-        figures, folder = self.figures, self.profiler.job_folder
+        figures, error, folder = self.figures, self._error, self.profiler.job_folder
+        # At the head stand folder, processes, hosts, id and state of the job; below, what costs most in all processes.
         name = folder.name if folder is not None else ""
         place = url_of(folder) if folder is not None else None
         cost, words = "", list[str]()
@@ -187,6 +170,17 @@ class JobScreen(ViewsScreen, keys="job"):
             return [head, *([cell(f" costs most  {fitting(cost, width - 13)}", width)] if cost else [])]
 
         self.query_one("#job-head", Lines).show(draw)
+        claims = claims_of(figures) if figures is not None else []
+        if error is not None:
+            # The name of the folder, because its path would fill a narrow terminal.
+            what = error.what.replace(str(folder), folder.name) if folder is not None else error.what
+            claims.insert(0, Claim(what, "!", fix=error.hint, style=""))
+        self.query_one(JobFindings).show(claims)
+        if self._job is not None and error is None:
+            self.processes.show(self._job.figures, self._job.lost_seconds)
+            self._show_frame()
+        self.share_room()
+        self.refresh_bindings()
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.share_room)  # when the screen has the classes of its new size

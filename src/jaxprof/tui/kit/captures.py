@@ -79,7 +79,6 @@ def first_with_capture(session: Session, wanted: str) -> str:
 
 
 CAPTURE_SECONDS = 2.0
-"""Length in seconds of a capture that a key starts."""
 
 
 def uncaptured_program(session: Session) -> Run | None:
@@ -135,8 +134,7 @@ def can_capture(app: Host, run: Run | None) -> bool:
 
 
 def capture(app: Host, run: Run | None) -> None:
-    """Start the profiler in a running program, if there is one; for a program that has ended, ask for a rerun with a
-    capture."""
+    """Start the profiler in a running program; for one that has ended, ask for a rerun with a capture."""
     if run is None:
         return
     if run.shown.over:

@@ -69,8 +69,7 @@ class TextDialog(Dialog[None], keys="reader"):
     CLASSES: ClassVar[str] = "dialog wide-dialog"
 
     def __init__(self, title: str, draw: Callable[[int], list[Content]] | None = None, keys: str = "") -> None:
-        """`draw`: the text in so many columns, unless a subclass has it as its `lines`; `keys`: what its own keys do,
-        for the frame."""
+        """`draw`: the text in so many columns, unless a subclass has `lines`; `keys`: for the frame."""
         super().__init__()
         self._title, self._draw, self._keys = title, draw, keys
 
@@ -92,11 +91,9 @@ class TextDialog(Dialog[None], keys="reader"):
 
 
 _COPIED_WIDTH = 200
-"""Columns of a text that is copied."""
 
 
 Draw = Callable[[int], list[Content]]
-"""Draws a text in so many columns."""
 
 
 class ReportDialog(TextDialog):
@@ -239,7 +236,6 @@ _CLOSE_MENU = "mq"
 
 
 Texts = Mapping[str, str]
-"""The texts of a form, by the names of its fields."""
 
 
 @frozen
@@ -324,8 +320,7 @@ class FormDialog(Dialog[Texts], keys="form"):
         self.dismiss(self.texts)
 
     def _check(self, name: str, *, typing: bool = False) -> bool:
-        """Return whether a field is valid, and show what is wrong, while the user is `typing` only if that is shown
-        already."""
+        """Return whether a field is valid, and show what is wrong; while the user is `typing`, nothing new."""
         field, hint = self._fields[name], self.query_one(f"#{name}-hint", Static)
         try:
             said = field.read(self.texts[name])

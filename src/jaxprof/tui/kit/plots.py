@@ -49,7 +49,6 @@ class Axis:
     text: Callable[[float], str]
     log: bool = False
     zero: bool = False
-    """Whether a linear axis begins at 0."""
 
 
 @frozen
@@ -86,8 +85,7 @@ def _without_zeros(text: str) -> str:
 def line_plot(
     lines: Sequence[PlotLine], x_axis: Axis, y_axis: Axis, width: int, height: int, marks: Sequence[Mark] = ()
 ) -> Content:
-    """Return the plot in exactly `width` by `height` columns: title and legend, the lines, and the axis below with its
-    numbers."""
+    """Return the plot in exactly `width` by `height` columns: title and legend, the lines, and the axis below."""
     points = [point for line in lines for point in line.points]
     if not points or width < 24 or height < 6:
         return nothing("no room for the plot" if points else "no points to plot yet", width, height)
@@ -211,8 +209,7 @@ def distribution(
 def trend(
     samples: Sequence[float], summary: Summary | None, width: int, height: int, modes: Modes | None = None
 ) -> Content:
-    """Return one dot per sample from left to right, with the median as a line; outliers are marks at the top or bottom
-    edge."""
+    """Return one dot per sample from left to right, and the median as a line; outliers are marks at the edges."""
     if summary is None:
         return Content.styled(_few(samples), "$quiet")
     from jaxprof.stats.summary import outliers

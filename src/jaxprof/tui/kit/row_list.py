@@ -56,11 +56,9 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
     auto_links = False  # rows have no links, and finding a link's style costs as much as drawing a row
     COMPONENT_CLASSES: ClassVar[set[str]] = {"row-list--cursor", "row-list--header"}
     EMPTY: ClassVar[str] = ""
-    """Text of an empty list."""
     UNFOLDS: ClassVar[bool] = False
     """Whether rows have lines `below` their first."""
     FILTERED: ClassVar[str] = "Nothing matches the filter. Esc clears it."
-    """Text shown if the filter leaves nothing."""
     STAYS_ON_TOP: ClassVar[bool] = False
     """Whether a cursor on the first row stays on top when new rows come first."""
     UNSORTED = ""

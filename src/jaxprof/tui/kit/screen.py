@@ -35,7 +35,6 @@ class SessionScreen(Guarded, Screen[None]):
     """A screen that shows the app's session. Subclasses provide `compose_body` and `show_session`."""
 
     MODE: str = ""
-    """Name of the mode whose screen this is."""
 
     CSS_PATH: ClassVar[CSSPathType | None] = STYLES
     TICK_SECONDS: ClassVar[float] = 1.0
@@ -186,7 +185,6 @@ class ViewsScreen(SessionScreen):
     """Title of each view, by the id of the widget that takes its focus. A view `name` that has more widgets is inside
     one with the id `name-pane`."""
     _run = ""
-    """Id of the run in view."""
 
     def __init__(self) -> None:
         super().__init__()

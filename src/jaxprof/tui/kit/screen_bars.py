@@ -69,7 +69,6 @@ class Tab:
     short: str = ""
     """Title for narrow terminals; empty if it is the same."""
     note: str = ""
-    """Count shown after the title."""
     enabled: bool = True
     stage: bool = False
 

@@ -114,7 +114,6 @@ class MemoryView(Guarded, Container, keys="memory"):
 
     _picture: MemoryPicture | None = None
     _key: object = None
-    """The program whose memory is shown."""
     _at = 0
     """Index of the point of the schedule under the cursor."""
 

@@ -65,8 +65,7 @@ Path = tuple[tuple[str, int], ...]
 
 
 def _walk(node: TimeNode, path: Path = (), at: float = 0.0) -> Iterator[tuple[Path, TimeNode, float]]:
-    """Yield a node and all nodes inside it, down to the depth `DEEPEST`: each with its path, and where its bar begins,
-    in seconds."""
+    """Yield a node and all inside it, down to `DEEPEST`: each with its path, and the second its bar begins."""
     yield path, node, at
     named: Counter[str] = Counter()
     for inner in node.inside if len(path) < DEEPEST else ():
@@ -97,7 +96,6 @@ class TimeTree(TreeView[TimeNode], keys="time_tree"):
         )  # fmt: skip
         self._trees: Mapping[str, TimeNode] = {}
         self._tree_name = ""
-        """Name of the tree that is shown."""
         self._of_path: dict[Path, TimeNode] = {}
         self._placed_at: dict[int, tuple[Path, float]] = {}
         """The path of each node, and where its bar begins, by the node's id."""

@@ -74,7 +74,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
     AUTO_FOCUS = "#findings"
     VIEWS = VIEWS
     _result: ProgramResult | None = None
-    """The figures that are shown."""
     _cancelled = ("", 0)
     """The program that the user has cancelled, and how often."""
 

@@ -69,8 +69,7 @@ class ResultPanel(ScrollPane):
     def show(
         self, session: Session, result: RunResult | None, group: RunGroup | None, sweep: SweepGroup | None
     ) -> None:
-        """Show a run of `session` beside the others of its group, and the sweep that it is of; hide itself without a
-        run."""
+        """Show a run of `session` beside the others of its group, and its sweep; hide itself without a run."""
         self.display = result is not None and group is not None
         if result is None or group is None:
             return
@@ -143,8 +142,7 @@ def _under(name: str, lines: Sequence[Content]) -> list[Content]:
 
 
 def sweep_plot(sweep: SweepGroup, width: int, height: int) -> Content:
-    """Return the plot of the time of a call over the size: a line for each variant that was timed, the baseline
-    dimmed."""
+    """Return the plot of the time of a call over the size: a line for each timed variant, the baseline dimmed."""
     several = len({line.device for line in sweep.lines}) > 1
     others = [line for line in sweep.lines if line is not sweep.baseline]
     lines = []

@@ -151,8 +151,7 @@ class ResultsScreen(SessionScreen, keys="results"):
     # -- keys -------------------------------------------------------------------------------------------------
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Dim the keys that can do nothing now, or hide them without any run; Esc is the app's unless one part has the
-        full room."""
+        """Dim the keys that can do nothing now, or hide them without any run; Esc is the app's unless zoomed."""
         if not self.whole:
             return super().why_not(action, parameters)
         if action == "unzoom":

@@ -35,13 +35,11 @@ class Action:
     """One action of a screen or of the widget with the focus."""
 
     keys: str
-    """Keys of the action as people write them."""
     letter: str
     """Letter of the action in the menu; empty if it is not there."""
     label: str
     does: str
     name: str
-    """Textual's name of the action, with its arguments."""
     node: DOMNode
     """The widget, screen or app that has it."""
     enabled: bool

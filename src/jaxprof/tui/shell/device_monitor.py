@@ -105,8 +105,7 @@ class DeviceMonitor:
             row.device = device
 
     def _take_answer(self, answer: Iterable[Device] | JaxprofError) -> None:
-        """Show the devices that JAX says it uses; if it cannot say, all are unusable, and NumPy still runs on the
-        host."""
+        """Show the devices that JAX says it uses; if it cannot say, all are unusable, and NumPy runs on the host."""
         self.asked = True
         if not isinstance(answer, JaxprofError):
             self._set_devices(answer)

@@ -89,8 +89,7 @@ def _exit_code(live: Live) -> int:
 
 
 def is_light(variable: str) -> bool:
-    """Return whether COLORFGBG, `foreground;background` as numbers of the 16 colours, says that the background is
-    light."""
+    """Return whether COLORFGBG, `foreground;background` as numbers of the 16 colours, says light."""
     background = variable.rpartition(";")[2]
     return ";" in variable and background.isdecimal() and int(background) in (7, *range(9, 16))
 

@@ -72,15 +72,12 @@ class Profiler(Navigator, keys="app"):
         """`light`: the terminal has a light background, which the theme follows unless the user has chosen one."""
         super().__init__()
         self.user = UserSettings(self, self.tell, config)
-        """The user's settings."""
         self.live = Live(self, interpreter, make)
-        """The session that this app writes."""
         self.devices = DeviceMonitor(self, devices or MachineSource, self.live.interpreter)
         """Devices of the machine with live readings; threads fill it after the first frame."""
         self._comparing: Signal | None = None
         """Set once the comparison that a thread is planning is given up; None if none is."""
         self._first = path, program, follow, profile
-        """What the app begins with."""
         self._interrupted_seconds = float("-inf")
         """When the user last pressed ctrl+c, by the monotonic clock."""
         self.folder = Path.cwd()

@@ -48,8 +48,7 @@ class AxisWindow:
         return (time - self.start) * width // self.span
 
     def part(self, start: int, span: int) -> AxisWindow:
-        """Return the part of this window of that length, not too short, whose start is as close to `start` as it can
-        be."""
+        """Return the part of this window of that length, not too short, whose start is closest to `start`."""
         span = min(max(LEAST_NS, span), self.span)
         start = min(max(start, self.start), self.end - span)
         return AxisWindow(start, start + span)
@@ -64,11 +63,8 @@ class Browse:
         self.whole = self.window = AxisWindow(lanes.begin, max(lanes.end, lanes.begin + LEAST_NS))
         self.width, self.room = width, room
         self.lines: list[LaneLine] = []
-        """All lines."""
         self.cursor = self.whole.start
-        """Time of the cursor."""
         self.line = 0
-        """Line of the cursor."""
         self.anchor: int | None = None
         """Where the range begins, which ends at the cursor; None without a range."""
         self._longest: IdleTime | None = None

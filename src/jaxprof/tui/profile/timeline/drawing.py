@@ -42,9 +42,7 @@ STYLES: Mapping[str, str] = {
     "collective": "$phase-first", "kernel": "$better", "programs": "$baseline", "dispatch": "$phase-trace",
     "waiting": "$text-disabled", "host": "$quiet", "counters": "$accent", "busy": "$success",
 }  # fmt: skip
-"""The colour of each kind."""
 _HIT = "$accent"
-"""The colour of a match of the search."""
 
 
 @frozen
@@ -120,8 +118,7 @@ def cells(
 
 
 def _wide(row: LaneRow, window: AxisWindow, width: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the intervals of a row of one thread that are wide enough for their names: first column, the column after
-    the last, and index."""
+    """Yield the intervals wide enough for their names: first column, the column after the last, and index."""
     if row.capacity > 1 or row.values is not None:
         return
     inside = row.inside(window.start, window.end)
@@ -275,7 +272,6 @@ def _quantity(value: float, unit: str) -> str:
 
 
 PARTS = {part.name: part.name.removesuffix("_exposed").replace("_", " ") for part in fields(StepParts)}
-"""Titles of the parts of a step, by their names in the events."""
 
 
 def step_lines(event: StepsMeasured | None, time: float, device: str, width: int) -> list[Content]:

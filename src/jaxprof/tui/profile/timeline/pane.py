@@ -67,7 +67,6 @@ class TimelineView(RowList[LaneLine], keys="timeline"):
         the cursor."""
         self._drawn_key: object = None
         self._room = 1
-        """Lines available for the lanes."""
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
@@ -88,8 +87,7 @@ class TimelineView(RowList[LaneLine], keys="timeline"):
         self.refresh()
 
     def fit(self, most: int) -> int:
-        """Take the greatest height that is available, open as many lanes as fit, and return the height that the view
-        needs."""
+        """Take the greatest height that is available, open the lanes that fit, and return the height needed."""
         self._room = max(1, most - 1)
         self.browse.resize(self._width, self._room)
         self._show_lines()
@@ -336,8 +334,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
     # -- keys -------------------------------------------------------------------------------------------------
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Enable HLO on an interval of an op, the search if there is a timeline, and the next match if there are
-        matches."""
+        """Enable HLO on an interval of an op, the search on a timeline, and the next match if there are any."""
         if not self.is_mounted:
             return super().why_not(action, parameters)
         if action == "search" and not self.view.count:
