@@ -114,7 +114,6 @@ class ChildProcess:
         self.last_sign_seconds = self.began_seconds
         """Monotonic time when the child last sent an event or a heartbeat."""
         self.heartbeat_seen = False
-        """Whether the child has sent a heartbeat."""
         self.over = False
         """Whether the latest `read` found the child ended, and so returned the last events."""
         self._own_group = own_group

@@ -71,8 +71,7 @@ class EngineProcess(ChildProcess):
     others."""
 
     def __init__(self, interpreter: Interpreter, environment: Mapping[str, str] | None = None) -> None:
-        """Start the engine; `environment` is laid over ours. Raises WorkerError if it cannot be started, UsageError on
-        Windows."""
+        """Start the engine; `environment` is laid over ours. Raises WorkerError, and UsageError on Windows."""
         refuse_to_run("measuring")
         self.python = interpreter.path
         self.answer: EngineAnswer | None = None
@@ -98,8 +97,7 @@ class EngineProcess(ChildProcess):
         REAPER.add(self.pid, self._scratch)
 
     def send(self, request: Request) -> None:
-        """Send a request. Raises WorkerError if the child has ended, NotAllowedError if it would run code of the user's
-        and may not."""
+        """Send a request. Raises WorkerError if the child has ended, NotAllowedError if it may not run code."""
         spec: RunSpec | None = getattr(request, "spec", None)
         targets = (spec.target, spec.inputs_from) if spec is not None else getattr(request, "targets", ())
         for target in targets:
@@ -111,8 +109,7 @@ class EngineProcess(ChildProcess):
             raise WorkerError("the worker is gone", self.explain().what) from error
 
     def cancel(self) -> None:
-        """Ask the run to end; if the child does not, `read` terminates it and finally kills it. A second call skips
-        the wait."""
+        """Ask the run to end; else `read` terminates the child, then kills it. A second call skips the wait."""
         if self._cancelled_seconds is None:
             self._cancelled_seconds = time.monotonic()
             with contextlib.suppress(OSError):
@@ -132,8 +129,7 @@ class EngineProcess(ChildProcess):
                 time.sleep(_FREEZE_POLL_SECONDS)
 
     def _has_stopped(self) -> bool:
-        """Return whether a signal has stopped all its threads (`is_stopped` looks only at the first), or it has
-        ended."""
+        """Return whether a signal has stopped all its threads (`is_stopped` sees only the first), or it has ended."""
         if sys.platform != "linux":
             return is_stopped(self.pid)
         try:
@@ -255,8 +251,7 @@ class EngineRun:
             self.process.send(request)
 
     def follow(self, until: Callable[[Event], bool] = lambda event: False) -> Event:
-        """Record what the worker reports until its final event, or the first one that `until` accepts; return that
-        event."""
+        """Record what the worker reports until its final event, or one that `until` accepts; return that."""
         began = time.monotonic()
         try:
             return self._follow(until, began)

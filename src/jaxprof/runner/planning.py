@@ -76,7 +76,6 @@ class PlanOptions:
     """Whether kernels and compile passes are captured, apart from the timed calls."""
     seed: int = 0
     launches: int = DEFAULT_LAUNCHES
-    """Number of fresh processes that measure each run."""
 
 
 def plan_all(infos: Sequence[WorkloadInfo], choice: PlanOptions) -> tuple[list[PlannedRun], list[str]]:

@@ -170,14 +170,12 @@ class ProgramProcess(ChildProcess):
 
     @property
     def exit_code(self) -> int | None:
-        """The program's exit code as a shell gives it: 128 plus the signal's number after a signal; None while it
-        runs."""
+        """The program's exit code as a shell gives it: 128 plus the number of a signal; None while it runs."""
         code = self.returncode
         return code if code is None or code >= 0 else 128 - code
 
     def capture(self, seconds: float) -> None:
-        """Request a window of so many seconds in which JAX's profiler is on. A program that does not read requests gets
-        none."""
+        """Request a capture of so many seconds. A program that does not read requests gets none."""
         with contextlib.suppress(OSError):
             os.write(self._control, encode_request(CaptureRequest(seconds)))
 
@@ -274,8 +272,7 @@ class ProgramProcess(ChildProcess):
         return super()._received(name, data)
 
     def _pass_on(self, data: bytes) -> None:
-        """Write all of `data` to our stderr. If nobody reads ours any more, close the program's, so that it notices
-        itself."""
+        """Write all of `data` to our stderr. If nobody reads ours any more, close the program's: it will notice."""
         try:
             write_all(STDERR, data)
         except OSError:

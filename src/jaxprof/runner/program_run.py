@@ -82,8 +82,7 @@ class ProgramScheduler(RecordingScheduler):
         *,
         process: ProgramProcess | None = None,
     ) -> None:
-        """`process`: the program, if it was started before this object was made; otherwise `start` starts it, with its
-        output captured."""
+        """`process`: the program, if it was started before; otherwise `start` starts it, with its output captured."""
         super().__init__(writer, interpreter, listen)
         self.program = program
         self._run = ""
@@ -182,8 +181,7 @@ class ProgramScheduler(RecordingScheduler):
             self._process.capture(seconds)
 
     def cancel(self, run: str) -> None:
-        """Interrupt the program as ctrl+c would; a second call sends SIGTERM, a third one SIGKILL. Other ids are
-        ignored."""
+        """Interrupt the program as ctrl+c would; a second call sends SIGTERM, a third SIGKILL. Other ids are ignored."""
         if run != self._run or self._process is None:
             return
         self._cancel_requests += 1

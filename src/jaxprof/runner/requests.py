@@ -42,8 +42,7 @@ def place(planned: PlannedRun, interpreter: Interpreter) -> WorkerEnvironment:
 
 
 def plan_event(run: str, plan: PlannedRun, ids: Mapping[PlannedRun, str], batch: int | None = None) -> RunPlanned:
-    """Return the event that a run joined the queue, with a spec that is valid from any folder; `ids` holds the ids of
-    all runs so far."""
+    """Return the event that a run joined the queue, with a spec valid from any folder; `ids`: of all runs so far."""
     baseline = ids[plan.baseline] if plan.baseline is not None else ""
     lender = _found_again_at(plan.baseline) or plan.spec.inputs_from if plan.baseline and plan.spec.inputs_from else ""
     spec = replace(plan.spec, target=_found_again_at(plan), inputs_from=lender, baseline=baseline)

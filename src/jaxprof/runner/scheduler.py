@@ -52,7 +52,6 @@ class Scheduler(RecordingScheduler):
         self._queue: deque[tuple[str, PlannedRun]] = deque()
         self._ids: dict[PlannedRun, str] = {}
         self._current: dict[str, Side] = {}
-        """Runs that are measured together now, by run id."""
         self._batches, self._blocks = itertools.count(1), itertools.count(1)
         self._closed = False
 
@@ -190,8 +189,7 @@ class Scheduler(RecordingScheduler):
         )
 
     def _run_untimed(self, run: str, planned: PlannedRun) -> None:
-        """Do a run that is not timed (a compile, a profile), from the start of its process to the event that closes
-        it."""
+        """Do a run that is not timed (a compile, a profile), from the start of its process to its last event."""
         if planned.profile is not None and not can_run():
             self._read_here(run, planned.profile)
             return

@@ -78,8 +78,7 @@ class SessionRecorder:
             self._batch.append(event)
 
     def take(self, event: Event, run: str, made: dict[str, str]) -> None:
-        """Record an event of a child that works on `run`; `made`: our ids of the runs that the child made, by its own
-        names."""
+        """Record an event of a child that works on `run`; `made`: our ids of the runs that it made, by its names."""
         event = replace(event, run=self._id_of(event, run, made))
         if isinstance(event, LogLine):
             self._take_output(event)
@@ -169,9 +168,7 @@ def closing(run: Run, finished: RunFinished) -> RunClosed:
 
 
 RUN_SECONDS = 2.0
-"""Time between readings of a run's device."""
 PROGRAM_SECONDS = 0.5
-"""Time between readings of the devices of a recorded program."""
 
 
 class RecordingScheduler:

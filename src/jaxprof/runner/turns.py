@@ -77,8 +77,7 @@ class LaunchRule:
     def __init__(
         self, seconds: float | None, half_width: float | None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`seconds`: time for the whole group; `half_width`: of each speed-up's 95 % interval, as a share. None: no
-        limit."""
+        """`seconds`: for the whole group; `half_width`: of each speed-up's 95 % interval. None: no limit."""
         self._seconds, self._half_width, self._clock = seconds, half_width, clock
         self._began = self._last = clock()
         self._took: list[float] = []
@@ -159,7 +158,6 @@ class Side:
     spent_seconds: float = 0.0
     """Seconds its engines have worked on it, without the turns of others."""
     launches: int = 0
-    """Number of launches that succeeded."""
     cancelled: bool = False
 
     @property
@@ -170,8 +168,7 @@ class Side:
 
     @property
     def has_turns(self) -> bool:
-        """Whether its process of this launch goes on: not after a failure, nor after the hard cap, at which a launch
-        ends as succeeded."""
+        """Whether its process goes on: not after a failure, nor after the hard cap, at which a launch succeeds."""
         return self.finished is None and self.engine is not None
 
     @property
