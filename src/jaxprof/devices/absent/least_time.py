@@ -123,8 +123,7 @@ def _elapsed(
     seconds: Callable[[Kernel], float],
     elapsed: Mapping[str, float | None],
 ) -> float | None:
-    """Return the seconds of one run of `computation`, as `elapsed_seconds` does; `elapsed` has those of the
-    computations that it calls."""
+    """Return the seconds of one run of `computation`; `elapsed` has those of the computations that it calls."""
     module = computation.module
     edges = grouped((edge.caller.name, edge) for edge in module.once(Execution).edges[computation.name])
     now = 0.0

@@ -178,8 +178,7 @@ class Obstacle(NamedTuple):
 
 
 def hindered(device: Device, obstacle: Obstacle | None) -> Device:
-    """Return the device with what keeps JAX from it; unchanged if nothing that can be known does: JAX's answer then
-    decides."""
+    """Return the device with what keeps JAX from it; unchanged if nothing known does: JAX decides then."""
     if obstacle is None:
         return device
     return replace(device, used_by_jax=False, reason=obstacle.reason, hint=obstacle.hint)

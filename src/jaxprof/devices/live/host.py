@@ -42,7 +42,6 @@ class CpuFacts:
     quota_cores: float | None
     """CPU time that the cgroup allows, in cores; None if it sets no limit."""
     machine_cores: int | None
-    """Logical cores of the machine."""
     memory_bytes: int | None
     """Memory of the machine, or the cgroup's limit if that is less."""
     frequency_limit_hertz: float | None
@@ -88,8 +87,7 @@ class HostSampler:
         self._frequency_due_seconds = 0.0
 
     def read(self, device: str = "cpu:0") -> DeviceReading:
-        """Return how busy the usable cores were since the last reading (None: no counter moved), and current values
-        for the rest."""
+        """Return how busy the usable cores were since the last reading (None: no counter moved), and the rest."""
         now = _core_seconds()
         cores = _shares(self._before, now, self.facts.cores)
         if cores or len(now) != len(self._before):
@@ -172,7 +170,6 @@ class Monitor:
         self._host = host or HostSampler()
         self._nvml = nvml or Nvml()
         self.devices = devices
-        """The devices that are read."""
 
     def read(self) -> list[DeviceReading]:
         """Return a reading of each device, in order. CPU devices of one host share one reading."""

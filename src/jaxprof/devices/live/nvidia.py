@@ -212,8 +212,7 @@ class Nvml:
         return self._handles[key]
 
     def _process_memory(self, handle: Any) -> dict[int, int | None]:
-        """Return the memory of each process by pid; NVML lists a process that computes and draws twice, with the same
-        memory."""
+        """Return the memory by pid; NVML lists a process that computes and draws twice, with the same memory."""
         used: dict[int, int | None] = {}
         for question in ("nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetGraphicsRunningProcesses"):
             for process in self._ask_of(handle, question) or []:
