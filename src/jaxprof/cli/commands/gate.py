@@ -232,8 +232,7 @@ def _no_revision(target: Target, word: str | None) -> UsageError | None:
 def _measure_times(
     target: Target, base: FoundBase, compiling: CompileOptions, timing: Mapping[str, Any], limits: Sequence[GateLimit]
 ) -> Outcome:
-    """Measure both sides, A the base and B the target, with the parameters `timing`. Raises UsageError for sides
-    that do not fit."""
+    """Measure both sides, A the base and B the target, with `timing`. Raises UsageError for sides that do not fit."""
     revision = base.revision
     sides = (target if revision else base.target, target)
     if len(chosen := {each for each in (*(side.variant for side in sides), compiling.variant) if each}) > 1:

@@ -147,8 +147,7 @@ def _difference(
 
 
 def _is_doubtful(modules: list[HloProgram], stage: str | None, *, as_text: bool) -> bool:
-    """Return whether the printed answer is unreliable. The text itself is reliable also before XLA's passes; the other
-    stages always are."""
+    """Return whether the printed answer is unreliable; of a text, that before XLA's passes is reliable, too."""
     if stage not in (None, "hlo"):
         return False
     from jaxprof.hlo.kernels.notices import NOT_OPTIMISED, notices

@@ -179,8 +179,7 @@ def _new_session(out: Path | None, form: str, *, force: bool) -> Path:
 
 
 def _import(profile: Path, target: Path, form: str, *, force: bool) -> None:
-    """Make a session of the profile, and print where it is and what to do; the session itself if the format is
-    JSON."""
+    """Make a session of the profile, and print where it is and what to do; as JSON the session itself."""
     session = import_to(profile, target, replace=force)
     note(f"session: {target} ({counted(len(session.runs) - 1, 'program')})")
     if form == "json":

@@ -113,8 +113,7 @@ def _sources(
 
 
 def _sessions_in(folder: Path, kind: Kind) -> list[Path]:
-    """Return the sessions in a folder; of a job one for each process, with a note of what was left out. Raises
-    FileRefusedError."""
+    """Return the sessions in a folder, of a job one a process, with a note of the rest. Raises FileRefusedError."""
     from jaxprof.base.limits import PROCESSES
     from jaxprof.jobs.folder import job_sessions, missing_of, no_session_in
     from jaxprof.session.log.entry import read_job_entry

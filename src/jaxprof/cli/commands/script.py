@@ -121,8 +121,7 @@ def command(
 
 
 def note_own_options(path: str, arguments: tuple[str, ...]) -> None:
-    """Print a note if arguments of the program at `path` are long options of this command, which the user may have
-    meant."""
+    """Print a note if arguments of the program at `path` are long options of this command, too."""
     ours = {option for parameter in command.params for option in parameter.opts if option.startswith("--")}
     words = dict.fromkeys(argument.partition("=")[0] for argument in arguments)
     if given := [word for word in words if word in ours]:
