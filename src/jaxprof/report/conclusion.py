@@ -164,8 +164,7 @@ def program_cost(program: ProgramResult) -> tuple[str, str]:
 
 
 def _with_outside(program: ProgramResult, times: Mapping[str, float]) -> dict[str, float]:
-    """Return the seconds by words, with the host's time outside the hot loop as a part of its own if it is among the
-    largest."""
+    """Return the seconds by words; the host's time outside the hot loop is a part of its own if it is large."""
     outside = program.outside_loop
     whole = {_state(state): took for state, took in times.items()}
     if outside is None:

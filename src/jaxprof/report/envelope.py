@@ -246,8 +246,7 @@ def _has_iterator(data: dict[Any, Any]) -> bool:
 
 
 def encoded(value: Any) -> str:
-    """Return `value` as compact JSON, with null for NaN and infinity. Only a value that holds one of these is searched
-    for them."""
+    """Return `value` as compact JSON, with null for NaN and infinity; only values with these are searched."""
     try:
         return json_text(value, compact=True)
     except ValueError:

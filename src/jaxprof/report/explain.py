@@ -53,8 +53,7 @@ _SCOPES = {
 
 
 def answers(explanation: Explanation) -> list[str]:
-    """Return what is known of the whole, one line each: how it ended or what was called, what costs most, how sure that
-    is."""
+    """Return what is known of the whole, one line each: how it ended, what costs most, how sure that is."""
     session = explanation.session
     if explanation.job is not None:
         from jaxprof.report.hosts import answer_lines

@@ -71,8 +71,7 @@ _VIEWS = {"findings": _findings_lines, "barriers": _barriers_lines, "memory": _m
 
 
 def devices_table(programs: Sequence[HloProgram]) -> list[str]:
-    """Return one line for each program, all with a known device: kernels, FLOPs, bytes, lower bound of a run,
-    memory."""
+    """Return one line for each program with a known device: kernels, FLOPs, bytes, lower bound, memory."""
     vendors = {program.device.vendor for program in programs if program.device is not None}
     on_gpu = [_ON_A_GPU] if vendors - {"Google"} else []
     return [*text_lines(Table(_DEVICES, programs), indent=""), "", *_WHAT_STEPS_ARE, *on_gpu]

@@ -275,8 +275,7 @@ def _line_list(program: ProgramResult) -> Iterator[Piece]:
 
 
 def parts_beside(program: ProgramResult) -> Iterator[list[Piece]]:
-    """Yield what is known of its loops, copies and live arrays, and of the recording, in parts of which none is
-    empty."""
+    """Yield what is known of its loops, copies, live arrays, and of the recording, in parts that are not empty."""
     for part in (_loops, _transfer_list, _array_table, _notes):
         if pieces := list(part(program)):
             yield pieces

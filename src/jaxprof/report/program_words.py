@@ -126,8 +126,7 @@ def widest_error(samples: int) -> float:
 
 
 def loop(program: ProgramResult, steps: StepFigures) -> str:
-    """Return a loop with its steps: `loop at train.py:88: 2 388 steps (step 12 to 2 399), 161 steps/s, median
-    6.20 ms`."""
+    """Return a loop with its steps: `loop at train.py:88: 2 388 steps (step 12 to 2 399), median 6.20 ms`."""
     where = steps.where.short(program.directory)
     spread = f", jitter {percent(steps.jitter)}" if steps.jitter is not None else ""
     median = f", median {seconds(steps.median_seconds)}{spread}" if steps.median_seconds is not None else ""
@@ -137,8 +136,7 @@ def loop(program: ProgramResult, steps: StepFigures) -> str:
 
 
 def how_seen(program: ProgramResult, steps: StepFigures) -> str:
-    """Return which counter of the program numbers the steps of a loop, `step 7 to 599`, or how the steps were
-    counted."""
+    """Return which counter numbers the steps of a loop, `step 7 to 599`, or how the steps were counted."""
     series = program.iterations_of(steps)
     if series is None:
         return "counted"
@@ -153,8 +151,7 @@ def why_again(row: Compiled) -> str:
 
 
 def signature(row: Compiled) -> str:
-    """Return the arguments of a compiled function, `(x: f32[4,128], n: 3, and 12 more)`; an empty text if none are
-    known."""
+    """Return the arguments of a compiled function, `(x: f32[4,128], n: 3, and 12 more)`; empty if unknown."""
     shown = row.signature[:_ARGUMENTS_SHOWN]
     more = len(row.signature) + row.signature_more - len(shown)
     parts = [f"{leaf.name}: {leaf.type}" + " from NumPy" * leaf.from_numpy for leaf in shown]

@@ -174,7 +174,6 @@ class Table(Generic[Row]):
     columns: Sequence[Fact[Row]]
     rows: Iterable[Row]
     title: str = ""
-    """A line before the table."""
     notes: tuple[str, ...] = ()
     """Lines after the table, for people only."""
     most: int = 0

@@ -52,8 +52,7 @@ class RunGroup:
 
 
 def groups(session: Session) -> list[RunGroup]:
-    """Return the measured runs of a session in groups, in the order of the plan, without programs and imported
-    profiles."""
+    """Return the measured runs of a session in groups, in the order of the plan, without imported profiles."""
     return grouped(
         result for result in results(session) if not result.run.is_program and result.run.plan.how != "imported"
     )
@@ -179,7 +178,6 @@ _RATES = pick(
     _FACTS, "dispatch_median_seconds", "pipelined_median_seconds", "first_after_pause_seconds", "flops_per_second",
     "bytes_per_second", "peak_bytes", "transfer_in_bytes_per_second",
 )  # fmt: skip
-"""Columns with the figures of one call."""
 
 
 TABLED = frozenset({"zero_copy"})
@@ -313,8 +311,7 @@ def _notes(mark: str, notes: _Notes) -> Iterator[Piece]:
 
 
 def sweep_report(sweep: SweepGroup) -> Iterator[Piece]:
-    """Yield the title of a sweep, its table (a row for each size, a column for each variant), and its crossovers in
-    words."""
+    """Yield the title of a sweep, its table by size and variant, and its crossovers in words."""
     yield from (Headline(f"{sweep.workload}  ·  {sweep.parameter} swept"), sweep_table(sweep))
     if crossovers := sweep.crossovers():
         yield ""

@@ -91,8 +91,7 @@ def view_table(session: Session, view: str) -> Table[Any]:
 
 
 def view_text(session: Session, view: str) -> str:
-    """Return the view of every run that has it as text. The kernels of a profile are one table over all its
-    programs."""
+    """Return the view of every run that has it as text; the kernels of a profile are one table."""
     if view in OF_PROGRAMS:
         from jaxprof.report.program import program_view_text
 
@@ -106,8 +105,7 @@ def view_text(session: Session, view: str) -> str:
 
 
 def profile_text(session: Session) -> str:
-    """Return a profile at a glance: its kernels, where the time of its steps went, and every trust check that is not
-    good."""
+    """Return a profile at a glance: its kernels, where the time of its steps went, and the doubts about it."""
     return "\n".join(report_lines(_profile(session), WIDE))
 
 
@@ -145,8 +143,7 @@ def _kernels(session: Session, run: Run) -> Iterator[Piece]:
 
 
 def beside_kernels(measured_run: MeasuredKernels) -> Iterator[str]:
-    """Yield what the capture of a run holds besides kernels, a line each: copies, and time that no kernel accounts
-    for."""
+    """Yield what the capture of a run holds besides kernels: copies, and time without a kernel."""
     from jaxprof.facts.kernels import LEAST_SHARE
 
     if measured_run.kernels:

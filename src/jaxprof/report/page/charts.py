@@ -148,7 +148,6 @@ class _Frame(NamedTuple):
     amount: float
     """Seconds or bytes of the frame with all inside it."""
     times: int
-    """Number of times that the frame ran."""
 
 
 def flame(graph: FlameGraph | None) -> Iterator[Drawing]:
