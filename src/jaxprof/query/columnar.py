@@ -64,8 +64,7 @@ def _plain_array(type_: SqlType, cells: Any) -> Any:
 
 
 def clean_text(cell: Any) -> str | None:
-    """Return a cell as text, lists and objects as JSON. An empty text becomes None (unknown), and a lone surrogate an
-    escape."""
+    """Return a cell as text, lists and objects as JSON. An empty text is None, a lone surrogate an escape."""
     if cell is None or cell == "":
         return None
     if isinstance(cell, tuple):

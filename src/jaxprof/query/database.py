@@ -93,8 +93,7 @@ def usage_errors() -> Iterator[None]:
 
 
 def _usage_error(text: str) -> UsageError:
-    """Return a message of DuckDB, `Binder Error: ...!\\nCandidate bindings: "a"\\n\\nLINE 1: ...`, as an error with a
-    hint."""
+    """Return a message of DuckDB, such as `Binder Error: ...!\\nCandidate bindings: "a"`, as an error with a hint."""
     lines = [line.strip() for line in text.partition("\n\nLINE ")[0].splitlines() if line.strip()]
     what = lines[0] if lines else text
     kind, colon, rest = what.partition(" Error: ")

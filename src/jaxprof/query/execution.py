@@ -145,8 +145,7 @@ class SqlAnswer:
             yield from map(list, zip(*map(_values, batch.columns), strict=True))
 
     def first(self, count: int | None) -> tuple[list[list[Any]], bool]:
-        """Return the first `count` rows as Python values (None: all), and whether there are more. Raises
-        UsageError."""
+        """Return the first `count` rows (None: all), and whether there are more. Raises UsageError."""
         rows = self.rows()
         taken = list(islice(rows, count if count is None else min(count, sys.maxsize)))
         return taken, next(rows, None) is not None
