@@ -35,8 +35,7 @@ Row = TypeVar("Row")
 
 
 def at(path: str) -> Callable[[Any], Any]:
-    """Return a function that reads a nested attribute of a row, `run.memory.peak_bytes`; None if an attribute on the
-    way is None."""
+    """Return a function that reads an attribute by its path, `run.memory.peak_bytes`; None if a part is None."""
     names = path.split(".")
     get = attrgetter(path)
 
@@ -111,8 +110,7 @@ class Fact(Generic[Row]):
         return self.shown(self.reader()(row))
 
     def json_reader(self) -> Callable[[Row], Any]:
-        """Return a function that reads the value of a row as JSON has it: an empty text is null, and an iterator stays
-        an iterator."""
+        """Return a function that reads a value as JSON has it: an empty text is null, an iterator stays one."""
         read = self.reader()
         if self.inside:
             inner = recorder(self.inside)
