@@ -181,7 +181,7 @@ class ProgramScheduler(RecordingScheduler):
             self._process.capture(seconds)
 
     def cancel(self, run: str) -> None:
-        """Interrupt the program as ctrl+c would; a second call sends SIGTERM, a third SIGKILL. Other ids are ignored."""
+        """Interrupt the program as ctrl+c would; a second call sends SIGTERM, a third SIGKILL. Ignores other ids."""
         if run != self._run or self._process is None:
             return
         self._cancel_requests += 1
