@@ -56,7 +56,7 @@ _PAIRS = {
         (lambda a: lax.sort((a, lax.iota(jnp.int32, 1_000_000)), num_keys=1), "f32[1000000]"),
     ),
     "small_loop_body": (  # one short recurrence, too large for one kernel of XLA:CPU, or many side by side
-        (_recurrence, "f32[64] f32[1000,64]"),
+        (_recurrence, "f32[160] f32[1000,160]"),
         (_recurrence, "f32[100000] f32[1000,100000]"),
     ),
 }
