@@ -61,7 +61,9 @@ class Variation:
         dtypes = "|".join(dict.fromkeys(array.dtype for array in arrays))
         if len(ranks) > 1:
             return f"{dtypes} of {min(ranks)} to {max(ranks)} dimensions"
-        return f"{dtypes}[{','.join(map(_extent, zip(*(array.shape for array in arrays), strict=True)))}]"
+        extents = ((min(sizes), max(sizes)) for sizes in zip(*(array.shape for array in arrays), strict=True))
+        axes = (str(least) if least == most else f"{least}..{most}" for least, most in extents)
+        return f"{dtypes}[{','.join(axes)}]"
 
 
 @frozen
@@ -122,7 +124,7 @@ class Signatures:
         if not axes:
             return None
         exact = set(zip(*axes, strict=True))
-        rounded = {tuple(map(_power_of_two, sizes)) for sizes in exact}
+        rounded = {tuple(1 << (size - 1).bit_length() if size > 1 else size for size in sizes) for sizes in exact}
         return Padding(len(exact), len(rounded), min(map(min, axes)), max(map(max, axes)))
 
     def _columns(self) -> Iterator[tuple[tuple[str, bool], tuple[str, ...]]]:
@@ -133,15 +135,6 @@ class Signatures:
 
 def _arrays(types: Sequence[str]) -> list[ArrayType]:
     return [array for text in types if (array := array_type(text)) is not None]
-
-
-def _power_of_two(size: int) -> int:
-    return 1 << (size - 1).bit_length() if size > 1 else size
-
-
-def _extent(sizes: Sequence[int]) -> str:
-    least, most = min(sizes), max(sizes)
-    return str(least) if least == most else f"{least}..{most}"
 
 
 def _listed(texts: Sequence[str], kind: str) -> str:

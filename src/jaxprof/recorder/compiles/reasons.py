@@ -191,7 +191,14 @@ def _structure(now: Signature, before: Signature) -> Iterator[_Difference]:
     """Yield differences in which arguments there are, and in how they are nested and passed."""
     if now.names == before.names:
         if now.structure != before.structure:
-            yield from list(_static_parts(now, before)) or [{"kind": "containers"}]
+            # What the nodes of the arguments hold besides children: static fields of modules and of dataclasses.
+            old = dict(before.statics)
+            changed = [(path, text) for path, text in now.statics if path in old and old[path] != text]
+            for path, text in changed:
+                earlier, later = _differing_parts(old[path], text)
+                yield {"kind": "static_part", "name": path, "before": earlier, "now": later}
+            if not changed:
+                yield {"kind": "containers"}
         if now.keywords != before.keywords:
             moved = sorted(set(now.keywords) ^ set(before.keywords))
             for name in moved[:_NAMES_LISTED]:
@@ -220,16 +227,6 @@ def _subtrees(names: list[str], others: Iterable[str]) -> dict[str, int]:
         prefixes = list(itertools.accumulate(_KEY.findall(name))) or [name]
         groups.setdefault(next((prefix for prefix in prefixes if prefix not in shared), name), []).append(name)
     return {under[0] if len(under) == 1 else key: len(under) for key, under in groups.items()}
-
-
-def _static_parts(now: Signature, before: Signature) -> Iterator[_Difference]:
-    """Return differences in what the nodes of the arguments hold besides children: static fields of modules and of
-    dataclasses."""
-    old = dict(before.statics)
-    for path, text in now.statics:
-        if path in old and old[path] != text:
-            earlier, later = _differing_parts(old[path], text)
-            yield {"kind": "static_part", "name": path, "before": earlier, "now": later}
 
 
 def _leaves(now: Signature, before: Signature) -> Iterator[_Difference]:
