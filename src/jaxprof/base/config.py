@@ -172,8 +172,7 @@ def read_config(folder: Path | None = None) -> Config:
 
 
 def parsed(name: str, value: Any, source: str, known: Mapping[str, Setting] = _BY_NAME) -> Value:
-    """Return the value of a setting. Raises UsageError, which names the source, for an unknown setting or a bad
-    value."""
+    """Return the value of a setting. Raises UsageError with its source if the name or the value is wrong."""
     if name not in known:
         error = unknown_name("setting", name, [*known, *([KEYS] if known is _BY_NAME else [])])
         raise UsageError(f"{source}: {error.what}", error.hint)

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     Seconds = np.ndarray[Any, np.dtype[np.float64]]
 
 _MOST_INSTANCES = 4000
-"""Largest number of instances used of a capture: the cost of aligning two captures is the product of their
-instances."""
+"""Largest number of instances used of a capture: aligning two captures costs the product of their instances."""
 
 
 @frozen
@@ -141,8 +140,7 @@ def _known_collectives(session: Session) -> dict[tuple[str, str], Exchanged]:
 
 
 def _is_collective(op: TimelineOp, known: Mapping[tuple[str, str], Exchanged]) -> bool:
-    """Return whether an op is a collective, by its program's HLO; without HLO, by its name, which mostly begins with
-    the opcode."""
+    """Return whether an op is a collective, by its program's HLO; else by its name, which begins with the opcode."""
     from jaxprof.hlo.kernels.opcodes import COLLECTIVES, base_opcode
 
     opcode = op.name.partition(".")[0].replace("_", "-")
@@ -165,8 +163,7 @@ correctly; of 500 pairs without one, 0.6 % are aligned somewhere.
 MOST_COLLECTIVES = 4
 """Largest number of collectives that are examined."""
 SECTIONS = 10
-"""Number of sections that the captured executions are divided into by time: what holds in a single one may be a burst
-of other work."""
+"""Sections by time of the captured executions: what holds in a single one may be a burst of other work."""
 _RESOLUTION = 1e-6
 """Resolution of the clocks in seconds; better fits are considered equal."""
 

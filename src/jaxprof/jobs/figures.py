@@ -65,8 +65,7 @@ class LoopWindows:
 
     @classmethod
     def of(cls, rows: Iterable[Sequence[float | None]] = ()) -> LoopWindows:
-        """Return the windows of rows, each with the values of a window in the order of the fields, and None for what is
-        unknown."""
+        """Return the windows of rows with the values in the order of the fields, and None for what is unknown."""
         width = len(fields(cls)) - 1 + len(PARTS)
         table = np.asarray(list(rows), dtype="f8").reshape(-1, width)  # None becomes NaN
         began, seconds, samples, *parts, own, steps = table.T

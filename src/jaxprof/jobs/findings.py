@@ -172,8 +172,7 @@ def failures(processes: Sequence[ProcessFigures], apart: float = 0.0) -> Iterato
 
 
 def failed_at(processes: Sequence[ProcessFigures]) -> float | None:
-    """Return the Unix time of the first failure by the clock of its host; None if no process failed or the time is
-    unknown."""
+    """Return the Unix time of the first failure by its host's clock; None without one, or if it is unknown."""
     failed = _failed(processes)
     at = _failure_key(failed[0])[0] if failed else math.inf
     return at if math.isfinite(at) else None
@@ -308,8 +307,7 @@ def _compiled_again(code: str, times: str, again: CompiledAgain, took: float, in
 SLOWER = 0.10
 """Relative difference of a clock below the others' median from which it is slow."""
 ACTIVE = 0.5
-"""Share of a clock's readings in which a throttling reason must be active; an occasional reason does not hold a clock
-down."""
+"""Share of a clock's readings with a throttling reason; an occasional one does not hold a clock down."""
 
 
 def throttled(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:

@@ -148,8 +148,7 @@ SILENCE_SECONDS = 30.0
 
 
 def may_grow(session: Path) -> bool:
-    """Return whether a session is being written, as far as is seen without its host: its lock is held, or it has grown
-    lately."""
+    """Return whether a session seems to be written, also from another host: its lock is held, or it has grown."""
     try:
         return is_live(session) or time.time() - session.stat().st_mtime < SILENCE_SECONDS
     except OSError:

@@ -163,8 +163,7 @@ class JobSteps:
 
 
 def read_roll_ups(folder: Path) -> JobFiles:
-    """Read the roll-ups in the folder of a job, and no session. Raises FileRefusedError if the folder cannot be
-    read."""
+    """Read the roll-ups of a job, and no session. Raises FileRefusedError if the folder cannot be read."""
     listed, notices = job_sessions(folder)
     files = JobFiles(folder, dict(listed), notices=notices)
     if not (folder / ROLL_UP_FOLDER).is_dir():
@@ -204,8 +203,7 @@ def read_roll_ups(folder: Path) -> JobFiles:
 
 
 def read_job_files(folder: Path) -> JobFiles:
-    """Read the roll-ups of a job, and the sessions of processes without one. Raises FileRefusedError if the folder
-    cannot be read."""
+    """Read a job's roll-ups, and the sessions without one. Raises FileRefusedError if the folder cannot be read."""
     files = read_roll_ups(folder)
     files.read_rest()
     return files

@@ -102,8 +102,7 @@ class CaptureWindows:
                 self._steps_left = left - event.count * inside
 
     def tick(self, now: float) -> None:
-        """Begin a pending window, and end one that is over; `now` is monotonic. The recorder's thread calls it
-        often."""
+        """Begin a pending window, and end one that is over, at the monotonic time `now`. Called often."""
         with self._lock:
             if self._requested is not None:
                 self._begin_if_possible()

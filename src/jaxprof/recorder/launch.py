@@ -148,8 +148,7 @@ class Launched:
             self._pipe.send(encode(Heartbeat(handled=handled)))
 
     def _take_requests(self) -> None:
-        """Read the client's requests. If the client has gone, end the recording, so that the program no longer pays for
-        it."""
+        """Read the client's requests. Without a client, end the recording, so that the program does not pay for it."""
         if not self._control.ours:
             return
         try:
@@ -175,8 +174,7 @@ class Launched:
                 self._recorder.capture(request.seconds)
 
     def _end(self) -> None:
-        """End the recording when the program ends normally. Does nothing in a forked child, where the program has not
-        ended."""
+        """End the recording when the program ends normally; not in a forked child, where it has not ended."""
         if os.getpid() != self._owner:
             return
         self._finder.remove()
@@ -195,8 +193,7 @@ class Launched:
 
 
 def _ended_without_jax(error: BaseException | None) -> bytes:
-    """Return the end of a program that never imported jax, with the exception that ended it. Only such an exception is
-    worth an import."""
+    """Return the end of a program that never imported jax. Only an exception is worth an import."""
     if isinstance(error, Exception):
         from contextlib import suppress
 

@@ -31,8 +31,7 @@ class RollUpRecorder:
     """Writes the roll-up of one process of a job, from the events of its session."""
 
     def __init__(self, header: Header, path: Path, index: int, first_seconds: float = FIRST_SECONDS) -> None:
-        """Begin to write the roll-up of the session at `path`, which is that of process `index`, in the folder of its
-        job."""
+        """Begin to write the roll-up of the session at `path`, of process `index`, in the folder of its job."""
         self.written = 0
         """Number of times that a write was tried."""
         self.failure: Exception | None = None

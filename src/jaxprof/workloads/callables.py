@@ -94,8 +94,7 @@ def arguments_by_name(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def call_by_name(function: Callable[..., Any], known: Mapping[str, Any], what: str) -> Any:
-    """Call `function` with those of `known` that it names. Raises UsageError if it needs others; `what` names it
-    there."""
+    """Call `function` with those of `known` that it names. Raises UsageError with `what` if it needs others."""
     wanted = arguments_by_name(function)
     missing = [key for key, default in wanted.items() if key not in known and default is inspect.Parameter.empty]
     if missing:

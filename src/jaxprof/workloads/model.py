@@ -109,8 +109,7 @@ class Variant:
     parameters that it names."""
     description: str = ""
     inputs: Placement = "device"
-    """`device`: the inputs are put there once, before the calls; `host`: each call takes NumPy arrays, and transfers
-    them."""
+    """`device`: inputs are put there once, before the calls; `host`: each call takes and transfers NumPy arrays."""
     precision: Literal["", "highest"] = ""
     """Matrix precision (`jax.default_matmul_precision`); empty for JAX's default on that device."""
     adapt: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None
@@ -180,8 +179,7 @@ class DeclaredWorkload(Generic[V]):
     """One paragraph: what it computes, why it is worth measuring, what to look at."""
     parameters: tuple[Parameter, ...]
     presets: Mapping[str, Parameters]
-    """Preset → parameters; at least `quick` (about a second on two CPU cores) and `published` (the source's exact
-    sizes)."""
+    """Preset → parameters; at least `quick` (about a second on two cores) and `published` (the source's sizes)."""
     variants: tuple[V, ...]
     baseline: str = "numpy"
     """The variant that the others are compared with. Its result counts as right if there is no `expected`."""
@@ -244,8 +242,7 @@ class WorkloadInfo(DeclaredWorkload[VariantInfo]):
 
 
 def worth_running(variant: Variant | VariantInfo, platform: str) -> bool:
-    """Return whether `variant` can differ from its default twin on `platform`: on a CPU, `highest` is the same
-    program."""
+    """Return whether `variant` can differ from its default twin on `platform`: on a CPU, `highest` does not."""
     return not (variant.precision == "highest" and platform == "cpu")
 
 

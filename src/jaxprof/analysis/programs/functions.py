@@ -20,12 +20,10 @@ from jaxprof.events import STAGES, Compiled, SourceLocation
 
 _TYPE = re.compile(r"([A-Za-z][\w<>:]*)\[([\d,]*)\]")
 _MOST_LISTED = 4
-"""Largest number of types or values that are listed; of more, the range is given, or the first ones and their
-number."""
+"""Largest number of types or values listed; of more, the range, or the first ones and their number."""
 
 COSTLY_COUNT = 3
-"""Number of recompilations for one reason from which they are reported: a last short batch and an evaluation make
-two."""
+"""Recompilations for one reason from which they are reported: a last short batch and an evaluation make two."""
 COSTLY_SECONDS = 1.0
 """Seconds from which a single recompilation is reported: it is paid at each start, and gains nothing."""
 WORTH_EXACT = 0.01
@@ -162,8 +160,7 @@ class ReasonCount:
     count: int
     seconds: float
     text: str
-    """Reason as text for all of the compilations: `shape of x varies: f32[1..412]`; for a single one, its own
-    reason."""
+    """Reason as text for all compilations: `shape of x varies: f32[1..412]`; for a single one, its own."""
     called_from: SourceLocation | None
     """Line that called most of the compilations."""
     varying: tuple[Variation, ...] = ()
@@ -283,8 +280,7 @@ _MOST_NAMED = 3
 
 
 def _varying_for(code: str, rows: Iterable[Compiled], varying: Sequence[Variation]) -> tuple[Variation, ...]:
-    """Return the arguments that varied for that reason: for a shape, those whose shape changed, not all that ever
-    changed."""
+    """Return the arguments that varied for that reason: for a shape, those whose shape changed."""
     if code == "static_argument":
         return tuple(argument for argument in varying if argument.static)
     if code not in _VARYING:

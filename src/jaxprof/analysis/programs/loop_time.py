@@ -465,8 +465,7 @@ def _called_inline(spots: Sequence[Spot], rows: Sequence[Compiled]) -> list[Comp
 
 
 def _least_arguments(called: Sequence[Compiled]) -> tuple[int, int]:
-    """Return the fewest arrays and the fewest Python numbers with which one of these functions is called, within
-    `MOST_ARGUMENTS`."""
+    """Return the fewest arrays and Python numbers of a call of these functions, within `MOST_ARGUMENTS`."""
 
     def arrays(row: Compiled) -> int:
         return leaves_of(row) - row.numbers - sum(leaf.static for leaf in row.signature)

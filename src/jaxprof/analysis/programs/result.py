@@ -520,8 +520,7 @@ class ProgramResult:
 
     @property
     def active_seconds(self) -> float:
-        """Wall time without imports, compiling, pauses and time not seen: the time in which the program did its
-        work."""
+        """Wall time without imports, compiling, pauses and time not seen: in which the program did its work."""
         idle = {*EXACT_STATES, "import", "paused"}
         return sum(took for state, took in self.states.items() if state not in idle)
 

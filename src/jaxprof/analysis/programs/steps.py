@@ -29,8 +29,7 @@ TIMED_SHARE = 0.5
 """Share of a line's sampled time from which its timed iterations count as most of the work."""
 SPELL_EVENTS = 500
 SPELL_SECONDS = 0.03
-"""Size of one timing spell of the recorder: this many beginnings of iterations and lines, or at least this many
-seconds."""
+"""Size of one timing spell of the recorder: so many beginnings of iterations and lines, or so many seconds."""
 
 
 @frozen

@@ -169,8 +169,7 @@ def _compared(baseline: Run, run: Run) -> TimeComparison:
 
 
 def others_cores(run: Run) -> tuple[float, float]:
-    """Return the cores that other processes used during the first launch of a run, and all cores; 0 and 0 if
-    unknown."""
+    """Return the cores that others used during the first launch of a run, and all cores; 0 and 0 if unknown."""
     settings = run.environment.settings if run.environment is not None else {}
     others, cores = settings.get("other_busy_cores"), settings.get("cores")
     if not isinstance(others, int | float) or not isinstance(cores, int | float):

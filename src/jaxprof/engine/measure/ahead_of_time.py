@@ -119,8 +119,7 @@ class _TargetCompile:
         """Mesh of `--mesh`, over this host's devices; None without one."""
 
     def compile(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-        """Compile the function for the topology, on shapes as `arguments`. Raises JaxprofError if that yields no
-        HLO."""
+        """Compile the function for the topology, on shapes. Raises JaxprofError if that yields no HLO."""
         from jaxprof.engine.measure.portable import trace
         from jaxprof.engine.measure.sharding import leaves_of, with_specs
         from jaxprof.workloads.callables import arguments_by_name
@@ -187,8 +186,7 @@ class _TargetCompile:
         return max(named, key=lambda mesh: mesh.devices.size, default=None)
 
     def _specs(self, leaves: Sequence[ShardedLeaf], mesh: Mesh) -> dict[int, PartitionSpec]:
-        """Return the specs by the leaf's number: from the command line, then from the companion function or a built-in
-        workload."""
+        """Return the specs by the leaf's number: from the command line, else the companion or a built-in workload."""
         from jaxprof.engine.measure.sharding import call_companion, companion_specs, requested_specs
 
         declared = self.workload.shardings

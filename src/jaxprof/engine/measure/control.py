@@ -121,8 +121,7 @@ class Reporter:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[PhaseReport]:
-        """Report a phase around the block. If the block raises, the phase has no end event: the end of the run explains
-        the rest."""
+        """Report a phase around the block. If it raises, there is no end event: the end of the run explains it."""
         self.control.check()
         self.current_phase = name
         self.emit(PhaseStarted(phase=name))
@@ -150,8 +149,7 @@ class Reporter:
         )
 
     def warn(self, code: str, **values: str | int | float) -> None:
-        """Report something that makes the numbers mean less than they seem to; `session.warning_text` has the
-        sentence."""
+        """Report what makes the numbers mean less than they seem to; `session.warning_text` has the sentence."""
         self.emit(WarningRaised(code=code, values=values))
 
     def progress(self, note: str = "", fraction: float | None = None, remaining_seconds: float | None = None) -> None:

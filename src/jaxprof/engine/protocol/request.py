@@ -83,8 +83,7 @@ class CompileRequest:
     devices: int = 1
     """Number of the topology's devices over which the program is spread."""
     mesh: dict[str, int] = field(default_factory=dict)
-    """Names and sizes of the axes of the mesh that becomes the program's context; empty if the program's code
-    decides."""
+    """Names and sizes of the mesh's axes, which becomes the program's context; empty to let its code decide."""
     shard: list[str] = field(default_factory=list)
     """How inputs are split over the mesh, as `ARGUMENT=SPEC`; overrides the code."""
 

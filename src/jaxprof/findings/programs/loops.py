@@ -486,8 +486,7 @@ def _places(result: ProgramResult, spots: Sequence[Spot]) -> tuple[SourceLocatio
 
 
 def _lines_text(result: ProgramResult, spots: Sequence[Spot]) -> str:
-    """Return text such as `: train.py:91 (6.0 s), train.py:95 (1.2 s)`; empty for a single line, which the finding
-    names anyway."""
+    """Return text such as `: train.py:91 (6.0 s), train.py:95 (1.2 s)`; empty for a line the finding names."""
     places = _seconds_by(spots, lambda spot: spot.place)
     if list(places) == [_loop_line(result, spots[0])]:
         return ""

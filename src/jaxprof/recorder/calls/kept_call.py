@@ -57,8 +57,7 @@ class KeptArguments:
 
     @classmethod
     def of(cls, args: tuple[Any, ...], kwargs: dict[str, Any], *, values: bool) -> KeptArguments:
-        """Keep the arguments of the call `(*args, **kwargs)`; with `values`, wait for the arrays and copy them to the
-        host."""
+        """Keep the arguments of a call `(*args, **kwargs)`; with `values`, wait for the arrays and copy them."""
         import jax
         import numpy as np
 
@@ -150,8 +149,7 @@ class Unwritable(Exception):
 
 
 def write_call(function: Any, jitted: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> WrittenCall:
-    """Return the call `function(*args, **kwargs)` as text; `jitted` is the object that `jax.jit` made of the function,
-    if it is known."""
+    """Return the call `function(*args, **kwargs)` as text; `jitted`: what `jax.jit` made of the function, if known."""
     called = name
     try:
         written = written_function(function)

@@ -29,8 +29,7 @@ _RANDOM_BITS = "threefry2x32"
 """Beginning of the names of JAX's functions for random bits. For accelerators each has 220 operations, which JAX
 unrolled and not the program; they are not counted."""
 _plain: set[str] = set()
-"""Names of operations without regions: how many there are is the same for all of a name. Asking takes a third of the
-walk."""
+"""Operations without regions, by name: all of a name have as many, and asking takes a third of the walk."""
 _DTYPES = {"i1": "bool", "complex<f32>": "c64", "complex<f64>": "c128"}
 """Short names of those types whose name in MLIR is another one."""
 

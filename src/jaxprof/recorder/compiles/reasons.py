@@ -20,8 +20,7 @@ from jaxprof.recorder.compiles.signature import Signature
 
 _RANKS = {kind: rank for rank, kind in enumerate(DIFFERENCES)}
 _DIFFERENCES_LISTED = 4
-"""Number of differences in an event: if a whole tree of parameters was cast, a hundred say no more than the first
-few."""
+"""Number of differences in an event: a hundred say no more than the first few."""
 _NAMES_LISTED = 3
 _KEY = re.compile(r"^[^.\[]+|\.[^.\[]+|\[(?:'[^']*'|\"[^\"]*\"|[^\]]*)\]")
 """Matches one key of a leaf's path: `params`, `['head']`, `.weight`, `[0]`."""
@@ -31,11 +30,9 @@ _Difference = dict[str, Any]
 """Fields of a `CompileReason`: of many differences, only the first few become objects."""
 _LEAVES_WEIGHED = 64
 _LEAVES_COMPARED = 20_000
-"""Limit for the leaves compared over all earlier signatures, so that a large signature costs no more than a small
-one."""
+"""Limit for the leaves compared over all earlier signatures, so that a large signature costs no more."""
 SIGNATURES_A_FUNCTION, LEAVES_A_FUNCTION, FUNCTIONS = 256, 50_000, 2_000
-"""How many signatures are kept for each function, with how many leaves in all, and for how many functions: of more, the
-oldest go."""
+"""Signatures kept for each function, leaves of them in all, and functions: the oldest beyond these go."""
 
 
 @frozen

@@ -83,8 +83,7 @@ class LineTimes:
         return max(0.0, self.seconds[line] - self.hits[line] * self._least)
 
     def take(self, moments: Moments) -> int:
-        """Add the time between the first and the last beginning of an iteration; return the number of moments that were
-        used up."""
+        """Add the time between the first and the last beginning of an iteration; return the number of moments used."""
         jumps = [index for index, (line, _) in enumerate(moments) if line == JUMP]
         if len(jumps) < 2:
             return jumps[0] if jumps else len(moments)
