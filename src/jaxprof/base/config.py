@@ -148,8 +148,7 @@ def project_path(folder: Path | None = None) -> Path | None:
 
 
 def read_config(folder: Path | None = None) -> Config:
-    """Return the settings in force in a folder. Raises UsageError for an invalid value, FileRefusedError for a file
-    that cannot be read."""
+    """Return the settings in force in a folder. Raises UsageError for a bad value, FileRefusedError for a bad file."""
     values: dict[str, Value] = {}
     keys: dict[str, str] = {}
     sources: dict[str, str] = {}

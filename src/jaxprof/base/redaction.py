@@ -167,8 +167,7 @@ _USER_OF_WEB_URL = r"(?i)(?<=http://|ttps://)[^/\s@:]+(?=@)"
 
 
 def is_secret_name(name: str) -> bool:
-    """Return whether an option or a variable of this name (`--api-key`, `HF_TOKEN`, `dbPassword`) holds a secret,
-    judged by its words."""
+    """Return whether an option or variable of this name (`--api-key`, `HF_TOKEN`) holds a secret, by its words."""
     return _strength(_words(name)) == 2
 
 

@@ -135,8 +135,7 @@ class SamplesTaken(Event):
     block: int | None = None
     """Number of the turn, where runs take turns: the blocks of all runs of a session are numbered in one order."""
     first_seconds: float | None = None
-    """Seconds of the block's first call, after the pause, if it is not among `seconds`: the calls of a block count only
-    after they have settled."""
+    """Seconds of the block's first call, after the pause, if it is not among `seconds`, which have settled."""
 
 
 @frozen(kw_only=True)

@@ -44,8 +44,7 @@ class Exchanged:
 
 @frozen
 class CollectiveEvents:
-    """Executions of one collective in the capture of one process. Times are in order, in seconds of Unix time by the
-    clock of the process's host."""
+    """Executions of one collective in a process's capture, in order, in Unix seconds by its host's clock."""
 
     index: int
     host: str
@@ -182,8 +181,7 @@ class Arrival:
     caused_wait_seconds: float
     """Time that the median of the others waited for it, over all instances."""
     by_section: tuple[float, ...]
-    """Delay behind the median of the other processes in the median instance of each of `SECTIONS`; negative if it
-    arrives before them."""
+    """Delay behind the others' median in the median instance of each of `SECTIONS`; negative if before them."""
     clock_offset_seconds: float
     """How far its clock is ahead of the first process's clock, estimated from the ends."""
 

@@ -328,8 +328,7 @@ def throttled(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
 
 
 LEAST_SECTIONS = 8
-"""Number of the ten time sections in which a process must arrive late. A burst over two thirds of the time is not
-caused by the device."""
+"""Sections in which a process must arrive late: a burst over two thirds of the time is not the device's."""
 
 
 def last_to_arrive(

@@ -215,8 +215,7 @@ def read_job_figures(folder: Path) -> JobFigures:
 
 
 def usable(rolled: Mapping[int, RolledUp], sessions: Mapping[int, Path]) -> tuple[set[int], float | None]:
-    """Return the processes whose roll-up is used, and the age in seconds of the oldest one of a running process; None
-    if no process runs."""
+    """Return the processes whose roll-up is used, and the oldest age in seconds of one that runs, or None."""
     whole = {index for index, roll_up in rolled.items() if index not in sessions or roll_up.is_of(sessions[index])}
     rest = [index for index in sessions if index not in whole]
     if len(rest) <= SESSIONS_READ:

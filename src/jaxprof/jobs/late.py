@@ -385,8 +385,7 @@ _FIXES = {
 
 
 def comparable(processes: Sequence[ProcessFigures], notices: list[str]) -> list[ProcessFigures]:
-    """Return the processes seen in the same loop for long enough. Without two of them, return an empty list and append
-    the reason to `notices`."""
+    """Return the processes seen in one loop for long enough; without two of them none, with a notice why."""
     seen = [process for process in processes if len(windows_of(process)) >= LEAST_BLOCKS]
     if len(seen) < 2:
         notices.append(f"{_UNDECIDED}fewer than two processes were seen in a loop for 3 s or more")

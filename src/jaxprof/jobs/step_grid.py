@@ -31,8 +31,7 @@ from jaxprof.events import SourceLocation, StepsCounted, StepsTaken
 from jaxprof.jobs.figures import PARTS_OF_ITS_OWN, Array, LoopWindows, processes_named
 
 _CONTIGUOUS = 2.0
-"""Largest ratio of the distance between two windows' beginnings to the first one's loop time, at which the window
-extends to the next."""
+"""Largest distance of two windows' beginnings, over the first's loop time, at which it extends to the next."""
 
 
 @frozen
@@ -128,8 +127,7 @@ OWN = "own"
 OWN_PARTS = (*PARTS_OF_ITS_OWN, COMPILE)
 """Parts of a step in which a process works itself; else the device computes, or it waits for others."""
 PARTS_OF = {OWN: OWN_PARTS, STEP: (), **{part: (part,) for part in PARTS}}
-"""Values that a grid can show, each with the parts of a step that it consists of: a process's own work in a step, the
-whole step, or one part."""
+"""Values that a grid can show, with their parts of a step: a process's own work, the whole step, or one part."""
 PART_COLUMNS = {part: f"{part_key(part)}_seconds" for part in PARTS}
 """The column of each part of the loop in the tables of a roll-up."""
 WORKED = "worked_seconds"

@@ -168,8 +168,7 @@ class CaptureWindows:
         self._emit(CaptureWindow(state="began", path=folder))
 
     def _end(self, code: str = "", seconds: float | None = None) -> None:
-        """End the window that is open, and emit where its capture is, or why there is none. `code` and `seconds`: why
-        it ends early."""
+        """End the open window, and emit where its capture is, or why there is none (`code`, `seconds` of its limit)."""
         folder, self._folder = self._folder, ""
         for replaced in self._replaced:
             replaced.restore()

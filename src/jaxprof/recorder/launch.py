@@ -61,8 +61,7 @@ class Launched:
         self._finder.install()
 
     def _jax_imported(self, seconds: float) -> None:
-        """Begin to record, in the program's thread, at the end of its `import jax`. A failure here must not fail the
-        import."""
+        """Begin to record at the end of the program's `import jax`, in its thread. A failure must not fail that."""
         if os.getpid() != self._owner:
             return
         collects = gc.isenabled()
@@ -134,8 +133,7 @@ class Launched:
         self._take_requests()
 
     def _report_handlers(self) -> None:
-        """Report for which of the signals that ask it to end the program has functions of its own: such a program is
-        not ended by us."""
+        """Report which of the signals that ask it to end the program handles itself: we do not end such a program."""
         import signal
 
         default = (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler, None)

@@ -83,7 +83,6 @@ class RollUpRecorder:
 
 
 def roll_up_recorder(header: Header, path: Path) -> RollUpRecorder | None:
-    """Return a recorder of the roll-up of the session at `path`; None without the extra `query`, and for a session that
-    belongs to no job."""
+    """Return a recorder of the roll-up of a session; None without the extra `query`, and without a job."""
     index = process_number(path.name)
     return RollUpRecorder(header, path, index) if index is not None and has_extra() else None

@@ -38,8 +38,7 @@ def written_function(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @functools.cache
 def source_of(function: Callable[..., Any]) -> str:
-    """Return the source code of a function, dedented, without `@workload(...)`; empty if it cannot be read. Reading it
-    costs a millisecond."""
+    """Return a function's source, dedented, without `@workload(...)`; empty if unreadable. Takes a millisecond."""
     try:
         source = textwrap.dedent(inspect.getsource(function))
     except (OSError, TypeError):

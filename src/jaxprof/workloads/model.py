@@ -105,8 +105,7 @@ class Variant:
     """What is called with the workload's inputs; in `@workload(variants=[...])` None is the decorated function. Its
     source is what the screens show."""
     factory: bool = False
-    """Whether `function` makes the function that is called. It is called once, before anything is timed, with the
-    parameters that it names."""
+    """Whether `function` makes the one that is called: once, before timing, with the parameters that it names."""
     description: str = ""
     inputs: Placement = "device"
     """`device`: inputs are put there once, before the calls; `host`: each call takes and transfers NumPy arrays."""
@@ -124,8 +123,7 @@ class Variant:
         return self.adapt(inputs) if self.adapt else inputs
 
     def build(self, parameters: Parameters) -> Callable[..., Any]:
-        """Return the function that is called with the workload's inputs. Raises UsageError if a factory needs other
-        parameters."""
+        """Return the function called with the workload's inputs. Raises UsageError if a factory needs others."""
         if self.function is None:
             raise UsageError(f"the variant {self.name} has no function", "Give it function=.")
         load_modules(written_function(self.function), with_jax=self.how != "numpy")
@@ -232,8 +230,7 @@ class Workload(DeclaredWorkload[Variant]):
     """Largest accepted error of a number, relative as `workloads.check` says, by effective precision."""
     estimate: Callable[[Parameters], Estimate] = lambda parameters: Estimate()
     shardings: Sequence[Any] | Callable[..., Any] | None = None
-    """How the arguments are split over a mesh of several devices: a spec for each, or a function that returns them (it
-    may take the mesh)."""
+    """How arguments are split over a mesh: a spec for each, or a function that returns them and may take the mesh."""
 
 
 @frozen(kw_only=True)

@@ -142,8 +142,7 @@ def _listed(texts: Sequence[str], kind: str) -> str:
 
 
 def changed_arguments(code: str, rows: Iterable[Compiled]) -> tuple[Variation, ...]:
-    """Return the arguments that changed according to the recorder's reasons, for changes of the kind `code`, each with
-    what it was and became."""
+    """Return the arguments that changed by the recorder's reasons of the kind `code`, with before and now."""
     seen: dict[str, dict[str, None]] = {}
     for reason in (reason for row in rows for reason in row.reasons if reason.kind == code):
         types = (text.removeprefix("weak ") for text in (reason.before, reason.now))

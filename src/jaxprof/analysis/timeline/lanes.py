@@ -228,8 +228,7 @@ def _counter(counter: TimelineCounter, end: int) -> LaneGroup:
 
 
 def _busy_lane(device: str, members: Sequence[TimelineLane]) -> LaneGroup:
-    """Return when anything ran in these lanes of a device. If any of their intervals are left out, it is unknown which
-    of its gaps are idle."""
+    """Return when anything ran in these lanes of a device; with intervals left out, its idle gaps are unknown."""
     work = Coverage.over(Coverage.of(*_intervals(member)) for member in members)
     kind, title = KINDS.index(BUSY), "device busy"
     label = np.zeros(len(work.starts), np.int64)

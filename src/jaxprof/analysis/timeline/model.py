@@ -198,8 +198,7 @@ def readings_within(session: Session, timeline: Timeline) -> list[TimelineCounte
 
 
 def tracks_of(lane: TimelineLane) -> tuple[list[int], int]:
-    """Divide the intervals of a lane into tracks, so that those of one track nest. Returns the track of each interval,
-    and the number of tracks."""
+    """Divide a lane's intervals into tracks in which they nest. Returns each interval's track, and their number."""
     tracks: list[list[int]] = [[]]
     numbers = []
     for start, duration in zip(lane.starts, lane.durations, strict=True):

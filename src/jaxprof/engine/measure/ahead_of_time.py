@@ -68,8 +68,7 @@ def _compile_variant(request: CompileRequest, reporter: Reporter) -> None:
 
 
 def abstract(inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """Return arguments as shapes, with the sharding of arrays over a mesh. Python scalars stay as they are, because
-    they are weakly typed."""
+    """Return arguments as shapes, with arrays' sharding over a mesh. Python scalars stay: they are weakly typed."""
     import jax
     import numpy as np
 
@@ -231,8 +230,7 @@ class _TargetCompile:
     def _compile_program(
         self, program: Program, traced: Traced, leaves: Sequence[ShardedLeaf], lower: Callable[[], Any] | None = None
     ) -> StagedProgram:
-        """Compile the program and report its texts with the names that the user gave; `lower`: lowers it for other
-        devices than those of this host."""
+        """Compile the program and report its texts with the user's names; `lower`: lowers it for other devices."""
         from jaxprof.engine.measure.portable import with_own_names
         from jaxprof.engine.measure.stages import compile_traced
 

@@ -39,8 +39,7 @@ class RunControl:
         self.waits_for_turn = False
         """Whether the run does nothing until the next turn."""
         self.on_wait: Callable[..., object] = lambda **_: None
-        """Called with `begins=True` and `worked_seconds` when the run begins to wait for a turn, and with
-        `begins=False` when it goes on."""
+        """Called with `begins=True` and `worked_seconds` before the run waits for a turn, and `begins=False` after."""
 
     def cancel(self) -> None:
         """Request that the run stop at the next opportunity."""

@@ -221,8 +221,7 @@ class CallSampler:
         return samples
 
     def _calibrate(self, trial: Trial, plan: Plan) -> int:
-        """Return the number of calls in a sample, from the fastest samples of one call and of two: the part that does
-        not double is overhead."""
+        """Return the calls in a sample, from the fastest of one and of two calls: what does not double is overhead."""
         cost = clock_cost_seconds(self._clock)
         single = double = math.inf
         ends = self._clock() + LONG_SHARE * plan.budget_seconds

@@ -128,8 +128,7 @@ class LeafReader:
         return self._leaf((), "", False, "", 0, static_text(value, name), hash_of(identity))
 
     def device_bytes(self, value: Any, wide: bool) -> int | None:
-        """Return the bytes of a NumPy array on the device, with 64-bit numbers halved unless they are enabled (`wide`);
-        None for a NumPy scalar."""
+        """Return a NumPy array's bytes on the device, with 64-bit numbers halved unless `wide`; None for a scalar."""
         if not isinstance(value, sys.modules["numpy"].ndarray):
             return None
         return int(value.nbytes) // 2 if is_narrowed(value.dtype) and not wide else int(value.nbytes)

@@ -54,8 +54,7 @@ a machine with more to run than processors, that is longer than it runs: the pro
 CLOSE_SHARE = 0.010
 """Share of the time for which the sampler may be awake while it samples closely."""
 FIRST_SHARE = 0.030
-"""Share of the time for which the sampler may be awake for the first `FIRST_SAMPLES` outside of compilations: short
-programs need their samples."""
+"""Share of the time awake for the first `FIRST_SAMPLES` outside compilations: short programs need them."""
 FIRST_SAMPLES = 100
 _SAMPLES_FOR_PACE = 10
 _STACKS_OF_A_LINE = 16
