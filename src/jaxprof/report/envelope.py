@@ -201,10 +201,8 @@ def _size(value: Any) -> int:
 
 def answer_pieces(kind: str, data: Any, next_commands: Sequence[str], limit: int | None) -> Iterator[str]:
     """Yield the answer as compact JSON on one line, in pieces. An iterator in `data` becomes a list whose items are
-    written as they arrive. NaN and infinity, which JSON does not have, become null: unknown.
-
-    `next_commands`: commands worth running next. `limit`: most rows of each list, in place of the limits of the kind;
-    0 for the whole answer."""
+    written as they arrive. NaN and infinity, which JSON does not have, become null: unknown. `next_commands`: commands
+    worth running next. `limit`: most rows of each list, in place of the limits of the kind; 0 for the whole answer."""
     bounds = Bounds(kind, limit)
     yield f'{{"schema":{json_text(SCHEMA)},"kind":{json_text(kind)},"data":'
     yield from json_pieces(bounds.cut(data))

@@ -128,11 +128,9 @@ class KeyBar(Picture):
         self._bindings_changed(self.screen)
 
     def _bindings_changed(self, screen: Screen[object]) -> None:
-        """Show the keys once for all changes that come together: each key is asked whether it works.
-
-        Which do depends on the app's current screen. From Python 3.12 on, where Textual's tasks start at once, this
-        widget is mounted before the app has a current screen, and `call_next` would run as early.
-        """
+        """Show the keys once for all changes that come together: each key is asked whether it works. Which do depends
+        on the app's current screen. From Python 3.12 on, where Textual's tasks start at once, this widget is mounted
+        before the app has a current screen, and `call_next` would run as early."""
         if not self._changed:
             self._changed = self.call_later(self._show_keys)
 
