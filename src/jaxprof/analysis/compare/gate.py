@@ -198,7 +198,9 @@ def _judged_fact(figure: FigureDifference, difference: RunDifference, limit: Gat
     if difference.unlike:
         return "undecided", f"not the same measurement: {'; '.join(difference.unlike)}"
     if before is None or after is None:
-        side = "either side" if before is None and after is None else "the baseline" if before is None else "this side"
+        side = "the baseline" if before is None else "this side"
+        if before is None and after is None:
+            side = "either side"
         return "undecided", f"not known of {side}"
     worse = before - after if limit.less_is_worse else after - before
     if worse > before * limit.growth:

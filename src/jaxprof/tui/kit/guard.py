@@ -102,7 +102,9 @@ class Guarded(MessagePump):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         reason = self.why_not(action, parameters)
-        return True if reason is None else False if isinstance(reason, Hidden) else None
+        if reason is None:
+            return True
+        return False if isinstance(reason, Hidden) else None
 
     def say(self, words: str, title: str = "", **options: Any) -> None:
         """Show a notification, without interpreting markup."""

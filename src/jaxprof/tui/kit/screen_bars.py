@@ -146,7 +146,8 @@ class KeyBar(Picture):
             listed = not (is_text or binding.key.startswith(IN_MENU))
             if listed and binding.show and binding.description and binding.id and binding.action not in keys:
                 position = _LAST.index(binding.id) + 1 if binding.id in _LAST else 0
-                rank = LAST_RANK if position else ACTIONS[binding.id].bar if active.enabled else HIDDEN
+                rank = ACTIONS[binding.id].bar if active.enabled else HIDDEN
+                rank = LAST_RANK if position else rank
                 text = _key_text(binding.key, shown, binding.description, enabled=active.enabled)
                 keys[binding.action] = BarKey(text, rank, position)
         in_order = sorted(keys.values(), key=attrgetter("position"))

@@ -281,7 +281,9 @@ def step_lines(event: StepsMeasured | None, time: float, device: str, width: int
     here = next((step for step in around if step.device == device), around[0] if around else None)
     whole = [step for step in steps if step.complete] or steps
     mean = mean_step(whole)
-    name = "between the steps" if here is None else here.name if here.complete else f"{here.name} (not whole)"
+    name = here.name if here is not None else "between the steps"
+    if here is not None and not here.complete:
+        name += " (not whole)"
     shown = (
         column("step", itemgetter(0), widest=30),
         column("time", lambda row: seconds(row[1].seconds) if row[1] is not None else "", right=True),
