@@ -154,22 +154,19 @@ def _notes(difference: SessionDifference) -> Iterator[str]:
     for session in (difference.before, difference.after):
         yield from (f"note: {notice}" for notice in session.notices)
     if not difference.runs:
-        yield "No run of the first session matches a run of the second: " + _why_no_pair(difference)
+        start = "No run of the first session matches a run of the second:"
+        first, second = (next(iter(session.runs), None) for session in (difference.before, difference.after))
+        if first is None or second is None:
+            yield f"{start} the {'first' if first is None else 'second'} has no runs."
+        else:
+            yield (
+                f"{start} workload, variant, kind of device and parameters must be equal. To compare two runs all the "
+                f"same, name a run of each: jaxprof compare FIRST:{first} SECOND:{second}."
+            )
     for side, runs in (("first", difference.only_before), ("second", difference.only_after)):
         for run in runs:
             parameters = parameters_text(run.plan.parameters)
             yield f"only in the {side} session: {run.id} {run.label}{f' ({parameters})' if parameters else ''}"
-
-
-def _why_no_pair(difference: SessionDifference) -> str:
-    for side, session in (("first", difference.before), ("second", difference.after)):
-        if not session.runs:
-            return f"the {side} has no runs."
-    first, second = (next(iter(session.runs)) for session in (difference.before, difference.after))
-    return (
-        "workload, variant, kind of device and parameters must be equal. To compare two runs all the same, name a run "
-        f"of each: jaxprof compare FIRST:{first} SECOND:{second}."
-    )
 
 
 def _session_line(name: str, session: Session) -> str:
