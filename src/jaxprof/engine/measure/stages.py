@@ -34,7 +34,7 @@ from jaxprof.base.files import digests_of_sources
 from jaxprof.base.values import frozen
 from jaxprof.engine.measure.control import Reporter
 from jaxprof.events import BuffersReported, MemoryReported, SourcesRead, TextRecorded, finite
-from jaxprof.hlo.dumped import DUMP_ENDING, DUMP_PASS, with_reasons
+from jaxprof.hlo.dumped import DUMP_PASS, reasons_beside
 from jaxprof.hlo.source import own_files
 from jaxprof.trace.buffers import LARGEST_MODULE_BYTES
 from jaxprof.trace.buffers import buffers_of as read_buffers
@@ -277,13 +277,11 @@ def compile_traced(
                 phase.note = "from the persistent compilation cache"
             elif not ledger.count("compile"):
                 phase.note = "from JAX's cache in memory"
-        # XLA writes its fusion steps for each module; the last one is this program's.
-        dumped = sorted(Path(dump).glob(f"*{DUMP_ENDING}")) if dump else []
-        reasons = dumped[-1].read_text("utf-8", "replace") if dumped else ""
+        hlo = compiled.as_text() or ""
+        shown = reasons_beside(Path(dump), hlo) if dump else hlo  # the module dumped last is this program
     if phase.note:
         reporter.warn("compile_cached", cause="persistent_cache" if ledger.cache_hits else "memory_cache")
-    hlo = compiled.as_text() or ""
-    record("hlo", with_reasons(hlo, reasons))
+    record("hlo", shown)
     memory = memory_of(compiled)
     if memory is not None:
         reporter.emit(memory)
