@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 from jaxprof.base.units import bytes_, counted
 from jaxprof.base.values import frozen
+from jaxprof.events import SourceLocation
 from jaxprof.events.finding import CatalogueEntry, Finding
+from jaxprof.hlo.kernels.cost.traffic import TrafficModel
+from jaxprof.hlo.kernels.dataflow import Value
+from jaxprof.hlo.kernels.execution import Execution
 from jaxprof.hlo.kernels.flow import Flow
 from jaxprof.hlo.kernels.kernels import Kernel, kernels
-from jaxprof.hlo.kernels.kinds import held_in
+from jaxprof.hlo.kernels.kinds import held_in, values_in
 from jaxprof.hlo.kernels.opcodes import FREE
-from jaxprof.hlo.text.model import Module
+from jaxprof.hlo.text.model import Instruction, Module
 
 
 def found(code: str, message: str, kernels: tuple[str, ...], moved: int | None = None) -> Finding:
@@ -27,12 +32,27 @@ launch.
 """
 
 
+LAUNCH_BYTES = {"cpu": 1 << 10, "gpu": 32 << 10}
+"""Bytes that move while a kernel is launched: 2 to 5 µs on a GPU, some 0.1 µs from one kernel to the next on a CPU."""
+_FLOPS_A_BYTE = {"cpu": 10, "gpu": 100, "tpu": 200}
+"""FLOPs that take as long as a byte of traffic: between vector and matrix units."""
+_FLOPS_OF_TRANSCENDENTAL = 8
+
+
+def operations(flops: float | None, transcendentals: float | None) -> float:
+    """Return FLOPs with those that transcendentals take; unknown ones count as none."""
+    return (flops or 0) + _FLOPS_OF_TRANSCENDENTAL * (transcendentals or 0)
+
+
 class Scene:
     """The module, with what several findings need."""
 
     def __init__(self, module: Module, platform: str) -> None:
         self.module = module
         self.platform = platform
+        self.explained: set[str] = set()
+        """Names of kernels whose copies an earlier check has explained."""
+        self._everywhere = TrafficModel()
         self._working: dict[Hashable, frozenset[str]] = {}
 
     @property
@@ -53,9 +73,75 @@ class Scene:
             opcodes = self._working[kernel.likeness] = held - FREE
         return opcodes
 
+    @cached_property
+    def kernel_of(self) -> dict[int, Kernel]:
+        """Kernels by the identity of their instructions."""
+        return {id(kernel.instruction): kernel for kernel in self.kernels}
+
+    def kernels_in(self, loop: Instruction) -> list[Kernel]:
+        """Return the kernels that a loop runs, those of loops, branches and calls within it included."""
+        edges, inside = self.module.once(Execution).edges, [*loop.called]
+        for name in inside:
+            inside += [edge.callee for edge in edges.get(name, ()) if edge.callee not in inside]
+        return [kernel for kernel in self.kernels if kernel.computation in inside]
+
+    def values(self, kernel: Kernel) -> Iterator[Value]:
+        """Yield the operations in a kernel, which may be in a computation that XLA outlined."""
+        calls: tuple[Instruction, ...] = ()
+        caller = self._callers.get(kernel.computation)
+        while caller is not None and caller.opcode == "call" and caller not in calls:
+            calls, caller = (caller, *calls), self._callers.get(caller.computation.name)
+        instruction = kernel.instruction
+        return (
+            values_in((*calls, instruction))
+            if instruction.opcode == "fusion"
+            else iter([Value(instruction, (), calls)])
+        )
+
+    @cached_property
+    def _callers(self) -> dict[str, Instruction]:
+        edges = self.module.once(Execution).edges.values()
+        return {edge.callee: edge.caller for calls in edges for edge in calls}
+
+    def moved(self, kernel: Kernel) -> list[int]:
+        """Return the bytes that one execution of a kernel reads of each operand, and those that it writes, in every
+        memory: the traffic of TPUs is of their main memory alone."""
+        if self.platform != "tpu":
+            return [*(size for _, size in kernel.operand_bytes), kernel.bytes_written]
+        _, written, sizes = self._everywhere.kernel(kernel.instruction)
+        return [*sizes, written]
+
+    def effort(self, kernel: Kernel) -> float:
+        """Return the bytes of traffic that take about as long as all executions of a kernel: its own, or as many as
+        move while it computes, or while it is launched."""
+        least = LAUNCH_BYTES.get(self.platform, LAUNCH_BYTES["cpu"])
+        moving = max(sum(self.moved(kernel)), least) * (kernel.count or 1)
+        return max(moving, self.operations(kernel) / self.flops_a_byte)
+
+    @property
+    def flops_a_byte(self) -> int:
+        return _FLOPS_A_BYTE.get(self.platform, 10)
+
+    @staticmethod
+    def operations(kernel: Kernel) -> float:
+        """Return the FLOPs of all executions of a kernel, with those that transcendentals take."""
+        return operations(kernel.flops, kernel.transcendentals) * (kernel.count or 1)
+
+    def effort_beside(self, kernels: Iterable[Kernel]) -> float:
+        """Return the effort of the whole module, to compare with that of these kernels. If it is unknown how often one
+        of them runs, it is that of all kernels of which that is unknown, each once for each iteration."""
+        known = all(kernel.count is not None for kernel in kernels)
+        return sum(self.effort(kernel) for kernel in self.kernels if known or kernel.count is None)
+
     @property
     def on_accelerator(self) -> bool:
         return self.platform in ("gpu", "tpu")
+
+
+def lines_of(values: Iterable[Value]) -> tuple[SourceLocation, ...]:
+    """Return the user's lines that values come from, in order."""
+    origins = (value.instruction.origin for value in values)
+    return tuple(dict.fromkeys(SourceLocation(file, line) for _, file, line in origins if file))
 
 
 def total(kernel: Kernel) -> int:
