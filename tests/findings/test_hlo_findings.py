@@ -105,6 +105,18 @@ _PAIRS = {
             "f32[4,3000] s32[4]",
         ),
     ),
+    "copy_traffic": (  # the window moves by one, or is written at one place after the other
+        (
+            lambda w, xs: lax.scan(lambda w, x: (jnp.concatenate([w[1:], x[None]]), jnp.sum(w[0])), w, xs),
+            "f32[64,9216] f32[100,9216]",
+        ),
+        (
+            lambda w, xs: lax.scan(
+                lambda wn, x: ((wn[0].at[wn[1]].set(x), (wn[1] + 1) % 64), jnp.sum(wn[0][wn[1]])), (w, 0), xs
+            ),
+            "f32[64,9216] f32[100,9216]",
+        ),
+    ),
     "both_branches": (
         (_mixed(_vmap), "pred[16] f32[256,256] f32[16,64,256]"),
         (_mixed(lax.map), "pred[16] f32[256,256] f32[16,64,256]"),

@@ -384,7 +384,7 @@ def both_branches(scene: Scene) -> Iterator[Finding]:
         yield replace(
             found(
                 "both_branches",
-                f"{runs} branches for each element of the batch, which needs one of them: {' and '.join(costs)}, "
+                f"{runs} branches for each element of the batch, which needs one of them: {', '.join(costs)}; "
                 f"together about {percent(share)} of the program's work",
                 tuple(kernel.name for kernel in sorted(efforts, key=lambda kernel: -efforts[kernel])),
             ),

@@ -37,6 +37,7 @@ LAUNCH_BYTES = {"cpu": 1 << 10, "gpu": 32 << 10}
 _FLOPS_A_BYTE = {"cpu": 10, "gpu": 100, "tpu": 200}
 """FLOPs that take as long as a byte of traffic: between vector and matrix units."""
 _FLOPS_OF_TRANSCENDENTAL = 8
+_DEEPEST = 64
 
 
 def operations(flops: float | None, transcendentals: float | None) -> float:
@@ -77,6 +78,19 @@ class Scene:
     def kernel_of(self) -> dict[int, Kernel]:
         """Kernels by the identity of their instructions."""
         return {id(kernel.instruction): kernel for kernel in self.kernels}
+
+    @cached_property
+    def kernel_named(self) -> dict[str, Kernel]:
+        return {kernel.name: kernel for kernel in reversed(self.kernels)}
+
+    def loop_of(self, kernel: Kernel) -> Instruction | None:
+        """Return the innermost loop around a kernel."""
+        caller = self._callers.get(kernel.computation)
+        for _ in range(_DEEPEST):
+            if caller is None or caller.opcode == "while":
+                break
+            caller = self._callers.get(caller.computation.name)
+        return caller
 
     def kernels_in(self, loop: Instruction) -> list[Kernel]:
         """Return the kernels that a loop runs, those of loops, branches and calls within it included."""

@@ -288,6 +288,84 @@ def _is_argument(value: Value, result: Value, taken: Set[int]) -> bool:
     return number is not None and number not in taken and value.shape.dtype == result.shape.dtype
 
 
+_COPY_SHARE = 0.5
+"""Share of the program's work from which plain copies are worth reporting. XLA copies a loop's state once in each
+iteration that needs all of it, which is some 40 % of a stencil's traffic.
+"""
+_BY_CONCATENATION = (
+    "Write the new part into an array that is long enough, in place of concatenating: buf.at[i].set(x) in a loop, or "
+    "with buf donated. For a window of the last n, write at i % n and keep i."
+)
+_IN_LOOP = (
+    "The loop hands an array on under another name, so that XLA copies it to its new place in each iteration. Let one "
+    "iteration do two steps, after which each array is back in its own place: scan(..., unroll=2), or the step twice "
+    "in the body of fori_loop."
+)
+
+
+@check(
+    "much of the traffic only copies arrays",
+    "Kernels read arrays and write them elsewhere, in the same order, with nothing computed.",
+    "Look for what keeps the former array alive at the line: an argument that is not donated, a value that is used "
+    "after its update, or an array that is returned twice.",
+    saves="all",
+)
+def copy_traffic(scene: Scene) -> Iterator[Finding]:
+    """Find plain copies and concatenations. Other checks report those that change the order of dimensions, precede an
+    update in place, or keep a loop's state; prefetches of a TPU go to another memory."""
+    kernels = [
+        kernel
+        for kernel in _only(scene, _COPYING | {"concatenate"}, {"slice", "dynamic-slice", "reshape"})
+        if kernel.name not in scene.explained
+        and kernel.kind not in HOST_KINDS
+        and not reorders(kernel.instruction)
+        and not _changes_memory(kernel.instruction)
+        and not _returns_argument(kernel.instruction)
+    ]
+    if not kernels or sum(map(scene.effort, kernels)) < _COPY_SHARE * scene.effort_beside(kernels):
+        return
+    kernels.sort(key=scene.effort, reverse=True)
+    concatenating = "concatenate" in scene.opcodes(kernels[0])
+    copied, moved = sum(map(total, kernels)), sum(map(total, scene.kernels))
+    whose = counted(len(kernels), "kernel only copies", "kernels only copy")
+    yield replace(
+        found(
+            "copy_traffic",
+            f"{whose} arrays: {bytes_(copied)} a run, {percent(copied / moved)} of the program's traffic",
+            tuple(kernel.name for kernel in kernels),
+            copied,
+        ),
+        own_fix=_BY_CONCATENATION if concatenating else _IN_LOOP if scene.loop_of(kernels[0]) is not None else None,
+        places=lines_of(Value(near) for kernel in kernels for near in _near(scene, kernel)),
+    )
+
+
+def _changes_memory(copy: Instruction) -> bool:
+    operand = copy.operand(0)
+    shapes = [*copy.shape.leaves()[:2], *(operand.shape.leaves() if operand is not None else ())]
+    return copy.opcode in _COPYING and len({shape.layout.memory_space for shape in shapes if shape.layout}) > 1
+
+
+def _returns_argument(copy: Instruction) -> bool:
+    """Return whether the program returns one of its arguments, which donation alone spares a copy."""
+    operand = copy.operand(0)
+    return (
+        operand is not None
+        and operand.opcode == "parameter"
+        and operand.computation.is_entry
+        and all(user.is_root for user in copy.users)
+    )
+
+
+def _near(scene: Scene, kernel: Kernel) -> list[Instruction]:
+    """Return a kernel, or for one of XLA's own what takes and gives its array, and the loop around it, as far as their
+    lines are known."""
+    instruction, loop = kernel.instruction, scene.loop_of(kernel)
+    if instruction.stack:
+        return [instruction]
+    return [*instruction.users, *instruction.operand_instructions(), *([loop] if loop is not None else [])]
+
+
 # -- between shardings -------------------------------------------------------------------------------------------------
 
 # Derived from the collectives that XLA's partitioner made. Collectives that the program requests (`psum`, `all_gather`,
