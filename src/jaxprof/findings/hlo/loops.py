@@ -15,10 +15,10 @@ from functools import partial
 from jaxprof.base.units import bytes_, integer, percent, scaled
 from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding
-from jaxprof.findings.hlo.scene import LARGE_BYTES, LAUNCH_BYTES, Scene, check, found, lines_of, operations, total
+from jaxprof.findings.hlo.compute import TINY_BYTES
+from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, found, lines_of, operations, total
 from jaxprof.hlo.kernels.cost.flops import CostModel
 from jaxprof.hlo.kernels.dataflow import Value, made_through, resolved, sources
-from jaxprof.hlo.kernels.execution import Execution, trip_count
 from jaxprof.hlo.kernels.kernels import Kernel
 from jaxprof.hlo.kernels.kinds import held_in
 from jaxprof.hlo.kernels.opcodes import ELEMENTWISE, FREE
@@ -35,6 +35,8 @@ _SHARE_OF_ITERATION = 0.02
 """The same of one iteration of a loop of unknown length."""
 _TIMES_NEEDED = 4
 """Smallest ratio of the bytes that move to those that change, and of an array to what changes of it."""
+_SMALLEST = 1 << 10
+"""Bytes of a state below which an iteration takes no longer if it moves all of them; on a GPU `TINY_BYTES`."""
 _DEEPEST = 64
 
 
@@ -66,8 +68,6 @@ class _Difference:
 
     def _after(self, value: Value, depth: int) -> int | None:
         opcode, operands = value.opcode, sources(value, _ENTERED)
-        if opcode == "while":
-            return self._after_loop(value, depth)
         if not operands or len(operands) < len(value.instruction.operands):
             return None
         if opcode in _IN_ORDER:
@@ -90,18 +90,6 @@ class _Difference:
                 differing = _sum(self._zeros.elements(one, depth), self.elements(other, depth))
             return differing
         return None
-
-    def _after_loop(self, value: Value, depth: int) -> int | None:
-        """Follow the array through a loop inside the loop, which is how XLA may write a scatter."""
-        loop = value.instruction
-        body, before, times = next(iter(loop.called_computations()), None), loop.operand(0), trip_count(loop)
-        if body is None or body.root is None or before is None or times is None:
-            return None
-        each = _Difference(partial(_is_former, body, {value.member}), self._zeros)
-        changed = each.elements(_new_state(body.root, value.member), depth)
-        return None if changed is None else _sum(
-            self.elements(resolved(Value(before, value.member, value.fusions), _ENTERED), depth), changed * times
-        )  # fmt: skip
 
 
 def _sum(*parts: int | None) -> int | None:
@@ -215,7 +203,7 @@ def _kernel_of(value: Value) -> Instruction:
     saves="all",
 )
 def whole_carry(scene: Scene) -> Iterator[Finding]:
-    for loop, times in _loops(scene):
+    for loop, times in scene.loops():
         body = loop.called_computations()[0]
         if body.root is None or body.root.opcode != "tuple":
             continue
@@ -226,11 +214,12 @@ def whole_carry(scene: Scene) -> Iterator[Finding]:
         known = all(kernel.count is not None for kernel in moved)
         in_all = sum(size * (kernel.count or 1) for kernel, size in moved.items())
         each = in_all // max(kernel.count or 1 for kernel in moved)
-        if each < max(_TIMES_NEEDED * needed, LAUNCH_BYTES.get(scene.platform, LAUNCH_BYTES["cpu"])):
+        if each < max(_TIMES_NEEDED * needed, TINY_BYTES if scene.platform == "gpu" else _SMALLEST):
             continue
-        if in_all < _SHARE * scene.effort_beside(moved) or (known and in_all < LARGE_BYTES):
+        works = {kernel: scene.work(kernel) * size / sum(scene.moved(kernel)) for kernel, size in moved.items()}
+        if scene.share_of(works) < _SHARE or (known and in_all < LARGE_BYTES):
             continue
-        kernels = sorted(moved, key=lambda kernel: -moved[kernel] * (kernel.count or 1))
+        kernels = sorted(works, key=works.__getitem__, reverse=True)
         scene.explained |= {loop.name, *(kernel.name for kernel in kernels)}
         often = "each iteration" if times is None else f"each of {integer(times)} iterations"
         whole = sum(sum(scene.moved(kernel)) * (kernel.count or 1) for kernel in scene.kernels)
@@ -271,14 +260,6 @@ def _fix_of(state: _State) -> str:
     return _SELECTED if any(value.opcode == "select" for value in values) else _COPIED
 
 
-def _loops(scene: Scene) -> Iterator[tuple[Instruction, int | None]]:
-    """Yield the loops that run, each with the number of its iterations."""
-    for edges in scene.module.once(Execution).edges.values():
-        for edge in edges:
-            if edge.caller.opcode == "while" and edge.callee in edge.caller.called[:1]:
-                yield edge.caller, edge.times
-
-
 # -- batches -----------------------------------------------------------------------------------------------------------
 
 _MOST_OPERATIONS = 4096
@@ -291,7 +272,7 @@ class _Branch:
     def __init__(self, scene: Scene, call: Instruction, results: Sequence[Value]) -> None:
         self.operations = 0.0
         """FLOPs and transcendentals in a run."""
-        self.efforts: dict[Kernel, float] = {}
+        self.works: dict[Kernel, float] = {}
         """Effort of kernels, as far as it is that of the branch."""
         self.frame: Frame | None = None
         """Line of the operation that computes most."""
@@ -308,22 +289,22 @@ class _Branch:
             inside.add(id(value.instruction))
             if value.opcode == "while":
                 kernels = scene.kernels_in(value.instruction)
-                self.efforts |= {kernel: scene.effort(kernel) for kernel in kernels}
-                done = sum(scene.operations(kernel) for kernel in kernels)
+                self.works |= {kernel: scene.work(kernel) for kernel in kernels}
+                done = sum(operations(kernel) * (kernel.count or 1) for kernel in kernels)
             else:
                 cost, kernel = costs.instruction(value.instruction), scene.kernel_of.get(id(_kernel_of(value)))
-                done = operations(cost.flops, cost.transcendentals) * (kernel.count or 1 if kernel else 1)
+                done = operations(cost) * (kernel.count or 1 if kernel else 1)
                 if not stack and not done:
                     continue  # XLA's own: a copy, a change of layout
                 if kernel is not None:
-                    self.efforts[kernel] = self.efforts.get(kernel, 0.0) + done / scene.flops_a_byte
+                    self.works[kernel] = self.works.get(kernel, 0.0) + scene.computing(kernel, done)
             self.operations += done
             if stack and done > most:
                 most, self.frame = done, own_frame(stack)
-        for kernel in self.efforts:
+        for kernel in self.works:
             working = (inner for inner in held_in(kernel.instruction) if inner.opcode not in FREE and inner.stack)
             if all(id(inner) in inside for inner in working):
-                self.efforts[kernel] = scene.effort(kernel)
+                self.works[kernel] = scene.work(kernel)
 
 
 def _is_in_branch(operation: Instruction, call: Instruction) -> bool:
@@ -364,12 +345,12 @@ def both_branches(scene: Scene) -> Iterator[Finding]:
         ]
         call = selects[0].instruction
         branches = [_Branch(scene, call, results) for results in zip(*alternatives, strict=False)]
-        efforts: dict[Kernel, float] = {}
+        works: dict[Kernel, float] = {}
         for branch in branches:
-            for kernel, effort in branch.efforts.items():
+            for kernel, work in branch.works.items():
                 if kernel.name not in scene.explained:
-                    efforts[kernel] = min(scene.effort(kernel), efforts.get(kernel, 0.0) + effort)
-        share = sum(efforts.values()) / scene.effort_beside(efforts) if efforts else 0.0
+                    works[kernel] = min(scene.work(kernel), works.get(kernel, 0.0) + work)
+        share = scene.share_of(works)
         if share < _SHARE:
             continue
         branches.sort(key=lambda branch: -branch.operations)
@@ -386,7 +367,7 @@ def both_branches(scene: Scene) -> Iterator[Finding]:
                 "both_branches",
                 f"{runs} branches for each element of the batch, which needs one of them: {', '.join(costs)}; "
                 f"together about {percent(share)} of the program's work",
-                tuple(kernel.name for kernel in sorted(efforts, key=lambda kernel: -efforts[kernel])),
+                tuple(kernel.name for kernel in sorted(works, key=works.__getitem__, reverse=True)),
             ),
             places=tuple(dict.fromkeys(SourceLocation(frame.file, frame.line) for frame in frames if frame)),
         )
@@ -421,17 +402,17 @@ def _alternatives(select: Value, chosen: Set[int]) -> Iterator[Value]:
     saves="part",
 )
 def longest_lane(scene: Scene) -> Iterator[Finding]:
-    for loop, _ in _loops(scene):
+    for loop, _ in scene.loops():
         lanes = _lanes(loop)
         if lanes < 2 or loop.name in scene.explained:
             continue
-        kernels = sorted(scene.kernels_in(loop), key=scene.effort, reverse=True)
+        kernels = sorted(scene.kernels_in(loop), key=scene.work, reverse=True)
         # JAX's own loops, such as those that reject random numbers, are one line of the program: nothing to map over.
         lines = {origin.frame for kernel in kernels for origin in kernel.origins if origin.frame is not None}
-        effort = sum(map(scene.effort, kernels))
-        if len(lines) < 2 or effort < _SHARE_OF_ITERATION * sum(map(scene.effort, scene.kernels)):
+        work = sum(map(scene.work, kernels))
+        if len(lines) < 2 or work < _SHARE_OF_ITERATION * sum(map(scene.work, scene.kernels)):
             continue
-        flops, moved = sum(map(scene.operations, kernels)), sum(map(total, kernels))
+        flops, moved = sum(operations(kernel) * (kernel.count or 1) for kernel in kernels), sum(map(total, kernels))
         yield replace(
             found(
                 "longest_lane",

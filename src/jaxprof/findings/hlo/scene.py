@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -10,6 +10,7 @@ from jaxprof.base.units import bytes_, counted
 from jaxprof.base.values import frozen
 from jaxprof.events import SourceLocation
 from jaxprof.events.finding import CatalogueEntry, Finding
+from jaxprof.hlo.kernels.cost import Cost
 from jaxprof.hlo.kernels.cost.traffic import TrafficModel
 from jaxprof.hlo.kernels.dataflow import Value
 from jaxprof.hlo.kernels.execution import Execution
@@ -32,17 +33,18 @@ launch.
 """
 
 
-LAUNCH_BYTES = {"cpu": 1 << 10, "gpu": 32 << 10}
-"""Bytes that move while a kernel is launched: 2 to 5 µs on a GPU, some 0.1 µs from one kernel to the next on a CPU."""
-_FLOPS_A_BYTE = {"cpu": 10, "gpu": 100, "tpu": 200}
-"""FLOPs that take as long as a byte of traffic: between vector and matrix units."""
+_LAUNCH_BYTES = {"cpu": 1 << 10, "gpu": 2 << 20, "tpu": 256 << 10}
+"""Bytes that move in the time of a launch: 2 µs or more on a GPU, some 0.3 µs on a TPU and 0.1 µs on a CPU."""
+_FLOPS_PER_BYTE = {"cpu": (10, 5), "gpu": (150, 20), "tpu": (240, 8)}
+"""FLOPs that a device does while its memory moves a byte, on matrix units and otherwise: two cores with AVX2, an H100
+and a TPU v5e. Good to a factor of two or three, as shares of a module's work need it.
+"""
 _FLOPS_OF_TRANSCENDENTAL = 8
-_DEEPEST = 64
 
 
-def operations(flops: float | None, transcendentals: float | None) -> float:
-    """Return FLOPs with those that transcendentals take; unknown ones count as none."""
-    return (flops or 0) + _FLOPS_OF_TRANSCENDENTAL * (transcendentals or 0)
+def operations(cost: Cost | Kernel) -> float:
+    """Return FLOPs, with those that transcendentals take; unknown ones count as none."""
+    return (cost.flops or 0.0) + _FLOPS_OF_TRANSCENDENTAL * (cost.transcendentals or 0.0)
 
 
 class Scene:
@@ -83,14 +85,18 @@ class Scene:
     def kernel_named(self) -> dict[str, Kernel]:
         return {kernel.name: kernel for kernel in reversed(self.kernels)}
 
-    def loop_of(self, kernel: Kernel) -> Instruction | None:
-        """Return the innermost loop around a kernel."""
-        caller = self._callers.get(kernel.computation)
-        for _ in range(_DEEPEST):
-            if caller is None or caller.opcode == "while":
-                break
-            caller = self._callers.get(caller.computation.name)
-        return caller
+    @cached_property
+    def callers(self) -> dict[str, Instruction]:
+        """The loop, branch or call that runs each computation."""
+        edges = self.module.once(Execution).edges.values()
+        return {edge.callee: edge.caller for calls in edges for edge in calls}
+
+    def loops(self) -> Iterator[tuple[Instruction, int | None]]:
+        """Yield the loops that run, each with the number of its iterations."""
+        for edges in self.module.once(Execution).edges.values():
+            for edge in edges:
+                if edge.caller.opcode == "while" and edge.callee in edge.caller.called[:1]:
+                    yield edge.caller, edge.times
 
     def kernels_in(self, loop: Instruction) -> list[Kernel]:
         """Return the kernels that a loop runs, those of loops, branches and calls within it included."""
@@ -101,21 +107,12 @@ class Scene:
 
     def values(self, kernel: Kernel) -> Iterator[Value]:
         """Yield the operations in a kernel, which may be in a computation that XLA outlined."""
-        calls: tuple[Instruction, ...] = ()
-        caller = self._callers.get(kernel.computation)
+        instruction, calls, caller = kernel.instruction, list[Instruction](), self.callers.get(kernel.computation)
         while caller is not None and caller.opcode == "call" and caller not in calls:
-            calls, caller = (caller, *calls), self._callers.get(caller.computation.name)
-        instruction = kernel.instruction
-        return (
-            values_in((*calls, instruction))
-            if instruction.opcode == "fusion"
-            else iter([Value(instruction, (), calls)])
-        )
-
-    @cached_property
-    def _callers(self) -> dict[str, Instruction]:
-        edges = self.module.once(Execution).edges.values()
-        return {edge.callee: edge.caller for calls in edges for edge in calls}
+            calls.insert(0, caller)
+            caller = self.callers.get(caller.computation.name)
+        is_fusion = instruction.opcode == "fusion"
+        yield from values_in((*calls, instruction)) if is_fusion else [Value(instruction, (), tuple(calls))]
 
     def moved(self, kernel: Kernel) -> list[int]:
         """Return the bytes that one execution of a kernel reads of each operand, and those that it writes, in every
@@ -125,27 +122,22 @@ class Scene:
         _, written, sizes = self._everywhere.kernel(kernel.instruction)
         return [*sizes, written]
 
-    def effort(self, kernel: Kernel) -> float:
-        """Return the bytes of traffic that take about as long as all executions of a kernel: its own, or as many as
-        move while it computes, or while it is launched."""
-        least = LAUNCH_BYTES.get(self.platform, LAUNCH_BYTES["cpu"])
-        moving = max(sum(self.moved(kernel)), least) * (kernel.count or 1)
-        return max(moving, self.operations(kernel) / self.flops_a_byte)
+    def work(self, kernel: Kernel) -> float:
+        """Return the work of a kernel in one run, as the bytes that memory moves in the time that it takes at least."""
+        least = max(sum(self.moved(kernel)), _LAUNCH_BYTES.get(self.platform, 0))
+        return max(least, self.computing(kernel, operations(kernel))) * (kernel.count or 1)
 
-    @property
-    def flops_a_byte(self) -> int:
-        return _FLOPS_A_BYTE.get(self.platform, 10)
+    def share_of(self, works: Mapping[Kernel, float]) -> float:
+        """Return the part of the module's work that these kernels do, each as much as is given. If it is unknown how
+        often one of them runs, that is a part of the work of all kernels of which that is unknown."""
+        unknown = any(kernel.count is None for kernel in works)
+        whole = sum(self.work(kernel) for kernel in self.kernels if kernel.count is None or not unknown)
+        part = sum(work for kernel, work in works.items() if kernel.count is None or not unknown)
+        return part / whole if whole else 0.0
 
-    @staticmethod
-    def operations(kernel: Kernel) -> float:
-        """Return the FLOPs of all executions of a kernel, with those that transcendentals take."""
-        return operations(kernel.flops, kernel.transcendentals) * (kernel.count or 1)
-
-    def effort_beside(self, kernels: Iterable[Kernel]) -> float:
-        """Return the effort of the whole module, to compare with that of these kernels. If it is unknown how often one
-        of them runs, it is that of all kernels of which that is unknown, each once for each iteration."""
-        known = all(kernel.count is not None for kernel in kernels)
-        return sum(self.effort(kernel) for kernel in self.kernels if known or kernel.count is None)
+    def computing(self, kernel: Kernel, flops: float) -> float:
+        """Return the bytes that memory moves while a kernel computes so much."""
+        return flops / _FLOPS_PER_BYTE.get(self.platform, _FLOPS_PER_BYTE["cpu"])[not kernel.uses_matrix_units]
 
     @property
     def on_accelerator(self) -> bool:

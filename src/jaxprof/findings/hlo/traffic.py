@@ -213,7 +213,7 @@ def lost_donation(scene: Scene) -> Iterator[Finding]:
     is_state = len(updates) >= _UPDATED or any(update.value.opcode in _IN_PLACE for update in updates)
     # Beside a loop of unknown length, the share of what runs once is unknown.
     known = all(kernel.count is not None for kernel in scene.kernels)
-    costly = known and copied > 0 and copied >= COPIED_SHARE * scene.effort_beside(copies)
+    costly = known and copied > 0 and copied >= COPIED_SHARE * sum(map(scene.work, scene.kernels))
     if not costly and (not is_state or held < UPDATED_BYTES):
         return
     scene.explained |= copying
@@ -297,9 +297,9 @@ _BY_CONCATENATION = (
     "with buf donated. For a window of the last n, write at i % n and keep i."
 )
 _IN_LOOP = (
-    "The loop hands an array on under another name, so that XLA copies it to its new place in each iteration. Let one "
-    "iteration do two steps, after which each array is back in its own place: scan(..., unroll=2), or the step twice "
-    "in the body of fori_loop."
+    "An iteration makes a new array while it reads the former one, or hands one on under another name, and XLA copies "
+    "it to its place. Let one iteration do two steps, after which arrays are back in their own places: "
+    "scan(..., unroll=2), fori_loop(..., unroll=2), or the step twice in the body."
 )
 
 
@@ -322,9 +322,9 @@ def copy_traffic(scene: Scene) -> Iterator[Finding]:
         and not _changes_memory(kernel.instruction)
         and not _returns_argument(kernel.instruction)
     ]
-    if not kernels or sum(map(scene.effort, kernels)) < _COPY_SHARE * scene.effort_beside(kernels):
+    if not kernels or sum(map(scene.work, kernels)) < _COPY_SHARE * sum(map(scene.work, scene.kernels)):
         return
-    kernels.sort(key=scene.effort, reverse=True)
+    kernels.sort(key=scene.work, reverse=True)
     concatenating = "concatenate" in scene.opcodes(kernels[0])
     copied, moved = sum(map(total, kernels)), sum(map(total, scene.kernels))
     whose = counted(len(kernels), "kernel only copies", "kernels only copy")
@@ -335,9 +335,17 @@ def copy_traffic(scene: Scene) -> Iterator[Finding]:
             tuple(kernel.name for kernel in kernels),
             copied,
         ),
-        own_fix=_BY_CONCATENATION if concatenating else _IN_LOOP if scene.loop_of(kernels[0]) is not None else None,
-        places=lines_of(Value(near) for kernel in kernels for near in _near(scene, kernel)),
+        own_fix=_BY_CONCATENATION if concatenating else _IN_LOOP if kernels[0].computation in scene.callers else None,
+        places=lines_of(Value(near) for kernel in kernels for near in _around(scene, kernel)),
     )
+
+
+def _around(scene: Scene, kernel: Kernel) -> Iterator[Instruction]:
+    """Yield a kernel, what takes and what gives its arrays, and the loop around it: XLA's own copies have no line."""
+    instruction, caller = kernel.instruction, scene.callers.get(kernel.computation)
+    yield from (instruction, *instruction.users, *instruction.operand_instructions())
+    if caller is not None:
+        yield caller
 
 
 def _changes_memory(copy: Instruction) -> bool:
@@ -355,15 +363,6 @@ def _returns_argument(copy: Instruction) -> bool:
         and operand.computation.is_entry
         and all(user.is_root for user in copy.users)
     )
-
-
-def _near(scene: Scene, kernel: Kernel) -> list[Instruction]:
-    """Return a kernel, or for one of XLA's own what takes and gives its array, and the loop around it, as far as their
-    lines are known."""
-    instruction, loop = kernel.instruction, scene.loop_of(kernel)
-    if instruction.stack:
-        return [instruction]
-    return [*instruction.users, *instruction.operand_instructions(), *([loop] if loop is not None else [])]
 
 
 # -- between shardings -------------------------------------------------------------------------------------------------
