@@ -262,6 +262,16 @@ def test_copies_beside_much_larger_work_are_not_worth_a_finding():
     assert _find(module(jax.jit(train).lower(*arguments).compile().as_text()), "lost_donation") == []
 
 
+def test_a_copy_before_many_launches_is_not_worth_a_finding_on_a_gpu():
+    def fill(buffer, xs):
+        return lax.fori_loop(0, 900, lambda i, b: b.at[i].set(xs[i]), buffer)
+
+    module = compiled(fill, "f32[1000000] f32[900]")
+    assert {platform: len(_find(module, "lost_donation", platform)) for platform in ("cpu", "gpu")} == {
+        "cpu": 1, "gpu": 0,
+    }  # fmt: skip
+
+
 def test_the_copy_of_a_state_before_a_loop_is_a_lost_donation_as_well():
     def fill(buffer, rows):
         return lax.fori_loop(0, 8, lambda i, b: b.at[i].set(rows[i]), buffer)
@@ -304,5 +314,7 @@ def test_the_copies_of_a_stencil_and_of_a_returned_argument_are_not_reported():
         return field + 0.2 * (jnp.roll(field, 1, 0) + jnp.roll(field, -1, 0) - 2 * field), None
 
     assert _find(compiled(lambda x: lax.scan(heat, x, length=50)[0], "f32[256,256]"), "copy_traffic") == []
+    tiny = looped("f32[1000]", "c = f32[1000] copy(x)\ny = f32[1000] negate(c)", "y", 100_000)
+    assert _find(written(tiny), "copy_traffic") == []  # 8 kB each: the loop itself takes as long
     returned = parameters("f32[1024,1024]") + "ROOT c = f32[1024,1024] copy(p0)"
     assert _find(written(returned), "copy_traffic") == []

@@ -404,13 +404,11 @@ def _alternatives(select: Value, chosen: Set[int]) -> Iterator[Value]:
 def longest_lane(scene: Scene) -> Iterator[Finding]:
     for loop, _ in scene.loops():
         lanes = _lanes(loop)
-        if lanes < 2 or loop.name in scene.explained:
+        # Random numbers that JAX draws by rejection have no function that could be mapped.
+        if lanes < 2 or loop.name in scene.explained or "jit(_gamma)" in loop.metadata.op_name:
             continue
         kernels = sorted(scene.kernels_in(loop), key=scene.work, reverse=True)
-        # JAX's own loops, such as those that reject random numbers, are one line of the program: nothing to map over.
-        lines = {origin.frame for kernel in kernels for origin in kernel.origins if origin.frame is not None}
-        work = sum(map(scene.work, kernels))
-        if len(lines) < 2 or work < _SHARE_OF_ITERATION * sum(map(scene.work, scene.kernels)):
+        if sum(map(scene.work, kernels)) < _SHARE_OF_ITERATION * sum(map(scene.work, scene.kernels)):
             continue
         flops, moved = sum(operations(kernel) * (kernel.count or 1) for kernel in kernels), sum(map(total, kernels))
         yield replace(

@@ -14,6 +14,7 @@ from dataclasses import replace
 from jaxprof.base.units import bytes_, counted, percent
 from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding
+from jaxprof.findings.hlo.compute import TINY_BYTES
 from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, found, gather, gather_sizes, lines_of, total
 from jaxprof.hlo.kernels.collectives import Collective, collectives
 from jaxprof.hlo.kernels.dataflow import Value, made_through, resolved, same_elements, sources, upstream
@@ -311,15 +312,16 @@ _IN_LOOP = (
     saves="all",
 )
 def copy_traffic(scene: Scene) -> Iterator[Finding]:
-    """Find plain copies and concatenations. Other checks report those that change the order of dimensions, precede an
-    update in place, or keep a loop's state; prefetches of a TPU go to another memory."""
+    """Find plain copies and concatenations, besides those of other checks, which change the order of dimensions, precede
+    an update in place, or keep a loop's state."""
     kernels = [
         kernel
-        for kernel in _only(scene, _COPYING | {"concatenate"}, {"slice", "dynamic-slice", "reshape"})
-        if kernel.name not in scene.explained
+        for kernel in _only(scene, {"copy", "concatenate"}, {"slice", "dynamic-slice", "reshape"})
+        if kernel.bytes >= TINY_BYTES
+        and kernel.name not in scene.explained
+        and not kernel.asynchronous  # prefetches of a TPU
         and kernel.kind not in HOST_KINDS
         and not reorders(kernel.instruction)
-        and not _changes_memory(kernel.instruction)
         and not _returns_argument(kernel.instruction)
     ]
     if not kernels or sum(map(scene.work, kernels)) < _COPY_SHARE * sum(map(scene.work, scene.kernels)):
@@ -346,12 +348,6 @@ def _around(scene: Scene, kernel: Kernel) -> Iterator[Instruction]:
     yield from (instruction, *instruction.users, *instruction.operand_instructions())
     if caller is not None:
         yield caller
-
-
-def _changes_memory(copy: Instruction) -> bool:
-    operand = copy.operand(0)
-    shapes = [*copy.shape.leaves()[:2], *(operand.shape.leaves() if operand is not None else ())]
-    return copy.opcode in _COPYING and len({shape.layout.memory_space for shape in shapes if shape.layout}) > 1
 
 
 def _returns_argument(copy: Instruction) -> bool:
