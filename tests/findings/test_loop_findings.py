@@ -47,17 +47,9 @@ def _saved(table, rows):
     def step(table, at_row):
         at, row = at_row
         table = table.at[at].set(jnp.tanh(row))
-        return table, jnp.sum(table**2 * row)
+        return table, jnp.sum(jnp.tanh(table @ row))
 
     return jnp.sum(lax.scan(step, table, (jnp.arange(200) % 100, rows))[1])
-
-
-def _masked(table, rows):
-    def step(table, at_row):
-        at, row = at_row
-        return jnp.where(jnp.arange(2000)[:, None] == at, row, table), None
-
-    return lax.scan(step, table, (jnp.arange(500), rows))[0]
 
 
 def _kept(table, at):
@@ -90,7 +82,6 @@ def _decayed(table, rows):
     [
         (jax.grad(_gradient_of_a_table), "f32[64]", "jnp.tanh(t[i - 1])", "scan's output (ys)"),
         (jax.grad(_saved, argnums=(0, 1)), "f32[100,1000] f32[200,1000]", "table.at[at]", "scan's output (ys)"),
-        (_masked, f"{_ROWS} f32[500,16]", "jnp.where", "choose the element"),
         (_kept, "f32[65536] s32[500]", "table.at[at[i]]", "read what is needed"),
         (jax.vmap(lambda n, b: _until_all((n, b))), "s32[4] f32[4,5000]", "lax.while_loop", "choose the element"),
     ],

@@ -8,9 +8,8 @@ from shapes and trip counts, as a share of the module's own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
-from functools import partial
 
 from jaxprof.base.units import bytes_, integer, percent, scaled
 from jaxprof.events import SourceLocation
@@ -21,7 +20,7 @@ from jaxprof.hlo.kernels.cost.flops import CostModel
 from jaxprof.hlo.kernels.dataflow import Value, made_through, resolved, sources
 from jaxprof.hlo.kernels.kernels import Kernel
 from jaxprof.hlo.kernels.kinds import held_in
-from jaxprof.hlo.kernels.opcodes import ELEMENTWISE, FREE
+from jaxprof.hlo.kernels.opcodes import FREE
 from jaxprof.hlo.source import Frame, own_frame
 from jaxprof.hlo.text.model import Computation, Instruction
 
@@ -44,21 +43,21 @@ _DEEPEST = 64
 
 
 class _Difference:
-    """In how many elements arrays may differ from a base: the former state of a loop, or zeros."""
+    """In how many elements arrays may differ from a former one in the state of a loop."""
 
-    def __init__(self, is_base: Callable[[Value], bool], zeros: _Difference | None = None) -> None:
-        self._is_base = is_base
-        self._zeros = zeros or self
+    def __init__(self, body: Computation, former: Set[tuple[int, ...]]) -> None:
+        self._body = body
+        self._former = former
         self._known: dict[object, int | None] = {}
         self.between: list[Value] = []
-        """The operations between the base and the arrays that were asked for."""
+        """The operations between the former array and those that were asked for."""
 
     def elements(self, value: Value | None, depth: int = 0) -> int | None:
         """Return the most elements that may differ; None if all may."""
         if value is None or depth > _DEEPEST:
             return None
-        if self._is_base(value):
-            return 0
+        if value.opcode == "parameter" and value.instruction.computation is self._body:
+            return 0 if value.member in self._former else None
         if value.key not in self._known:
             self._known[value.key] = None
             self._known[value.key] = differing = self._after(value, depth + 1)
@@ -73,67 +72,12 @@ class _Difference:
         if opcode in _IN_ORDER:
             return self.elements(operands[0], depth)
         if opcode in ("dynamic-update-slice", "scatter"):
-            update = operands[1 if opcode == "dynamic-update-slice" else -1]
-            return _sum(self.elements(operands[0], depth), update.elements)
+            before, update = self.elements(operands[0], depth), operands[1 if opcode == "dynamic-update-slice" else -1]
+            return None if before is None else before + update.elements
         if opcode == "select":
-            chosen = _chosen(operands[0])
-            return _sum(
-                self.elements(operands[1], depth) if chosen is None else value.elements // chosen,
-                self.elements(operands[2], depth),
-            )
-        if opcode == "pad" and self._zeros is self:
-            return _sum(self.elements(operands[1], depth), operands[0].elements)
-        if opcode in ("add", "subtract", "or"):
-            one, other = operands
-            differing = _sum(self.elements(one, depth), self._zeros.elements(other, depth))
-            if differing is None:
-                differing = _sum(self._zeros.elements(one, depth), self.elements(other, depth))
-            return differing
+            one, other = (self.elements(operand, depth) for operand in operands[1:])
+            return None if one is None or other is None else one + other
         return None
-
-
-def _sum(*parts: int | None) -> int | None:
-    known = [part for part in parts if part is not None]
-    return sum(known) if len(known) == len(parts) else None
-
-
-def _is_former(body: Computation, members: Set[tuple[int, ...]], value: Value) -> bool:
-    """Return whether a value is one of these arrays as an iteration finds them."""
-    return value.opcode == "parameter" and value.instruction.computation is body and value.member in members
-
-
-def _new_state(root: Instruction, member: tuple[int, ...]) -> Value | None:
-    return resolved(Value(root, member), _ENTERED)
-
-
-def _scaled_of(value: Value | None) -> Value | None:
-    """Return the array of which a value is an elementwise function, with constants at most."""
-    for _ in range(_DEEPEST):
-        if value is None or value.opcode not in ELEMENTWISE:
-            break
-        arrays = [source for source in sources(value, _ENTERED) if source.opcode not in ("broadcast", "constant")]
-        if len(arrays) != 1:
-            break
-        value = arrays[0]
-    return value
-
-
-def _chosen(predicate: Value) -> int | None:
-    """Return of how many elements a predicate chooses one, for `arange(n) == i`; None for any other."""
-    compared = made_through(predicate, _REPEATED, _ENTERED)
-    if compared is None or compared.opcode != "compare" or compared.instruction.string("direction") != "EQ":
-        return None
-    for operand in sources(compared, _ENTERED):
-        index = made_through(operand, _REPEATED, _ENTERED)
-        if index is not None and index.opcode == "iota":
-            return max(index.shape.dimensions, default=None)
-    return None
-
-
-def _is_zero(value: Value) -> bool:
-    constant = made_through(value, _REPEATED, _ENTERED)
-    literal = constant.instruction.literal.strip() if constant is not None else ""
-    return literal in ("0", "-0", "false")
 
 
 class _State:
@@ -141,46 +85,40 @@ class _State:
     the former array to the new one."""
 
     def __init__(self, body: Computation, root: Instruction) -> None:
-        self.zeros = _Difference(_is_zero)
         self.between: list[tuple[Value, int, int]] = []
         """Operations on the way, each with the bytes of such an array, and those that have to be read and written."""
         leaves = root.shape.tuple_shapes
         members = [(number,) for number, leaf in enumerate(leaves) if leaf.is_array and leaf.elements > 1]
-        changing = {member for member in members if self._add({member}, body, _new_state(root, member))}
-        for member in members if changing else ():
+        new = {member: resolved(Value(root, member), _ENTERED) for member in members}
+        changing = {member for member in members if self._add(_Difference(body, {member}), new[member])}
+        for value in (new[member] for member in members if changing):
             # The former array goes on under another name, or a gradient keeps it beside all former ones.
-            value = _new_state(root, member)
             stored = made_through(value, _IN_ORDER, _ENTERED)
+            kept = value
             if stored is not None and stored.opcode == "dynamic-update-slice":
-                kept = _scaled_of(next(iter(sources(stored, _ENTERED)[1:]), None))
-                if kept is not None and "jvp(" in stored.instruction.metadata.op_name:
-                    like = {member for member in changing if leaves[member[0]].elements == kept.elements}
-                    self._add(like, body, kept, stored)
-            elif member not in changing:
-                self._add(changing, body, value)
+                kept = next(iter(sources(stored, _ENTERED)[1:]), None)
+                if kept is None or "jvp(" not in stored.instruction.metadata.op_name:
+                    continue
+            like = {member for member in changing if kept and leaves[member[0]].elements == kept.elements}
+            self._add(_Difference(body, like), kept, stored)
 
-    def _add(
-        self, former: Set[tuple[int, ...]], body: Computation, value: Value | None, stored: Value | None = None
-    ) -> bool:
-        """Add the operations between one of the former arrays and a value, and the one that stores it, if the value
-        differs in a few elements; return whether it differs in any."""
-        difference = _Difference(partial(_is_former, body, former), self.zeros)
+    def _add(self, difference: _Difference, value: Value | None, stored: Value | None = None) -> bool:
+        """Add the operations before a value that differs in a few elements, and the one that stores it; return whether
+        it differs in any."""
         changed = difference.elements(value)
         if value is None or changed is None or changed * _TIMES_NEEDED > value.elements:
             return False
         needed = 2 * changed * value.shape.bytes // value.elements
-        through = [*difference.between, *self.zeros.between, *filter(None, [stored])]
-        self.between += ((each, value.shape.bytes, needed) for each in through)
-        self.zeros.between.clear()
+        self.between += ((each, value.shape.bytes, needed) for each in (*difference.between, *filter(None, [stored])))
         return changed > 0
 
     def moved_by(self, scene: Scene) -> tuple[dict[Kernel, int], int]:
         """Return the bytes of whole arrays that one execution of a kernel moves, and those that it has to. An update in
         place moves no whole array."""
         arrays: dict[int, tuple[int, int]] = {}
-        for value, size, needed in self.between:
+        for value, *sizes in self.between:
             instruction = id(_kernel_of(value))
-            arrays[instruction] = min((size, needed), arrays.get(instruction, (size, needed)))
+            arrays[instruction] = min((sizes[0], sizes[1]), arrays.get(instruction, (sizes[0], sizes[1])))
         moved: dict[Kernel, int] = {}
         most = 0
         for kernel in scene.kernels:
@@ -438,7 +376,7 @@ def _lanes(loop: Instruction) -> int:
     lanes: list[int] = []
     members: list[tuple[int, ...]] = [(number,) for number, _ in enumerate(body.shape.tuple_shapes)]
     for member in members or [()]:
-        value = _new_state(body, member)
+        value = resolved(Value(body, member), _ENTERED)
         if value is not None and value.opcode == "select" and value.instruction.metadata.op_name == name:
             predicate = made_through(next(iter(sources(value, _ENTERED)), None), _REPEATED, _ENTERED)
             lanes += [predicate.elements] if predicate is not None else []

@@ -312,8 +312,8 @@ _IN_LOOP = (
     saves="all",
 )
 def copy_traffic(scene: Scene) -> Iterator[Finding]:
-    """Find plain copies and concatenations, besides those of other checks, which change the order of dimensions, precede
-    an update in place, or keep a loop's state."""
+    """Find plain copies and concatenations, besides those of other checks, which reorder dimensions, precede an update
+    in place, or keep the state of a loop."""
     kernels = [
         kernel
         for kernel in _only(scene, {"copy", "concatenate"}, {"slice", "dynamic-slice", "reshape"})
