@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from jaxprof.events.finding import Finding
-from jaxprof.findings.hlo import compute, traffic
+from jaxprof.findings.hlo import batched, compute, traffic
 from jaxprof.findings.hlo.scene import Scene
 from jaxprof.hlo.kernels.kinds import platform_of
 from jaxprof.hlo.text.model import Module, once_per_module
@@ -20,6 +20,7 @@ CHECKS = (
     compute.tiny_kernels, traffic.padding, compute.odd_sizes, compute.rematerialisation, traffic.large_constant,
     traffic.unused_output, traffic.host_transfer, compute.small_loop_body, compute.attention_scores,
     traffic.lost_donation, compute.upcast_product, compute.precise_product, traffic.resharding,
+    batched.grouped_convolution, batched.small_decompositions, batched.column_gather, batched.one_hot_product,
 )  # fmt: skip
 
 
@@ -34,4 +35,4 @@ def findings_on(module: Module, platform: str) -> Iterator[Finding]:
     scene = Scene(module, platform)
     for check in CHECKS:
         if module.is_optimised or check.unfused:
-            yield from (replace(found, own_fix=check.fix, held=check.holds) for found in check.find(scene))
+            yield from (replace(check.complete(found), held=check.holds) for found in check.find(scene))

@@ -7,12 +7,12 @@ Each function yields one finding at most, `loops` one for each loop.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import bytes_, counted, integer, percent, scaled
 from jaxprof.events.finding import Finding
-from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, found, gather
+from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, flops_of, found, gather
 from jaxprof.hlo.kernels.attention import is_any_product, scores_before
 from jaxprof.hlo.kernels.dataflow import Value, made_through, same_elements, sources, upstream
 from jaxprof.hlo.kernels.execution import Execution
@@ -128,14 +128,10 @@ def _gemm_sizes(instruction: Instruction) -> set[int]:
 )
 def rematerialisation(scene: Scene) -> Iterator[Finding]:
     kernels = recomputed(scene.module)
-    flops = _flops(kernels)
-    share = f" ({percent(flops / whole)} of all FLOPs)" if (whole := _flops(scene.kernels)) else ""
+    flops = flops_of(kernels)
+    share = f" ({percent(flops / whole)} of all FLOPs)" if (whole := flops_of(scene.kernels)) else ""
     rest = f"values that the forward pass did not keep: {scaled(flops, 'FLOP')}{share}, {{bytes}} a run"
     yield from gather("rematerialisation", kernels, "kernel recomputes", "kernels recompute", rest)
-
-
-def _flops(kernels: Sequence[Kernel]) -> float:
-    return sum((kernel.flops or 0) * (kernel.count or 1) for kernel in kernels)
 
 
 @check(

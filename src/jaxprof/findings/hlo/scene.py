@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from jaxprof.base.units import bytes_, counted
@@ -24,6 +24,14 @@ def found(code: str, message: str, kernels: tuple[str, ...], moved: int | None =
 LARGE_BYTES = 1 << 20
 """Bytes below which traffic hardly matters: a megabyte takes some 0.3 µs of an accelerator's bandwidth, less than a
 launch.
+"""
+
+
+WORTH = 0.2
+"""Share of the module's work from which the slow form of an operation is reported."""
+_FLOPS_PER_BYTE = {"cpu": (10, 5), "gpu": (150, 20), "tpu": (240, 8)}
+"""FLOPs that a device does while its memory moves a byte, on matrix units and otherwise: two cores with AVX2, an H100
+and a TPU v5e. Good to a factor of two or three, as shares of a module's work need it.
 """
 
 
@@ -53,9 +61,26 @@ class Scene:
             opcodes = self._working[kernel.likeness] = held - FREE
         return opcodes
 
+    def work(self, kernel: Kernel) -> float:
+        """Return the work of a kernel in one run, as the bytes that memory moves in the time that it takes at least."""
+        per_byte = _FLOPS_PER_BYTE.get(self.platform, _FLOPS_PER_BYTE["cpu"])[not kernel.uses_matrix_units]
+        return max(kernel.bytes, (kernel.flops or 0.0) / per_byte) * (kernel.count or 1)
+
+    def share(self, kernels: Iterable[Kernel], work: float | None = None) -> float:
+        """Return the part of the module's work that these kernels do; `work` if it is known to be more."""
+        names = {kernel.name for kernel in kernels}
+        own = sum(self.work(kernel) for kernel in self.kernels if kernel.name in names)
+        rest = sum(self.work(kernel) for kernel in self.kernels if kernel.name not in names)
+        counted = max(own, work or 0.0)
+        return counted / (counted + rest) if counted else 0.0
+
     @property
     def on_accelerator(self) -> bool:
         return self.platform in ("gpu", "tpu")
+
+
+def flops_of(kernels: Iterable[Kernel]) -> float:
+    return sum((kernel.flops or 0.0) * (kernel.count or 1) for kernel in kernels)
 
 
 def total(kernel: Kernel) -> int:
