@@ -29,9 +29,10 @@ launch.
 
 WORTH = 0.2
 """Share of the module's work from which the slow form of an operation is reported."""
-_FLOPS_PER_BYTE = {"cpu": (10, 5), "gpu": (150, 20), "tpu": (240, 8)}
-"""FLOPs that a device does while its memory moves a byte, on matrix units and otherwise: two cores with AVX2, an H100
-and a TPU v5e. Good to a factor of two or three, as shares of a module's work need it.
+_FLOPS_PER_BYTE = {"cpu": (10.0, 5.0, 0.05), "gpu": (150.0, 20.0, 20.0), "tpu": (240.0, 8.0, 8.0)}
+"""FLOPs that a device does while its memory moves a byte, on matrix units, in loops, and in a sort, whose comparisons a
+CPU makes one by one: two cores with AVX2, an H100 and a TPU v5e. Good to a factor of two or three, as shares of a
+module's work need it.
 """
 
 
@@ -63,7 +64,8 @@ class Scene:
 
     def work(self, kernel: Kernel) -> float:
         """Return the work of a kernel in one run, as the bytes that memory moves in the time that it takes at least."""
-        per_byte = _FLOPS_PER_BYTE.get(self.platform, _FLOPS_PER_BYTE["cpu"])[not kernel.uses_matrix_units]
+        rates = _FLOPS_PER_BYTE.get(self.platform, _FLOPS_PER_BYTE["cpu"])
+        per_byte = rates[2 if kernel.kind == "sort" else not kernel.uses_matrix_units]
         return max(kernel.bytes, (kernel.flops or 0.0) / per_byte) * (kernel.count or 1)
 
     def share(self, kernels: Iterable[Kernel], work: float | None = None) -> float:
