@@ -158,7 +158,8 @@ def column_gather(scene: Scene) -> Iterator[Finding]:
     line = _LINE_BYTES.get(scene.platform)
     if line is None:
         return
-    strided = [each for kernel in scene.kernels for each in _strided(kernel, scene.platform)]
+    taking = [kernel for kernel in scene.kernels if scene.opcodes(kernel) & {"gather", "scatter"}]
+    strided = [each for kernel in taking for each in _strided(kernel, scene.platform)]
     moved = {id(each): each.indices * each.pieces * line * (each.kernel.count or 1) for each in strided}
     whole = sum(moved.values())
     if not strided or scene.share([each.kernel for each in strided], whole) < WORTH:
@@ -236,7 +237,10 @@ _AROUND_ONE_HOT = SAME_PLACE | {"slice", "pad"}
     saves="part",
 )
 def one_hot_product(scene: Scene) -> Iterator[Finding]:
-    products = [(kernel, classes) for kernel in scene.kernels if kernel.flops and (classes := _one_hot_classes(kernel))]
+    if " iota(" not in scene.module.text:
+        return
+    multiplying = [kernel for kernel in scene.kernels if kernel.uses_matrix_units and kernel.flops]
+    products = [(kernel, classes) for kernel in multiplying if (classes := _one_hot_classes(kernel))]
     kernels = [kernel for kernel, _ in products]
     if not kernels or (share := scene.share(kernels)) < WORTH:
         return

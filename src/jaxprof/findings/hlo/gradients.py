@@ -15,9 +15,10 @@ from jaxprof.hlo.kernels.dataflow import made_through, sources
 from jaxprof.hlo.kernels.kernels import Kernel
 from jaxprof.hlo.kernels.kinds import held_in, values_of
 from jaxprof.hlo.kernels.opcodes import SAME_PLACE
-from jaxprof.hlo.kernels.origin import op_path
 from jaxprof.hlo.text.model import Instruction
 
+_BACKWARD = "transpose(jvp("
+"""What JAX writes into the name of an operation that transposition made."""
 _TIMES = 8.0
 """Work of a backward pass, in forward passes, from which it is reported. Two or three are usual, four with
 checkpointing."""
@@ -42,7 +43,7 @@ _FEW_ROWS = 8
     saves="part",
 )
 def costly_backward(scene: Scene) -> Iterator[Finding]:
-    if "transpose(" not in scene.module.text:
+    if _BACKWARD not in scene.module.text:
         return
     for form in (_filled_table, _padded_slices, _pooling, _many_passes):
         if (finding := form(scene)) is not None:
@@ -54,13 +55,9 @@ def _filled_table(scene: Scene) -> Finding | None:
     """The gradient of a lookup: zeros of the size of the table, to which a few rows are added."""
     moved = sum(map(total, scene.kernels))
     for kernel in scene.kernels:
-        for value in values_of(kernel.instruction):
+        for value in values_of(kernel.instruction) if kernel.kind == "scatter" else ():
             updates = value.instruction.operand(-1)
-            if (
-                value.opcode != "scatter"
-                or updates is None
-                or op_path(_name(value.instruction)).direction != "backward"
-            ):
+            if value.opcode != "scatter" or updates is None or _BACKWARD not in _name(value.instruction):
                 continue
             zeros = made_through(next(iter(sources(value)), None), SAME_PLACE)
             size = value.shape.bytes
@@ -87,10 +84,10 @@ def _padded_slices(scene: Scene) -> Finding | None:
         return None
     loops: list[tuple[Kernel, int]] = []
     for kernel in scene.kernels:
-        pads = [
-            held for held in held_in(kernel.instruction) if held.opcode == "pad" and held.shape.bytes >= LARGE_BYTES
-        ]
-        number = sum(op_path(_name(pad)).direction == "backward" for pad in pads)
+        if "pad" not in scene.opcodes(kernel):
+            continue
+        pads = [held for held in held_in(kernel.instruction) if held.opcode == "pad"]
+        number = sum(_BACKWARD in _name(pad) and pad.shape.bytes >= LARGE_BYTES for pad in pads)
         if number >= _PADS:
             loops.append((kernel, number))
     kernels = [kernel for kernel, _ in loops]
@@ -112,8 +109,9 @@ def _padded_slices(scene: Scene) -> Finding | None:
 def _pooling(scene: Scene) -> Finding | None:
     """The gradient of a max pooling, which XLA expands to an arg-max over windows and a scatter. Its parts have no
     names."""
-    pooled = [kernel for kernel in scene.kernels if kernel.path.primitive == "select_and_scatter"]
-    if not any(kernel.kind == "scatter" for kernel in pooled):
+    scatters = [kernel for kernel in scene.kernels if kernel.kind == "scatter"]
+    pooled = [kernel for kernel in scatters if kernel.path.primitive == "select_and_scatter"]
+    if not pooled:
         return None
     parts = [kernel for kernel in scene.kernels if not kernel.op_name and not kernel.uses_matrix_units]
     share = scene.share([*pooled, *parts])
@@ -131,8 +129,12 @@ def _pooling(scene: Scene) -> Finding | None:
 
 
 def _many_passes(scene: Scene) -> Finding | None:
-    forward = [kernel for kernel in scene.kernels if kernel.path.direction == "forward"]
-    backward = [kernel for kernel in scene.kernels if kernel.path.direction == "backward"]
+    forward: list[Kernel] = []
+    backward: list[Kernel] = []
+    for kernel in scene.kernels:
+        name = _name(kernel.instruction)
+        if "jvp(" in name:
+            (backward if _BACKWARD in name else forward).append(kernel)
     ahead, back = sum(map(scene.work, forward)), sum(map(scene.work, backward))
     whole = sum(map(scene.work, scene.kernels))
     if not ahead or back < _TIMES * ahead or back < _MOST * whole:
@@ -159,8 +161,8 @@ def _many_passes(scene: Scene) -> Finding | None:
 def _is_jacobian(forward: Sequence[Kernel], backward: Sequence[Kernel]) -> bool:
     """Return whether one forward pass is followed by many backward passes: of examples that are differentiated one by
     one both are under vmap."""
-    batched = [kernel for kernel in backward if "vmap(transpose(" in kernel.op_name]
-    return len(batched) * 2 > len(backward) and not any("vmap(jvp(" in kernel.op_name for kernel in forward)
+    batched = [kernel for kernel in backward if f"vmap({_BACKWARD}" in _name(kernel.instruction)]
+    return len(batched) * 2 > len(backward) and not any("vmap(jvp(" in _name(kernel.instruction) for kernel in forward)
 
 
 def _name(instruction: Instruction) -> str:
