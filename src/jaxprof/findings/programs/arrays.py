@@ -171,14 +171,18 @@ def numpy_argument(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     rows = [fed[key] for key in dict.fromkeys((spot.place.file, spot.place.line) for spot in spots) if key in fed]
     size = max((row.numpy_bytes for row in rows), default=0)
     named = _copied_names(rows[0]) if rows else ""
+    leaves = [leaf for row in rows for leaf in row.signature if leaf.narrowed and not leaf.replaced]
+    wide = and_more(list(dict.fromkeys(leaf.narrowed for leaf in leaves)), _LINES_NAMED)
     function = f"`{safe(rows[0].function)}`" if rows else "a compiled function"
     whole = loop.seconds
     yield Finding(
         "numpy_argument",
         f"{function} is called with NumPy arrays{f' ({safe(named)})' if named else ''} and copies "
-        f"{f'{bytes_(size)} ' if size else 'them '}to the device at every call: about "
+        f"{f'{bytes_(size)} ' if size else 'them '}to the device at every call"
+        f"{f' (converted from {safe(wide)})' if wide else ''}: about "
         f"{seconds(took, 2)}{f', {percent(took / whole)} of the loop' if whole else ''}",
         tuple(dict.fromkeys(spot.place for spot in spots)),
+        own_fix=f"Make them 32-bit once, in NumPy (x.astype(np.float32)). {numpy_argument.fix}" if wide else None,
         seconds=took,
         saves_seconds=took,
         estimate=True,
