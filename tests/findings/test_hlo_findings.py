@@ -167,6 +167,12 @@ def _squared(dtype):
     return parameters(f"{dtype}[1024]") + f"ROOT y = {dtype}[1024] multiply(p0, p0)"
 
 
+def _beside_float32(shape):
+    return parameters("f32[1024,1024]", shape) + (
+        f"a = f32[1024,1024] sine(p0)\nb = {shape} multiply(p1, p1)\nROOT t = (f32[1024,1024], {shape}) tuple(a, b)"
+    )
+
+
 def _sent(attribute):
     """Between the stages of a pipeline, devices send to each other with the operation that sends to the host."""
     return f"""
@@ -228,10 +234,13 @@ _WRITTEN = {
         (False, "gpu", _product("bf16")),
         *((False, "gpu", _product(dtype, size=size)) for dtype, size in (("f32", 516), ("f64", 514), ("s8", 528))),
     ],
-    "float64_on_accelerator": [
+    "float64": [
         (True, "gpu", _squared("f64")),
-        (False, "cpu", _squared("f64")),
+        (True, "cpu", _squared("f64")),
         (False, "gpu", _squared("f32")),
+        (True, "gpu", _beside_float32("f64[4,4]")),
+        (False, "cpu", _beside_float32("f64[4,4]")),  # little of what the program does
+        (True, "cpu", _beside_float32("f64[2048,2048]")),
     ],
     "upcast_product": [
         (True, "tpu", _product("bf16", _WIDENED)),
