@@ -90,7 +90,8 @@ class _State:
         leaves = root.shape.tuple_shapes
         members = [(number,) for number, leaf in enumerate(leaves) if leaf.is_array and leaf.elements > 1]
         new = {member: resolved(Value(root, member), _ENTERED) for member in members}
-        changing = {member for member in members if self._add(_Difference(body, {member}), new[member])}
+        changes = {member: self._add(_Difference(body, {member}), new[member]) for member in members}
+        changing = {member: needed for member, needed in changes.items() if needed}
         for value in (new[member] for member in members if changing):
             # The former array goes on under another name, or a gradient keeps it beside all former ones.
             stored = made_through(value, _IN_ORDER, _ENTERED)
@@ -100,17 +101,17 @@ class _State:
                 if kept is None or "jvp(" not in stored.instruction.metadata.op_name:
                     continue
             like = {member for member in changing if kept and leaves[member[0]].elements == kept.elements}
-            self._add(_Difference(body, like), kept, stored)
+            self._add(_Difference(body, like), kept, stored, max((changing[member] for member in like), default=0))
 
-    def _add(self, difference: _Difference, value: Value | None, stored: Value | None = None) -> bool:
-        """Add the operations before a value that differs in a few elements, and the one that stores it; return whether
-        it differs in any."""
+    def _add(self, difference: _Difference, value: Value | None, stored: Value | None = None, needed: int = 0) -> int:
+        """Add the operations before a value that differs in a few elements, and the one that stores it; return the
+        bytes that have to be read and written."""
         changed = difference.elements(value)
         if value is None or changed is None or changed * _TIMES_NEEDED > value.elements:
-            return False
-        needed = 2 * changed * value.shape.bytes // value.elements
+            return 0
+        needed = max(needed, 2 * changed * value.shape.bytes // value.elements)
         self.between += ((each, value.shape.bytes, needed) for each in (*difference.between, *filter(None, [stored])))
-        return changed > 0
+        return needed
 
     def moved_by(self, scene: Scene) -> tuple[dict[Kernel, int], int]:
         """Return the bytes of whole arrays that one execution of a kernel moves, and those that it has to. An update in
