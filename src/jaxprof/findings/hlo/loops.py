@@ -163,7 +163,11 @@ def whole_carry(scene: Scene) -> Iterator[Finding]:
         often = "each iteration" if times is None else f"each of {integer(times)} iterations"
         whole = sum(sum(scene.moved(kernel)) * (kernel.count or 1) for kernel in scene.kernels)
         in_run = f": {bytes_(in_all)} a run, {percent(in_all / whole)} of the program's traffic" if known else ""
-        first = [value for kernel in kernels for value, *_ in state.between if _kernel_of(value) is kernel.instruction]
+        values = [value for value, *_ in state.between]
+        fix = _SELECTED if any(value.opcode == "select" for value in values) else _COPIED
+        if any("jvp(" in value.instruction.metadata.op_name for value in values):
+            fix = _OF_GRADIENT
+        first = [value for kernel in kernels for value in values if _kernel_of(value) is kernel.instruction]
         yield replace(
             found(
                 "whole_carry",
@@ -172,8 +176,8 @@ def whole_carry(scene: Scene) -> Iterator[Finding]:
                 tuple(kernel.name for kernel in kernels),
                 in_all,
             ),
-            own_fix=_fix_of(state),
-            places=lines_of([*first, *(value for value, *_ in state.between)]),
+            own_fix=fix,
+            places=lines_of([*first, *values]),
         )
 
 
@@ -190,13 +194,6 @@ _COPIED = (
     "XLA copies the array because its former value is still needed after the update: read what is needed of it before "
     "(old = buf[i]; buf = buf.at[i].set(x)), and return it once, not also under another name."
 )
-
-
-def _fix_of(state: _State) -> str:
-    values = [value for value, *_ in state.between]
-    if any("jvp(" in value.instruction.metadata.op_name for value in values):
-        return _OF_GRADIENT
-    return _SELECTED if any(value.opcode == "select" for value in values) else _COPIED
 
 
 # -- batches -----------------------------------------------------------------------------------------------------------
