@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from jaxprof.base.values import field, frozen
 from jaxprof.engine.protocol import read_request
-from jaxprof.events import RunSpec
+from jaxprof.events import RunSpec, SourceLocation
 
 SCRATCH = "JAXPROF_SCRATCH"
 """Environment variable with the folder in which an engine keeps profiles while it reads them. The client makes and
@@ -163,8 +163,9 @@ def decode_request(line: bytes) -> Request:
 
 
 def _spec(data: Any) -> RunSpec:
-    """Turn JSON's lists back into tuples. Raises ValueError for a value that is not a spec."""
+    """Turn JSON's lists into tuples, and its object into a location. Raises ValueError if it is no spec."""
     try:
+        data = {**data, "trial_at": SourceLocation(**data.get("trial_at", {}))}
         spec = RunSpec(**data)
         return replace(spec, arguments=tuple(spec.arguments), argv=tuple(spec.argv))
     except TypeError as error:
