@@ -66,9 +66,12 @@ def _trial_line(versus: AbVersus) -> str:
     if run.over and run.status != "ok":
         return f"{head}: {run.status}, {run.error.partition(chr(10))[0]}"
     ratio = times.ratio_text.replace("×", " times as fast", 1)
-    measured = {"same": f"no faster ({ratio})", "inconclusive": f"cannot be told: {times.reason}"}.get(times.verdict)
-    if measured is None:
-        measured = ratio if times.verdict == "faster" else f"slower, {ratio}"
+    measured = {
+        "faster": ratio,
+        "slower": f"slower, {ratio}",
+        "same": f"no faster, within ± {percent(times.margin)}",
+        "inconclusive": f"cannot be told: {', '.join(filter(None, (ratio if times.ratio else '', times.reason)))}",
+    }[times.verdict]
     results = run.results
     expected = ", as expected" if trial.other_numbers else ""
     if results is None:

@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 
 from jaxprof.analysis.runs.speedup import AbVersus
-from jaxprof.base.errors import UsageError
 from jaxprof.base.values import frozen
 from jaxprof.events import NOWHERE, SourceLocation
 from jaxprof.events.finding import Finding
@@ -98,10 +97,8 @@ def times_tried(versus: AbVersus) -> TimeComparison:
 
 
 def proposed(findings: Iterable[Finding], code: str = "") -> list[ProposedTrial]:
-    """Return the trials of these findings, each once; with `code`, those of that finding, at every line if it was not
-    found. Raises UsageError if nothing can be tried."""
-    if code and code not in PROPOSED:
-        raise UsageError(f"nothing can be tried of {code}", f"--try takes {', '.join(sorted(PROPOSED))}.")
+    """Return the trials of these findings, each once; with `code`, one of `PROPOSED`, those of that finding, for every
+    call if it was not found."""
     found = [finding for finding in findings if finding.code in PROPOSED and code in ("", finding.code)]
     lines = [(finding.code, finding.where or NOWHERE) for finding in found] or [(code, NOWHERE)] * bool(code)
     trials: dict[tuple[str, SourceLocation], str] = {}

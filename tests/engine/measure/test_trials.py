@@ -11,6 +11,7 @@ import pytest
 from jaxprof.base.errors import JaxprofError
 from jaxprof.engine.measure.trials import Trial, one_by_one
 from jaxprof.events import NOWHERE, SourceLocation
+from jaxprof.findings.trials import TRIALS
 
 X = jnp.arange(12.0).reshape(4, 3)
 
@@ -218,3 +219,10 @@ def test_all_that_was_replaced_is_put_back(tried):
     for trial in reversed(trials):
         trial.undo()
     assert [getattr(owner, name) for owner, name in names] == before
+
+
+def test_a_trial_that_the_client_knows_is_known_here(tried):
+    for name in TRIALS:
+        tried(name).undo()
+    with pytest.raises(JaxprofError, match="there is no trial 'faster'"):
+        tried("faster")

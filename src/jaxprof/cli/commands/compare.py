@@ -193,7 +193,8 @@ def _tried(targets: Sequence[Target], code: str, folder: Path, words: dict[str, 
     refuse(differing, "does not apply to what --try changes", "Leave it out.")
     if len(targets) != 1:
         raise UsageError("--try changes one target", "jaxprof compare TARGET --try, or --try CODE behind the target.")
-    code = find_entry(code).code if code else ""
+    if code and (code := find_entry(code).code) not in PROPOSED:
+        raise UsageError(f"nothing can be tried of {code}", f"--try takes {', '.join(sorted(PROPOSED))}.")
     (target,) = targets
     original, findings = compiled_run(target, folder, words) if target.is_code else recorded_run(target, words)
     trials = proposed(findings, code)

@@ -90,7 +90,7 @@ class Trial:
                 self._replace(jax.lax, name, self._with_argument(getattr(jax.lax, name), "unroll", UNROLLED))
         elif self.name == "map":
             self._replace(jax, "vmap", self._mapping(jax.vmap))
-        elif self.name not in ("donate", *_SETTINGS):
+        elif self.name not in ("donate", "no_folding", *_SETTINGS):
             raise JaxprofError(f"there is no trial {self.name!r}", "The client and the engine have different versions.")
 
     def _replace(self, owner: Any, name: str, function: Callable[..., Any]) -> None:
@@ -205,16 +205,15 @@ class Trial:
             raise JaxprofError(
                 "no argument has the shapes and dtypes of results", "Only such an argument can be donated."
             )
-        self._reached[SourceLocation()] = None
         return jax.jit(function, donate_argnums=donated)
 
     def reached(self) -> TrialReached:
         """Return where the change has reached the program. Raises JaxprofError if it has reached nothing."""
-        if not self._reached and self.name not in _SETTINGS:
-            called = {"map": "jax.vmap", "unroll": "jax.lax.scan or fori_loop"}[self.name]
+        called = {"map": "jax.vmap", "unroll": "jax.lax.scan or fori_loop"}.get(self.name)
+        if called and not self._reached:
             about = f" that leads to {self._line.text}" if self._line else ""
             raise JaxprofError(f"no call of {called}{about} can be changed", "")
-        return TrialReached(lines=[line for line in self._reached if line])
+        return TrialReached(lines=list(self._reached))
 
 
 def _alike(tree: Any) -> list[tuple[Any, ...]]:
