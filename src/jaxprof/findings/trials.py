@@ -17,10 +17,12 @@ from jaxprof.stats.comparison import TimeComparison
 
 
 @frozen
-class Trial:
+class TriedChange:
     """A change that can be tried on any program."""
 
     title: str
+    means: str
+    """What is changed."""
     fix: str
     """What to do if the change is faster."""
     other_numbers: bool = False
@@ -33,22 +35,31 @@ class Trial:
     """Whether it is tried for the sake of the compile, not of the call."""
 
 
-TRIALS: Mapping[str, Trial] = {
-    "map": Trial("vmap → lax.map", "use jax.lax.map in place of jax.vmap there"),
-    "unroll": Trial("unroll=4", "give the loop unroll=4"),
-    "donate": Trial(
-        "donate_argnums", "donate the arguments that the results replace: jax.jit(..., donate_argnums=...)"
-    ),
-    "rbg": Trial(
-        "prng rbg", 'make keys of the generator rbg: jax.config.update("jax_default_prng_impl", "rbg")', True, True
-    ),
-    "float32": Trial("x64 off", 'compute in float32: jax.config.update("jax_enable_x64", False)', True),
-    "default_precision": Trial("default precision", "compute products at the default precision", True),
-    "no_folding": Trial(
-        "constant folding off",
+TRIALS: Mapping[str, TriedChange] = {
+    "map": TriedChange("vmap → lax.map",
+        "The outermost jax.vmap called at the finding's line, or leads to it, maps one element after the other. "
+        "One with a named axis stays.",
+        "use jax.lax.map in place of jax.vmap there"),
+    "unroll": TriedChange("unroll=4",
+        "jax.lax.scan and jax.lax.fori_loop that the finding's line calls make four iterations in one.",
+        "give the loop unroll=4"),
+    "donate": TriedChange("donate_argnums",
+        "Every argument is donated whose arrays all find a result of their shape and dtype.",
+        "donate the arguments that the results replace: jax.jit(..., donate_argnums=...)"),
+    "rbg": TriedChange("prng rbg",
+        "Keys are those of the generator rbg. Random inputs differ then, and results are not compared.",
+        'make keys of the generator rbg: jax.config.update("jax_default_prng_impl", "rbg")',
+        other_numbers=True, changes_inputs=True),
+    "float32": TriedChange("x64 off",
+        "jax_enable_x64 is off, whatever the program sets. Results are compared as numbers, whatever their width.",
+        'compute in float32: jax.config.update("jax_enable_x64", False)', other_numbers=True),
+    "default_precision": TriedChange("default precision",
+        "jax_default_matmul_precision and the precision of single products are the default, whatever the program sets.",
+        "compute products at the default precision", other_numbers=True),
+    "no_folding": TriedChange("constant folding off",
+        "XLA_FLAGS has --xla_disable_hlo_passes=constant_folding. The compiles are compared, not the calls.",
         "pass the arrays as arguments; without a change, XLA_FLAGS=--xla_disable_hlo_passes=constant_folding",
-        xla_flag="--xla_disable_hlo_passes=constant_folding", compiles=True,
-    ),
+        xla_flag="--xla_disable_hlo_passes=constant_folding", compiles=True),
 }  # fmt: skip
 """Trials by name."""
 PROPOSED: Mapping[str, Sequence[str]] = {
@@ -64,13 +75,13 @@ MOST_TRIALS = 5
 _AT_A_LINE = ("map", "unroll")
 
 
-def trial_of(name: str) -> Trial:
+def trial_of(name: str) -> TriedChange:
     """Return the trial of that name; one that this version does not know is called by it."""
-    return TRIALS.get(name) or Trial(name, "")
+    return TRIALS.get(name) or TriedChange(name, "", "")
 
 
 @frozen
-class ProposedTrial:
+class ProposedChange:
     """A trial of one finding."""
 
     name: str
@@ -96,7 +107,7 @@ def times_tried(versus: AbVersus) -> TimeComparison:
     return versus.compiling if trial_of(versus.run.plan.trial).compiles and versus.compiling else versus.times
 
 
-def proposed(findings: Iterable[Finding], code: str = "") -> list[ProposedTrial]:
+def proposed(findings: Iterable[Finding], code: str = "") -> list[ProposedChange]:
     """Return the trials of these findings, each once; with `code`, one of `PROPOSED`, those of that finding, for every
     call if it was not found."""
     found = [finding for finding in findings if finding.code in PROPOSED and code in ("", finding.code)]
@@ -105,4 +116,4 @@ def proposed(findings: Iterable[Finding], code: str = "") -> list[ProposedTrial]
     for why, line in lines:
         for name in PROPOSED[why]:
             trials.setdefault((name, line if name in _AT_A_LINE else NOWHERE), why)
-    return [ProposedTrial(name, why, line) for (name, line), why in trials.items()]
+    return [ProposedChange(name, why, line) for (name, line), why in trials.items()]

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from jaxprof.base.private import kept_value
 from jaxprof.events import ComparisonPlanned, SideSpec
-from jaxprof.findings.trials import ProposedTrial, trial_of
+from jaxprof.findings.trials import ProposedChange, trial_of
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.runner.sides import LABELS, SideOptions, same_inputs, timing
 
 
-def plan_trials(original: PlannedRun, trials: Sequence[ProposedTrial], options: SideOptions) -> list[PlannedRun]:
+def plan_trials(original: PlannedRun, trials: Sequence[ProposedChange], options: SideOptions) -> list[PlannedRun]:
     """Plan a run as A, and the trials beside it. Raises UsageError if its inputs cannot be made. Blocks while a child
     makes them."""
     planned: list[PlannedRun] = []

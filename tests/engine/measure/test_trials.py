@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxprof.base.errors import JaxprofError
-from jaxprof.engine.measure.trials import Trial, one_by_one
+from jaxprof.engine.measure.trials import ProgramChange, one_by_one
 from jaxprof.events import NOWHERE, SourceLocation
 from jaxprof.findings.trials import TRIALS
 
@@ -22,7 +22,7 @@ def tried():
     trials = []
 
     def begin(name, line=NOWHERE):
-        trials.append(Trial(name, line))
+        trials.append(ProgramChange(name, line))
         return trials[-1]
 
     yield begin

@@ -52,7 +52,7 @@ class _Unchanged(nullcontext[None], ContextDecorator):
     """A context, also as a decorator, that changes nothing."""
 
 
-class Trial:
+class ProgramChange:
     """One change, in effect until `undo`."""
 
     def __init__(self, name: str, line: SourceLocation) -> None:
@@ -251,15 +251,15 @@ def one_by_one(
     )
 
 
-_active: list[Trial] = []
+_active: list[ProgramChange] = []
 """The trial of this process, which measures one run."""
 
 
 def begin(name: str, line: SourceLocation) -> None:
     """Try a change in this process from now on. Raises JaxprofError for an unknown one."""
-    _active.append(Trial(name, line))
+    _active.append(ProgramChange(name, line))
 
 
-def active() -> Trial | None:
+def active() -> ProgramChange | None:
     """Return the trial of this process; None if it tries nothing."""
     return _active[-1] if _active else None
