@@ -3,6 +3,7 @@ assignment of real executables, against the sizes that XLA sums up. Weights must
 every kind of program text, and nothing else does. What changes the meaning of a time is told, once, and not where it is
 not so."""
 
+import gc
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -42,6 +43,7 @@ from jaxprof.events import (
     BuffersReported,
     MemoryReported,
     PhaseEnded,
+    PhaseStarted,
     SourceFile,
     SourcesRead,
     TextRecorded,
@@ -115,6 +117,35 @@ def test_a_cold_compile_reports_its_phases_texts_and_figures_and_no_warning():
     assert program.hlo == texts["hlo"].text
     assert 0 < program.compile_seconds <= phases[-1].seconds
     np.testing.assert_allclose(program.jitted(X), np.tanh(X) * 3.25, rtol=1e-5)
+
+
+def test_no_stage_collects_the_garbage_of_all_of_jax(monkeypatch):
+    events, during = [], []
+    recorder, _ = reporter()
+    monkeypatch.setattr(recorder, "emit", events.append)
+
+    def sines(x):
+        for _ in range(300):
+            x = jnp.sin(x)
+        return x
+
+    def collecting(phase, info):
+        if phase == "start" and info["generation"] == 2 and events:
+            during.append(events[-1])
+
+    thresholds = gc.get_threshold()
+    many = [[number] for number in range(1_000_000)]
+    gc.set_threshold(700, 10, 10)  # as Python has them, unlike these tests
+    for _ in range(12):  # then the next collection is one of all objects
+        gc.collect(1)
+    gc.callbacks.append(collecting)
+    try:
+        compile_stages(recorder, sines, (X,), keep_constants=False)
+    finally:
+        gc.callbacks.remove(collecting)
+        gc.set_threshold(*thresholds)
+    assert many
+    assert not of(during, PhaseStarted)
 
 
 def test_a_program_that_was_compiled_before_is_told():
