@@ -226,3 +226,12 @@ def test_a_trial_that_the_client_knows_is_known_here(tried):
         tried(name).undo()
     with pytest.raises(JaxprofError, match="there is no trial 'faster'"):
         tried("faster")
+
+
+def test_a_line_is_known_by_any_path_of_its_file(tried, tmp_path):
+    link = tmp_path / "linked.py"
+    link.symlink_to(__file__)
+    line = line_of(two_maps, "jnp.cos")
+    trial = tried("map", SourceLocation(str(link), line.line))
+    assert "scan" in primitives(two_maps, X)
+    assert lines_of(trial) == [line.line]

@@ -10,11 +10,12 @@ its figures would be those of the unchanged program.
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ContextDecorator, ExitStack, nullcontext
-from functools import wraps
+from functools import cache, wraps
 from types import FrameType
 from typing import Any
 
@@ -44,6 +45,7 @@ _PRODUCTS = (
     *((jax.lax, name) for name in ("dot", "dot_general", "conv", "conv_general_dilated")),
 )
 """Functions that take a `precision`."""
+_real_path = cache(os.path.realpath)
 _FIXED = object()
 """Axis of an argument that `vmap` does not map."""
 
@@ -99,8 +101,9 @@ class ProgramChange:
             setattr(owner, name, function)
 
     def _is_line(self, frame: FrameType | None) -> bool:
-        line = self._line
-        return frame is not None and frame.f_lineno == line.line and frame.f_code.co_filename == line.file
+        if frame is None or frame.f_lineno != self._line.line:
+            return False
+        return _real_path(frame.f_code.co_filename) == _real_path(self._line.file)
 
     def _is_for_line(self, frame: FrameType | None) -> bool:
         """Return whether the line is among the callers of a call from `frame`, which all calls are without a line."""
