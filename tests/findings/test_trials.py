@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from analysis.made_runs import run, session
 from folding import fold
 from jaxprof import events as e
 from jaxprof.analysis.runs.ab import ab_result
@@ -12,6 +13,7 @@ from jaxprof.facts.sides import verdict_line
 from jaxprof.findings.catalogue import entries
 from jaxprof.findings.explain import explanation
 from jaxprof.findings.trials import PROPOSED, TRIALS, proposed
+from jaxprof.report.conclusion import conclusion
 from report.sessions import HEADER, environment, later_launches, turns
 
 LINE, OTHER = e.SourceLocation("/x/f.py", 17), e.SourceLocation("/x/f.py", 31)
@@ -54,8 +56,7 @@ A_SECONDS = 1e-3
 
 
 def session_of(*sides):
-    """A, and beside it a side for each trial: its name, its seconds (None: it failed), how its results compare, and in
-    how many launches the two compile in these seconds."""
+    """A, and beside it a side for each change: its name, its seconds (None: it failed), and how its results compare."""
     spec = e.RunSpec(workload="f.py:step", variant="jit", how="jit", device="cpu:0", launches=3, target="/x/f.py:step")
     specs = [e.SideSpec(label=label, title="") for label, _ in zip("ABCD", (None, *sides), strict=False)]
     events = [
@@ -63,19 +64,19 @@ def session_of(*sides):
         e.ComparisonPlanned(run="r1", sides=specs, margin=0.02, same_inputs=True),
     ]
     for number, (name, seconds, results) in enumerate((("", A_SECONDS, None), *sides)):
-        run = f"r{number + 1}"
+        run_id = f"r{number + 1}"
         if name:
             trial_at = LINE if name in ("map", "unroll") else e.NOWHERE
             side = replace(spec, side="ABCD"[number], baseline="r1", trial=name, trial_at=trial_at)
-            events += [e.RunPlanned(run=run, spec=side)]
-        events += [e.WorkerStarted(run=run, pid=1, python="/usr/bin/python3"), environment(run)]
+            events += [e.RunPlanned(run=run_id, spec=side)]
+        events += [e.WorkerStarted(run=run_id, pid=1, python="/usr/bin/python3"), environment(run_id)]
         if seconds is None:
-            events.append(e.RunFinished(run=run, status="failed", error="no call of jax.vmap can be changed"))
+            events.append(e.RunFinished(run=run_id, status="failed", error="no call of jax.vmap can be changed"))
             continue
-        events += [e.TrialReached(run=run, lines=[OTHER] if name in ("map", "unroll") else [])] if name else []
-        events += [*turns(run, seconds, number), *later_launches(run, seconds, number)]
-        events += [replace(results, run=run)] if results is not None else []
-        events.append(e.RunFinished(run=run, status="ok"))
+        events += [e.TrialReached(run=run_id, lines=[OTHER] if name in ("map", "unroll") else [])] if name else []
+        events += [*turns(run_id, seconds, number), *later_launches(run_id, seconds, number)]
+        events += [replace(results, run=run_id)] if results is not None else []
+        events.append(e.RunFinished(run=run_id, status="ok"))
     return fold(HEADER, events)
 
 
@@ -122,9 +123,22 @@ def test_a_change_that_is_slower_or_failed_is_no_finding():
 
 
 def test_what_cannot_be_told_says_why_and_how_large_it_may_be():
-    session = session_of(("map", 0.5e-3, EQUAL))
-    for run in session.runs.values():
-        del run.launches[1:]
-        del run.launches[0].turns[2:]
-    (said,) = (verdict_line(versus) for versus in ab_result(session, "r1").versus)
+    once = session_of(("map", 0.5e-3, EQUAL))
+    for side in once.runs.values():
+        del side.launches[1:]
+        del side.launches[0].turns[2:]
+    (said,) = (verdict_line(versus) for versus in ab_result(once, "r1").versus)
     assert said.startswith("B, vmap → lax.map at f.py:31: cannot be told: 2.0 times as fast")
+
+
+def test_a_finding_of_one_function_leads_to_trying_what_it_proposes():
+    def leads_to(code, *runs):
+        found = Finding(code, "", own_fix="Do it."), *explanation(session(*runs), "s").findings
+        explained = replace(explanation(session(*runs), "s"), findings=found)
+        return conclusion(explained).command
+
+    step = {"samples": [1e-3] * 9, "target": "/x/f.py:step"}
+    assert leads_to("small_loop_body", run("r1", **step)) == "jaxprof compare s --try"
+    assert leads_to("padding", run("r1", **step)) == "jaxprof explain s", "nothing can be tried of it"
+    assert leads_to("small_loop_body", run("r1", **step), run("r2", **step)) == "jaxprof explain s", "of which?"
+    assert leads_to("small_loop_body", run("r1", samples=[1e-3] * 9)) == "jaxprof explain s", "it cannot be found again"

@@ -14,6 +14,7 @@ from jaxprof.cli.answers import side_options
 from jaxprof.cli.options import refuse
 from jaxprof.cli.output import asks, note
 from jaxprof.findings.explain import explanation
+from jaxprof.findings.trials import changeable_runs
 from jaxprof.runner.interpreter import find_interpreter
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def recorded_run(target: Target, words: Mapping[str, Any]) -> tuple[PlannedRun, 
     refuse(fixed, "is fixed by the session", "Name the function in place of the session.")
     refuse_fetched(target.file)
     session = load(target.file, Session)
-    runs = [run for run in chosen_runs(session, target.run) if run.plan.how == "jit" and not run.plan.side]
+    runs = changeable_runs(chosen_runs(session, target.run))
     if len(runs) != 1:
         named = ", ".join(f"{target.word}:{run.id}" for run in runs)
         raise UsageError(

@@ -13,7 +13,9 @@ from jaxprof.analysis.runs.speedup import AbVersus
 from jaxprof.base.values import frozen
 from jaxprof.events import NOWHERE, SourceLocation
 from jaxprof.events.finding import Finding
+from jaxprof.session import Run
 from jaxprof.stats.comparison import TimeComparison
+from jaxprof.workloads import names
 
 
 @frozen
@@ -93,13 +95,25 @@ class ProposedChange:
     @property
     def title(self) -> str:
         """What is tried and why, for readers."""
-        return f"{trial_of(self.name).title}, because of {self.code}" + (f" at {self.line.text}" if self.line else "")
+        return f"{trial_of(self.name).title}, because of {self.code}" + (
+            f" at {self.line.short()}" if self.line else ""
+        )
 
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
         """Return the variables that make the change, beside those that the process has anyway."""
         flag = trial_of(self.name).xla_flag
         flags = variables.get("XLA_FLAGS", os.environ.get("XLA_FLAGS", ""))
         return {"XLA_FLAGS": f"{flags} {flag}".strip()} if flag else {}
+
+
+def changeable_runs(runs: Iterable[Run]) -> list[Run]:
+    """Return the runs on which changes can be tried: compiled as a whole, no sides, with a function that can be found
+    again."""
+    return [
+        run
+        for run in runs
+        if run.plan.how == "jit" and not run.plan.side and (run.plan.target or run.plan.workload in names())
+    ]
 
 
 def times_tried(versus: AbVersus) -> TimeComparison:

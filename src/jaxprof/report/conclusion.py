@@ -85,17 +85,20 @@ def closing_lines(session: Session, place: Path | None, width: int = WIDTH) -> I
 def conclusion(explanation: Explanation) -> Conclusion:
     """Return the conclusion of an explanation."""
     from jaxprof.findings.explanation import command, compared_again
+    from jaxprof.findings.trials import PROPOSED, changeable_runs
 
     cost, certainty = cost_and_certainty(explanation)
     unknown = next((abstention for abstention in explanation.abstentions if abstention.command), None)
     if explanation.findings:
         first, others = explanation.findings[0], len(explanation.findings) - 1 + explanation.left_out
         more = f" ({counted(others, 'more finding')})" if others else ""
+        runs = explanation.session.runs.values() if explanation.session is not None else ()
+        is_tried = first.code in PROPOSED and len(changeable_runs(runs)) == 1
         return Conclusion(
             cost,
             certainty,
             f"{_place(first)}{first.fix.split('. ')[0].rstrip('.')}{more}",
-            command("explain", explanation.name),
+            command("compare", explanation.name, "--try") if is_tried else command("explain", explanation.name),
         )
     session = explanation.session if explanation.is_unmeasured else None
     if session is not None and all(run.over or run.deserted for run in session.runs.values()):

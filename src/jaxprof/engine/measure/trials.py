@@ -45,7 +45,7 @@ _PRODUCTS = (
     *((jax.lax, name) for name in ("dot", "dot_general", "conv", "conv_general_dilated")),
 )
 """Functions that take a `precision`."""
-_real_path = cache(os.path.realpath)
+_real_path: Callable[[str], str] = cache(os.path.realpath)
 _FIXED = object()
 """Axis of an argument that `vmap` does not map."""
 
