@@ -49,6 +49,7 @@ from jaxprof.events import (
     TextRecorded,
     WarningRaised,
 )
+from jaxprof.session.warning_text import with_text
 from jaxprof.trace.buffers import allocations
 
 X = np.arange(64, dtype=np.float32)
@@ -94,7 +95,7 @@ def test_products_that_xla_cannot_emit_without_the_device_are_library_calls(erro
             stages._compiled(recorder, Lowered(), {"xla_dump_to": "x"})
         return
     assert stages._compiled(recorder, Lowered(), {"xla_dump_to": "x"}) == "compiled"
-    warning = only(events, WarningRaised)
+    warning = with_text(only(events, WarningRaised))
     assert warning.code == "library_gemms"
     assert "gemm_fusion_dot.3" in warning.message
     assert "long" not in warning.message
@@ -152,7 +153,9 @@ def test_a_program_that_was_compiled_before_is_told():
     function = jax.jit(lambda x: jnp.tanh(x) * 4.25)
     compiled(function)
     _, events = compiled(function)
-    assert only(events, WarningRaised).code == "compile_cached"
+    warning = with_text(only(events, WarningRaised))
+    assert warning.code == "compile_cached"
+    assert warning.message.startswith("the program came from JAX's cache in memory: ")
     assert of(events, PhaseEnded)[-1].note == "from JAX's cache in memory"
 
 
@@ -383,16 +386,16 @@ def test_what_is_computed_and_not_used_is_named_once():
 
     (found,) = of_program(program(None, None, "", wasteful))
     assert found.code == "dead_code"
-    assert found.message.endswith("removed it: sort")
+    assert with_text(found).message.endswith("removed it: sort")
 
 
 def test_compilations_that_nobody_expected_are_counted_and_named():
     spans = [StageSpan(stage, name, 0.0, 1.0) for name in ("f", "g", "f") for stage in ("trace", "compile")]
-    (found,) = recompiled(CompileLedger(spans), "during the run")
-    assert found.message == "3 unexpected compilations during the run: f, g"
-    (one,) = recompiled(CompileLedger(spans[:2]), "at the first call")
-    assert one.message == "1 unexpected compilation at the first call: f"
-    assert not list(recompiled(CompileLedger(spans[:1]), "at the first call")), "tracing is no compilation"
+    (found,) = recompiled(CompileLedger(spans), "steady_run")
+    assert with_text(found).message == "3 unexpected compilations during the steady run: f, g"
+    (one,) = recompiled(CompileLedger(spans[:2]), "first_call")
+    assert with_text(one).message.startswith("1 unexpected compilation at the first call, ")
+    assert not list(recompiled(CompileLedger(spans[:1]), "first_call")), "tracing is no compilation"
 
 
 @pytest.mark.parametrize(
@@ -405,7 +408,7 @@ def test_compilations_that_nobody_expected_are_counted_and_named():
     ],
 )
 def test_a_transfer_that_copied_nothing_is_no_copy(directions, calls, said):
-    found = list(zero_copies(directions, calls=calls))
+    found = list(map(with_text, zero_copies(directions, calls=calls)))
     assert [warning.message.partition(":")[0] for warning in found] == said
     assert {warning.code for warning in found} <= {"zero_copy"}
 

@@ -157,19 +157,16 @@ Request = (
 
 def decode_request(line: bytes) -> Request:
     """Return the request on `line`. Raises ValueError for anything else."""
-    request = read_request(line, get_args(Request))
-    decoded: Request = replace(request, spec=_spec(request.spec)) if hasattr(request, "spec") else request
+    request: Any = read_request(line, get_args(Request))
+    if hasattr(request, "spec"):
+        try:
+            trial_at = SourceLocation(**request.spec.get("trial_at", {}))
+            spec = RunSpec(**{**request.spec, "trial_at": trial_at})  # JSON has lists for its tuples
+            request = replace(request, spec=replace(spec, arguments=tuple(spec.arguments), argv=tuple(spec.argv)))
+        except (TypeError, AttributeError) as error:
+            raise ValueError(f"not a request: {error}") from error
+    decoded: Request = request
     return decoded
-
-
-def _spec(data: Any) -> RunSpec:
-    """Turn JSON's lists into tuples, and its object into a location. Raises ValueError if it is no spec."""
-    try:
-        data = {**data, "trial_at": SourceLocation(**data.get("trial_at", {}))}
-        spec = RunSpec(**data)
-        return replace(spec, arguments=tuple(spec.arguments), argv=tuple(spec.argv))
-    except TypeError as error:
-        raise ValueError(f"not a request: {error}") from error
 
 
 @frozen(kw_only=True)
