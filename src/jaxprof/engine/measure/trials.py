@@ -123,7 +123,7 @@ class ProgramChange:
             is_plain = former is None or former is False or (former == 1 and former is not True)
             frame = inspect.currentframe()
             if (is_plain if value is not None else former is not None) and self._is_for_line(frame):
-                self._note(frame)
+                self._reached[self._own_location(frame)] = None
                 given.arguments[name] = value
             return original(*given.args, **given.kwargs)
 
@@ -139,12 +139,10 @@ class ProgramChange:
             batched = original(*args, **kwargs)
             given = signature.bind(*args, **kwargs)
             given.apply_defaults()
-            frame = inspect.currentframe()
-            here, is_called_there = self._own_location(frame), self._is_for_line(frame)
-            names = {"axis_name", "spmd_axis_name", "axis_size"}
-            if any(given.arguments.get(name) is not None for name in names):
+            if any(given.arguments.get(name) is not None for name in ("axis_name", "spmd_axis_name", "axis_size")):
                 return batched
-            is_reached = is_called_there
+            frame = inspect.currentframe()
+            here, is_reached = self._own_location(frame), self._is_for_line(frame)
 
             @wraps(batched)
             def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -179,9 +177,6 @@ class ProgramChange:
         finally:
             sys.setprofile(former)
         return calls
-
-    def _note(self, frame: FrameType | None) -> None:
-        self._reached[self._own_location(frame)] = None
 
     def _own_location(self, frame: FrameType | None) -> SourceLocation:
         """Return the innermost line of the user's among the callers; without one, the innermost."""
