@@ -170,7 +170,11 @@ def test_products_are_computed_at_the_default_precision(tried):
     assert lines_of(trial) == [line_of(products, "einsum").line]
 
 
-HELD = [("float32", "jax_enable_x64", True, False), ("rbg", "jax_default_prng_impl", "threefry2x32", "rbg")]
+HELD = [
+    ("float32", "jax_enable_x64", True, False),
+    ("rbg", "jax_default_prng_impl", "threefry2x32", "rbg"),
+    ("unpartitioned", "jax_threefry_partitionable", True, False),
+]
 
 
 @pytest.mark.parametrize(("name", "setting", "wanted", "held"), HELD)

@@ -31,6 +31,7 @@ UNROLLED = 4
 """Iterations that one iteration of an unrolled loop makes."""
 _SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "rbg": {"jax_default_prng_impl": "rbg"},
+    "unpartitioned": {"jax_threefry_partitionable": False},
     "float32": {"jax_enable_x64": False},
     "default_precision": {"jax_default_matmul_precision": None},
 }
