@@ -27,8 +27,6 @@ from jaxprof.engine.measure.stages import as_jitted, updated
 from jaxprof.events import SourceLocation, TrialReached
 from jaxprof.hlo.source import is_own
 
-UNROLLED = 4
-"""Iterations that one iteration of an unrolled loop makes."""
 _SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "rbg": {"jax_default_prng_impl": "rbg"},
     "unpartitioned": {"jax_threefry_partitionable": False},
@@ -66,35 +64,28 @@ class ProgramChange:
         self._is_inside = False
         """Whether a function is traced that already runs in `lax.map`: what is mapped inside it stays mapped."""
         self._changes = ExitStack()
-        try:
-            self._apply()
-        except BaseException:
-            self.undo()
-            raise
-
-    def undo(self) -> None:
-        """Put back what was replaced."""
-        self._changes.close()
-
-    def _apply(self) -> None:
-        held = _SETTINGS.get(self.name, {})
+        held = _SETTINGS.get(name, {})
         for setting, value in held.items():
             self._changes.enter_context(updated(setting, value))
         if held:
             update: Callable[[str, Any], Any] = jax.config.update
-            self._replace(jax.config, "update", lambda name, value: None if name in held else update(name, value))
-            for owner, name in _CONTEXTS.get(self.name, ()):
-                self._replace(owner, name, lambda *_, **__: _Unchanged())
-        if self.name == "default_precision":
-            for owner, name in _PRODUCTS:
-                self._replace(owner, name, self._with_argument(getattr(owner, name), "precision", None))
-        elif self.name == "unroll":
-            for name in ("scan", "fori_loop"):
-                self._replace(jax.lax, name, self._with_argument(getattr(jax.lax, name), "unroll", UNROLLED))
-        elif self.name == "map":
+            self._replace(jax.config, "update", lambda name, new: None if name in held else update(name, new))
+            for owner, function in _CONTEXTS.get(name, ()):
+                self._replace(owner, function, lambda *_, **__: _Unchanged())
+        if name == "default_precision":
+            for owner, function in _PRODUCTS:
+                self._replace(owner, function, self._with_argument(getattr(owner, function), "precision", None))
+        elif name == "unroll":
+            for function in ("scan", "fori_loop"):
+                self._replace(jax.lax, function, self._with_argument(getattr(jax.lax, function), "unroll", 4))
+        elif name == "map":
             self._replace(jax, "vmap", self._mapping(jax.vmap))
-        elif self.name not in ("donate", "no_folding", *_SETTINGS):
+        elif name not in ("donate", "no_folding", *_SETTINGS):
             raise JaxprofError(f"there is no trial {self.name!r}", "The client and the engine have different versions.")
+
+    def undo(self) -> None:
+        """Put back what was replaced."""
+        self._changes.close()
 
     def _replace(self, owner: Any, name: str, function: Callable[..., Any]) -> None:
         if hasattr(owner, name):  # not every version of JAX has each of them
@@ -225,12 +216,14 @@ def one_by_one(
     """Return what `vmap(function, in_axes, out_axes)` returns, computed one element after the other by `lax.map`."""
 
     def axis_of_each(axes: Any, tree: Any) -> Any:
+        whole = tuple(axes) if isinstance(axes, list) else axes
+
         def spread(axis: Any, part: Any) -> Any:
             return jax.tree.map(lambda _: _FIXED if axis is None else axis, part)
 
-        return jax.tree.map(spread, axes, tree, is_leaf=lambda axis: axis is None)
+        return jax.tree.map(spread, whole, tree, is_leaf=lambda axis: axis is None)
 
-    axes = axis_of_each(tuple(in_axes) if isinstance(in_axes, list) else in_axes, args), axis_of_each(0, dict(kwargs))
+    axes = axis_of_each(in_axes, args), axis_of_each(0, dict(kwargs))
     leaves, structure = jax.tree.flatten((args, dict(kwargs)))
     each = list(zip(leaves, jax.tree.leaves(axes), strict=True))
     moved = [leaf if axis == 0 else jnp.moveaxis(leaf, axis, 0) for leaf, axis in each if axis is not _FIXED]
@@ -242,11 +235,10 @@ def one_by_one(
         return function(*own_args, **own_kwargs)
 
     results = jax.lax.map(of_one, moved)
-    out = tuple(out_axes) if isinstance(out_axes, list) else out_axes
     return jax.tree.map(
         lambda leaf, axis: leaf[0] if axis is _FIXED else leaf if axis == 0 else jnp.moveaxis(leaf, 0, axis),
         results,
-        axis_of_each(out, results),
+        axis_of_each(out_axes, results),
     )
 
 
