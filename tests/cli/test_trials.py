@@ -2,8 +2,11 @@
 
 import pytest
 
+from folding import written
+from jaxprof import events as e
 from jaxprof.session import Session
 from jaxprof.session.log import load
+from report import sessions
 
 LOOP = """import jax
 import jax.numpy as jnp
@@ -30,7 +33,8 @@ def loop(tmp_path, monkeypatch):
 
 
 @pytest.mark.process
-def test_what_the_findings_propose_is_a_side_and_a_session_is_asked_for(call, loop, tmp_path):
+@pytest.mark.timeout(120)  # five engines, of which each may start late on a busy machine
+def test_what_the_findings_propose_is_a_side(call, loop, tmp_path):
     found = call("compare", f"{loop}:step", "--try", *TIMED, "--out", tmp_path / "s.jaxprof").data
     original, unrolled = found["sides"]
     assert "trial" not in original
@@ -40,10 +44,16 @@ def test_what_the_findings_propose_is_a_side_and_a_session_is_asked_for(call, lo
     assert versus["sentence"].startswith("B, unroll=4 at loop.py:7: ")
     launches = next(fact for fact in versus["facts"] if fact["fact"] == "kernel_launches")
     assert launches["after"] < launches["before"] / 2, "the loop makes fewer iterations"
-    # The same of a session that has the call: what it names is run after a question alone.
-    ran = tmp_path / "r.jaxprof"
-    assert call("run", f"{loop}:step", "--launches", "1", "--budget", "0.1", "--no-capture", "--out", ran).code == 0
-    refused = call("compare", ran, "--try")
+
+
+@pytest.mark.process
+def test_the_call_of_a_session_is_changed_after_a_question_alone(call, loop, tmp_path):
+    spec = e.RunSpec(
+        workload="loop.py:step", variant="jit", how="jit", device="cpu:0", target=f"{loop}:step", preset="quick"
+    )
+    events = [e.RunPlanned(run="r1", spec=spec), e.RunFinished(run="r1", status="ok")]
+    ran = written(tmp_path / "r.jaxprof", events, sessions.HEADER)
+    refused = call("compare", ran, "--try", "small_loop_body")
     assert (refused.code, "loop.py:step, in" in refused.err) == (2, True)
     again = call("compare", ran, "--try", "small_loop_body", "--yes", *TIMED, "--out", tmp_path / "t.jaxprof").data
     assert again["versus"][0]["sentence"].startswith("B, unroll=4 at loop.py:7: ")
@@ -51,8 +61,9 @@ def test_what_the_findings_propose_is_a_side_and_a_session_is_asked_for(call, lo
 
 @pytest.mark.process
 def test_a_change_that_reaches_nothing_is_said_and_the_command_succeeds(call, loop, tmp_path):
-    loop.write_text(LOOP.replace("jax.lax.scan(lambda carry, _: (carry * 1.5 + 1.0, None), x, length=200)[0]", "x"))
-    said = call("compare", f"{loop}:step", "--try", "small_loop_body", *TIMED, "--out", tmp_path / "s.jaxprof")
+    said = call(
+        "compare", "selu", "--set", "n=1000", "--try", "small_loop_body", *TIMED, "--out", tmp_path / "s.jaxprof"
+    )
     assert said.code == 0
     assert said.data["versus"][0]["sentence"] == (
         "B, unroll=4: failed, no call of jax.lax.scan or fori_loop can be changed"
