@@ -136,7 +136,9 @@ class RunDifference(ModuleDifference):
             *(difference.differs for difference in self.facts.values()),
         ]
         answers += [difference.differs for difference in self.collectives or ()]
-        return True if True in answers else None if None in answers else False
+        if True in answers:
+            return True
+        return None if None in answers else False
 
 
 @frozen
