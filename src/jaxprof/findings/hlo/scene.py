@@ -37,10 +37,10 @@ WORTH = 0.2
 """Share of the module's work from which the slow form of an operation is reported."""
 _LAUNCH_BYTES = {"cpu": 1 << 10, "gpu": 2 << 20, "tpu": 256 << 10}
 """Bytes that move in the time of a launch: 2 µs or more on a GPU, some 0.3 µs on a TPU and 0.1 µs on a CPU."""
-_FLOPS_PER_BYTE = {"cpu": (10.0, 5.0, 0.05), "gpu": (150.0, 20.0, 20.0), "tpu": (240.0, 8.0, 8.0)}
-"""FLOPs that a device does while its memory moves a byte, on matrix units, in loops, and in a sort, whose comparisons a
-CPU makes one by one: two cores with AVX2, an H100 and a TPU v5e. Good to a factor of two or three, as shares of a
-module's work need it.
+_FLOPS_PER_BYTE = {"cpu": (10.0, 5.0, 0.05), "gpu": (150.0, 20.0, 0.1), "tpu": (240.0, 8.0, 0.1)}
+"""FLOPs that a device does while its memory moves a byte: on matrix units, in loops, and in sorts, which CPUs compare
+one by one and GPUs in several passes. Two cores with AVX2, an H100 and a TPU v5e; good to a factor of two or three, as
+shares of a module's work need it.
 """
 _FLOPS_OF_TRANSCENDENTAL = 8
 
