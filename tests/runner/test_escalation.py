@@ -207,10 +207,12 @@ def test_so_does_a_single_program(start, tmp_path, kind, number):
 def test_a_program_that_handles_a_signal_itself_is_left_to_do_so_unless_it_is_another_one(start, tmp_path):
     """As its recorder says, whose part a line of the shell plays here."""
     (tmp_path / "train.py").touch()
-    says = """echo '{"type":"heartbeat","handled":[2]}' >&"${JAXPROF_PROGRAM%% *}"; """
+    events = """{"type":"heartbeat","handled":[2]}\\n{"type":"warning_raised","code":"said","message":"said"}\\n"""
+    says = f"""printf '{events}' >&"${{JAXPROF_PROGRAM%% *}}"; """
     python = stand_in(tmp_path, f"RANK=0; {says} trap 'touch asked' INT; touch ready-0; while :; do sleep 0.05; done")
     script = start("-c", SCRIPT, "0.1", "script", "--plain", "--out", "s.jaxprof", "--python", python, "train.py")
     script.until_ready("ready-0", "s.jaxprof")
+    until(lambda: '"said"' in (tmp_path / "s.jaxprof").read_text())  # so the heartbeat before it has been read
     os.kill(script.process.pid, INTERRUPT)
     script.until_ready("asked")
     time.sleep(1)  # ten times as long as it would have otherwise
