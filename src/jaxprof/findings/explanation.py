@@ -119,6 +119,8 @@ class Abstention:
     """Command that would fill the gap; empty if there is none."""
     from_file: bool = False
     """Whether the command has words of a file that this machine did not record."""
+    leads: bool = False
+    """Whether it is about much more of the time than any finding, and is said before them."""
 
 
 def _is_measured(run: Run) -> bool:
@@ -143,6 +145,11 @@ class Explanation:
     session: Session | None = field(default=None, repr=False)
     job: JobFigures | None = field(default=None, repr=False)
     """The job that was explained, for a job."""
+
+    @property
+    def leading(self) -> Abstention | None:
+        """What is said before all findings."""
+        return next((each for each in self.abstentions if each.leads), None)
 
     @property
     def from_file(self) -> bool:

@@ -15,7 +15,9 @@ from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding, Scope
 from jaxprof.findings.explanation import code_line
 from jaxprof.findings.hlo import CHECKS, findings
+from jaxprof.findings.slow_kernels import SLOW_KERNEL, slow_kernels
 from jaxprof.hlo.kernels.kernels import Kernel, kernels
+from jaxprof.hlo.kernels.kinds import platform_of
 
 if TYPE_CHECKING:
     from jaxprof.hlo.text.model import Module
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 _WORTH = 0.02
 """Share of the kernels' time below which a finding is left out, if that time is known."""
 _KERNELS_NAMED = 5
-_SAVES = {check.code: check.saves for check in CHECKS}
+_SAVES = {check.code: check.saves for check in CHECKS} | {SLOW_KERNEL.code: "part"}
 
 
 @frozen(kw_only=True)
@@ -71,21 +73,31 @@ def weights_of_call(session: Session, run: Run, module: Module) -> KernelWeights
 def module_findings(
     session: Session, module: Module, weights: KernelWeights, run: Run, *, verify: str
 ) -> Iterator[Finding]:
-    """Yield the findings of a module of a run with the cost of their kernels."""
+    """Yield the findings of a module of a run with the cost of their kernels, and those kernels that are slow for the
+    device without being in one of them."""
     by_name = {kernel.name: kernel for kernel in reversed(kernels(module))}
-    for finding in findings(module):
+    explained: set[str] = set()
+    for finding in (*findings(module), *_slow(session, module, run, by_name)):
         priced = _priced(finding, weights, by_name)
-        if priced is None:
+        if priced is None or (finding.code == SLOW_KERNEL.code and explained.intersection(finding.kernels)):
             continue
-        where = _place(finding, by_name)
+        explained.update(finding.kernels if priced.seconds is not None else ())
+        places = finding.places or (_place(finding, by_name),)
         yield replace(
             priced,
-            places=(where,),
-            code_line=code_line(where, session),
+            places=places,
+            code_line=code_line(next(filter(None, places), None), session),
             kernels=finding.kernels[:_KERNELS_NAMED],
             verify=verify,
             run=run.id,
         )
+
+
+def _slow(session: Session, module: Module, run: Run, by_name: Mapping[str, Kernel]) -> Iterator[Finding]:
+    captured, device = measured(session, run.id), ceilings_for(session, run)
+    if captured is not None and device is not None:
+        for kernel, message, fix in slow_kernels(by_name, captured.kernels, device, platform_of(module)):
+            yield SLOW_KERNEL.complete(Finding(SLOW_KERNEL.code, message, own_fix=fix or None, kernels=(kernel.name,)))
 
 
 def _priced(finding: Finding, weights: KernelWeights, by_name: Mapping[str, Kernel]) -> Finding | None:

@@ -52,7 +52,7 @@ def _explain(file: str, most: int) -> Explanation:
     target = resolve(file, note, jobs=True)
     if target.kind is Kind.JOB:
         return explained_job(target.file)
-    from jaxprof.findings.explain import explanation
+    from jaxprof.findings.derive import explanation
     from jaxprof.findings.explanation import command as shell_line
 
     if target.kind is Kind.HLO:
