@@ -49,12 +49,12 @@ def _hlo_findings(session: Session, run: Run, name: str) -> Iterator[_Row]:
     module = module_of(session, run)
     if module is None:
         return
-    from jaxprof.findings.hlo import findings
+    from jaxprof.findings.modules import findings_of_run
 
     verify = (
         run_verified(session, name, run) if run.plan.how not in ("program", "imported") else command("explain", name)
     )
-    for finding in findings(module):
+    for finding in findings_of_run(session, run, module):
         yield _Row("hlo", replace(finding, verify=verify, run=run.id))
 
 

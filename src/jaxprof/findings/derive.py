@@ -15,12 +15,15 @@ from jaxprof.events.finding import Finding
 from jaxprof.findings.explanation import (
     MOST_ABSTENTIONS,
     MOST_FINDINGS,
+    SMALL,
     Abstention,
     Explanation,
     Subject,
     code_line,
     command,
+    concerned_share,
     program_verified,
+    rank,
     record_again,
 )
 from jaxprof.session.files import path_word
@@ -33,12 +36,8 @@ if TYPE_CHECKING:
 
 _DOUBTFUL = ("large_program",)
 """Findings that may be about something that cannot be changed."""
-_SMALL = 0.05
-"""Share of what a finding is about below which it comes last, and does not lead."""
 _SMALL_BESIDE = 0.25
 """Share of the largest unexplained part below which a finding does not lead."""
-_AT_MOST_WEIGHT = 0.5
-"""Weight of an upper bound on the saved time; it ranks behind a certain cost of the same size."""
 
 
 def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Explanation:
@@ -68,13 +67,13 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
         from jaxprof.findings.unexplained import unexplained_part
 
         found = [item for item in items if isinstance(item, Finding)]
-        concerned = [_concerned_share(each, longest) for each in found]
-        large = [each for each, share in zip(found, concerned, strict=True) if share is None or share >= _SMALL]
+        concerned = [concerned_share(each, longest) for each in found]
+        large = [each for each, share in zip(found, concerned, strict=True) if share is None or share >= SMALL]
         part = unexplained_part(session, longest, large, name)
         largest = max((each or 0.0 for each in concerned), default=0.0)
         if part is not None and part[1] > largest:
             note, share = part
-            leads = largest < max(_SMALL, _SMALL_BESIDE * share) and not any(each.fault for each in found)
+            leads = largest < max(SMALL, _SMALL_BESIDE * share) and not any(each.fault for each in found)
             items = [replace(note, leads=True), *items] if leads else [*items, note]
             if note.command.startswith("jaxprof script"):  # it says what a capture would show
                 items = [item for item in items if not (isinstance(item, Abstention) and item.code == "no_capture")]
@@ -93,7 +92,7 @@ def explained(
     concern next to nothing of what they are about, such as the loop of `program`, come last."""
     from_file = session.from_file
     findings = [replace(item, from_file=from_file and bool(item.verify)) for item in items if isinstance(item, Finding)]
-    ranked = sorted(_merged(_without_duplicates(findings)), key=lambda each: (_is_small(each, program), *_rank(each)))
+    ranked = sorted(_merged(_without_duplicates(findings)), key=lambda each: rank(each, program))
     unknown: dict[str, Abstention] = {}
     for item in items:
         if isinstance(item, Abstention):  # of many runs, one that says what is missing is enough
@@ -129,32 +128,9 @@ def _merged(findings: Iterable[Finding]) -> Iterator[Finding]:
         apart = finding.scope == "program" or finding.code in ("run_failed", "out_of_memory", "slower")
         groups.setdefault((finding.code, number if apart else finding.where), []).append(finding)
     for group in groups.values():
-        first, *others = sorted(group, key=_rank)
+        first, *others = sorted(group, key=rank)
         also = tuple(dict.fromkeys(other.run for other in others if other.run != first.run))
         yield replace(first, also=also)
-
-
-def _concerned_share(finding: Finding, program: ProgramResult | None) -> float | None:
-    """Return the share of what a finding is about: of the loop of a program, which may be a small part of its wall
-    time; else of its scope. None if that is unknown."""
-    if finding.scope != "program" or program is None or finding.seconds is None:
-        return finding.share
-    whole = min(program.wall_seconds, program.hot.seconds or program.wall_seconds)
-    return finding.seconds / whole if whole > 0 else None
-
-
-def _is_small(finding: Finding, program: ProgramResult | None) -> bool:
-    """Return whether a finding is known to concern next to nothing of what it is about."""
-    share = _concerned_share(finding, program)
-    return share is not None and share < _SMALL and not finding.fault
-
-
-def _rank(finding: Finding) -> tuple[bool, bool, float, int, str, str]:
-    """Return the sort key of a finding."""
-    seconds = finding.saves_seconds if finding.saves_seconds is not None else finding.seconds
-    weight = (seconds or 0.0) * (_AT_MOST_WEIGHT if finding.at_most else 1.0)
-    first = finding.code != "program_failed"
-    return not finding.fault, first, -weight, -(finding.bytes or 0), finding.code, finding.run
 
 
 _PROGRAM_FAULTS = ("program_failed", "debug_settings")

@@ -174,6 +174,32 @@ class Explanation:
         return "no finding above its threshold"
 
 
+SMALL = 0.05
+"""Share of what a finding is about below which it comes last, and does not lead."""
+_AT_MOST_WEIGHT = 0.5
+"""Weight of an upper bound on the saved time; it ranks behind a certain cost of the same size."""
+
+
+def concerned_share(finding: Finding, program: ProgramResult | None = None) -> float | None:
+    """Return the share of what a finding is about: of the loop of a program, which may be a small part of its wall
+    time; else of its scope. None if that is unknown."""
+    if finding.scope != "program" or program is None or finding.seconds is None:
+        return finding.share
+    whole = min(program.wall_seconds, program.hot.seconds or program.wall_seconds)
+    return finding.seconds / whole if whole > 0 else None
+
+
+def rank(finding: Finding, program: ProgramResult | None = None) -> tuple[bool, bool, bool, float, int, str, str]:
+    """Return the sort key of a finding: faults first, then by cost in time and in bytes; last those that concern next
+    to nothing of what they are about, such as the loop of `program`."""
+    share = concerned_share(finding, program)
+    seconds = finding.saves_seconds if finding.saves_seconds is not None else finding.seconds
+    weight = (seconds or 0.0) * (_AT_MOST_WEIGHT if finding.at_most else 1.0)
+    small = share is not None and share < SMALL and not finding.fault
+    first = finding.code != "program_failed"
+    return not finding.fault, first, small, -weight, -(finding.bytes or 0), finding.code, finding.run
+
+
 _LONGEST_LINE = 100
 
 

@@ -6,12 +6,16 @@ constants with their reasons; anything below them is not reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding
+from jaxprof.findings.explanation import rank
 from jaxprof.findings.hlo import compute, traffic
 from jaxprof.findings.hlo.scene import Scene
+from jaxprof.hlo.kernels.cost import NOTHING
+from jaxprof.hlo.kernels.kernels import Kernel, kernels, totals
 from jaxprof.hlo.kernels.kinds import platform_of
 from jaxprof.hlo.text.model import Module, once_per_module
 
@@ -25,8 +29,25 @@ CHECKS = (
 
 @once_per_module
 def findings(module: Module) -> tuple[Finding, ...]:
-    """Return what is worth looking at in a module, in the order of `CHECKS`."""
-    return tuple(findings_on(module, platform_of(module)))
+    """Return what is worth looking at in a module, with its line and its share of the traffic, those first that cost
+    most."""
+    found = tuple(findings_on(module, platform_of(module)))
+    by_name = {kernel.name: kernel for kernel in reversed(kernels(module))} if found else {}
+    traffic = totals(module) if found else NOTHING
+    whole = 0 if traffic.unsized else traffic.bytes
+    shares = (min(1.0, each.bytes / whole) if each.bytes and not each.held and whole else None for each in found)
+    named = ([by_name[name] for name in each.kernels if name in by_name] for each in found)
+    placed = (
+        replace(each, share=share, places=each.places or (line_of(named),))
+        for each, share, named in zip(found, shares, named, strict=True)
+    )
+    return tuple(sorted(placed, key=rank))
+
+
+def line_of(kernels: Iterable[Kernel]) -> SourceLocation | None:
+    """Return the line of the first kernel that has one."""
+    source = next((kernel.source for kernel in kernels if kernel.source is not None), None)
+    return SourceLocation(source.file, source.line) if source is not None else None
 
 
 def findings_on(module: Module, platform: str) -> Iterator[Finding]:
