@@ -26,6 +26,7 @@ from jaxprof.session.log import LogWriter
 from job_folders import job, loop
 from mutated import originals
 from report import sessions
+from waiting import SLOWER
 
 
 @pytest.fixture
@@ -108,7 +109,9 @@ def test_looking_at_a_folder_starts_and_imports_nothing_of_it(baits, sent, kind,
 def test_a_process_in_a_folder_imports_nothing_of_it(baits, sent, kind):
     sent(kind)
     command = [os.path.join(os.path.dirname(sys.executable), "jaxprof"), "."]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60 * SLOWER, check=False
+    )
     assert baits.taken == [], done
     assert done.returncode in ((2,) if kind == "program" else (0, ExitCode.NOT_WHOLE)), done
 

@@ -176,6 +176,8 @@ _WRITTEN = {
         (True, "tpu", _product("f32", _PRECISE)),
         (False, "cpu", _product("f32", _PRECISE)),
         (False, "tpu", _product("f32")),
+        (True, "tpu", _product("f32", _PRECISE + ', metadata={op_name="jit(f)/dot_general"}')),
+        (False, "tpu", _product("f32", _PRECISE + ', metadata={op_name="jit(f)/jit(fft)"}')),
     ],
     "host_transfer": [(True, "", _sent(", is_host_transfer=true")), (False, "", _sent(""))],
     "layout_copy": [

@@ -24,6 +24,7 @@ from jaxprof.base.units import seconds
 from jaxprof.findings.catalogue import SOURCES, entries, find_entry
 from jobs.test_job_findings import FOUND, NOTHING, figures
 from report import sessions
+from waiting import SLOWER
 
 TESTS = Path(__file__).parents[1]
 ELSEWHERE = {
@@ -240,7 +241,9 @@ def test_each_flag_that_an_entry_names_exists_in_this_jaxlib():
     assert len(flags) >= 4
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": " ".join([*flags, "--xla_no_such_flag=1"])}
     command = [sys.executable, "-c", "import jax; jax.devices()"]
-    said = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=50, check=False).stderr
+    said = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=50 * SLOWER, check=False
+    ).stderr
     assert re.findall(r"--xla_\w+", said) == ["--xla_no_such_flag"]
 
 

@@ -37,8 +37,6 @@ T = TypeVar("T")
 
 @frozen
 class Setting:
-    """One thing that can be set."""
-
     name: str
     means: str
     read: Callable[[Any], Value | None]
@@ -124,7 +122,6 @@ class Config:
     """Setting → where its value is from: a variable, or a file."""
 
     def get(self, name: str, kind: type[T]) -> T | None:
-        """Return the value of a setting, which is of this kind; None if it is not set."""
         value = self.values.get(name)
         return value if isinstance(value, kind) else None
 

@@ -202,7 +202,6 @@ def environment(plan: str, *, unbuffered: bool) -> dict[str, str]:
 
 
 def enlarge(pipe: int) -> None:
-    """Request a larger buffer for a pipe."""
     import fcntl
 
     command = getattr(fcntl, "F_SETPIPE_SZ", None)

@@ -59,7 +59,7 @@ def parts_of(parts: Sequence[float], whole: float) -> tuple[list[str], str]:
     """Return `parts` and their sum `whole`, in seconds, as text: in one unit, and rounded so that the parts add up."""
     scales = ((60.0, "min"), *_SECONDS) if whole >= 3600 else _SECONDS
     scale, unit = next((each for each in scales if whole >= each[0]), scales[-1])
-    decimals = 0 if whole >= 100 * scale else 1 if whole >= 10 * scale else 2
+    decimals = (whole < 100 * scale) + (whole < 10 * scale)  # three digits
     steps = whole_steps([part / scale * 10**decimals for part in parts], round(whole / scale * 10**decimals))
     return [f"{step / 10**decimals:.{decimals}f} {unit}" for step in steps], f"{whole / scale:.{decimals}f} {unit}"
 
@@ -148,8 +148,9 @@ def growth(fraction: float | None) -> str:
     if fraction is None or math.isnan(fraction):
         return UNKNOWN
     text = percent(abs(fraction))
-    sign = "" if fraction == 0 or text.startswith("under") else "+" if fraction > 0 else "-"
-    return sign + text
+    if fraction == 0 or text.startswith("under"):
+        return text
+    return f"+{text}" if fraction > 0 else f"-{text}"
 
 
 def ratio(value: float | None, significant: int = 2) -> str:

@@ -54,11 +54,11 @@ def same_command(*more: str, without: Collection[str] = ()) -> str:
 
 def print_facts(kind: str, row: Any, next_commands: Sequence[str] = (), *, limit: int | None = None) -> None:
     """Print an answer of that kind: what its facts say of `row`, or of the values of a dictionary by their keys."""
-    from jaxprof.cli.answer_schemas import KINDS
     from jaxprof.facts import recorder
+    from jaxprof.facts.answers import facts_of_answer
 
     read = SimpleNamespace(**row) if isinstance(row, dict) else row
-    print_json(kind, recorder(KINDS[kind]())(read), next_commands, limit=limit)
+    print_json(kind, recorder(facts_of_answer(kind))(read), next_commands, limit=limit)
 
 
 def print_answer(form: str, kind: str, row: Any, lines: Iterable[str], next_commands: Sequence[str] = ()) -> None:

@@ -12,7 +12,6 @@ from jaxprof.base.values import field, frozen
 from jaxprof.events.base import NOWHERE, Event, SourceLocation
 
 STAGES = ("trace", "lower", "compile")
-"""The stages of a compilation."""
 
 CACHE_STATES = ("hit", "miss", "off")
 """What the persistent compilation cache did for a compilation."""
@@ -294,7 +293,6 @@ class SampledLine:
 
     @property
     def place(self) -> SourceLocation:
-        """The line as a source location."""
         return SourceLocation(self.file, self.line, self.function)
 
 
@@ -328,8 +326,6 @@ class LoopSite:
 
 @frozen(kw_only=True)
 class TimedLine:
-    """Exact time of one line of a loop."""
-
     line: int
     seconds: float
     """Seconds, including everything that the line calls."""
@@ -460,7 +456,6 @@ class CopiesSeen:
 
     @property
     def where(self) -> SourceLocation | None:
-        """The line that copies; None if unknown."""
         return SourceLocation(self.file, self.line, self.function) if self.file else None
 
 

@@ -83,8 +83,6 @@ class RunPlanned(Event):
 
 @frozen(kw_only=True)
 class WorkerStarted(Event):
-    """The engine's process for this run has started."""
-
     pid: int
     python: str
     """Path of the interpreter."""
@@ -97,7 +95,6 @@ class RevisionRead(Event):
     """The git revision of the user's file that a run measures, read when the run began."""
 
     repository: str
-    """Folder of the repository."""
     commit: str
     """Abbreviated hash of HEAD."""
     dirty: bool | None = None
@@ -286,7 +283,6 @@ class RunFinished(Event):
 
     @classmethod
     def of(cls, why: JaxprofError, status: str = "failed", *, run: str = "") -> RunFinished:
-        """Return the end of a run with this error."""
         return cls(run=run, status=status, error=why.what, advice=why.hint)
 
 
@@ -337,7 +333,6 @@ class SideSpec:
     title: str
     """Title of the side for readers: `train.py:step at HEAD~1 (19789fa)`."""
     python: str = ""
-    """Path of the side's interpreter."""
     environment: dict[str, str] = field(default_factory=dict)
     """Environment variables that were set for the side."""
     precision: str = ""
@@ -347,7 +342,6 @@ class SideSpec:
     commit: str = ""
     """Abbreviated hash of the side's commit, with `--git`; for the files on disk, that of HEAD."""
     repository: str = ""
-    """Folder of the repository, with `--git`."""
     dirty: bool | None = None
     """Whether the side's files differ from `commit`; None without `--git`."""
 

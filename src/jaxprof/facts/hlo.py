@@ -44,10 +44,7 @@ _NOTICES: Facts[Notice] = (
     Fact("hint", TEXT, "What would show it"),
     Fact("serious", TRUTH, "Whether it makes conclusions doubtful"),
 )
-_PROBLEMS: Facts[Any] = (
-    Fact("line", INDEX, "Line of the text"),
-    Fact("message", TEXT, "What could not be read"),
-)
+_PROBLEMS: Facts[Any] = (Fact("line", INDEX, "Line of the text"), Fact("message", TEXT, "What could not be read"))
 _DEVICE: Facts[HloProgram] = (
     Fact("name", TEXT, "Name of the device", "machine.device.name"),
     Fact("estimate", TRUTH, "Whether this machine lacks the device, so that nothing was measured on it",
@@ -124,8 +121,7 @@ _VIEWS_WITH: Mapping[str, tuple[str | None, ...]] = {
 
 
 def facts_of_program(view: str | None = None, choice: KernelOptions = KernelOptions()) -> Facts[HloProgram]:
-    """Return the facts of a program in JSON, or those of one view of it. Long lists are derived while they are
-    printed."""
+    """Return the facts of a program in JSON, or of one view of it. Long lists are derived while printed."""
     facts: Facts[HloProgram] = (
         optional("run", TEXT, "Id of its run", "run.id"),
         Fact("label", TEXT, "Name of its run for people, or of the module"),

@@ -91,7 +91,6 @@ def _ratio_text(versus: AbVersus) -> str:
 
 
 def inputs_line(result: AbResult) -> str:
-    """Return what all sides are called with, in a sentence."""
     inputs = result.plan.inputs
     if not inputs:
         return "inputs: none"

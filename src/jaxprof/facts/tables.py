@@ -47,7 +47,6 @@ COLUMN: Facts[Fact[Any]] = (
 
 
 def columns_of(table: Relation) -> Facts[Any]:
-    """Return the columns that a table has in SQL."""
     return (SESSION, *table.facts)
 
 

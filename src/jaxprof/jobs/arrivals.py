@@ -9,7 +9,7 @@ captures are aligned; the residue of the alignment is the uncertainty of the off
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -123,7 +123,6 @@ def _other_kernels(timeline: Timeline, device: str, known: Mapping[tuple[str, st
 
 
 def _ops(timeline: Timeline, lane: TimelineLane) -> list[TimelineOp | None]:
-    """Return the op of each label of a lane."""
     return [timeline.ops[op] if op is not None else None for _, op in lane.labels]
 
 
@@ -242,7 +241,16 @@ def arrivals(captures: Iterable[Mapping[str, CollectiveEvents]], notices: list[s
                 by_name.setdefault(name, []).append(events)
     shared = {name: captured for name, captured in by_name.items() if len(captured) > 1}
     if not shared:
-        notices += _too_few(seen)
+        if len(seen) == 1:
+            notices.append(
+                f"only process {next(iter(seen))} captured collectives; finding the last arrival needs captures of two "
+                "processes"
+            )
+        elif seen:
+            notices.append(
+                f"the captures hold at most {max(seen.values())} executions of one collective, and {LEAST_INSTANCES} "
+                "on each of two processes are needed: capture more steps"
+            )
         return []
     took = {name: sum(float(np.sum(each.ends - each.starts)) for each in shared[name]) for name in shared}
     most, *others = sorted(took, key=lambda name: -took[name])[:MOST_COLLECTIVES]
@@ -253,8 +261,11 @@ def arrivals(captures: Iterable[Mapping[str, CollectiveEvents]], notices: list[s
 
 
 def _aligned(name: str, captured: Sequence[CollectiveEvents], notices: list[str]) -> Arrivals | None:
+    """Align the captures of one collective with the first capture, and measure the instances that all of them hold."""
+    import numpy as np
+
     first, *others = captured
-    aligned = [(first, 0, 0.0, 0.0)]
+    aligned = [(first, 0, 0.0, 0.0)]  # with the position of the first capture's first instance, offset and residue
     for events in others:
         fit = align(first.ends, events.ends, same_clock=first.host == events.host)
         if fit is None:
@@ -263,26 +274,8 @@ def _aligned(name: str, captured: Sequence[CollectiveEvents], notices: list[str]
             )
         else:
             aligned.append((events, *fit))
-    return _measured(name, aligned) if len(aligned) > 1 else None
-
-
-def _too_few(seen: Mapping[int, int]) -> Iterator[str]:
-    """Yield why the existing captures say nothing about arrivals. `seen` maps each process to the executions of the
-    collective that it captured most often."""
-    if len(seen) == 1:
-        yield f"process {next(iter(seen))} alone has captured collectives: who arrives last takes two processes or more"
-    elif seen:
-        yield (
-            f"the captures hold at most {max(seen.values())} executions of one collective, and who arrives last takes "
-            f"{LEAST_INSTANCES} on two processes: capture more steps"
-        )
-
-
-def _measured(name: str, aligned: Sequence[tuple[CollectiveEvents, int, float, float]]) -> Arrivals | None:
-    """Measure the instances that all captures hold. Each capture has its shift (the position of the first capture's
-    first instance), its clock's offset, and the residue."""
-    import numpy as np
-
+    if len(aligned) < 2:
+        return None
     begin = max(-shift for _, shift, _, _ in aligned)
     end = min(len(events.ends) - shift for events, shift, _, _ in aligned)
     if end - begin < LEAST_INSTANCES // 2:
@@ -294,9 +287,9 @@ def _measured(name: str, aligned: Sequence[tuple[CollectiveEvents, int, float, f
     processes = []
     for place, ((events, _, offset, _), own) in enumerate(zip(aligned, taken, strict=True)):
         is_last = last == place
-        others = np.delete(taken, place, axis=0)
-        late = np.array_split(np.median(others, axis=0) - own, SECTIONS)
-        caused = np.median((others - exchange)[:, is_last], axis=0).sum()
+        theirs = np.delete(taken, place, axis=0)
+        late = np.array_split(np.median(theirs, axis=0) - own, SECTIONS)
+        caused = np.median((theirs - exchange)[:, is_last], axis=0).sum()
         processes.append(
             Arrival(
                 process=events.index,

@@ -167,11 +167,39 @@ def read_roll_ups(folder: Path) -> JobFiles:
     read."""
     listed, notices = job_sessions(folder)
     files = JobFiles(folder, dict(listed), notices=notices)
-    if (folder / ROLL_UP_FOLDER).is_dir():
-        if has_extra():
-            _take_roll_ups(files)
-        elif len(listed) > SESSIONS_READ:
+    if not (folder / ROLL_UP_FOLDER).is_dir():
+        return files
+    if not has_extra():
+        if len(listed) > SESSIONS_READ:
             notices.append("its roll-ups cannot be read without the extra `query`: the sessions are read")
+        return files
+    from jaxprof.jobs.roll_ups import opened, without_parts
+
+    sessions = files.sessions
+    with opened(folder, notices) as roll_ups:
+        rolled = roll_ups.processes()
+        chosen, age = usable(rolled, sessions)
+        files.rolled = {index: rolled[index] for index in sorted(chosen)}
+        windows = roll_ups.windows(files.rolled)
+        for index in without_parts(rolled, windows):
+            if index in sessions:
+                files.rolled.pop(index, None)  # a table is damaged or not there yet: the session is read instead
+        hosts = {index: roll_up.figures.host for index, roll_up in files.rolled.items()}
+        if hosts:  # without one, all roll-ups are of another version, and a notice says so
+            files.captures += roll_ups.collectives(hosts)
+    for index, roll_up in files.rolled.items():
+        figures, count = roll_up.figures, roll_up.process_count or 0
+        path = sessions.get(index, folder / Path(roll_up.path).name)
+        files.figures[index] = replace(
+            figures, index=index, path=str(path), windows=windows.get(index, LoopWindows.of())
+        )
+        files.began.append((figures.host, roll_up.began_unix_seconds))
+        files.reported.append(ProcessReport(index, roll_up.job, count, roll_up.jaxprof, roll_up.session_id))
+    alone = sorted(index for index in chosen if index not in sessions)
+    if alone:
+        notices.append(f"of {processes_named(alone)} only the roll-up exists")
+    if age is not None:
+        notices.append(f"the job is running: figures of its processes are up to {seconds(age)} old")
     return files
 
 
@@ -202,33 +230,3 @@ def usable(rolled: Mapping[int, RolledUp], sessions: Mapping[int, Path]) -> tupl
     }
     age = max((rolled[index].age_seconds for index in running), default=None)
     return whole | running, age
-
-
-def _take_roll_ups(files: JobFiles) -> None:
-    from jaxprof.jobs.roll_ups import opened, without_parts
-
-    folder, sessions = files.folder, files.sessions
-    with opened(folder, files.notices) as roll_ups:
-        rolled = roll_ups.processes()
-        chosen, age = usable(rolled, sessions)
-        files.rolled = {index: rolled[index] for index in sorted(chosen)}
-        windows = roll_ups.windows(files.rolled)
-        for index in without_parts(rolled, windows):
-            if index in sessions:
-                files.rolled.pop(index, None)  # a table is damaged or not there yet: the session is read instead
-        hosts = {index: roll_up.figures.host for index, roll_up in files.rolled.items()}
-        if hosts:  # without one, all roll-ups are of another version, and a notice says so
-            files.captures += roll_ups.collectives(hosts)
-    for index, roll_up in files.rolled.items():
-        figures, count = roll_up.figures, roll_up.process_count or 0
-        path = sessions.get(index, folder / Path(roll_up.path).name)
-        files.figures[index] = replace(
-            figures, index=index, path=str(path), windows=windows.get(index, LoopWindows.of())
-        )
-        files.began.append((figures.host, roll_up.began_unix_seconds))
-        files.reported.append(ProcessReport(index, roll_up.job, count, roll_up.jaxprof, roll_up.session_id))
-    alone = sorted(index for index in chosen if index not in sessions)
-    if alone:
-        files.notices.append(f"of {processes_named(alone)} only the roll-up exists")
-    if age is not None:
-        files.notices.append(f"the job is running: figures of its processes are up to {seconds(age)} old")

@@ -182,8 +182,6 @@ def in_blocks(process: ProcessFigures, rows: LoopWindows) -> LoopBlocks | None:
 
 
 class LoopComparison:
-    """Comparison of the loops of several processes."""
-
     def __init__(self, loops: Sequence[LoopBlocks], tests: int = 1) -> None:
         """Compare `loops`; `tests` is the number of such comparisons in one job, which share `FALSE_ALARM_RATE`."""
         self.loops = tuple(loops)
@@ -224,7 +222,6 @@ class LoopComparison:
         return 1 / math.comb(len(mine) + len(others), len(mine)) <= chance
 
     def knows(self, what: str) -> bool:
-        """Return whether all loops have this share."""
         return all(what in loop.shares for loop in self.loops)
 
     def _means_of(self, what: str) -> _Means:
@@ -262,7 +259,6 @@ class LatePeriod:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the period is the whole loop."""
         return self.began_seconds == 0 and self.ended_seconds is None
 
 
@@ -498,8 +494,6 @@ def shared(processes: Sequence[ProcessFigures]) -> list[tuple[str, float, float]
 
 @frozen
 class _Lateness:
-    """That a process is late."""
-
     excess: Excess
     """What it is late by."""
     comparison: LoopComparison

@@ -67,7 +67,10 @@ def trace_of(
 ) -> LoopTrace | None:
     """Return the trace of the loop at `where`, along its numbered iterations if there are any; None if no loop was
     seen."""
-    times = _times(windows)
+    starts, lengths = windows.began_seconds, windows.seconds
+    to_next = np.append(np.diff(starts), np.inf)
+    ends = starts + np.where(to_next <= _CONTIGUOUS * lengths, to_next, np.minimum(lengths, to_next))
+    times = np.stack([starts, ends], axis=1)
     series = iteration_series(taken, where)
     if series is not None:
         begins, counts, began, seconds = map(np.concatenate, zip(*map(_entries, series.events), strict=True))
@@ -86,14 +89,6 @@ def trace_of(
     begins, seconds, counts = np.asarray(timed, dtype="f8").reshape(-1, 3).T
     bounds = np.maximum.accumulate(np.stack([begins, begins + seconds], axis=1).ravel()).reshape(-1, 2)
     return LoopTrace("time", bounds, counts, seconds, windows, times - origin)
-
-
-def _times(windows: LoopWindows) -> Array:
-    """Return the begin and end of each window, as W x 2."""
-    begins, lengths = windows.began_seconds, windows.seconds
-    to_next = np.append(np.diff(begins), np.inf)
-    ends = begins + np.where(to_next <= _CONTIGUOUS * lengths, to_next, np.minimum(lengths, to_next))
-    return np.stack([begins, ends], axis=1)
 
 
 def _entries(event: StepsTaken) -> tuple[Array, Array, Array, Array]:
@@ -241,23 +236,15 @@ def no_sums(rows: int, columns: int) -> Array:
 
 
 def add_trace(sums: Array, row: int, trace: LoopTrace, edges: Array, parts: Sequence[str]) -> None:
-    """Add the loop of one process to the sums."""
     sums[:2, row : row + 1] = in_columns(trace.iterations, edges, trace.seconds, trace.counts)
     if parts and len(trace.windows):
-        seen = _part_seconds(trace, parts)
+        seen: Array = np.sum([trace.windows.part(part) for part in parts], axis=0)
+        if tuple(parts) == OWN_PARTS:  # for all own parts together, the process's CPU clock decides if there is one
+            by_clock = trace.windows.own_seconds + trace.windows.part(COMPILE)
+            seen = np.where(np.isnan(by_clock), seen, by_clock)
         width = trace.spans[:, 1] - trace.spans[:, 0]
         whole = trace.windows.parts.sum(axis=1)
         sums[2:, row : row + 1] = in_columns(trace.spans, edges, seen, whole, trace.windows.samples, width)
-
-
-def _part_seconds(trace: LoopTrace, parts: Sequence[str]) -> Array:
-    """Return the seconds of each window that went to some parts. For all own parts together, the process's CPU clock
-    decides if there is one."""
-    by_samples: Array = np.sum([trace.windows.part(part) for part in parts], axis=0)
-    if tuple(parts) != OWN_PARTS:
-        return by_samples
-    by_clock = trace.windows.own_seconds + trace.windows.part(COMPILE)
-    return np.where(np.isnan(by_clock), by_samples, by_clock)
 
 
 def assembled(

@@ -33,7 +33,9 @@ def file_kind(file: str) -> str:
     """Return whose code is in the file: `USER`, `LIBRARY`, `STDLIB`, `JAX` or `OWN` (jaxprof's)."""
     if file.startswith("<"):
         return STDLIB if _GENERATED.match(file) else USER  # a prompt, a cell, `python -c`
-    if file.startswith(_jax_folders()):
+    modules = (sys.modules.get("jax"), sys.modules.get("jaxlib"))
+    folders = (getattr(module, "__file__", None) for module in modules)
+    if file.startswith(tuple(os.path.dirname(folder) + os.sep for folder in folders if folder)):
         return JAX
     if file.startswith(_OWN_FOLDER):
         return OWN
@@ -49,12 +51,6 @@ def package_of(file: str) -> str:
         if folder in file:
             return ".".join(file.rpartition(folder)[2].split(os.sep)[:-1][:2])
     return ""
-
-
-def _jax_folders() -> tuple[str, ...]:
-    modules = (sys.modules.get("jax"), sys.modules.get("jaxlib"))
-    files = [getattr(module, "__file__", None) for module in modules]
-    return tuple(os.path.dirname(file) + os.sep for file in files if file)
 
 
 def frame_kind(frame: FrameType) -> str:

@@ -21,7 +21,7 @@ from jaxprof.recorder.pipe import Descriptor, ProgramPipe, hidden
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from jaxprof.events import Event, Note
+    from jaxprof.events import Event
     from jaxprof.recorder.recorder import Recorder
 
 SIGN = b'{"type":"heartbeat"}'
@@ -167,15 +167,12 @@ class Launched:
             return
         *lines, self._requests = (self._requests + data).split(b"\n")
         for line in lines:
-            self._obey(line)
+            from jaxprof.engine.protocol import read_request
+            from jaxprof.engine.protocol.recording import CaptureRequest
 
-    def _obey(self, line: bytes) -> None:
-        from jaxprof.engine.protocol import read_request
-        from jaxprof.engine.protocol.recording import CaptureRequest
-
-        request: CaptureRequest = read_request(line, [CaptureRequest])
-        if self._recorder is not None:
-            self._recorder.capture(request.seconds)
+            request: CaptureRequest = read_request(line, [CaptureRequest])
+            if self._recorder is not None:
+                self._recorder.capture(request.seconds)
 
     def _end(self) -> None:
         """End the recording when the program ends normally. Does nothing in a forked child, where the program has not
@@ -185,18 +182,16 @@ class Launched:
         self._finder.remove()
         error = getattr(sys, "last_value", None)
         if self._recorder is not None:
-            self._recorder.stop(notes=self._notes(), error=error)
+            notes = []
+            if self._pipe.dropped:
+                from jaxprof.events import Note
+
+                notes = [Note(code="pipe_full", lost=self._pipe.dropped)]
+            self._recorder.stop(notes=notes, error=error)
         else:
             self._pipe.send(_ended_without_jax(error))
         if isinstance(error, KeyboardInterrupt):
             be_interrupted()
-
-    def _notes(self) -> list[Note]:
-        if not self._pipe.dropped:
-            return []
-        from jaxprof.events import Note
-
-        return [Note(code="pipe_full", lost=self._pipe.dropped)]
 
 
 def _ended_without_jax(error: BaseException | None) -> bytes:

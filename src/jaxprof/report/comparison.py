@@ -138,7 +138,6 @@ def _differing(columns: Sequence[Fact[Any]], rows: Sequence[Any], what: str) -> 
 
 
 def environment_table(difference: SessionDifference) -> Table[Difference[str]]:
-    """Return the table of what differs between the environments."""
     listed, one_sided = compared_environment(difference)
     rows = [row for row in listed if row.differs]
     same = len(listed) - len(rows)
@@ -180,7 +179,6 @@ def _session_line(name: str, session: Session) -> str:
 
 
 def comparison_pieces(difference: SessionDifference) -> Iterator[Piece]:
-    """Yield the report on two sessions."""
     if difference.before is difference.after:  # two of its runs
         yield _session_line("session", difference.before)
     else:
@@ -201,14 +199,12 @@ def comparison_pieces(difference: SessionDifference) -> Iterator[Piece]:
 
 
 def _apart(listed: Iterable[Table[Any]]) -> Iterator[Piece]:
-    """Yield the tables that are not empty, with an empty line before each."""
     for table in listed:
         if table.rows or table.notes:
             yield from ("", table)
 
 
 def ab_lines(result: AbResult) -> Iterator[str]:
-    """Yield the report of a measured comparison as text."""
     differences = (piece for versus in result.versus for piece in _all_differences(result, versus))
     sides = (RunRow(side.run.plan.side, side) for side in result.sides)
     yield from report_lines((*ab_head(result), *differences, *problems(sides), ""), WIDE)

@@ -40,10 +40,6 @@ _KERNEL = (
 _TRANSFER = ("seconds", "bytes", "zero_copy", "bytes_per_second")
 
 
-def _is_doubtful(check: dict[str, Any]) -> bool:
-    return check.get("verdict") != "good"
-
-
 _KEPT: Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[str, Any]], bool]]] = {
     "session": {
         "environment.settings": 0,
@@ -62,7 +58,7 @@ _KEPT: Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[str, Any
         "runs.phases.transfer_out.*": _TRANSFER,
         "runs.captures": 0,
         "runs.device_steps.*": ("device", "count", "median_seconds", "idle_share"),
-        "runs.trust": _is_doubtful,
+        "runs.trust": lambda check: check.get("verdict") != "good",
         "runs.trust.*": ("kind", "code", "verdict"),
         "runs.copies": 10,
         "program.functions": 10,
@@ -89,9 +85,7 @@ _KEPT: Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[str, Any
         "comparisons.after.comparisons": 0,
         **{f"comparisons.runs.{key}": most for key, most in _COMPARED.items()},
     },
-    "ab": {
-        **{f"versus.{key}": most for key, most in _COMPARED.items()},
-    },
+    "ab": {**{f"versus.{key}": most for key, most in _COMPARED.items()}},
     "catalogue": {"findings": 1000},
     "query-schema": {"tables.columns.*": ("name", "type")},
     "sessions": {"sessions.runs": 10},
@@ -153,7 +147,18 @@ class Bounds:
 
     def _value(self, value: Any, path: str) -> Any:
         if isinstance(value, dict):
-            return self._object(value, path)
+            wanted = self._kept.get(f"{path}.*")
+            if isinstance(wanted, tuple) and not value.keys() <= set(wanted):
+                value = {key: inner for key, inner in value.items() if key in wanted}
+                self._leave(f"{path}.*", 1)
+            kept = {}
+            for key, inner in value.items():
+                inside = f"{path}.{key}" if path else str(key)
+                if self._kept.get(inside) == 0 and (size := _size(inner)):
+                    self._leave(inside, size)
+                else:
+                    kept[key] = self._value(inner, inside)
+            return kept
         if isinstance(value, Iterator):
             return self._rows(value, path)
         if isinstance(value, list | tuple):
@@ -162,22 +167,7 @@ class Bounds:
             return float(f"{value:.{self._digits}g}")
         return value
 
-    def _object(self, value: dict[str, Any], path: str) -> dict[str, Any]:
-        wanted = self._kept.get(f"{path}.*")
-        if isinstance(wanted, tuple) and not value.keys() <= set(wanted):
-            value = {key: inner for key, inner in value.items() if key in wanted}
-            self._leave(f"{path}.*", 1)
-        kept = {}
-        for key, inner in value.items():
-            place = f"{path}.{key}" if path else str(key)
-            if self._kept.get(place) == 0 and (size := _size(inner)):
-                self._leave(place, size)
-            else:
-                kept[key] = self._value(inner, place)
-        return kept
-
     def _most(self, path: str) -> int:
-        """Return how many rows of the list at `path` are kept."""
         kept = self._kept.get(path)
         return self._limit or (kept if isinstance(kept, int) and kept else ROWS)
 
@@ -256,8 +246,7 @@ def _has_iterator(data: dict[Any, Any]) -> bool:
 
 
 def encoded(value: Any) -> str:
-    """Return `value` as compact JSON, with null for NaN and infinity. Only a value that holds one of these is searched
-    for them."""
+    """Return `value` as compact JSON, with null for NaN and infinity; only values with these are searched."""
     try:
         return json_text(value, compact=True)
     except ValueError:

@@ -126,7 +126,6 @@ def _output_until_written(process: subprocess.Popen[bytes], until: float) -> byt
 
 
 def _failure(output: str, address: Address, seconds: float, interpreter: Interpreter) -> UsageError | WorkerError:
-    """Return the error for a capture that failed, by what its process wrote."""
     if "xprof" in output and ("ImportError" in output or "ModuleNotFoundError" in output):
         return UsageError(
             f"taking a profile over the network needs xprof, which {interpreter.path} does not have",

@@ -62,7 +62,10 @@ class JobLaunch:
         self._signals: deque[tuple[int, bool]] = deque()
         """Signals that wait for the thread that waits for the processes."""
         self._escalation = Escalation()
-        port = _free_port()
+        # a port of the loopback interface that is free now, for the coordinator
+        with closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as listener:
+            listener.bind(("127.0.0.1", 0))
+            port = int(listener.getsockname()[1])
         _adopt_orphans(adopt=True)
         for index in range(count):
             environment = _GLOO | dict(os.environ) | variables_for(index, count, job, port)
@@ -178,13 +181,6 @@ def _adopt_orphans(*, adopt: bool) -> None:
 
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_CHILD_SUBREAPER, int(adopt), 0, 0, 0)
-
-
-def _free_port() -> int:
-    """Return a port of the loopback interface that is free now, for the coordinator."""
-    with closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 ALL = "all"

@@ -80,8 +80,7 @@ def session_name(path: Path) -> str:
 
 
 def open_window(session_recorder: SessionRecorder, folder: str) -> bool:
-    """Block until the profile in `folder` has been read; its programs are then runs of the session. Return whether it
-    succeeded."""
+    """Block until the profile in `folder` has been read as runs of the session. Return whether it succeeded."""
     from jaxprof.runner.scheduler import Scheduler
 
     spec = RunSpec(workload=WINDOW, variant="profile", how="imported", device=NOT_KNOWN_YET, check=False)

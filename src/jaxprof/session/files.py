@@ -66,7 +66,6 @@ def state_folder() -> Path:
 
 
 def sessions_folder() -> Path:
-    """Return the folder in which sessions are kept."""
     return state_folder() / "sessions"
 
 

@@ -163,7 +163,6 @@ class Session:
         return self.texts.decode(recorded.digest) if recorded.digest else recorded.text
 
     def apply(self, event: e.Event) -> None:
-        """Add what an event says."""
         if event.seq:
             self.last_seq = event.seq
         if event.monotonic_seconds:
@@ -207,7 +206,7 @@ def _planned(session: Session, event: e.RunPlanned) -> None:
 def _warned(session: Session, event: e.WarningRaised) -> None:
     event = with_text(event)
     if event.run:
-        session._run(event).warnings.append(with_text(event))
+        session._run(event).warnings.append(event)
     else:  # of the file
         session.notice(event.message[:_NOTICE_CHARACTERS])
 

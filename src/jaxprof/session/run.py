@@ -82,7 +82,6 @@ class RunEnd:
 
     @property
     def over(self) -> bool:
-        """Whether the run has ended."""
         return self.status not in ("queued", "running")
 
 
@@ -251,7 +250,6 @@ class Run:
 
     @property
     def over(self) -> bool:
-        """Whether the run has ended."""
         return self.status not in ("queued", "running")
 
     @property

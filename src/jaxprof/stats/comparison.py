@@ -260,7 +260,7 @@ class TimeComparison:
         if self._why_unjudged or self.ratio is None or wide is None or narrow is None:
             return "inconclusive", self._why_unjudged
         edge = 1.0 if self.unit == "launch" else 1 + max(self.margin, ONE_LAUNCH)
-        if _reach(narrow) < math.log1p(self.margin):
+        if max(-math.log(narrow[0]), math.log(narrow[1])) < math.log1p(self.margin):  # how far from 1 it reaches
             return "same", ""
         if wide[0] > edge or wide[1] < 1 / edge:
             if self.is_near:
@@ -402,8 +402,3 @@ def _effect_of_fast_calls(launch: LaunchBlocks, baseline: int, other: int) -> Lo
 
 def _unknown(launches: int, measured: Measured, refusal: str = "") -> TimeComparison:
     return TimeComparison(None, (), 0, "launch", launches, None, measured, refusal=refusal)
-
-
-def _reach(interval: tuple[float, float]) -> float:
-    """Return how far from 1 an interval reaches, on the log scale."""
-    return max(-math.log(interval[0]), math.log(interval[1]))

@@ -52,7 +52,6 @@ class MedianTime:
 
     @property
     def ci95(self) -> tuple[float, float] | None:
-        """The interval, or None."""
         return None if self.low is None or self.high is None else (self.low, self.high)
 
 

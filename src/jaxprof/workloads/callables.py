@@ -41,23 +41,19 @@ def source_of(function: Callable[..., Any]) -> str:
     """Return the source code of a function, dedented, without `@workload(...)`; empty if it cannot be read. Reading it
     costs a millisecond."""
     try:
-        return _without_declaration(textwrap.dedent(inspect.getsource(function)))
+        source = textwrap.dedent(inspect.getsource(function))
     except (OSError, TypeError):
         return ""
-
-
-def _without_declaration(source: str) -> str:
-    """Return `source` without jaxprof's decorator, which computes nothing. What does not parse stays unchanged."""
     if not source.startswith("@"):
         return source
     import ast
 
     try:
-        (function,) = ast.parse(source).body
+        (statement,) = ast.parse(source).body
     except (SyntaxError, ValueError):
         return source
     lines = source.splitlines(keepends=True)
-    for decorator in reversed(getattr(function, "decorator_list", [])):
+    for decorator in reversed(getattr(statement, "decorator_list", [])):
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
         if ast.unparse(called).rpartition(".")[2] == "workload":
             del lines[decorator.lineno - 1 : decorator.end_lineno]

@@ -137,7 +137,12 @@ def _declaration(options: Mapping[str, Any]) -> Declaration:
     bound = _SIGNATURE.bind(None, **options)
     bound.apply_defaults()
     given = {name: value for name, value in bound.arguments.items() if name != "function"}
-    inputs, shardings = given["inputs"], given["shardings"]
+    inputs, shardings, variants = given["inputs"], given["shardings"], given["variants"]
+    if not variants:
+        raise UsageError("a workload needs a variant", f"variants= takes some of {', '.join(VARIANTS)}.")
+    for variant in variants:
+        if isinstance(variant, str) and variant not in VARIANTS:
+            raise unknown_name("variant", variant, VARIANTS)
     specs = [inputs] if isinstance(inputs, str) else inputs
     return Declaration(
         **given
@@ -146,19 +151,10 @@ def _declaration(options: Mapping[str, Any]) -> Declaration:
             "inputs": inputs if callable(inputs) else None,
             "parameters": dict(given["parameters"] or {}),
             "presets": {preset: dict(values) for preset, values in (given["presets"] or {}).items()},
-            "variants": _variants(given["variants"]),
+            "variants": tuple(VARIANTS[each] if isinstance(each, str) else each for each in variants),
             "shardings": shardings if shardings is None or callable(shardings) else tuple(shardings),
         }
     )
-
-
-def _variants(variants: Sequence[str | Variant]) -> tuple[Variant, ...]:
-    if not variants:
-        raise UsageError("a workload needs a variant", f"variants= takes some of {', '.join(VARIANTS)}.")
-    for variant in variants:
-        if isinstance(variant, str) and variant not in VARIANTS:
-            raise unknown_name("variant", variant, VARIANTS)
-    return tuple(VARIANTS[variant] if isinstance(variant, str) else variant for variant in variants)
 
 
 def declared_parameters(

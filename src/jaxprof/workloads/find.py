@@ -183,19 +183,19 @@ def _is_place(text: str) -> bool:
     """Return whether `text` can be a file or a module, rather than the mistyped name of a workload."""
     if _is_file(text):
         return True
-    return all(part.isidentifier() for part in text.split(".")) and ("." in text or _module_exists(text))
+    if not all(part.isidentifier() for part in text.split(".")):
+        return False
+    if "." in text:
+        return True
+    _put_first_on_path(Path.cwd())
+    try:
+        return importlib.util.find_spec(text) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def _is_file(place: str) -> bool:
     return place.endswith(".py") or "/" in place or Path(place).is_file()
-
-
-def _module_exists(name: str) -> bool:
-    _put_first_on_path(Path.cwd())
-    try:
-        return importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError):
-        return False
 
 
 @contextmanager

@@ -86,15 +86,12 @@ class Parameter:
                     f"{self.name} must be a whole number, not {text!r}", f"{self.name}: {self.description}"
                 )
             value = int(value)
-        if not self._within(value):
+        above = self.minimum is None or value >= self.minimum  # False for NaN
+        if not above or not (self.maximum is None or value <= self.maximum):
             low = "" if self.minimum is None else f" from {self.minimum:g}"
             high = "" if self.maximum is None else f" up to {self.maximum:g}"
             raise UsageError(f"{self.name}={text} is out of bounds", f"{self.name} takes values{low}{high}.")
         return value
-
-    def _within(self, value: float) -> bool:
-        above = self.minimum is None or value >= self.minimum
-        return above and (self.maximum is None or value <= self.maximum)
 
 
 @frozen(kw_only=True)

@@ -138,6 +138,16 @@ def test_free_instructions_are_not_kernels():
     assert list(_counts(text)) == ["n"]
 
 
+def test_a_half_of_a_complex_array_is_a_kernel_where_it_is_copied():
+    text = """
+        x = c64[8]{0:T(256)} parameter(0)
+        here = f32[8]{0:T(256)} custom-call(x), custom_call_target="X64SplitLow"
+        chip = f32[8]{0:T(256)S(1)} custom-call(x), custom_call_target="X64SplitHigh"
+        ROOT both = c64[8]{0:T(256)} custom-call(chip, chip), custom_call_target="X64Combine"
+    """
+    assert list(_counts(text)) == ["chip", "both"]
+
+
 def test_asynchronous_pairs_are_one_kernel():
     text = """
         wrapped {

@@ -137,7 +137,6 @@ def judged_programs(
 
 
 def label_of(run: Run) -> str:
-    """Return a program and its device in words."""
     return f"{run.plan.workload} {run.plan.variant} {run.plan.device}"
 
 

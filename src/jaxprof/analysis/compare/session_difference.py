@@ -165,7 +165,15 @@ def session_difference(
     if run_before is not None and run_after is not None:
         pairs: list[tuple[Run | None, Run | None]] = [(ours[0], theirs[0])]
     else:
-        pairs = _matched(ours, theirs)
+        keys: list[Callable[[Run], Hashable]] = [lambda run: (run.plan.workload, run.plan.side, measurement(run))]
+        if any(run.plan.side for side in (ours, theirs) for run in side):
+            keys.append(lambda run: (run.plan.workload, measurement(run)))
+        # A single program of each session is the same program; likewise a single function of the user, in any file.
+        if all(sum(run.is_program for run in side) == 1 for side in (ours, theirs)):
+            keys.append(lambda run: "program" if run.is_program else None)
+        if all(len({run.plan.workload for run in side if run.plan.target}) == 1 for side in (ours, theirs)):
+            keys.append(lambda run: (run.plan.side, measurement(run)) if run.plan.target else None)
+        pairs = paired(ours, theirs, keys)
     runs: list[RunDifference] = []
     for first, second in pairs:
         if first is None or second is None:
@@ -191,19 +199,6 @@ def session_difference(
         tuple(first for first, second in pairs if first is not None and second is None),
         tuple(second for first, second in pairs if first is None and second is not None),
     )
-
-
-def _matched(ours: Sequence[Run], theirs: Sequence[Run]) -> list[tuple[Run | None, Run | None]]:
-    """Match runs by workload, variant, device kind, parameters and arguments. If each session has a single program,
-    they are the same program; likewise a single function of the user, in whatever file."""
-    keys: list[Callable[[Run], Hashable]] = [lambda run: (run.plan.workload, run.plan.side, measurement(run))]
-    if any(run.plan.side for side in (ours, theirs) for run in side):
-        keys.append(lambda run: (run.plan.workload, measurement(run)))
-    if all(sum(run.is_program for run in side) == 1 for side in (ours, theirs)):
-        keys.append(lambda run: "program" if run.is_program else None)
-    if all(len({run.plan.workload for run in side if run.plan.target}) == 1 for side in (ours, theirs)):
-        keys.append(lambda run: (run.plan.side, measurement(run)) if run.plan.target else None)
-    return paired(ours, theirs, keys)
 
 
 def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> RunDifference:
@@ -254,7 +249,6 @@ def arguments_of(session: Session, run: Run) -> tuple[str, ...]:
 
 
 def module_difference(before: Module, after: Module) -> ModuleDifference:
-    """Compare two HLO modules."""
     return _of_modules(before, after, exact_facts(_module_facts(before), _module_facts(after)))
 
 
@@ -268,11 +262,25 @@ def _of_modules(
     """Compare the kernels of two modules, with their times if both were captured, the collectives and the findings."""
     from jaxprof.analysis.compare.kernel_difference import kernel_differences
     from jaxprof.findings.hlo import findings
+    from jaxprof.hlo.kernels.collectives import collectives
 
     kernels = kernel_differences(before, after, before_measured, after_measured)
     if before is None or after is None:
         return ModuleDifference(kernels, None, None, facts)
-    return ModuleDifference(kernels, _collectives(before, after), _findings(findings(before), findings(after)), facts)
+    groups: dict[tuple[str, int | None], tuple[list[Collective], list[Collective]]] = {}
+    for side, module in enumerate((before, after)):
+        for collective in collectives(module):
+            groups.setdefault((collective.opcode, collective.group_size), ([], []))[side].append(collective)
+    differences: list[CollectiveDifference] = []
+    for kind, sides in groups.items():
+        (before_count, before_bytes), (after_count, after_bytes) = map(_exchanged, sides)
+        differences.append(CollectiveDifference(*kind, before_count, after_count, before_bytes, after_bytes))
+    # A module has one finding of each code; the order is that of the first module.
+    then = findings(before)
+    order = {finding.code: number for number, finding in enumerate(then)}
+    found = pairs(then, findings(after), [lambda each: each.code], lambda each: (each.message, len(each.kernels)))
+    found.sort(key=lambda pair: order.get(pair.either.code, len(order)))
+    return ModuleDifference(kernels, tuple(differences), tuple(found), facts)
 
 
 def unlike(run_a: Run, run_b: Run) -> tuple[str, ...]:
@@ -381,33 +389,12 @@ def _cost_facts(cost: RunCost) -> _Facts:
     return {"flops": cost.flops, "accessed_bytes": cost.bytes_accessed, "transcendentals": cost.transcendentals}
 
 
-def _collectives(before: Module, after: Module) -> tuple[CollectiveDifference, ...]:
-    from jaxprof.hlo.kernels.collectives import collectives
-
-    groups: dict[tuple[str, int | None], tuple[list[Collective], list[Collective]]] = {}
-    for side, module in enumerate((before, after)):
-        for collective in collectives(module):
-            groups.setdefault((collective.opcode, collective.group_size), ([], []))[side].append(collective)
-    differences: list[CollectiveDifference] = []
-    for kind, sides in groups.items():
-        (before_count, before_bytes), (after_count, after_bytes) = map(_exchanged, sides)
-        differences.append(CollectiveDifference(*kind, before_count, after_count, before_bytes, after_bytes))
-    return tuple(differences)
-
-
 def _exchanged(found: Sequence[Collective]) -> tuple[int | None, int | None]:
     """Return the executions of collectives and the bytes that they exchange; None if a trip count is unknown."""
     counts = [each.kernel.count for each in found if each.kernel.count is not None]
     if len(counts) < len(found):
         return None, None
     return sum(counts), sum(count * each.bytes for count, each in zip(counts, found, strict=True))
-
-
-def _findings(before: Sequence[Finding], after: Sequence[Finding]) -> tuple[Pair[Finding], ...]:
-    """Pair the findings by code, of which a module has one each; the order is that of the first module."""
-    ours = {finding.code: place for place, finding in enumerate(before)}
-    found = pairs(before, after, [lambda each: each.code], lambda each: (each.message, len(each.kernels)))
-    return tuple(sorted(found, key=lambda pair: ours.get(pair.either.code, len(ours))))
 
 
 def _buffers(before: MemoryPicture | None, after: MemoryPicture | None) -> tuple[Pair[LiveValue], ...] | None:

@@ -16,7 +16,7 @@ from jaxprof.analysis.programs.sentences import argument_name, compile_reason, s
 from jaxprof.base.grouping import grouped, totals
 from jaxprof.base.text import safe
 from jaxprof.base.values import frozen
-from jaxprof.events import STAGES, Compiled, SignatureLeaf, SourceLocation
+from jaxprof.events import STAGES, Compiled, SourceLocation
 
 _TYPE = re.compile(r"([A-Za-z][\w<>:]*)\[([\d,]*)\]")
 _MOST_LISTED = 4
@@ -97,7 +97,8 @@ class Signatures:
         self._seen: dict[tuple[tuple[str, bool], ...], dict[tuple[str, ...], None]] = {}
         """Tuples of argument types, by the arguments' names and whether each is static."""
         for row in rows:
-            heads = tuple((_named(leaf, at), leaf.static) for at, leaf in enumerate(row.signature))
+            names = ((leaf, leaf.name or str(at)) for at, leaf in enumerate(row.signature))
+            heads = tuple((name if leaf.static else argument_name(name), leaf.static) for leaf, name in names)
             self._seen.setdefault(heads, {})[tuple(leaf.type for leaf in row.signature)] = None
 
     def variations(self) -> tuple[Variation, ...]:
@@ -113,8 +114,10 @@ class Signatures:
             return None
         axes: list[tuple[int, ...]] = []
         for (_, static), column in self._columns():
-            if not static and _vary_in_size(tuple(dict.fromkeys(column))):
-                every = zip(*(array.shape for array in _arrays(column)), strict=True)
+            arrays, types = _arrays(column), set(column)
+            alike = len({(array.dtype, len(array.shape)) for array in arrays}) == 1
+            if not static and alike and len(types) > 1 and len(arrays) == len(column):
+                every = zip(*(array.shape for array in arrays), strict=True)
                 axes += [each for each in every if len(set(each)) > 1]
         if not axes:
             return None
@@ -128,19 +131,8 @@ class Signatures:
             yield from zip(heads, zip(*signatures, strict=True), strict=True)
 
 
-def _named(leaf: SignatureLeaf, place: int) -> str:
-    name = leaf.name or str(place)
-    return name if leaf.static else argument_name(name)
-
-
 def _arrays(types: Sequence[str]) -> list[ArrayType]:
     return [array for text in types if (array := array_type(text)) is not None]
-
-
-def _vary_in_size(types: Sequence[str]) -> bool:
-    """Return whether these different types are arrays of one dtype and one rank."""
-    arrays = _arrays(types)
-    return len(arrays) == len(types) > 1 and len({(array.dtype, len(array.shape)) for array in arrays}) == 1
 
 
 def _power_of_two(size: int) -> int:
@@ -217,7 +209,6 @@ class FunctionCompiles:
     library: bool
 
     def reason(self, code: str) -> ReasonCount | None:
-        """Return the compilations for a reason; None if there are none."""
         return next((reason for reason in self.reasons if reason.code == code), None)
 
     def spreads(self) -> dict[str, StageSpread]:
@@ -251,41 +242,36 @@ def by_function(rows: Sequence[Compiled], known: dict[Definition, FunctionCompil
     """Return the rows of a ledger by function, most expensive first. `known` keeps what an earlier call derived: only
     functions with new rows are derived again."""
     for key, own in grouped(((row.function, row.defined_at or None), row) for row in rows).items():
-        if key not in known or len(known[key].rows) < len(own):
-            known[key] = _function_compiles(own)
+        if key in known and len(known[key].rows) >= len(own):
+            continue
+        first, signatures = own[0], Signatures(own)
+        varying = signatures.variations()
+        by_reason = grouped((row.reason_code, row) for row in own)
+        reasons = []
+        for code, of_reason in by_reason.items():
+            varied = _varying_for(code, of_reason, varying)
+            text, seconds = _reason_text(code, of_reason, varied), sum(map(row_seconds, of_reason))
+            count, caller = sum(row.count for row in of_reason), _top_caller(of_reason)
+            reasons.append(ReasonCount(code, count, seconds, text, caller, varied if code in _VARYING else ()))
+        known[key] = FunctionCompiles(
+            function=first.function,
+            defined_at=first.defined_at or None,
+            called_from=_top_caller(own),
+            count=sum(reason.count for reason in reasons),
+            seconds=sum(reason.seconds for reason in reasons),
+            rows=tuple(own),
+            reasons=tuple(sorted(reasons, key=lambda reason: -reason.count)),
+            varying=varying,
+            padding=signatures.padding() if "shape" in by_reason else None,
+            op_by_op=first.op_by_op,
+            library=first.library,
+        )
     return tuple(sorted(known.values(), key=lambda function: -function.seconds))
-
-
-def _function_compiles(rows: Sequence[Compiled]) -> FunctionCompiles:
-    first, signatures = rows[0], Signatures(rows)
-    varying = signatures.variations()
-    by_reason = grouped((row.reason_code, row) for row in rows)
-    reasons = [_reason_count(code, of_reason, varying) for code, of_reason in by_reason.items()]
-    return FunctionCompiles(
-        function=first.function,
-        defined_at=first.defined_at or None,
-        called_from=_top_caller(rows),
-        count=sum(reason.count for reason in reasons),
-        seconds=sum(reason.seconds for reason in reasons),
-        rows=tuple(rows),
-        reasons=tuple(sorted(reasons, key=lambda reason: -reason.count)),
-        varying=varying,
-        padding=signatures.padding() if "shape" in by_reason else None,
-        op_by_op=first.op_by_op,
-        library=first.library,
-    )
 
 
 def _top_caller(rows: Iterable[Compiled]) -> SourceLocation | None:
     callers = totals((row.called_from or None, row.count) for row in rows)
     return max(callers, key=lambda caller: callers[caller])
-
-
-def _reason_count(code: str, rows: Sequence[Compiled], varying: Sequence[Variation]) -> ReasonCount:
-    varied = _varying_for(code, rows, varying)
-    text, seconds = _reason_text(code, rows, varied), sum(map(row_seconds, rows))
-    count = sum(row.count for row in rows)
-    return ReasonCount(code, count, seconds, text, _top_caller(rows), varied if code in _VARYING else ())
 
 
 _PLAIN = {

@@ -381,7 +381,7 @@ def loop_figures(
         brief_call=_least_arguments(called),
         preempted=preempted,
         waited=waited,
-        undelayed=_undelayed(parts, _running_seconds(steady, launching, part), delayed),
+        undelayed=_undelayed(parts, steady, launching, part, delayed),
         shares_processors=shares_processors,
         calls_python=calls_python,
         asleep=tuple(spot for spot in spots if _is_asleep(spot, key)),
@@ -394,20 +394,20 @@ def _delayed_share(spots: Sequence[Spot], waited: float) -> float:
     return min(_MOST_DELAYED, waited / running) if running else 0.0
 
 
-def _undelayed(parts: Mapping[str, float], running: Mapping[str, float], delayed: float) -> dict[str, float]:
-    """Return the parts without the waits for a processor, which are this share of the `running` time of each."""
-    return {part: seconds - delayed * running.get(part, 0.0) for part, seconds in parts.items()}
-
-
-def _running_seconds(
-    spots: Iterable[Spot], launching: Mapping[str, float], part: Callable[[Spot], str]
+def _undelayed(
+    parts: Mapping[str, float],
+    spots: Iterable[Spot],
+    launching: Mapping[str, float],
+    part: Callable[[Spot], str],
+    delayed: float,
 ) -> dict[str, float]:
-    """Return the time in which the thread ran, or waited only for a processor, in seconds by part."""
+    """Return the parts without the waits for a processor, which are this share of the time in which the thread ran, or
+    waited only for a processor, in each."""
     running = totals((part(spot), spot.seconds) for spot in spots if _may_be_delayed(spot))
     for other, seconds in launching.items():
         running[other] = running.get(other, 0.0) + seconds
         running[DEVICE] = running.get(DEVICE, 0.0) - seconds
-    return running
+    return {part: seconds - delayed * running.get(part, 0.0) for part, seconds in parts.items()}
 
 
 def _is_asleep(spot: Spot, key: LoopKey | None) -> bool:
@@ -636,7 +636,6 @@ def unaccounted_lines(spots: Sequence[Spot], key: LoopKey | None, times: StepFig
 
 
 def part_of(spot: Spot, key: LoopKey | None, working: frozenset[int], eager: frozenset[int]) -> str:
-    """Return what the time at a spot goes to."""
     site = spot.site_in(key)
     if site is not None and site.line in eager and spot.kind in ("host", "data"):
         return DISPATCH

@@ -128,8 +128,6 @@ def _load(path: Path) -> list[tuple[KeptLeaf, numpy.ndarray[Any, Any]]] | None:
 
 @frozen
 class AbResult:
-    """A whole comparison."""
-
     session: Session
     plan: ComparisonPlanned
     """What is compared, and how."""
@@ -140,7 +138,6 @@ class AbResult:
 
     @property
     def baseline(self) -> Run:
-        """The run of A."""
         return self.sides[0].run
 
     @property

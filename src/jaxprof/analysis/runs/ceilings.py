@@ -371,8 +371,13 @@ def _utilisation(
     recomputed_seconds = sum(product.peak_seconds or 0.0 for product in counted if product.recomputed)
     dtypes = tuple(dict.fromkeys(product.dtype for product in counted))
     reason = ""
-    if device is None:
-        reason = _no_peak_reason(session, run)
+    kind = device_kind(session, run)
+    if device is None and not kind:
+        reason = f"the model of {run.plan.device} was not recorded, so no peak is known"
+    elif device is None:
+        reason = f"no peak is known for {kind}"
+        if run.plan.device.startswith("cpu"):
+            reason += "; jaxprof run gemm-peak triad measures what it reaches"
     elif not has_peaks:
         reason = f"{device.title} has no known peak for products of {', '.join(dtypes)}"
     elif not flops and not recomputed_flops:
@@ -394,14 +399,6 @@ def _utilisation(
         roofline=_roofline(run, device, seconds, programs),
         reason=reason,
     )
-
-
-def _no_peak_reason(session: Session, run: Run) -> str:
-    kind = device_kind(session, run)
-    if not kind:
-        return f"the model of {run.plan.device} was not recorded, so no peak is known"
-    measure = "; jaxprof run gemm-peak triad measures what it reaches" if run.plan.device.startswith("cpu") else ""
-    return f"no peak is known for {kind}{measure}"
 
 
 def _products(module: Module, device: DevicePeaks | None, times: int) -> Iterator[_Product]:

@@ -100,12 +100,30 @@ def alone_launches(run: Run, side: int = 0) -> list[LaunchBlocks]:
 
 def compared(session: Session, baseline: Run, run: Run) -> TimeComparison:
     """Return how many times as fast `run` is as `baseline`, with the verdict. Runs with the same baseline are one
-    family, whose intervals hold together. Computed again only after one of the two series has grown."""
+    family, whose intervals hold together. Computed again only after one of the two series has grown. Refused if one of
+    the sides does not count, or if the two cannot be compared with each other."""
     theirs, ours = baseline.samples("run"), run.samples("run")
-    times = _times_of.of((theirs, ours), (len(theirs), len(ours)), lambda: _compared(baseline, run))
+    comparison = _times_of.of((theirs, ours), (len(theirs), len(ours)), lambda: _compared(baseline, run))
     if baseline.comparison is not None:
-        times = replace(times, margin=baseline.comparison.margin)
-    return _refused(session, replace(times, family=max(1, session.family[baseline.id])), baseline, run)
+        comparison = replace(comparison, margin=baseline.comparison.margin)
+    comparison = replace(comparison, family=max(1, session.family[baseline.id]))
+    for side, whose in ((run, "its"), (baseline, "the baseline's")):
+        if side.check is not None and side.check.passed is False:
+            return refuse(comparison, f"{whose} result is wrong")
+        if side.status not in ("ok", "running", "queued"):
+            return refuse(comparison, f"{whose} run {'was cancelled' if side.status == 'cancelled' else side.status}")
+    if unlike := next((warning.message for warning in run.warnings if warning.code == UNLIKE_RESULTS), ""):
+        return refuse(comparison, unlike)
+    # Runs of several devices in one plan are compared on purpose; the sides of a comparison are not.
+    if run.plan.side and baseline.plan.side and baseline.device_kind != run.device_kind:
+        return refuse(comparison, f"another kind of device ({baseline.device_kind}, {run.device_kind})")
+    throttled = [
+        any(reading.throttle_reasons for reading in readings_during(session, side)) for side in (baseline, run)
+    ]
+    if baseline.plan.device == run.plan.device and throttled[0] != throttled[1]:
+        which = "its run" if throttled[1] else "the baseline's run"
+        return refuse(comparison, f"the device throttled its clocks during {which} only")
+    return comparison
 
 
 @frozen
@@ -135,21 +153,19 @@ def _compared(baseline: Run, run: Run) -> TimeComparison:
     in_turns = compare(launches, by_width=by_width, beside_others=busy) if launches else None
     if disturbed(baseline) or disturbed(run):
         # What disturbs both alike, as in a program beside itself, leaves the ratio as it is; pairs show that best.
-        alone = compare(_both_alone(baseline, run), by_width=by_width)
-        if in_turns is None or not _agree(in_turns, alone):
+        pairs_alone = zip(alone_launches(baseline), alone_launches(run, side=1), strict=False)
+        both = [LaunchBlocks((*theirs.blocks, *ours.blocks), in_turns=False) for theirs, ours in pairs_alone]
+        alone = compare(both, by_width=by_width)
+        # They agree if they differ by no more than a run may from itself alone before it is called disturbed.
+        launches_of_both = min(in_turns.launches, alone.launches) if in_turns is not None else 1
+        margin = ALONE_MARGIN if launches_of_both > 1 else ALONE_MARGIN_OF_ONE
+        ratios = (in_turns.ratio if in_turns is not None else None, alone.ratio)
+        if ratios[0] is None or ratios[1] is None or abs(math.log(ratios[0] / ratios[1])) > math.log1p(margin):
             return alone
     if in_turns is None:
         samples = baseline.samples("run"), run.samples("run")
         return compare_apart(*(middle(each) if each else None for each in samples))
     return in_turns
-
-
-def _agree(one: TimeComparison, other: TimeComparison) -> bool:
-    """Return whether two ratios differ by no more than a run may from itself alone before it is called disturbed."""
-    margin = ALONE_MARGIN if min(one.launches, other.launches) > 1 else ALONE_MARGIN_OF_ONE
-    if one.ratio is None or other.ratio is None:
-        return False
-    return abs(math.log(one.ratio / other.ratio)) <= math.log1p(margin)
 
 
 def others_cores(run: Run) -> tuple[float, float]:
@@ -160,14 +176,6 @@ def others_cores(run: Run) -> tuple[float, float]:
     if not isinstance(others, int | float) or not isinstance(cores, int | float):
         return 0.0, 0.0
     return others, cores
-
-
-def _both_alone(baseline: Run, run: Run) -> list[LaunchBlocks]:
-    """Return both runs as they are alone, launch by launch."""
-    return [
-        LaunchBlocks((*theirs.blocks, *ours.blocks), in_turns=False)
-        for theirs, ours in zip(alone_launches(baseline), alone_launches(run, side=1), strict=False)
-    ]
 
 
 def _ordered_turns(baseline: RunLaunch, other: RunLaunch) -> LaunchBlocks | None:
@@ -182,27 +190,6 @@ def _ordered_turns(baseline: RunLaunch, other: RunLaunch) -> LaunchBlocks | None
         baseline.turns[-1].number < other.turns[0].number or other.turns[-1].number < baseline.turns[0].number
     ) and len(turns) > 2
     return LaunchBlocks(tuple(Block(side, seconds) for _, side, seconds in turns), in_turns=not apart)
-
-
-def _refused(session: Session, comparison: TimeComparison, baseline: Run, run: Run) -> TimeComparison:
-    """Refuse the comparison if one of its sides does not count, or if the two cannot be compared with each other."""
-    for side, whose in ((run, "its"), (baseline, "the baseline's")):
-        if side.check is not None and side.check.passed is False:
-            return refuse(comparison, f"{whose} result is wrong")
-        if side.status not in ("ok", "running", "queued"):
-            return refuse(comparison, f"{whose} run {'was cancelled' if side.status == 'cancelled' else side.status}")
-    if unlike := next((warning.message for warning in run.warnings if warning.code == UNLIKE_RESULTS), ""):
-        return refuse(comparison, unlike)
-    # Runs of several devices in one plan are compared on purpose; the sides of a comparison are not.
-    if run.plan.side and baseline.plan.side and baseline.device_kind != run.device_kind:
-        return refuse(comparison, f"another kind of device ({baseline.device_kind}, {run.device_kind})")
-    throttled = [
-        any(reading.throttle_reasons for reading in readings_during(session, side)) for side in (baseline, run)
-    ]
-    if baseline.plan.device == run.plan.device and throttled[0] != throttled[1]:
-        which = "its run" if throttled[1] else "the baseline's run"
-        return refuse(comparison, f"the device throttled its clocks during {which} only")
-    return comparison
 
 
 def readings_during(session: Session, run: Run) -> list[DeviceReading]:

@@ -133,6 +133,11 @@ def _lane(data: dict[str, Any], ops: int) -> TimelineLane:
     for name in ("label", "start", "duration"):
         if not set(map(type, data[name])) <= {int, float}:
             raise TypeError(f"a lane's {name} has more than numbers")
+    active = data.get("active")
+    if active is not None:
+        busy = [int(took) for took in active["busy"]]
+        starts = [int(active["start"]) + int(active["step"]) * number for number in range(len(busy))]
+        active = (starts, busy)
     lane = TimelineLane(
         device=data["device"],
         name=data["name"],
@@ -145,7 +150,7 @@ def _lane(data: dict[str, Any], ops: int) -> TimelineLane:
         correlations=_cumulative(data.get("correlation")),
         steps={int(at): int(number) for at, number in data.get("steps", ())},
         left_out=int(data.get("left_out", 0)),
-        active=_active(data.get("active")),
+        active=active,
     )
     columns = (lane.label_of, lane.starts, lane.durations, lane.executions, lane.correlations)
     sizes = {len(column) for column in columns if column is not None}
@@ -154,13 +159,6 @@ def _lane(data: dict[str, Any], ops: int) -> TimelineLane:
     if len(sizes) != 1 or not known_ops or not known_labels:
         raise ValueError(f"the columns of lane {lane.name!r} do not match")
     return lane
-
-
-def _active(data: dict[str, Any] | None) -> tuple[list[int], list[int]] | None:
-    if data is None:
-        return None
-    busy = [int(took) for took in data["busy"]]
-    return [int(data["start"]) + int(data["step"]) * number for number in range(len(busy))], busy
 
 
 def _counter(data: dict[str, Any]) -> TimelineCounter:

@@ -152,8 +152,7 @@ def remove(vendor: Vendor) -> list[Path]:
 
 
 def environment(vendor: Vendor, python: str) -> dict[str, str]:
-    """Return variables for a child of the interpreter `python`. Raises JaxprofError with the command that installs
-    missing packages."""
+    """Return variables for a child of `python`. Raises JaxprofError with the command that installs packages."""
     kit = KITS[vendor]
     facts = _facts(python, tuple(name for name, _ in kit.licences))
     common = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3", **kit.variables}

@@ -111,9 +111,7 @@ class WorkerEnvironment:
 
 
 def worker_environment(
-    device: str,
-    devices: Iterable[Device],
-    environment: Mapping[str, str] | None = None,
+    device: str, devices: Iterable[Device], environment: Mapping[str, str] | None = None
 ) -> WorkerEnvironment:
     """Return the variables for a worker on the device with that id, from `devices`.
 
@@ -146,7 +144,9 @@ def worker_environment(
 def preallocation_note(device: Device, environment: Mapping[str, str]) -> str:
     """Return why preallocation must be off on `device`, as a sentence; empty if it may stay on, or is unknown."""
     total, free = device.memory_limit_bytes, device.memory_free_bytes
-    if total is None or free is None or not _preallocates(environment):
+    off = environment.get(PREALLOCATE, "").strip().lower() in ("0", "false")
+    off = off or environment.get(ALLOCATOR, "").strip().lower() == "platform"
+    if total is None or free is None or off:
         return ""
     fraction = _fraction(environment)
     if fraction * total <= free:
@@ -179,11 +179,6 @@ def _users_entry(number: int, environment: Mapping[str, str]) -> dict[str, str]:
     entries = [entry.strip() for entry in environment.get(VARIABLE, "").split(",") if entry.strip()]
     entry = entries[number] if number < len(entries) else str(number)
     return {VARIABLE: entry, **settled_order(environment)}
-
-
-def _preallocates(environment: Mapping[str, str]) -> bool:
-    off = environment.get(PREALLOCATE, "").strip().lower() in ("0", "false")
-    return not off and environment.get(ALLOCATOR, "").strip().lower() != "platform"
 
 
 def _fraction(environment: Mapping[str, str]) -> float:

@@ -137,11 +137,7 @@ class _TargetCompile:
             if mesh is not None and specs:  # what a program does may depend on the sharding of its inputs
                 traced = trace(function, with_specs(arguments, specs, mesh))
         if calls:
-            self.reporter.warn(
-                "debug_calls_left_out",
-                f"left out: {' and '.join(sorted(set(calls)))}, which JAX lowers for a GPU only where there is one",
-                "What they copy to the host is not in the figures.",
-            )
+            self.reporter.warn("debug_calls_left_out", calls=" and ".join(sorted(set(calls))))
         if mesh is not None:
             program = self._compile_with_its_mesh(traced, leaves, specs, mesh, topology)
         else:
@@ -293,22 +289,13 @@ class _TargetCompile:
         """Report how the inputs are spread, and how to change it."""
         from jaxprof.engine.measure.sharding import split_text
 
-        count, used = self.request.devices, mesh.devices.size
-        axes = ", ".join(f"{name}={size}" for name, size in mesh.shape.items())
-        over = f"over {count} devices" if used == count else f"over {used} of {count} devices"
-        split = split_text(leaves, specs)
-        quiet = [leaf for leaf in leaves if leaf.number not in specs and leaf.shape]
-        if not split:
-            rest = "no input is split"
-        elif quiet:
-            rest = f"{len(quiet)} other input{'s have' if len(quiet) > 1 else ' has'} no sharding"
-        else:
-            rest = ""
+        argument = leaves[-1].name.partition("/")[0] if leaves else "0"
         self.reporter.warn(
             "sharding",
-            f"{over}, mesh {axes}: " + "; ".join([*split, *([rest] if rest else [])]),
-            ""
-            if self.request.shard
-            else "--shard ARGUMENT=SPEC splits an input, as in --shard "
-            f"{leaves[-1].name.partition('/')[0] if leaves else '0'}={mesh.axis_names[0]}.",
+            used=mesh.devices.size,
+            devices=self.request.devices,
+            mesh=", ".join(f"{name}={size}" for name, size in mesh.shape.items()),
+            split="; ".join(split_text(leaves, specs)),
+            others=sum(leaf.number not in specs and bool(leaf.shape) for leaf in leaves),
+            example="" if self.request.shard else f"{argument}={mesh.axis_names[0]}",
         )

@@ -149,9 +149,10 @@ class Reporter:
             )
         )
 
-    def warn(self, code: str, message: str, fix: str = "") -> None:
-        """Report something that makes the numbers mean less than they seem to."""
-        self.emit(WarningRaised(code=code, message=message, advice=fix))
+    def warn(self, code: str, **values: str | int | float) -> None:
+        """Report something that makes the numbers mean less than they seem to; `session.warning_text` has the
+        sentence."""
+        self.emit(WarningRaised(code=code, values=values))
 
     def progress(self, note: str = "", fraction: float | None = None, remaining_seconds: float | None = None) -> None:
         """Report how far the run has come."""

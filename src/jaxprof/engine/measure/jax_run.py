@@ -53,8 +53,24 @@ def blocked_loop(
     `one_program`: the result comes from one compiled program. `may_call=False` if the verification must not make calls:
     for calls that consume their arguments, and for long ones, in which the waiting is negligible.
     """
+
+    def one_array(sets: Iterable[tuple[Any, ...]]) -> None:
+        for arguments in sets:
+            function(*arguments).block_until_ready()
+
+    def few_arrays(sets: Iterable[tuple[Any, ...]]) -> None:
+        for arguments in sets:
+            for result in function(*arguments):
+                result.block_until_ready()
+
+    wait: Callable[[Any], Any] = jax.block_until_ready
+
+    def tree(sets: Iterable[tuple[Any, ...]]) -> None:
+        for arguments in sets:
+            wait(function(*arguments))
+
     if isinstance(output, jax.Array):
-        return _one_array_loop(function)
+        return one_array
     if one_program and may_call:
         way = _way_to_one(output, {address(leaf) for leaf in jax.tree.leaves(arguments)})
         if way and _become_ready_together(function, arguments, way):
@@ -64,8 +80,8 @@ def blocked_loop(
         and len(output) <= _FEW
         and all(isinstance(result, jax.Array) for result in output)
     ):
-        return _few_arrays_loop(function)
-    return _tree_loop(function)
+        return few_arrays
+    return tree
 
 
 def _way_to_one(output: Any, given: set[int | None]) -> tuple[Any, ...]:
@@ -99,14 +115,6 @@ def _become_ready_together(function: Callable[..., Any], arguments: tuple[Any, .
     return True
 
 
-def _one_array_loop(function: Callable[..., Any]) -> Loop:
-    def loop(sets: Iterable[tuple[Any, ...]]) -> None:
-        for arguments in sets:
-            function(*arguments).block_until_ready()
-
-    return loop
-
-
 def _one_of_several_loop(function: Callable[..., Any], way: tuple[Any, ...]) -> Loop:
     """Return a loop that awaits one array of each result: `way` has the keys that lead to it."""
     first, *rest = way
@@ -123,25 +131,6 @@ def _one_of_several_loop(function: Callable[..., Any], way: tuple[Any, ...]) -> 
             result.block_until_ready()
 
     return loop_deeper if rest else loop
-
-
-def _few_arrays_loop(function: Callable[..., Any]) -> Loop:
-    def loop(sets: Iterable[tuple[Any, ...]]) -> None:
-        for arguments in sets:
-            for result in function(*arguments):
-                result.block_until_ready()
-
-    return loop
-
-
-def _tree_loop(function: Callable[..., Any]) -> Loop:
-    wait: Callable[[Any], Any] = jax.block_until_ready
-
-    def loop(sets: Iterable[tuple[Any, ...]]) -> None:
-        for arguments in sets:
-            wait(function(*arguments))
-
-    return loop
 
 
 SIDE_SHARE = 0.1
@@ -282,7 +271,7 @@ def _first_run(reporter: Reporter, calls: Calls, *, compiled: bool) -> tuple[Any
                     reporter.ended(stage, stages[stage])
             phase.note = "first call, compilations excluded"
     if compiled:
-        for warning in pitfalls.recompiled(ledger, "at the first call, although the program was compiled before"):
+        for warning in pitfalls.recompiled(ledger, "first_call"):
             reporter.emit(warning)
     else:
         for span in ledger.spans:
@@ -336,7 +325,7 @@ def _steady(
                 dispatches = _dispatch_trial(calls)
                 sampler.sample(dispatches, plan, call_seconds)
                 dispatches.prepare(0)  # awaits the last call
-    for warning in pitfalls.recompiled(ledger, "during the steady run"):
+    for warning in pitfalls.recompiled(ledger, "steady_run"):
         reporter.emit(warning)
     return call_seconds
 

@@ -59,6 +59,6 @@ def _on_host(leaf: Any) -> tuple[str, np.ndarray[Any, Any]]:
     name = str(array.dtype)
     if array.dtype.kind != "V":
         return name, array
-    return name, array.astype(
-        np.int8 if name.startswith("int") else np.uint8 if name.startswith("uint") else np.float32
-    )
+    if name.startswith("uint"):
+        return name, array.astype(np.uint8)
+    return name, array.astype(np.int8 if name.startswith("int") else np.float32)

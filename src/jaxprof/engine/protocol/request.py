@@ -157,18 +157,15 @@ Request = (
 
 def decode_request(line: bytes) -> Request:
     """Return the request on `line`. Raises ValueError for anything else."""
-    request = read_request(line, get_args(Request))
-    decoded: Request = replace(request, spec=_spec(request.spec)) if hasattr(request, "spec") else request
+    request: Any = read_request(line, get_args(Request))
+    if hasattr(request, "spec"):
+        try:
+            spec = RunSpec(**request.spec)  # JSON has lists for its tuples
+            request = replace(request, spec=replace(spec, arguments=tuple(spec.arguments), argv=tuple(spec.argv)))
+        except TypeError as error:
+            raise ValueError(f"not a request: {error}") from error
+    decoded: Request = request
     return decoded
-
-
-def _spec(data: Any) -> RunSpec:
-    """Turn JSON's lists back into tuples. Raises ValueError for a value that is not a spec."""
-    try:
-        spec = RunSpec(**data)
-        return replace(spec, arguments=tuple(spec.arguments), argv=tuple(spec.argv))
-    except TypeError as error:
-        raise ValueError(f"not a request: {error}") from error
 
 
 @frozen(kw_only=True)

@@ -178,6 +178,8 @@ def small_loop_body(scene: Scene) -> Iterator[Finding]:
 
 _NARROW = frozenset({"bf16", "f16"})
 _REARRANGING = frozenset({"copy", "transpose", "reshape", "broadcast", "slice"})
+_PRODUCT = re.compile(r"\w*(dot|conv|matmul)")
+"""Primitives of JAX that are products."""
 _PRECISE = re.compile(r"high|highest|dot_f32_f32_f32|.*_x[369]")
 """Precisions for which a TPU adds up several bfloat16 products, and a GPU does the same or does not use its matrix
 units.
@@ -217,7 +219,14 @@ def upcast_product(scene: Scene) -> Iterator[Finding]:
 def precise_product(scene: Scene) -> Iterator[Finding]:
     if not scene.on_accelerator:
         return
-    kernels = [kernel for kernel in _products(scene) if kernel.dtype == "f32" and _PRECISE.fullmatch(kernel.precision)]
+    kernels = [
+        kernel
+        for kernel in _products(scene)
+        if kernel.dtype == "f32"
+        and _PRECISE.fullmatch(kernel.precision)
+        # XLA chooses the precision of products that it makes of an FFT or a decomposition.
+        and (not kernel.op_name or _PRODUCT.match(kernel.path.primitive))
+    ]
     words = ", ".join(dict.fromkeys(kernel.precision for kernel in kernels))
     yield from gather(
         "precise_product", kernels, "float32 product", "float32 products", f"at precision {words}: {{bytes}} a run"

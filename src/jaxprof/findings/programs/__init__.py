@@ -20,7 +20,9 @@ from jaxprof.findings.programs.claims import Claims, check
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jaxprof.events import DeviceReading, ProgramSampled, SourceLocation
+    from jaxprof.events import DeviceReading
+    from jaxprof.events import ProgramSampled as ProgramSampled
+    from jaxprof.events import SourceLocation as SourceLocation
 
 _NO_MEMORY = re.compile(r"RESOURCE_EXHAUSTED|MemoryError|[Oo]ut of memory|Unable to allocate")
 _ERROR = "Fix what the error names, and run it again: its figures end there."
@@ -58,7 +60,9 @@ def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         yield Finding("program_failed", f"it ended with {safe(error)}", (where,), own_fix=run.hint or _ERROR)
     else:
         # an exit code may come from a line that no sample has seen
-        last = _last_line(result.sample_windows) if run.status == "crashed" else None
+        windows = result.sample_windows if run.status == "crashed" else ()
+        most = max(windows[-1].lines if windows else (), key=lambda line: line.seconds, default=None)
+        last = most.place if most is not None and most.file else None
         seen = f"; before that it was mostly at {last.short(result.directory)}" if last else ""
         message = f"it ended: {safe(run.error or run.status)}{seen}"
         yield Finding("program_failed", message, (last,), own_fix=run.hint or _NO_ERROR)
@@ -90,13 +94,6 @@ def _memory_then(result: ProgramResult) -> str:
 def _used_share(reading: DeviceReading) -> float:
     used, limit = reading.memory_used_bytes, reading.memory_limit_bytes
     return used / limit if used and limit else 0.0
-
-
-def _last_line(windows: tuple[ProgramSampled, ...]) -> SourceLocation | None:
-    """Return the most expensive line of the last sample window, the best evidence after a signal."""
-    lines = windows[-1].lines if windows else []
-    most = max(lines, key=lambda line: line.seconds, default=None)
-    return most.place if most is not None and most.file else None
 
 
 _PAUSES = {

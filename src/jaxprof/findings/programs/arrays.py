@@ -15,7 +15,6 @@ from jaxprof.findings.programs.claims import Claims, check
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.events import Compiled
 
 COUNTS = 6
 """Number of counts after the start that growth needs."""
@@ -170,7 +169,13 @@ def numpy_argument(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     claims.take(spots)
     rows = [fed[key] for key in dict.fromkeys((spot.place.file, spot.place.line) for spot in spots) if key in fed]
     size = max((row.numpy_bytes for row in rows), default=0)
-    named = _copied_names(rows[0]) if rows else ""
+    copied = (
+        [leaf for leaf in rows[0].signature if leaf.from_numpy and not (leaf.zero_copy or leaf.replaced)]
+        if rows
+        else []
+    )
+    copied.sort(key=lambda leaf: -(leaf.bytes or 0))
+    named = ", ".join(f"{leaf.name}: {leaf.type}" for leaf in copied[:_LINES_NAMED])
     function = f"`{safe(rows[0].function)}`" if rows else "a compiled function"
     whole = loop.seconds
     yield Finding(
@@ -183,13 +188,6 @@ def numpy_argument(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         saves_seconds=took,
         estimate=True,
     )
-
-
-def _copied_names(row: Compiled) -> str:
-    """Name the largest NumPy arguments that are copied at every call: not used in place, nor replaced by the result."""
-    leaves = [leaf for leaf in row.signature if leaf.from_numpy and not (leaf.zero_copy or leaf.replaced)]
-    leaves.sort(key=lambda leaf: -(leaf.bytes or 0))
-    return ", ".join(f"{leaf.name}: {leaf.type}" for leaf in leaves[:_LINES_NAMED])
 
 
 @check(

@@ -18,7 +18,7 @@ from typing import TypeAlias
 from jaxprof.base.grouping import grouped
 from jaxprof.base.text import whole_number
 from jaxprof.base.values import frozen
-from jaxprof.hlo.kernels.cost.library import ANNOTATIONS
+from jaxprof.hlo.kernels.cost.library import runs_nothing
 from jaxprof.hlo.kernels.dataflow import Value, made_through, resolved, sources
 from jaxprof.hlo.kernels.kinds import platform_of
 from jaxprof.hlo.kernels.opcodes import CONTROL, FINISHING, FREE
@@ -117,7 +117,7 @@ class Execution:
                 yield from (edge for edge in running[instruction.name] if not (edge.counted and counts_itself))
             elif opcode in CONTROL:
                 continue
-            elif opcode != "custom-call" or instruction.string("custom_call_target") not in ANNOTATIONS:
+            elif opcode != "custom-call" or not runs_nothing(instruction):
                 yield instruction
 
     def _multiply(self, entry: str) -> dict[str, tuple[int | None, bool]]:

@@ -188,13 +188,10 @@ class Tree:
 
 
 class TreeReader:
-    """Reads arguments into trees."""
-
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = {}
 
     def read(self, value: Any) -> Tree:
-        """Return the tree of one argument."""
         if isinstance(value, (bool, int, float, complex)) or type(value).__module__ == "numpy":
             return Tree([value], ("",), 0)
         jax = sys.modules["jax"]
@@ -318,12 +315,11 @@ def sharding_text(sharding: Any) -> str:
         (device,) = devices
         return f"{device.platform}:{device.id}{kept_elsewhere}"
     spec = getattr(sharding, "spec", None)
-    words = type(sharding).__name__ if spec is None else f"P({', '.join(_axes(part) for part in spec)})"
+    words = type(sharding).__name__
+    if spec is not None:
+        axes = (repr(part) if part is None or isinstance(part, (str, tuple)) else str(part) for part in spec)
+        words = f"P({', '.join(axes)})"
     return f"{words} over {len(devices)} devices{kept_elsewhere}"
-
-
-def _axes(part: Any) -> str:
-    return repr(part) if part is None or isinstance(part, (str, tuple)) else str(part)
 
 
 def static_text(value: Any, name: str = "", depth: int = 0) -> str:
@@ -357,7 +353,9 @@ def _parts(value: Any, depth: int) -> str | None:
         name = first if type(first) is str and first != "token" else ""  # ('token', 'embed') are names of axes
         inner = [static_text(part, "" if part is first else name, depth) for part in list(value)[:_PARTS_AT_MOST]]
         more = ["…"] if len(value) > _PARTS_AT_MOST else []
-        opening, closing = "()" if kind is tuple else "[]" if kind is list else "{}"
+        opening, closing = "[]" if kind is list else "{}"
+        if kind is tuple:
+            opening, closing = "()"
         comma = "," if kind is tuple and len(value) == 1 else ""
         return f"{opening}{', '.join(inner + more)}{comma}{closing}"
     if kind is dict:

@@ -192,7 +192,11 @@ class Identities:
         used before."""
         if isinstance(thing, MethodType):
             return self.of(thing.__self__), self.of(thing.__func__)
-        self._forget_the_dead()
+        while self._gone:
+            gone = self._gone.popleft()
+            dead = self._live.get(gone.address)
+            if dead is not None and dead[0] is gone:
+                del self._live[gone.address]
         address = id(thing)
         entry = self._live.get(address)
         if entry is not None and entry[0]() is thing:
@@ -205,10 +209,3 @@ class Identities:
         self._last += 1
         self._live[address] = (reference, self._last)
         return self._last
-
-    def _forget_the_dead(self) -> None:
-        while self._gone:
-            gone = self._gone.popleft()
-            entry = self._live.get(gone.address)
-            if entry is not None and entry[0] is gone:
-                del self._live[gone.address]

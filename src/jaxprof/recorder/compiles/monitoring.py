@@ -53,7 +53,6 @@ def watch(watcher: Any) -> None:
 
 
 def unwatch(watcher: Any) -> None:
-    """Stop passing events to `watcher`."""
     if watcher in _watchers:
         _watchers.remove(watcher)
 
@@ -108,7 +107,6 @@ class CacheClears:
             self._replaced = ReplacedName(sys.modules["jax"], "clear_caches", self._counting)
 
     def detach(self) -> None:
-        """Restore JAX's own function."""
         if self._replaced is not None:
             self._replaced.restore()
         self._replaced = None

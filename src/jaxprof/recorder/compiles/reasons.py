@@ -16,7 +16,6 @@ from typing import Any
 from jaxprof.base.values import dataclass, field, frozen
 from jaxprof.events import DIFFERENCES, NOWHERE, ClosureChange, CompileReason, SourceLocation
 from jaxprof.recorder.compiles.arguments import Leaf
-from jaxprof.recorder.compiles.call_source import Made
 from jaxprof.recorder.compiles.signature import Signature
 
 _RANKS = {kind: rank for rank, kind in enumerate(DIFFERENCES)}
@@ -72,7 +71,6 @@ class History:
             yield from reversed(record.signatures)
 
     def known(self, key: FunctionKey) -> bool:
-        """Whether the function was compiled before."""
         return key in self._records
 
     def last_call(self, key: FunctionKey, signature: Signature) -> tuple[SourceLocation, int]:
@@ -82,7 +80,6 @@ class History:
         return record.signatures.get(signature, (NOWHERE, 0)) if record is not None else (NOWHERE, 0)
 
     def add(self, key: FunctionKey, signature: Signature, called_from: SourceLocation, clears: int = 0) -> None:
-        """Add a compilation."""
         record = self._records.get(key)
         if record is None:
             if len(self._records) >= FUNCTIONS:
@@ -118,7 +115,6 @@ def nearest(now: Signature, earlier: Iterable[Signature]) -> Signature | None:
 
 
 def _distance(now: Signature, before: Signature) -> int:
-    """Return how much differs between two signatures: 0 if nothing does."""
     distance = (not now.same_function(before)) + (now.options != before.options)
     if now.config != before.config:
         distance += len(set(now.config) - set(before.config)) or 1
@@ -128,21 +124,12 @@ def _distance(now: Signature, before: Signature) -> int:
     different = sum(map(operator.is_not, now.leaves, before.leaves))
     if different > _LEAVES_WEIGHED:
         return distance + different
-    return distance + sum(
-        _differing_aspects(leaf, other)
-        for leaf, other in zip(now.leaves, before.leaves, strict=True)
-        if leaf is not other
-    )
-
-
-def _differing_aspects(now: Leaf, before: Leaf) -> int:
-    return (
-        (now.shape != before.shape)
-        + (now.dtype != before.dtype)
-        + (now.weak_type != before.weak_type)
-        + ((now.sharding, now.placed) != (before.sharding, before.placed))
-        + ((now.static, now.static_hash) != (before.static, before.static_hash))
-    )
+    for leaf, other in zip(now.leaves, before.leaves, strict=True):
+        if leaf is not other:
+            distance += (leaf.shape != other.shape) + (leaf.dtype != other.dtype) + (leaf.weak_type != other.weak_type)
+            distance += (leaf.sharding, leaf.placed) != (other.sharding, other.placed)
+            distance += (leaf.static, leaf.static_hash) != (other.static, other.static_hash)
+    return distance
 
 
 def explain(
@@ -165,8 +152,12 @@ def explain(
         return {"reason_code": "first"} if traced or now.function is None else _explained("first", kind="traced_before")
     if not now.known or not before.known:
         return _explained("unknown", kind="arguments_unknown")
+    function: list[_Difference] = []
+    if not now.same_function(before):
+        kind = "new_function" if same_line else "another_function"
+        function = [{"kind": "closure" if now.made is not None else kind}]
     differences = sorted(
-        [*_function(now, before, same_line), *_structure(now, before), *_leaves(now, before), *_settings(now, before)],
+        [*function, *_structure(now, before), *_leaves(now, before), *_settings(now, before)],
         key=lambda difference: _RANKS[difference["kind"]],
     )
     if len(differences) > 1:  # what the containers are says nothing beside a difference in what they hold
@@ -181,28 +172,19 @@ def explain(
         reasons.append(CompileReason(kind="more", more=len(differences) - _DIFFERENCES_LISTED))
     explained = {"reason_code": code, "reasons": reasons}
     if code == "closure" and now.made is not None:
-        changes = list(_closure_changes(now.made, before.made))
+        # The factory's variables whose values, as text, have changed.
+        old = {name: (text, digest) for name, text, digest in before.made.closure} if before.made is not None else {}
+        changes = []
+        for name, text, digest in now.made.closure:
+            if name in old and old[name] != (text, digest):
+                earlier, later = _differing_parts(old[name][0], text)
+                changes.append(ClosureChange(name=name, before=earlier, now=later))
         return {**explained, "made_at": now.made.place, "factory": now.made.factory, "closure": changes}
     return explained
 
 
 def _explained(code: str, **reason: Any) -> dict[str, Any]:
     return {"reason_code": code, "reasons": [CompileReason(**reason)]}
-
-
-def _function(now: Signature, before: Signature, same_line: bool) -> Iterator[_Difference]:
-    if not now.same_function(before):
-        closure = "closure" if now.made is not None else ""
-        yield {"kind": closure or ("new_function" if same_line else "another_function")}
-
-
-def _closure_changes(now: Made, before: Made | None) -> Iterator[ClosureChange]:
-    """Yield the factory's variables whose values, as text, have changed."""
-    old = {name: (text, digest) for name, text, digest in before.closure} if before is not None else {}
-    for name, text, digest in now.closure:
-        if name in old and old[name] != (text, digest):
-            earlier, later = _differing_parts(old[name][0], text)
-            yield ClosureChange(name=name, before=earlier, now=later)
 
 
 def _structure(now: Signature, before: Signature) -> Iterator[_Difference]:
@@ -251,6 +233,7 @@ def _static_parts(now: Signature, before: Signature) -> Iterator[_Difference]:
 
 
 def _leaves(now: Signature, before: Signature) -> Iterator[_Difference]:
+    """Yield what differs in the leaves: of shape, dtype and weak type only the first, with both whole types."""
     if now.names == before.names:
         pairs: Iterable[tuple[str, Leaf, Leaf]] = zip(now.names, now.leaves, before.leaves, strict=True)
     else:
@@ -259,32 +242,22 @@ def _leaves(now: Signature, before: Signature) -> Iterator[_Difference]:
             (name, leaf, earlier[name]) for name, leaf in zip(now.names, now.leaves, strict=True) if name in earlier
         )
     for name, leaf, other in pairs:
-        if leaf is not other:
-            yield from _leaf(name, leaf, other)
-
-
-def _leaf(name: str, now: Leaf, before: Leaf) -> Iterator[_Difference]:
-    """Yield what differs in one leaf: of shape, dtype and weak type only the first, with both whole types."""
-    if now.is_static or before.is_static:
-        if now == before:
-            return
-        if now.static == before.static:
-            kind = "inner_function" if "Jaxpr" in now.static else "static_argument"
-            yield {"kind": kind, "name": name, "before": before.type, "now": now.type}
+        if leaf is other or ((leaf.is_static or other.is_static) and leaf == other):
+            continue
+        if not (leaf.is_static or other.is_static):
+            differing = (
+                each for each in ("shape", "dtype", "weak_type") if getattr(leaf, each) != getattr(other, each)
+            )
+            if kind := next(differing, ""):
+                yield {"kind": kind, "name": name, "before": _typed(other), "now": _typed(leaf)}
+            if (leaf.sharding, leaf.placed) != (other.sharding, other.placed):
+                yield {"kind": "sharding", "name": name, "before": other.sharding, "now": leaf.sharding}
+        elif leaf.static == other.static:
+            kind = "inner_function" if "Jaxpr" in leaf.static else "static_argument"
+            yield {"kind": kind, "name": name, "before": other.type, "now": leaf.type}
         else:
-            earlier, later = _differing_parts(before.type, now.type)
-            yield {"kind": "static_argument", "name": name, "before": earlier, "now": later}
-        return
-    kind = (
-        "shape" if now.shape != before.shape
-        else "dtype" if now.dtype != before.dtype
-        else "weak_type" if now.weak_type != before.weak_type
-        else ""
-    )  # fmt: skip
-    if kind:
-        yield {"kind": kind, "name": name, "before": _typed(before), "now": _typed(now)}
-    if (now.sharding, now.placed) != (before.sharding, before.placed):
-        yield {"kind": "sharding", "name": name, "before": before.sharding, "now": now.sharding}
+            was, is_now = _differing_parts(other.type, leaf.type)
+            yield {"kind": "static_argument", "name": name, "before": was, "now": is_now}
 
 
 def _differing_parts(before: str, now: str) -> tuple[str, str]:
@@ -299,7 +272,6 @@ def _differing_parts(before: str, now: str) -> tuple[str, str]:
 
 
 def _common_length(one: str, other: str) -> int:
-    """Return the number of characters with which both texts begin."""
     return next((at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right),
                 min(len(one), len(other)))  # fmt: skip
 

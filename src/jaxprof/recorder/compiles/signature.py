@@ -75,7 +75,6 @@ class Signature:
     under: str = ""
     """Transformations through which the jit was called: `vmap`, `grad`."""
     options: tuple[tuple[str, str], ...] = ()
-    """The options of `jax.jit`."""
     config: tuple[tuple[str, str], ...] = ()
     numpy: Mapping[int, int] = field(default_factory=dict, compare=False)
     """Bytes that every call copies to the device, by the index of each leaf that was a NumPy array. Such a leaf causes
@@ -196,7 +195,6 @@ class _UserLayout:
     statics: dict[str, str] = field(default_factory=dict)
 
     def add(self, name: str, leaf: int | Leaf) -> None:
-        """Add one leaf."""
         self.names.append(name)
         self.leaves.append(leaf)
 
@@ -215,7 +213,6 @@ class SignatureReader:
         self._written: dict[tuple[Any, ...], _UserLayout] = {}
 
     def read(self, call: ObservedCall) -> Signature:
-        """Return the signature of a call, with the current configuration."""
         jax = sys.modules["jax"]
         config = self._configuration.read(jax)
         wide = ("jax_enable_x64", "True") in config
@@ -225,8 +222,9 @@ class SignatureReader:
                 names=tuple(f"#{index}" for index in range(len(inner))), leaves=tuple(inner), config=config
             )
         arguments = self._arguments(call, wide, jax)
-        if arguments.under:
-            arguments.leaves = _as_called(arguments.leaves, inner)
+        if arguments.under and len(inner) == sum(not leaf.is_static for leaf in arguments.leaves):
+            concrete = iter(inner)  # the program's own arguments, in place of the tracers
+            arguments.leaves = [leaf if leaf.is_static else next(concrete) for leaf in arguments.leaves]
         if call.written is not None and call.written.function is not call.function:
             arguments = self._as_written(arguments, call.written)
         primitive = primitive_parameters(call.function) is not None
@@ -350,14 +348,6 @@ def _places(inner: _CallParts, written: list[Any]) -> dict[int, list[int]]:
             return places
         ordered.setdefault(id(value), []).append(at)
     return ordered | {index: [at] for index, at in enumerate(dynamic[len(arrays) :])}
-
-
-def _as_called(leaves: list[Leaf], inner: list[Leaf]) -> list[Leaf]:
-    """Return the leaves with tracers replaced by the program's own arguments, if those were seen."""
-    if len(inner) != sum(not leaf.is_static for leaf in leaves):
-        return leaves
-    concrete = iter(inner)
-    return [leaf if leaf.is_static else next(concrete) for leaf in leaves]
 
 
 def _transformation(tracer: Any) -> str:

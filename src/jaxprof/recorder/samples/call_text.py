@@ -68,7 +68,14 @@ def spot_of(code: CodeType, offset: int) -> CallSpot:
     line, span = position_of(code, at)
     if span is None:
         return CallSpot(line, operation, "")
-    text, callee = describe(_segment(source_lines(code.co_filename), *span))
+    lines, segment = source_lines(code.co_filename), ""
+    first, last, began, ended = span  # columns count bytes of UTF-8
+    if 1 <= first <= last <= len(lines) and last - first <= 40:
+        picked = list(lines[first - 1 : last])
+        picked[-1] = picked[-1][:ended]
+        picked[0] = picked[0][began:]
+        segment = b"\n".join(picked).decode("utf-8", "replace")
+    text, callee = describe(segment)
     return CallSpot(line, operation, text, callee, span)
 
 
@@ -80,16 +87,6 @@ def position_of(code: CodeType, offset: int) -> tuple[int, Span | None]:
     if first is None or last is None or began is None or ended is None:
         return line, None
     return line, (first, last, began, ended)
-
-
-def _segment(lines: tuple[bytes, ...], first: int, last: int, began: int, ended: int) -> str:
-    """Return the source between two positions; columns count bytes of UTF-8."""
-    if not 1 <= first <= last <= len(lines) or last - first > 40:
-        return ""
-    picked = list(lines[first - 1 : last])
-    picked[-1] = picked[-1][:ended]
-    picked[0] = picked[0][began:]
-    return b"\n".join(picked).decode("utf-8", "replace")
 
 
 def describe(segment: str) -> tuple[str, tuple[str, ...]]:

@@ -78,7 +78,6 @@ class RunningTest:
         self._began = 0.0
 
     def begin(self) -> None:
-        """Take the first reading."""
         self._cpu_began = self._cpu.seconds()
         self._began = time.perf_counter()
 

@@ -40,7 +40,10 @@ def feeds(file: str, at: Span, work: Iterable[Span]) -> bool | None:
     tree = parsed(file)
     if tree is None:
         return None
-    at = _iterated(tree, at)
+    # Up to Python 3.11, the instruction that takes the next item of a `for` loop spans the whole loop.
+    around = statements_around(tree, lambda part: is_within(at, span_of(part)))
+    loops = (node for node in around if isinstance(node, ast.For | ast.AsyncFor) and span_of(node) == at)
+    at = next((span_of(loop.iter) for loop in loops), at)
     calls = [span for span in work if span != at]
     if any(_inside(at, span) for span in calls):
         return True
@@ -53,7 +56,9 @@ def feeds(file: str, at: Span, work: Iterable[Span]) -> bool | None:
     if id(here) in working:  # next to the call, in the same statement: processing of its result
         return False
     results = frozenset[str]().union(*(statement.gives for statement in working.values()))
-    if results & frozenset(_passed(here.node)):  # an environment that gets the step's action: it cannot run ahead
+    calls_here = (inner for inner in ast.walk(here.node) if isinstance(inner, ast.Call))
+    passed = {name for call in calls_here for name in _arguments(call)}
+    if results & passed:  # an environment that gets the step's action: it cannot run ahead
         return False
     # `trainer.book()` next to `trainer.step()` changes the trainer, and does not feed the step
     receivers = not isinstance(here.node, ast.Expr)
@@ -127,15 +132,6 @@ def _region(tree: ast.Module, at: Span, work: list[Span]) -> list[ast.stmt]:
         elif isinstance(node, LOOPS) and any(_inside(span, span_of(node)) for span in work):
             body = [node]
     return body
-
-
-def _iterated(tree: ast.Module, at: Span) -> Span:
-    """Return the span of the iterated expression if `at` is a whole `for` loop, else `at`: up to Python 3.11, the
-    instruction that takes the next item spans the whole loop."""
-    for node in statements_around(tree, lambda part: is_within(at, span_of(part))):
-        if isinstance(node, ast.For | ast.AsyncFor) and span_of(node) == at:
-            return span_of(node.iter)
-    return at
 
 
 def _children(node: ast.AST) -> Iterator[ast.stmt]:
@@ -284,13 +280,6 @@ def _names(node: ast.AST) -> Iterator[str]:
                 yield from (f"{inner.value.id}.{inner.attr}", f"{inner.value.id}.*")
         elif isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load) and id(inner) not in owners:
             yield inner.id
-
-
-def _passed(node: ast.AST) -> Iterator[str]:
-    """Return the names in the arguments of all calls of a statement."""
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Call):
-            yield from _arguments(inner)
 
 
 def _arguments(call: ast.Call) -> Iterator[str]:

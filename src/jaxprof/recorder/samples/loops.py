@@ -37,7 +37,6 @@ class Loop:
 
     @property
     def place(self) -> SourceLocation:
-        """First line of the loop, as a source location."""
         return SourceLocation(self.code.co_filename, self.line, self.code.co_name)
 
 
@@ -105,7 +104,6 @@ class _Handlers:
         """The last three operations."""
 
     def take(self, instruction: Instruction) -> None:
-        """Take the next instruction."""
         self._last = (*self._last[1:], instruction.opname)
         if instruction.opname == "PUSH_EXC_INFO":
             self._begins.append(instruction.offset)

@@ -80,7 +80,11 @@ class PauseTest:
 
     def mark(self) -> None:
         """Remember the counts at a moment at which the process runs."""
-        self._before, self._pressure = self._counts(), pressure_seconds()
+        faults, delay = own_faults(), run_delay_seconds(self._task)
+        self._before = None
+        if faults is not None and delay is not None:
+            self._before = _Counts(faults, delay, run_delay_seconds(self._main_task) or 0.0)
+        self._pressure = pressure_seconds()
 
     def mark_host(self) -> None:
         """Remember the counts of the whole machine, which cost more on a large one: once a second is enough."""
@@ -117,12 +121,6 @@ class PauseTest:
         )
         waited = 0.0 if pressure is None or self._pressure is None else self._pressure - pressure
         return paused, GIVEN_AWAY if waited > _PRESSED * paused else PAUSED
-
-    def _counts(self) -> _Counts | None:
-        faults, delay = own_faults(), run_delay_seconds(self._task)
-        if faults is None or delay is None:
-            return None
-        return _Counts(faults, delay, run_delay_seconds(self._main_task) or 0.0)
 
 
 def pause_seconds(

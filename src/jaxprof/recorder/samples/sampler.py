@@ -17,13 +17,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from types import ModuleType
-from typing import Any
 
 from jaxprof.events import (
     ArraysCounted,
     Compiled,
     Event,
-    ProgramSampled,
     ProgramStopped,
     SourceLocation,
     WarningRaised,
@@ -343,7 +341,12 @@ class StackSampler:
         counted = self._steps.collect(now)
         timed = self._steps.timed(counted, self._classifier.at_line)
         event = self._window.event(now, own - self._own_began, least, timed)
-        self._emit(self._with_settings(event))
+        names = debug_settings()
+        if new := [name for name in names if name not in self._settings_sought]:
+            self._settings_sought.update(new)
+            self._settings_at |= settings_lines(new)
+        at = {name: self._settings_at[name] for name in names if name in self._settings_at}
+        self._emit(replace(event, debug_settings=names, debug_settings_at=at))
         self._set_pace(own)
         transfers = self._window.transfers(now)
         self._window = SampleWindow(now)
@@ -355,26 +358,14 @@ class StackSampler:
     def _delay(self) -> float:
         return run_delay_seconds(self._task) or 0.0
 
-    def _with_settings(self, event: ProgramSampled) -> ProgramSampled:
-        names = debug_settings()
-        if new := [name for name in names if name not in self._settings_sought]:
-            self._settings_sought.update(new)
-            self._settings_at |= settings_lines(new)
-        at = {name: self._settings_at[name] for name in names if name in self._settings_at}
-        return replace(event, debug_settings=names, debug_settings_at=at)
-
     def _set_pace(self, own: float) -> None:
         """Set the interval to the next sample from the cost of this window's samples. `own`: CPU seconds of this
         thread."""
         if self._window.samples >= _SAMPLES_FOR_PACE:
-            ran = own - self._own_began
-            self._interval = interval(self._window.samples, self._awake, ran, self._share())
-
-    def _share(self) -> float:
-        """Return the share of the time for which the sampler may be awake now."""
-        if self._close_left <= 0:
-            return OWN_SHARE
-        return FIRST_SHARE if self._first_left > 0 else CLOSE_SHARE
+            ran, share = own - self._own_began, OWN_SHARE
+            if self._close_left > 0:
+                share = FIRST_SHARE if self._first_left > 0 else CLOSE_SHARE
+            self._interval = interval(self._window.samples, self._awake, ran, share)
 
     def _tick(self, now: float) -> None:
         self._steps.look()
@@ -422,8 +413,20 @@ class ArrayCounter:
             return None
         began = self._clock()
         try:
-            arrays, size = _live(jax)
-            devices = _device_bytes(jax)
+            arrays = size = 0
+            for array in jax.live_arrays():
+                try:
+                    size += int(array.nbytes)
+                    arrays += 1
+                except RuntimeError:  # deleted or donated since the list was made
+                    continue
+            from jaxprof.engine.measure.jax_devices import device_name  # imports jax, which the program has done by now
+
+            devices = {}
+            for device in jax.local_devices():
+                statistics = device.memory_stats()
+                if statistics and isinstance(statistics.get("bytes_in_use"), int):
+                    devices[device_name(device)] = statistics["bytes_in_use"]
         except (AttributeError, RuntimeError):  # a backend that is shutting down, or one that cannot list its arrays
             self._next = now + 10 * COUNTED_EVERY_SECONDS
             return None
@@ -435,25 +438,3 @@ class ArrayCounter:
             return None
         self._reported, self._reported_at = counted, now
         return ArraysCounted(monotonic_seconds=now, count=arrays, bytes=size, devices=devices)
-
-
-def _live(jax: Any) -> tuple[int, int]:
-    count = size = 0
-    for array in jax.live_arrays():
-        try:
-            size += int(array.nbytes)
-            count += 1
-        except RuntimeError:  # deleted or donated since the list was made
-            continue
-    return count, size
-
-
-def _device_bytes(jax: Any) -> dict[str, int]:
-    from jaxprof.engine.measure.jax_devices import device_name  # imports jax, which the program has done by now
-
-    in_use = {}
-    for device in jax.local_devices():
-        statistics = device.memory_stats()
-        if statistics and isinstance(statistics.get("bytes_in_use"), int):
-            in_use[device_name(device)] = statistics["bytes_in_use"]
-    return in_use

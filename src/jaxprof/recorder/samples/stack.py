@@ -61,7 +61,6 @@ class Stack:
 
     @property
     def frames(self) -> list[SampledFrame]:
-        """The frames, innermost first."""
         if not self._frames:
             self._frames = [SampledFrame(*frame) for frame in self.read]
         return self._frames

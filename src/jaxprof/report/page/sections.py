@@ -65,8 +65,7 @@ _PROGRAMS_READ = 4
 
 
 def _kernel_charts(session: Session, run: Run) -> Iterator[Element]:
-    """Yield the flame graph of a run's kernels, and their costs by the HLO; of a profile those of all its programs
-    together."""
+    """Yield the flame graph of a run's kernels, and their costs by the HLO; of a profile those of all programs."""
     imported = session.is_profile
     if imported and run is not next(iter(session.runs.values())):
         return
@@ -121,7 +120,6 @@ _OF_RUNS: tuple[tuple[str, str, Callable[[Session, Run], Iterable[Element]]], ..
 
 
 def capture_sections(session: Session) -> Iterator[Section]:
-    """Yield the sections on what captures and HLO show of each run."""
     for view, title, charts in _OF_RUNS:
         content: list[Element] = []
         for run in session.runs.values():

@@ -181,22 +181,16 @@ def _refused(name: str, start: bytes) -> FileRefusedError:
     """Return the error for a file that is no session, by its first bytes."""
     if start.startswith(b'{"format":"jaxprof"'):
         return FileRefusedError(f"the header of {name}, its first line, is damaged", "Copy the file again.")
-    guess = _what_it_is(start)
-    if guess:
-        return FileRefusedError(f"{name} is not a jaxprof session", guess)
-    return FileRefusedError(
-        f"{name} is neither a session nor a profile",
-        f"A session ends in {EXTENSION} and is written by jaxprof run; a profile is the .xplane.pb that jax.profiler "
-        "writes, or its folder.",
-    )
-
-
-def _what_it_is(start: bytes) -> str:
-    """Return what the file seems to be, by its first bytes; empty if that is unknown."""
     if start.startswith(b"\x1f\x8b"):
-        return "It is a gzip file. Sessions are plain JSON lines: gunzip it first if it holds one."
-    if start.lstrip().startswith((b"HloModule", b"//", b"/*")):
-        return "It looks like HLO text: jaxprof hlo FILE shows it, jaxprof hlo FILE --diff OTHER compares two."
-    if start.lstrip().startswith((b"module", b"#loc")):
-        return "It looks like MLIR text (StableHLO); a session file is written by jaxprof run."
-    return ""
+        guess = "It is a gzip file. Sessions are plain JSON lines: gunzip it first if it holds one."
+    elif start.lstrip().startswith((b"HloModule", b"//", b"/*")):
+        guess = "It looks like HLO text: jaxprof hlo FILE shows it, jaxprof hlo FILE --diff OTHER compares two."
+    elif start.lstrip().startswith((b"module", b"#loc")):
+        guess = "It looks like MLIR text (StableHLO); a session file is written by jaxprof run."
+    else:
+        return FileRefusedError(
+            f"{name} is neither a session nor a profile",
+            f"A session ends in {EXTENSION} and is written by jaxprof run; a profile is the .xplane.pb that "
+            "jax.profiler writes, or its folder.",
+        )
+    return FileRefusedError(f"{name} is not a jaxprof session", guess)

@@ -72,7 +72,6 @@ class Follower(Generic[S]):
             )
 
     def poll(self) -> list[Event]:
-        """Return the events since the last call."""
         return list(self.take())
 
     def take(self) -> Iterator[Event]:

@@ -90,7 +90,6 @@ def _origins(kernel: Kernel, width: int, sources: Mapping[str, str], around: int
 
 
 def _named(name: str, beside: str, style: str, width: int, target: FactTarget | None) -> FactLine:
-    """Return the line of a kernel with something beside it, which leads to the kernel."""
     room = max(8, width - columns(safe(beside)) - 1)
     return Leads(Content.assemble(cell(name, room), " ", (safe(beside), style)), target)
 
@@ -206,7 +205,6 @@ def group_facts(group: KernelGroup, width: int, sources: Mapping[str, str]) -> l
 
 
 def finding_facts(opened: OpenedModule, finding: Finding, width: int) -> list[FactLine]:
-    """Return the kernels that a finding is about."""
     facts = [heading(finding.code.replace("-", " "), counted(len(finding.kernels), "place"))]
     wanted = frozenset(finding.kernels[:MOST_LISTED])
     by_name = {kernel.name: kernel for kernel in opened.kernels or () if kernel.name in wanted}

@@ -222,8 +222,7 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
     # -- keys -------------------------------------------------------------------------------------------------
 
     def sort_by(self, column: TableColumn[Hashable] | None, *, backwards: bool | None = None) -> None:
-        """Sort by a column, None for the order of execution; if the table is sorted by it already, reverse the
-        order."""
+        """Sort by a column, None for the order of execution; the column that the table is sorted by reverses it."""
         name = self._names[id(column)] if column is not None else "order"
         turned = not self.wanted.turned if name == self.wanted.sort else False
         self.wanted = self.wanted._replace(sort=name, turned=turned)

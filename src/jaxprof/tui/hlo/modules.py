@@ -87,8 +87,7 @@ class HloDocument(Document):
         return sorted((each for each in computations if not each.is_synthetic), key=_begin)
 
     def instruction(self, number: int) -> Instruction | None:
-        """Return the instruction that line `number` belongs to; None in a header or an end, and outside of
-        computations."""
+        """Return the instruction that line `number` belongs to; None in a header or an end, and outside of any."""
         line = self.line(number)
         at = self.offset(number) + len(line) - len(line.lstrip())
         place = bisect_right(self._computations, at, key=_begin) - 1
@@ -98,8 +97,7 @@ class HloDocument(Document):
         return computation.at(at)
 
     def line_of(self, item: Instruction | Computation) -> int | None:
-        """Return the line on which an instruction or computation begins; None if the text has it only in another
-        form."""
+        """Return the line on which an instruction or computation begins; None if the text has another form."""
         computation = item if isinstance(item, Computation) else item.computation
         return None if computation.is_synthetic else item.line - 1
 
@@ -188,11 +186,9 @@ class OpenedModule:
     """Why kernels were not fused, by the name of each of the two."""
     findings: tuple[Finding, ...] | None = None
     origins: OriginColumns | None = None
-    """The source lines and named scopes of `kernels`."""
     notices: tuple[Notice, ...] = ()
     """Notices about the module, such as parts that were not read, as far as is known by now."""
     over: bool = False
-    """Whether reading has finished."""
     closed: threading.Event = field(default_factory=threading.Event)
     """Set once nothing more is to be read."""
 
@@ -212,7 +208,6 @@ class OpenedModule:
         return document.line_of(instruction) if isinstance(document, HloDocument) and instruction is not None else None
 
     def instruction(self, computation: str, name: str) -> Instruction | None:
-        """Return an instruction of the optimised HLO by name."""
         holder = self.module.get(computation) if self.module is not None else None
         return holder.get(name) if holder is not None else None
 
@@ -233,9 +228,7 @@ class OpenedModule:
 
 
 def open_in_thread(
-    opened: OpenedModule,
-    report: Callable[[OpenedModule, str], object],
-    fail: Callable[[JaxprofError], object],
+    opened: OpenedModule, report: Callable[[OpenedModule, str], object], fail: Callable[[JaxprofError], object]
 ) -> None:
     """Read a program in a thread that quitting does not wait for; that thread calls `report` once a part is ready, and
     neither of both once the program is closed."""
@@ -259,7 +252,11 @@ def read_program(opened: OpenedModule) -> Iterator[str]:
     for name in sorted((stage.name for stage in STAGES), key=lambda name: name != "hlo"):
         if name in opened.program.stages:
             try:
-                opened.stages[name] = _document(opened.program, name)
+                if name in HLO_STAGES:
+                    opened.stages[name] = HloDocument(opened.program.modules(name))
+                else:
+                    text = opened.program.text(name)
+                    opened.stages[name] = Document(*(without_comments if name == "jaxpr" else without_locations)(text))
             except JaxprofError as error:
                 opened.errors[name] = error
             yield from _kernels(opened) if name == "hlo" and name in opened.stages else (name,)
@@ -282,14 +279,6 @@ def read_program(opened: OpenedModule) -> Iterator[str]:
         yield "origins"
     opened.over = True
     yield "over"
-
-
-def _document(program: ModuleStages, name: str) -> Document:
-    """Read a stage. Raises JaxprofError."""
-    if name in HLO_STAGES:
-        return HloDocument(program.modules(name))
-    text = program.text(name)
-    return Document(*(without_comments if name == "jaxpr" else without_locations)(text))
 
 
 def _kernels(opened: OpenedModule) -> Iterator[str]:

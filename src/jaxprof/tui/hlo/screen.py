@@ -55,8 +55,7 @@ MOST_COMPARED = 2_000
 
 
 def difference_of(first: ModuleStages, second: ModuleStages) -> ReportDialog:
-    """Return the dialog with what differs between two modules, as `jaxprof hlo --diff` prints it, after what of either
-    was not seen."""
+    """Return the dialog with what differs between two modules, as `jaxprof hlo --diff` prints it."""
 
     def derive() -> Iterator[Piece]:
         from jaxprof.hlo.kernels.notices import notices
@@ -93,7 +92,6 @@ class HloScreen(ViewsScreen, keys="hlo"):
         self._device: DevicePeaks | None = None
         """The device that the user chose; None for the program's own device."""
         self._kernel = ""
-        """Kernel to go to once the kernels are known."""
 
     def compose_body(self) -> ComposeResult:
         yield StageTabs(id="hlo-tabs")
@@ -164,14 +162,12 @@ class HloScreen(ViewsScreen, keys="hlo"):
         open_in_thread(opened, partial(self.call_later, self._part_ready), partial(self.call_later, self.tell))
 
     def _share(self, program: ModuleStages) -> None:
-        """Let the other screens show the same program."""
         if program.key in self._of_session:
             self.profiler.select(program.key)
         else:
             self.profiler.select(module=program)
 
     def _in_session(self, opened: OpenedModule) -> HloProgram:
-        """Return the open program with its device, and with its session if it is of a run."""
         return HloProgram(opened.program, self.profiler.session if self.run is not None else None)
 
     def on_unmount(self) -> None:
@@ -179,7 +175,6 @@ class HloScreen(ViewsScreen, keys="hlo"):
             self._opened.close()
 
     def _part_ready(self, opened: OpenedModule, part: str) -> None:
-        """Show a part of a program that the reading thread has finished."""
         if opened is not self._opened:  # posted before the user chose another program
             return
         opened.freeze()
@@ -286,8 +281,7 @@ class HloScreen(ViewsScreen, keys="hlo"):
         return self._opened.program.stages if self._opened is not None else {}
 
     def tabs(self) -> Iterator[Tab]:
-        """Yield all tabs. A stage that was not recorded is dimmed, except for the HLO before the passes, which is left
-        out."""
+        """Yield all tabs. A stage that was not recorded is dimmed; the HLO before the passes is left out."""
         for name, title in LISTS.items():
             rows = getattr(self._opened, name, None)
             yield Tab(name, title, note=str(len(rows)) if rows is not None else "")
@@ -382,11 +376,9 @@ class HloScreen(ViewsScreen, keys="hlo"):
 
     @property
     def _compiled(self) -> list[ModuleStages]:
-        """The programs with optimised HLO, which can be compared."""
         return [program for program in self._programs if "hlo" in program.stages]
 
     def _ask(self, title: str, programs: Sequence[ModuleStages], take: Callable[[ModuleStages], object]) -> None:
-        """Ask for one of several programs, whose stages stand beside them."""
         options = [
             Option(program.title, ", ".join(TITLES[name] for name in TITLES if name in program.stages))
             for program in programs

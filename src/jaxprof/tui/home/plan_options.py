@@ -34,7 +34,6 @@ class HomeOptions:
     preset: str = "quick"
     budget_seconds: float = DEFAULT_BUDGET_SECONDS
     launches: int = DEFAULT_LAUNCHES
-    """Number of fresh processes that measure each run."""
     devices: list[str] = field(default_factory=lambda: ["cpu:0"])
     by_workload: dict[str, PlanOptions] = field(default_factory=dict)
     """Options that the user changed for one workload: parameters as valid text, sweep, variants, arguments."""
@@ -133,7 +132,6 @@ class HomeOptions:
         return plan
 
     def included(self, info: WorkloadInfo) -> tuple[VariantInfo, ...]:
-        """Return the variants that are not left out."""
         named = self.of(info.name).variants
         return tuple(variant for variant in info.variants if not named or variant.name in named)
 

@@ -70,8 +70,7 @@ def _why_unread(file: str, sources: Mapping[str, str]) -> str:
 
 
 def lines_around(where: SourceLocation, sources: Mapping[str, str], around: int) -> Sequence[tuple[int, str]]:
-    """Return the numbered lines of the file at `where`; none if it has no line, or its file is not here as it was
-    recorded."""
+    """Return the numbered lines of the file at `where`; none without a line, or if its file is not as recorded."""
     from jaxprof.hlo.kernels.origin import HloSourceLocation, source_lines  # late: it would delay the first frame
 
     located = HloSourceLocation(where.file, where.line) if where.line is not None else None

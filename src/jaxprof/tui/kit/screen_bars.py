@@ -38,7 +38,16 @@ class ModeBar(Picture):
         app = cast("Host", self.app)
         state, path = app.activity, app.session_path
         session = path.name.removesuffix(".jaxprof") if path is not None else ""
-        tabs = self._tabs(app.lacking())
+        lacking = app.lacking()
+        parts: list[Content] = []
+        for section in SECTIONS:
+            here, key = section == getattr(self.screen, "section", ""), f"app.mode.{section}"
+            click = Style.from_meta({"@click": f"app.section('{section}')"})
+            tab = Content.styled(f" {key_of(key)} ", "$quiet" if not here else "bold $foreground on $panel")
+            usual = "$text-disabled" if section in lacking else "$text-muted"
+            name = Content.styled(f"{ACTIONS[key].label} ", "bold $foreground on $panel" if here else usual)
+            parts.append((tab + name).stylize(click))
+        tabs = Content.assemble(*parts)
         left = Content.assemble((" jaxprof ", "bold $primary"), tabs)
         if left.cell_length + (columns(state) + 2 if state else 0) > width:
             left = tabs  # drop the name of the app first: the state and the tabs matter more
@@ -50,17 +59,6 @@ class ModeBar(Picture):
         gap = width - left.cell_length - right.cell_length - 1
         return Content.assemble(left, " " * gap, right) if gap >= 0 else left
 
-    def _tabs(self, lacking: Container[str]) -> Content:
-        parts: list[Content] = []
-        for section in SECTIONS:
-            here, key = section == getattr(self.screen, "section", ""), f"app.mode.{section}"
-            click = Style.from_meta({"@click": f"app.section('{section}')"})
-            tab = Content.styled(f" {key_of(key)} ", "$quiet" if not here else "bold $foreground on $panel")
-            usual = "$text-disabled" if section in lacking else "$text-muted"
-            name = Content.styled(f"{ACTIONS[key].label} ", "bold $foreground on $panel" if here else usual)
-            parts.append((tab + name).stylize(click))
-        return Content.assemble(*parts)
-
 
 @frozen
 class Tab:
@@ -71,7 +69,6 @@ class Tab:
     short: str = ""
     """Title for narrow terminals; empty if it is the same."""
     note: str = ""
-    """Count shown after the title."""
     enabled: bool = True
     stage: bool = False
 

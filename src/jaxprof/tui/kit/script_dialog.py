@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 
 def script_dialog(program: ProgramCommand | None = None, question: str = "") -> FormDialog:
-    """Return the dialog for the command line of a program."""
     given = program or ProgramCommand(path="")
     field = FormField(
         "command", shlex.join(given.argv) if given.path else "",
@@ -34,7 +33,6 @@ def script_dialog(program: ProgramCommand | None = None, question: str = "") -> 
 
 
 def ask_for_program(app: Host, program: ProgramCommand | None = None, question: str = "") -> None:
-    """Ask for a program, by default any, and start it."""
     given = program or ProgramCommand(path="")
 
     def start(texts: Texts) -> None:

@@ -40,8 +40,7 @@ Maker = Callable[["ProgramCommand | None", "Interpreter", Listener], Made]
 def make_scheduler(
     program: ProgramCommand | None, interpreter: Interpreter, listen: Listener, path: Path | None = None
 ) -> Made:
-    """Create a scheduler of runs, or one of `program`, that writes a new session to `path`, or into the user's
-    folder."""
+    """Create a scheduler of runs, or one of `program`, that writes a new session to `path`, or a kept one."""
     from jaxprof.runner.new_session import new_writer
     from jaxprof.runner.program_run import ProgramScheduler
     from jaxprof.runner.scheduler import Scheduler
