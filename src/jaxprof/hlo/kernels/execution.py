@@ -64,13 +64,18 @@ class Execution:
                 self.post_order.append(computation.name)
         self._counts = self._multiply(module.entry.name if module.entry else "")
 
+    def runs(self, computation: Computation) -> tuple[int | None, bool]:
+        """Return how often a computation runs in one run of the module, None if a loop's trip count is unknown; and
+        whether only in a branch, so that this is an upper bound."""
+        return self._counts.get(computation.name, (0, False))
+
     def launches(self) -> Iterator[tuple[Instruction, int | None, bool]]:
         """Yield every instruction that launches work, in order of first execution; its executions in one run of the
         module, None if a loop's trip count is unknown; and whether it lies in a branch that may not be taken, which
         makes the count an upper bound. Reads only as far as the caller iterates."""
         for computation, step in self._descend(self._steps):
             if step is not None and not isinstance(step, CallEdge):
-                yield step, *self._counts[computation.name]
+                yield step, *self.runs(computation)
 
     def _descend(self, steps: Callable[[Computation], Iterable[Step]]) -> Iterator[tuple[Computation, Step | None]]:
         """Yield the steps of the entry and of each computation where it is first called, with the computation, and None
