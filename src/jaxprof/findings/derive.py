@@ -70,7 +70,8 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
         concerned = [concerned_share(each, longest) for each in found]
         large = [each for each, share in zip(found, concerned, strict=True) if share is None or share >= SMALL]
         part = unexplained_part(session, longest, large, name)
-        largest = max((each or 0.0 for each in concerned), default=0.0)
+        costs = (share or 0.0 for each, share in zip(found, concerned, strict=True) if each.code != "cache_off")
+        largest = max(costs, default=0.0)
         if part is not None and part[1] > largest:
             note, share = part
             leads = largest < max(SMALL, _SMALL_BESIDE * share) and not any(each.fault for each in found)

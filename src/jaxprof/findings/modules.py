@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from jaxprof.analysis.kernels.measured import measured
 from jaxprof.analysis.kernels.ranking import ranking_on
-from jaxprof.analysis.runs.ceilings import ceilings_for, machine_of_run
+from jaxprof.analysis.runs.ceilings import ceilings_for, machine_of_run, processor_share
 from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding, Scope
 from jaxprof.findings.explanation import code_line, rank
@@ -128,12 +128,12 @@ def module_findings(
 
 def _slow(session: Session, module: Module, run: Run, by_name: Mapping[str, Kernel]) -> Iterator[Finding]:
     captured, device = measured(session, run.id), ceilings_for(session, run)
-    if captured is not None and device is not None:
-        for kernel, message, fix in slow_kernels(by_name, captured.kernels, device, platform_of(module)):
-            found = Finding(
-                SLOW_KERNEL.code, message, (line_of([kernel]),), own_fix=fix or None, kernels=(kernel.name,)
-            )
-            yield SLOW_KERNEL.complete(found)
+    if captured is None or device is None:
+        return
+    ours = processor_share(session, run)
+    for kernel, message, fix in slow_kernels(by_name, captured.kernels, device, platform_of(module), ours):
+        code, line = SLOW_KERNEL.code, line_of([kernel])
+        yield SLOW_KERNEL.complete(Finding(code, message, (line,), own_fix=fix or None, kernels=(kernel.name,)))
 
 
 def _priced(finding: Finding, weights: KernelWeights, by_name: Mapping[str, Kernel]) -> Finding | None:

@@ -145,16 +145,16 @@ def reason(kernel: Kernel, platform: str) -> tuple[str, str]:
 
 
 def slow_kernels(
-    kernels: Mapping[str, Kernel], measured: Sequence[MeasuredKernel], device: DevicePeaks, platform: str
+    kernels: Mapping[str, Kernel], measured: Sequence[MeasuredKernel], device: DevicePeaks, platform: str, ours: float
 ) -> Iterator[tuple[Kernel, str, str]]:
-    """Yield the slow kernels of a program, each with a sentence and what to change, which is empty if the reason is not
-    known."""
+    """Yield the slow kernels of a program, each with a sentence, and with what to change, which is empty if the reason
+    is not known. `ours`: share of a processor that each thread had, at least."""
     for each in measured:
         kernel = kernels.get(each.name)
         if kernel is None or (each.share or 0.0) < MUCH or not is_large(kernel):
             continue
         most = reached(each, kernel, device)
-        if most is not None and most.share <= FAR_BELOW:
+        if most is not None and most.share <= FAR_BELOW * ours:
             why, fix = reason(kernel, platform)
             alone = platform == "cpu" and (each.parallelism or 2.0) < _ONE_THREAD
             message = f"{kernel.name} ({kernel.kind}) reaches {most.text}, {percent(most.share)}"

@@ -6,17 +6,17 @@ because nothing is known that could be changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.kernels.measured import MeasuredKernel, kernels_of, kernels_together
+from jaxprof.analysis.kernels.measured import MeasuredKernel, kernels_of, kernels_together, seconds_per_call
 from jaxprof.analysis.programs.loop_time import DEVICE
-from jaxprof.analysis.runs.ceilings import ceilings_for, why_unmeasured
+from jaxprof.analysis.runs.ceilings import ceilings_for, processor_share, why_unmeasured
 from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe
 from jaxprof.base.units import and_more, counted, percent
 from jaxprof.findings.explanation import Abstention, command, record_again
-from jaxprof.findings.slow_kernels import reached
+from jaxprof.findings.slow_kernels import FAR_BELOW, reached
 from jaxprof.session.run import IMPORTED
 
 if TYPE_CHECKING:
@@ -58,28 +58,25 @@ def unexplained_part(
     whole = sum(seconds.values())
     if not seconds or left < MUCH * whole:
         return None
-    lines = _lines({place.short(program.directory): took for place, took in seconds.items() if place not in covered})
+    longest = sorted(seconds.keys() - covered, key=lambda place: -seconds[place])[:_LINES_NAMED]
+    lines = ", ".join(f"{place.short(program.directory)} ({percent(seconds[place] / whole)})" for place in longest)
     again = record_again(program, "--capture-steps", "5") if part == DEVICE else command("open", name)
     shown = "which kernels take it, only a capture shows" if part == DEVICE else "the cause is unknown"
     waits = "is waited for" if part == DEVICE else "is spent"
-    reason = f"{head}, unexplained: {percent(left / whole)} of it {waits} at {_named(lines, whole)}; {shown}"
+    reason = f"{head}, unexplained: {percent(left / whole)} of it {waits} at {lines}; {shown}"
     return Abstention("unexplained", safe(reason), again), share * left / whole
-
-
-def _lines(seconds: Mapping[str, float]) -> list[tuple[str, float]]:
-    return sorted(seconds.items(), key=lambda line: -line[1])[:_LINES_NAMED]
-
-
-def _named(lines: Iterable[tuple[str, float]], whole: float) -> str:
-    return ", ".join(f"{line} ({percent(took / whole)})" for line, took in lines)
 
 
 def _kernels_unexplained(
     session: Session, explained: set[tuple[str, str]], head: str, share: float, name: str
 ) -> tuple[Abstention, float] | None:
     """Return the line whose kernels take most of what no finding explains."""
-    runs = [run.id for run in session.runs.values() if run.plan.how == IMPORTED] if head else list(session.runs)
-    measured = [(run, kernel) for run, kernel in kernels_together(session, runs) if (run, kernel.name) not in explained]
+    captured = [run for run in session.runs.values() if run.measured]
+    runs = [run for run in captured if run.plan.how == IMPORTED]
+    if not runs and captured:  # the longest function, a compiled one if there is any
+        runs = [max(captured, key=lambda run: (run.plan.how == "jit", sum(seconds_per_call(run).values())))]
+    of_runs = kernels_together(session, [run.id for run in runs])
+    measured = [(run, kernel) for run, kernel in of_runs if (run, kernel.name) not in explained]
     in_hlo: dict[str, dict[str, Kernel]] = {}
     by_line: dict[tuple[str, str], list[MeasuredKernel]] = {}
     for run, kernel in measured:
@@ -101,7 +98,9 @@ def _kernels_unexplained(
     device = ceilings_for(session, session.runs[run])
     most = reached(longest, static, device) if static is not None and device is not None else None
     why = "unexplained"
-    if most is not None and len(kernels) == 1 and most.share > _NEAR:
+    if most is not None and most.share <= FAR_BELOW and processor_share(session, session.runs[run]) < 1:
+        why = f"unexplained; it reaches {most.text}, but other programs kept the processors busy"
+    elif most is not None and len(kernels) == 1 and most.share > _NEAR:
         why = f"which reaches {most.text}: only less work takes less time"
     unmeasured = why_unmeasured(session, session.runs[run]) if static is not None else ""
     reason = f"{head}{percent(part)} {of_what} in {what}{at}, {why}{f'; {unmeasured}' if unmeasured else ''}"

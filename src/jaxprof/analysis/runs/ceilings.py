@@ -147,6 +147,17 @@ def why_unmeasured(session: Session, run: Run) -> str:
     return "what this machine reaches was not measured, so that a slow kernel does not show: measure it once, idle"
 
 
+def processor_share(session: Session, run: Run) -> float:
+    """Return the least share of a processor that a thread of a run had beside other programs, from 0 to 1; 1 if the
+    device is no CPU, or the load is unknown."""
+    seen = (run.environment, session.environment) if run.plan.device.startswith("cpu") else ()
+    for settings in (each.settings for each in seen if each is not None):
+        load, cores = settings.get("load_average_before"), settings.get("cores")
+        if isinstance(load, float) and isinstance(cores, float) and load >= 0 and cores > 0:
+            return min(1.0, cores / (load + 1))
+    return 1.0
+
+
 def device_kind(session: Session, run: Run) -> str:
     """Return JAX's name for the device of a run; for a CPU, the processor model. Empty if unknown."""
     if run.environment is None:
