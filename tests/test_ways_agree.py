@@ -17,7 +17,7 @@ from jaxprof.cli.answer_schemas import KINDS
 from jaxprof.cli.options import VIEWS
 from jaxprof.events import SAMPLED_PHASES, STARTUP_PHASES
 from jaxprof.facts import SessionFile
-from jaxprof.facts.kernels import KERNEL_OF_MODULE
+from jaxprof.facts.kernels import KERNELS
 from jaxprof.facts.runs import RUNS
 from jaxprof.facts.tables import TABLES
 from jaxprof.facts.views import OF_PROGRAMS, view_of
@@ -155,11 +155,7 @@ def test_text_has_the_figures_of_json(call, name):
 def test_what_a_session_holds(call):
     for name in sessions():
         data = call("open", name, "--format", "json", "--full").data
-        kernels = [
-            {"run": run["run"], **of_json({**row, **(row["measured"] or {})})}
-            for run in data["runs"]
-            for row in run.get("kernels") or ()
-        ]
+        kernels = [{"run": run["run"], **of_json(row)} for run in data["runs"] for row in run.get("kernels") or ()]
         agree((name, "kernels"), kernels, of_sql(name, "kernels"))
         for table in ("copies", "device_steps", "trust"):
             rows = [{"run": run["run"], **figures(row)} for run in data["runs"] for row in run.get(table) or ()]
@@ -237,7 +233,7 @@ def test_kernels_of_hlo(call):
         rows = [
             {"label": program["label"], **row} for program in said[0].data["programs"] for row in program["kernels"]
         ]
-        agree(name, list(map(figures, rows)), of_csv(said[1].out), ["label", *(fact.key for fact in KERNEL_OF_MODULE)])
+        agree(name, list(map(figures, rows)), of_csv(said[1].out), ["label", *(fact.key for fact in KERNELS)])
 
 
 EXCHANGE = """HloModule m, is_scheduled=true, num_partitions=8
@@ -260,7 +256,7 @@ def test_a_collective_over_links(call, tmp_path):
     path = written(tmp_path / "s.jaxprof", [plan, e.TextRecorded(run="r1", name="hlo", text=EXCHANGE)], HEADER)
     (program,) = call("hlo", path, "--kernels", "--format", "json", "--full").data["programs"]
     assert program["kernels"][0]["bound"] == "links"
-    columns = [fact.key for fact in KERNEL_OF_MODULE if fact.key != "share"]  # of another whole
+    columns = [fact.key for fact in KERNELS if fact.key not in ("share", "launch")]  # of another whole
     agree("kernels", of_sql(path, "kernels"), list(map(figures, program["kernels"])), columns)
 
 

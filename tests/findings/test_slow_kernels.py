@@ -17,7 +17,7 @@ from hlo.kernels.programs import compiled
 from jaxprof import events as e
 from jaxprof.analysis.runs import ceilings
 from jaxprof.findings.slow_kernels import reason
-from jaxprof.hlo.kernels.kernels import kernels
+from jaxprof.hlo.kernels.kernels import kernels, with_running
 from report.sessions import kernel_times
 
 H200 = "NVIDIA H200"
@@ -87,6 +87,15 @@ ENTRY main {
     assert codes(explained(captured(1.0, text))) == ["layout_copy"]
 
 
+def _recurrence(x, xs):
+    return lax.scan(lambda c, a: (jnp.tanh(c + a), c), x, xs)
+
+
+def names(module):
+    """The names of all instructions of the entry."""
+    return {instruction.name for instruction in module.entry.instructions}
+
+
 FORMS = {
     # a form that is slow on a CPU, its reason, and what is done instead
     "scatter": (lambda x, i: jnp.zeros(9).at[i].add(x), "a scatter", lambda x, i: x * i, "f32[4096] s32[4096]"),
@@ -120,6 +129,16 @@ def test_the_reason_is_one_that_the_hlo_shows(form):
     assert any(text.startswith(why) for text in reasons(slow))
     assert not any(text.startswith(why) for text in reasons(near))
     assert not any(reasons(slow, "gpu")), "what is slow on a CPU was measured there alone"
+
+
+@pytest.mark.parametrize(("width", "small"), [(8, True), (100_000, False)])
+def test_a_loop_is_slow_where_its_kernels_do_less_than_their_start_takes(width, small):
+    arguments = f"f32[{width}] f32[1000,{width}]"
+    module = compiled(_recurrence, arguments)
+    (loop,) = (each for each in with_running(module, names(module)) if each.runs_kernels)
+    why, fix = reason(loop, "cpu")
+    assert ("starting one takes longer" in why) is small
+    assert ("unroll" in fix) is small
 
 
 def bound_by(state, **where):

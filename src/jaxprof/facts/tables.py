@@ -29,7 +29,7 @@ _TABLES: tuple[Relation, ...] = (
     runs.RUNS,
     sessions.PHASES,
     sessions.SAMPLES,
-    kernels.KERNELS,
+    kernels.KERNELS_OF_RUNS,
     memory.RELATION,
     sessions.READINGS,
     *captures.RELATIONS,

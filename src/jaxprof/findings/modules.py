@@ -14,7 +14,7 @@ from jaxprof.events.finding import Finding, Scope
 from jaxprof.findings.explanation import code_line, rank
 from jaxprof.findings.hlo import CHECKS, findings, line_of
 from jaxprof.findings.slow_kernels import SLOW_KERNEL, slow_kernels
-from jaxprof.hlo.kernels.kernels import Kernel, kernels
+from jaxprof.hlo.kernels.kernels import Kernel, kernels, with_running
 from jaxprof.hlo.kernels.kinds import platform_of
 from jaxprof.session.run import IMPORTED
 
@@ -110,9 +110,11 @@ def module_findings(
 ) -> Iterator[Finding]:
     """Yield the findings of a module of a run with the cost of their kernels, and those kernels that are slow for the
     device without being in one of them."""
-    by_name = {kernel.name: kernel for kernel in reversed(kernels(module))}
+    found = (*findings(module), *_slow(session, module, run))
+    named = {name for finding in found for name in finding.kernels}  # also loops, which are no kernels
+    by_name = {kernel.name: kernel for kernel in reversed(with_running(module, named))}
     explained: set[str] = set()
-    for finding in (*findings(module), *_slow(session, module, run, by_name)):
+    for finding in found:
         priced = _priced(finding, weights, by_name)
         if priced is None or (finding.code == SLOW_KERNEL.code and explained.intersection(finding.kernels)):
             continue
@@ -126,12 +128,12 @@ def module_findings(
         )
 
 
-def _slow(session: Session, module: Module, run: Run, by_name: Mapping[str, Kernel]) -> Iterator[Finding]:
+def _slow(session: Session, module: Module, run: Run) -> Iterator[Finding]:
     captured, device = measured(session, run.id), ceilings_for(session, run)
     if captured is None or device is None:
         return
     ours = processor_share(session, run)
-    for kernel, message, fix in slow_kernels(by_name, captured.kernels, device, platform_of(module), ours):
+    for kernel, message, fix in slow_kernels(captured.kernels, device, platform_of(module), ours):
         code, line = SLOW_KERNEL.code, line_of([kernel])
         yield SLOW_KERNEL.complete(Finding(code, message, (line,), own_fix=fix or None, kernels=(kernel.name,)))
 
@@ -161,9 +163,11 @@ def _priced(finding: Finding, weights: KernelWeights, by_name: Mapping[str, Kern
 
 
 def _timed_as(name: str, by_name: Mapping[str, Kernel]) -> Iterator[str]:
-    """Yield the names under which a capture has the time of a kernel. The wait for an asynchronous pair is the time of
-    its second half."""
+    """Yield the names under which a capture has the time of a kernel: that of a loop is also the time of its kernels,
+    and the wait for an asynchronous pair the time of its second half."""
     yield name
     kernel = by_name.get(name)
+    if kernel is not None and kernel.runs_kernels:
+        yield from (each.name for each in by_name.values() if each.computation in kernel.computations_inside)
     if kernel is not None and kernel.asynchronous:
         yield from (user.name for user in kernel.instruction.users if user.opcode.endswith("-done"))

@@ -7,12 +7,13 @@ several FLOPs each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import TYPE_CHECKING, NamedTuple
 
-from jaxprof.base.units import percent, scaled
+from jaxprof.base.units import bytes_, integer, percent, scaled
 from jaxprof.base.values import frozen
 from jaxprof.events.finding import CatalogueEntry
+from jaxprof.hlo.kernels.kernels import kernels
 from jaxprof.hlo.kernels.kinds import held_in, reorders
 from jaxprof.hlo.kernels.opcodes import ARITHMETIC, FREE
 
@@ -55,13 +56,14 @@ class Reached:
     """`0.9 GB/s of the 19 GB/s that triad reaches here`."""
 
 
-def reached(measured: MeasuredKernel, kernel: Kernel, device: DevicePeaks) -> Reached | None:
+def reached(measured: MeasuredKernel, device: DevicePeaks) -> Reached | None:
     """Return how much of `device` a kernel reaches in its shortest execution, because others may have waited for a
     processor; None if that is unknown."""
-    if kernel.flops is None or kernel.asynchronous or measured.minimum_seconds <= 0:
+    kernel = measured.kernel
+    if kernel is None or measured.flops_per_second is None or measured.minimum_seconds <= 0:
         return None
     peak = device.peak(kernel.dtype, matrix=kernel.uses_matrix_units, precision=kernel.precision or "default")
-    flops = kernel.flops + _TRANSCENDENTAL_FLOPS * (kernel.transcendentals or 0.0)
+    flops = (kernel.flops or 0.0) + _TRANSCENDENTAL_FLOPS * (kernel.transcendentals or 0.0)
     if peak is None and flops:
         return None
     here = "measured on this machine" in device.source
@@ -108,6 +110,11 @@ def _calls_scalar_functions(held: Sequence[Instruction], _present: Set[str]) -> 
 _SCALAR = frozenset({"atan2", "cbrt", "cosine", "power", "remainder", "sine", "tan"})
 """Functions for which XLA calls a routine for each element on a CPU: measured are 5 to 20 ns an element, where `exp`,
 `tanh`, `log` and `erf`, which use SIMD, take 0.3 to 0.7 ns."""
+_BYTES_OF_A_START = 4 << 10
+"""Bytes that move while the next kernel of a loop is started on a CPU (some 0.1 µs)."""
+_MORE_AT_ONCE = (
+    "Let one iteration do more: unroll= of the scan, a vmap over what the loop goes through, or several steps in one."
+)
 _FORMS = (
     _Form(_has("scatter"), "a scatter applies its updates one after another",
         "Update whole rows at once (segment_sum of the whole array in place of a vmap over its columns), or replace "
@@ -135,6 +142,14 @@ _FORMS = (
 
 def reason(kernel: Kernel, platform: str) -> tuple[str, str]:
     """Return why a kernel is slow, and what to do instead; empty if its HLO shows no reason."""
+    if kernel.runs_kernels:
+        inside = [each for each in kernels(kernel.instruction.computation.module)
+                  if each.computation in kernel.computations_inside and each.count and kernel.count]  # fmt: skip
+        launches = sum(each.count or 0 for each in inside) / (kernel.count or 1)
+        if platform == "cpu" and launches and kernel.bytes < launches * _BYTES_OF_A_START:
+            why = f"its {integer(launches)} kernels move {bytes_(kernel.bytes / launches)} each, and starting one takes longer"
+            return why, _MORE_AT_ONCE
+        return "", ""
     held = held_in(kernel.instruction)
     present = {instruction.opcode for instruction in held} - FREE
     if platform == "cpu":
@@ -145,15 +160,15 @@ def reason(kernel: Kernel, platform: str) -> tuple[str, str]:
 
 
 def slow_kernels(
-    kernels: Mapping[str, Kernel], measured: Sequence[MeasuredKernel], device: DevicePeaks, platform: str, ours: float
+    measured: Sequence[MeasuredKernel], device: DevicePeaks, platform: str, ours: float
 ) -> Iterator[tuple[Kernel, str, str]]:
     """Yield the slow kernels of a program, each with a sentence, and with what to change, which is empty if the reason
     is not known. `ours`: share of a processor that each thread had, at least."""
     for each in measured:
-        kernel = kernels.get(each.name)
+        kernel = each.kernel
         if kernel is None or (each.share or 0.0) < MUCH or not is_large(kernel):
             continue
-        most = reached(each, kernel, device)
+        most = reached(each, device)
         if most is not None and most.share <= FAR_BELOW * ours:
             why, fix = reason(kernel, platform)
             alone = platform == "cpu" and (each.parallelism or 2.0) < _ONE_THREAD

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.kernels.measured import MeasuredKernel, kernels_of, kernels_together, seconds_per_call
+from jaxprof.analysis.kernels.measured import MeasuredKernel, kernels_together, seconds_per_call
 from jaxprof.analysis.programs.loop_time import DEVICE
 from jaxprof.analysis.runs.ceilings import ceilings_for, processor_share, why_unmeasured
 from jaxprof.base.grouping import totals
@@ -22,7 +22,6 @@ from jaxprof.session.run import IMPORTED
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.events.finding import Finding
-    from jaxprof.hlo.kernels.kernels import Kernel
     from jaxprof.session import Session
 
 MUCH = 0.2
@@ -77,11 +76,9 @@ def _kernels_unexplained(
         runs = [max(captured, key=lambda run: (run.plan.how == "jit", sum(seconds_per_call(run).values())))]
     of_runs = kernels_together(session, [run.id for run in runs])
     measured = [(run, kernel) for run, kernel in of_runs if (run, kernel.name) not in explained]
-    in_hlo: dict[str, dict[str, Kernel]] = {}
     by_line: dict[tuple[str, str], list[MeasuredKernel]] = {}
     for run, kernel in measured:
-        known = in_hlo.setdefault(run, {each.name: each for each in kernels_of(session, run) or ()})
-        source = known[kernel.name].source if kernel.name in known else None
+        source = kernel.kernel.source if kernel.kernel is not None else None
         by_line.setdefault((run, source.short if source is not None else ""), []).append(kernel)
     if not by_line:
         return None
@@ -90,19 +87,18 @@ def _kernels_unexplained(
     if part < MUCH:
         return None
     longest = kernels[0]
-    static = in_hlo[run].get(longest.name)
     many = "one kernel" if len(kernels) == 1 else counted(len(kernels), "kernel")
     what = f"{many} ({and_more([each.name for each in kernels], 2)})"
     at = f" at {line}" if line else ""
     of_what = "of it" if head else "of the kernels' time"
     device = ceilings_for(session, session.runs[run])
-    most = reached(longest, static, device) if static is not None and device is not None else None
+    most = reached(longest, device) if device is not None else None
     why = "unexplained"
     if most is not None and most.share <= FAR_BELOW and processor_share(session, session.runs[run]) < 1:
         why = f"unexplained; it reaches {most.text}, but other programs kept the processors busy"
     elif most is not None and len(kernels) == 1 and most.share > _NEAR:
         why = f"which reaches {most.text}: only less work takes less time"
-    unmeasured = why_unmeasured(session, session.runs[run]) if static is not None else ""
+    unmeasured = why_unmeasured(session, session.runs[run]) if longest.kernel is not None else ""
     reason = f"{head}{percent(part)} {of_what} in {what}{at}, {why}{f'; {unmeasured}' if unmeasured else ''}"
     following = command(*_MEASURE) if unmeasured else command("open", name, "--kernels")
     return Abstention("unexplained", safe(reason), following), share * part

@@ -35,7 +35,8 @@ _COMPARED: Mapping[str, int] = {
     "program.functions": 10,
 }
 _KERNEL = (
-    "name", "kind", "count", "flops", "bytes", "bound", "least_seconds", "file", "line", "measured",
+    "name", "kind", "count", "flops", "bytes", "bound", "least_seconds", "file", "line",
+    "self_seconds", "share", "flops_per_second", "bytes_per_second",
 )  # fmt: skip
 _TRANSFER = ("seconds", "bytes", "zero_copy", "bytes_per_second")
 
@@ -50,7 +51,6 @@ _KEPT: Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[str, Any
         "runs.settings": 0,
         "runs.kernels": 10,
         "runs.kernels.*": _KERNEL,
-        "runs.kernels.measured.*": ("self_seconds", "share"),
         "runs.memory.buffers": 0,
         "runs.memory.live_bytes": 0,
         "runs.memory.peak_at.alive": 0,

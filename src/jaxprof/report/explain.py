@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxprof.analysis.kernels.measured import longest_kernel, whole_profile
 from jaxprof.base.text import columns, json_text, safe, shorten
-from jaxprof.base.units import bytes_, counted, percent, seconds
+from jaxprof.base.units import bytes_, counted, percent, scaled, seconds
 from jaxprof.events.finding import CatalogueEntry, Finding
 from jaxprof.facts import recorder
 from jaxprof.facts.explanations import EXPLANATION, ExplainedRow
@@ -114,9 +114,14 @@ def _session_lines(session: Session, explanation: Explanation) -> Iterator[str]:
 def _longest_kernel_line(session: Session) -> Iterator[str]:
     longest = longest_kernel(session)
     if longest is not None:
-        run, kernel, in_hlo = longest
-        source = in_hlo.source if in_hlo is not None else None
-        details = (in_hlo.kind if in_hlo is not None else "", source.short if source is not None else "")
+        run, kernel = longest
+        source = kernel.kernel.source if kernel.kernel is not None else None
+        details = (
+            kernel.kernel.kind if kernel.kernel is not None else "",
+            source.short if source is not None else "",
+            scaled(kernel.flops_per_second, "FLOP/s") if kernel.flops_per_second else "",
+            scaled(kernel.bytes_per_second, "B/s") if kernel.bytes_per_second else "",
+        )
         about = f" ({', '.join(filter(None, details))})" if any(details) else ""
         yield f"longest kernel: {run} {kernel.name}{about}, {percent(kernel.share)} of the time of all kernels"
 

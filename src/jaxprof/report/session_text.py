@@ -165,7 +165,7 @@ def measured_table(
 ) -> Table[MeasuredKernel]:
     """Return the table of measured kernels. `programs` adds a column with the program of each; without `spread`, the
     shortest and longest execution are left out, and without `rates`, FLOP/s and B/s."""
-    from jaxprof.facts.kernels import MEASURED
+    from jaxprof.facts.kernels import MEASURED, places_text
 
     several = any(len(kernel.devices) > 1 for kernel in kernels)
     columns: list[Fact[MeasuredKernel]] = [
@@ -179,6 +179,8 @@ def measured_table(
         *(pick(MEASURED, "flops_per_second", "of_peak", "bytes_per_second", "of_bandwidth") if rates else ()),
         column("devices", lambda kernel: len(kernel.devices) if several else None, right=True),
         column("kernel", "name", widest=60),
+        *([column("kind", "kernel.kind")] if rates else []),
+        column("source", "kernel.sources", lambda places: places_text(places or ()), right=False, widest=28),
         column("program", lambda kernel: kernel.module if programs else None, widest=40),
     ]
     return Table(columns, kernels, is_wide=True)

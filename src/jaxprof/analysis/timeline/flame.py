@@ -221,9 +221,8 @@ def kernel_flame(session: Session, run: Run) -> FlameGraph | None:
         of_run = measured(session, part.id)
         if of_run is None:
             continue
-        by_name = {kernel.name: kernel for kernel in kernels_of(session, part.id) or ()}
         captured += [
-            WeightedStack(kernel_frames(row.module, row.name, by_name.get(row.name)), row.self_seconds, row.count)
+            WeightedStack(kernel_frames(row.module, row.name, row.kernel), row.self_seconds, row.count)
             for row in of_run.kernels
             if row.self_seconds > 0
         ]

@@ -207,7 +207,7 @@ def _print_view(modules: list[HloProgram], view: str, choice: KernelOptions) -> 
             from jaxprof.report.kernels import kernel_lines
 
             with not_collecting():
-                print_lines(kernel_lines(module.hlo, module.machine, choice))
+                print_lines(kernel_lines(module.hlo, module.machine, choice, module.measured))
             if module.elsewhere and module.machine is not None:
                 from jaxprof.report.modules import collectives_text, devices_table
 
@@ -247,10 +247,10 @@ def _print_json(modules: list[HloProgram], stage: str | None, view: str | None, 
 
 
 def _print_csv(modules: list[HloProgram], choice: KernelOptions) -> None:
-    from jaxprof.analysis.kernels.ranking import rows_of
+    from jaxprof.facts.hlo import kernels_of_program
     from jaxprof.report.kernels import kernels_table
 
     with_hlo = [module for module in modules if module.has_hlo]
     for module in with_hlo:
         _note_problems(module)
-    print_csv(kernels_table((module.label, rows_of(module.hlo, module.machine, choice)) for module in with_hlo))
+    print_csv(kernels_table((module.label, kernels_of_program(module, choice)) for module in with_hlo))

@@ -15,7 +15,7 @@ from jaxprof.findings.explanation import rank
 from jaxprof.findings.hlo import compute, traffic
 from jaxprof.findings.hlo.scene import Scene
 from jaxprof.hlo.kernels.cost import NOTHING
-from jaxprof.hlo.kernels.kernels import Kernel, kernels, totals
+from jaxprof.hlo.kernels.kernels import Kernel, totals, with_running
 from jaxprof.hlo.kernels.kinds import platform_of
 from jaxprof.hlo.text.model import Module, once_per_module
 
@@ -32,14 +32,15 @@ def findings(module: Module) -> tuple[Finding, ...]:
     """Return what is worth looking at in a module, with its line and its share of the traffic, those first that cost
     most."""
     found = tuple(findings_on(module, platform_of(module)))
-    by_name = {kernel.name: kernel for kernel in reversed(kernels(module))} if found else {}
+    named = {name for each in found for name in each.kernels}  # also loops, which are no kernels
+    by_name = {kernel.name: kernel for kernel in reversed(with_running(module, named))} if found else {}
     traffic = totals(module) if found else NOTHING
     whole = 0 if traffic.unsized else traffic.bytes
     shares = (min(1.0, each.bytes / whole) if each.bytes and not each.held and whole else None for each in found)
-    named = ([by_name[name] for name in each.kernels if name in by_name] for each in found)
+    about = ([by_name[name] for name in each.kernels if name in by_name] for each in found)
     placed = (
-        replace(each, share=share, places=each.places or (line_of(named),))
-        for each, share, named in zip(found, shares, named, strict=True)
+        replace(each, share=share, places=each.places or (line_of(its),))
+        for each, share, its in zip(found, shares, about, strict=True)
     )
     return tuple(sorted(placed, key=rank))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from jaxprof.analysis.kernels.measured import kernels_of, seconds_per_call
+from jaxprof.analysis.kernels.measured import kernels_of, measured
 from jaxprof.analysis.kernels.memory import memory_of_run
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.runs.sweeps import SweepGroup, sweep_groups
@@ -79,7 +79,7 @@ def _kernel_charts(session: Session, run: Run) -> Iterator[Element]:
 
 def _hlo_costs(session: Session, run: Run) -> Iterator[Element]:
     """Yield the costs of a run's kernels by the HLO, under the ceilings of its device; nothing without HLO."""
-    kernels = kernels_of(session, run.id)
+    kernels = kernels_of(session, run.id, running=True)
     if not kernels:
         return
     from jaxprof.analysis.kernels.ranking import ordered, ranking_on
@@ -89,14 +89,16 @@ def _hlo_costs(session: Session, run: Run) -> Iterator[Element]:
 
     device = ceilings_for(session, run)
     module = modules(session.text(run.id, "hlo") or "")[0]
-    ranking = ranking_on(machine_of_run(run, device), module, kernels, seconds_per_call(run))
+    captured = measured(session, run.id)
+    by_name = captured.by_name() if captured is not None else None
+    ranking = ranking_on(machine_of_run(run, device), module, kernels, by_name)
     numbers = ordered(ranking, range(len(ranking)), "share")[:ROWS_KEPT]
     if device is not None:
         yield from draw.roofline(ranking, numbers, device)
     left_out = len(ranking) - len(numbers)
     rest = f"and {integer(left_out)} more kernels" if left_out else ""
     notes = tuple(filter(None, (rest, ceilings_note(device) if device else "")))
-    columns = [COLUMNS[name] for name in ("share", *SHOWN)]
+    columns = [COLUMNS[name] for name in dict.fromkeys(("share", *SHOWN))]
     yield from table(Table(columns, list(ranking.rows(numbers)), title="by the HLO, of one call", notes=notes))
 
 

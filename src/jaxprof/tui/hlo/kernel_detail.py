@@ -75,7 +75,7 @@ def _origins(kernel: Kernel, width: int, sources: Mapping[str, str], around: int
         facts.append(Content.styled("the module does not record its source line", "$quiet"))
     else:
         function = first.frame.function.rpartition("<locals>.")[2] if first.frame is not None else ""
-        facts += source_facts(first.source, width, sources, function, around)
+        facts += source_facts(first.source, width, sources, function, around, first.library)
     if kernel.op_name:
         facts += hang(Content(""), kernel.op_name, width, "$text-muted")
     by_place: dict[HloSourceLocation | None, Origin] = {}

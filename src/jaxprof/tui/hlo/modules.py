@@ -20,7 +20,7 @@ from jaxprof.base.errors import JaxprofError
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import integer
 from jaxprof.base.values import frozen
-from jaxprof.hlo.kernels.origin import HloSourceLocation, OriginColumns
+from jaxprof.hlo.kernels.origin import OriginColumns
 from jaxprof.hlo.source import Source
 from jaxprof.hlo.source_lines import LineOrigin, Origins, without_comments, without_locations
 from jaxprof.hlo.stages import HLO_STAGES, STAGES, ModuleStages
@@ -75,11 +75,7 @@ class HloDocument(Document):
 
     def origin(self, number: int) -> LineOrigin | None:
         instruction = self.instruction(number)
-        if instruction is None:
-            return None
-        stack = instruction.stack
-        place = HloSourceLocation(stack[0].file, stack[0].line) if stack and stack[0].file else None
-        return LineOrigin(place, instruction.metadata.first_name) or None
+        return LineOrigin.of(instruction.stack, instruction.metadata.first_name) if instruction is not None else None
 
     @cached_property
     def _computations(self) -> list[Computation]:

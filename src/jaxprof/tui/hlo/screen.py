@@ -16,13 +16,14 @@ from textual.content import Content
 from textual.widgets import Static
 
 from jaxprof.analysis.kernels.hlo_program import HloProgram
-from jaxprof.analysis.kernels.measured import seconds_per_call
+from jaxprof.analysis.kernels.measured import measured
 from jaxprof.analysis.kernels.ranking import ranking_on
 from jaxprof.analysis.opener import modules_of
 from jaxprof.base.text import safe
 from jaxprof.base.units import scaled
 from jaxprof.devices.absent.machine import machine_of
 from jaxprof.hlo.kernels.cost.peaks import DevicePeaks
+from jaxprof.hlo.kernels.kernels import with_running
 from jaxprof.hlo.kernels.notices import Notice
 from jaxprof.hlo.paths import modules_at
 from jaxprof.hlo.stages import STAGES, ModuleStages
@@ -210,12 +211,17 @@ class HloScreen(ViewsScreen, keys="hlo"):
         if opened is None or opened.kernels is None:
             return
         session, run = self.profiler.session, self.run
-        measured = seconds_per_call(run)
-        self.query_one(TrustLine).show_run(source_of(session, run) if run is not None and measured else None)
+        captured = measured(session, run.id) if run is not None else None
+        by_name = captured.by_name() if captured is not None else {}
+        self.query_one(TrustLine).show_run(source_of(session, run) if run is not None and by_name else None)
         machine = machine_of(self._device) if self._device is not None else self._in_session(opened).machine
-        ranking = ranking_on(machine, opened.module, opened.kernels, measured)
+        listed = opened.kernels
+        if opened.module is not None and by_name:
+            listed = with_running(opened.module, by_name)
+        ranking = ranking_on(machine, opened.module, listed, by_name)
         if opened.origins is not None:
-            ranking.know_origins(opened.origins)
+            more = [kernel.instruction for kernel in listed[len(opened.kernels) :]]
+            ranking.know_origins(opened.origins.with_more(more))
         self.lists.show_ranking(opened, ranking)
         self._show_kernel()
         self._follow()

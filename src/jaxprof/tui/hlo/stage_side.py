@@ -354,7 +354,9 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
                 return [Content.styled("This line has no source location.", "$quiet")]
             lines: list[Content] = []
             if origin.place is not None:
-                lines += source_facts(origin.place, width, opened.program.sources, around=around)
+                lines += source_facts(
+                    origin.place, width, opened.program.sources, around=around, library=origin.library
+                )
             if origin.op_name:
                 names = Content.styled(safe(origin.op_name), "$text-muted")
                 if lines and lines[0].cell_length + names.cell_length + 3 <= width:
