@@ -55,8 +55,8 @@ _PAIRS = {
         (lambda a: jnp.argsort(a), "f32[1000000]"),
         (lambda a: lax.sort((a, lax.iota(jnp.int32, 1_000_000)), num_keys=1), "f32[1000000]"),
     ),
-    "small_loop_body": (  # one short recurrence, or many side by side
-        (_recurrence, "f32[8] f32[1000,8]"),
+    "small_loop_body": (  # one short recurrence, too large for one kernel of XLA:CPU, or many side by side
+        (_recurrence, "f32[64] f32[1000,64]"),
         (_recurrence, "f32[100000] f32[1000,100000]"),
     ),
 }
