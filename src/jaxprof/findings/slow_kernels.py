@@ -143,12 +143,12 @@ _FORMS = (
 def reason(kernel: Kernel, platform: str) -> tuple[str, str]:
     """Return why a kernel is slow, and what to do instead; empty if its HLO shows no reason."""
     if kernel.runs_kernels:
-        inside = [each for each in kernels(kernel.instruction.computation.module)
-                  if each.computation in kernel.computations_inside and each.count and kernel.count]  # fmt: skip
-        launches = sum(each.count or 0 for each in inside) / (kernel.count or 1)
+        every = kernels(kernel.instruction.computation.module)
+        runs = sum(each.count or 0 for each in every if each.computation in kernel.computations_inside)
+        launches = runs / (kernel.count or 1)
         if platform == "cpu" and launches and kernel.bytes < launches * _BYTES_OF_A_START:
-            why = f"its {integer(launches)} kernels move {bytes_(kernel.bytes / launches)} each, and starting one takes longer"
-            return why, _MORE_AT_ONCE
+            each = f"its {integer(launches)} kernels move {bytes_(kernel.bytes / launches)} each"
+            return f"{each}, and starting one takes longer", _MORE_AT_ONCE
         return "", ""
     held = held_in(kernel.instruction)
     present = {instruction.opcode for instruction in held} - FREE
