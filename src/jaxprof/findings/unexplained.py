@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 MUCH = 0.2
 """Least share of the time, or of the part that bounds a loop, that is worth a line of its own."""
-_NEAR = 0.5
-"""Share of what the device reaches from which a kernel is as fast as its work allows."""
+_NEAR = 0.6
+"""Share of what the device reaches from which a kernel is nearly as fast as its work allows."""
 _MOSTLY = 0.5
 """Share of a line's time from which a finding about the line explains it."""
 _LINES_NAMED = 3
@@ -97,7 +97,7 @@ def _kernels_unexplained(
     if most is not None and most.share <= FAR_BELOW and processor_share(session, session.runs[run]) < 1:
         why = f"unexplained; it reaches {most.text}, but other programs kept the processors busy"
     elif most is not None and len(kernels) == 1 and most.share > _NEAR:
-        why = f"which reaches {most.text}: only less work takes less time"
+        why = f"which reaches {most.text}: only less work helps much"
     unmeasured = why_unmeasured(session, session.runs[run]) if longest.kernel is not None else ""
     reason = f"{head}{percent(part)} {of_what} in {what}{at}, {why}{f'; {unmeasured}' if unmeasured else ''}"
     following = command(*_MEASURE) if unmeasured else command("open", name, "--kernels")
