@@ -32,6 +32,10 @@ def view_lines(program: HloProgram, view: str) -> Iterator[str]:
     yield from _VIEWS[view](program)
 
 
+_LINES = 3
+"""Most source lines of a finding that are listed."""
+
+
 def _findings_lines(program: HloProgram) -> Iterator[str]:
     """Yield each finding with its cost, its fix, and where it is, those first that cost most."""
     found = findings_of(program)
@@ -39,8 +43,8 @@ def _findings_lines(program: HloProgram) -> Iterator[str]:
         cost = f"  ({cost_text(finding)})" if finding.seconds is not None or finding.bytes else ""
         yield safe(f"{finding.code}: {finding.message}{cost}")
         yield safe(f"    {finding.fix}")
-        where = f"{finding.where.short(finding.directory)}, " if finding.where is not None else ""
-        yield safe(f"    at {where}{and_more(finding.kernels, 5)}")
+        lines = [place.short() for place in finding.places if place]
+        yield safe(f"    at {', '.join([*lines[:_LINES], and_more(finding.kernels, 5)])}")
         yield ""
     if not found:
         yield _nothing(program, "findings", "no findings among the few that a module before XLA's passes can show")

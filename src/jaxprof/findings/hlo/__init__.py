@@ -12,10 +12,10 @@ from dataclasses import replace
 from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.findings.explanation import rank
-from jaxprof.findings.hlo import compute, traffic
+from jaxprof.findings.hlo import compute, loops, traffic
 from jaxprof.findings.hlo.scene import Scene
 from jaxprof.hlo.kernels.cost import NOTHING
-from jaxprof.hlo.kernels.kernels import Kernel, totals, with_running
+from jaxprof.hlo.kernels.kernels import Kernel, totals
 from jaxprof.hlo.kernels.kinds import platform_of
 from jaxprof.hlo.text.model import Module, once_per_module
 
@@ -24,6 +24,7 @@ CHECKS = (
     compute.tiny_kernels, traffic.padding, compute.odd_sizes, compute.rematerialisation, traffic.large_constant,
     traffic.unused_output, traffic.host_transfer, compute.small_loop_body, compute.attention_scores,
     traffic.lost_donation, compute.upcast_product, compute.precise_product, traffic.resharding,
+    loops.whole_carry, loops.both_branches, loops.longest_lane, traffic.copy_traffic,
 )  # fmt: skip
 
 
@@ -32,17 +33,13 @@ def findings(module: Module) -> tuple[Finding, ...]:
     """Return what is worth looking at in a module, with its line and its share of the traffic, those first that cost
     most."""
     found = tuple(findings_on(module, platform_of(module)))
-    named = {name for each in found for name in each.kernels}  # also loops, which are no kernels
-    by_name = {kernel.name: kernel for kernel in reversed(with_running(module, named))} if found else {}
     traffic = totals(module) if found else NOTHING
     whole = 0 if traffic.unsized else traffic.bytes
-    shares = (min(1.0, each.bytes / whole) if each.bytes and not each.held and whole else None for each in found)
-    about = ([by_name[name] for name in each.kernels if name in by_name] for each in found)
-    placed = (
-        replace(each, share=share, places=each.places or (line_of(its),))
-        for each, share, its in zip(found, shares, about, strict=True)
+    with_shares = (
+        replace(each, share=min(1.0, each.bytes / whole)) if each.bytes and not each.held and whole else each
+        for each in found
     )
-    return tuple(sorted(placed, key=rank))
+    return tuple(sorted(with_shares, key=rank))
 
 
 def line_of(kernels: Iterable[Kernel]) -> SourceLocation | None:
@@ -56,4 +53,7 @@ def findings_on(module: Module, platform: str) -> Iterator[Finding]:
     scene = Scene(module, platform)
     for check in CHECKS:
         if module.is_optimised or check.unfused:
-            yield from (replace(found, own_fix=check.fix, held=check.holds) for found in check.find(scene))
+            for found in check.find(scene):
+                its = (scene.kernel_named[name] for name in found.kernels if name in scene.kernel_named)
+                places = found.places or tuple(filter(None, (line_of(its),)))
+                yield replace(check.complete(found), held=found.held or check.holds, places=places)

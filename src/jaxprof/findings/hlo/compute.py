@@ -151,26 +151,23 @@ def small_loop_body(scene: Scene) -> Iterator[Finding]:
     tiny_bytes, tiny_flops = _TINY_IN_LOOP[scene.platform]
     bodies = grouped((kernel.computation, kernel) for kernel in scene.kernels)
     calls = scene.module.once(Execution).edges
-    for edges in calls.values():
-        for edge in edges:
-            if edge.caller.opcode != "while" or edge.callee not in edge.caller.called[:1]:
-                continue
-            inside = bodies.get(edge.callee, [])
-            if not inside or (edge.times is not None and edge.times < FEW) or calls[edge.callee]:
-                continue
-            moved = sum(kernel.bytes for kernel in inside)
-            if any(kernel.flops is None or kernel.flops >= tiny_flops for kernel in inside):
-                continue
-            if moved >= tiny_bytes * len(inside):
-                continue
-            turns = "an unknown number of" if edge.times is None else integer(edge.times)
-            body = counted(len(inside), "kernel that moves", "kernels that move")
-            yield found(
-                "small_loop_body",
-                f"{edge.caller.name} runs {turns} iterations of {body} {bytes_(moved)}: the "
-                "loop's overhead is larger than its work",
-                (edge.caller.name,),
-            )  # fmt: skip
+    for loop, times in scene.loops():
+        inside = bodies.get(loop.called[0], [])
+        if not inside or (times is not None and times < FEW) or calls[loop.called[0]]:
+            continue
+        moved = sum(kernel.bytes for kernel in inside)
+        if any(kernel.flops is None or kernel.flops >= tiny_flops for kernel in inside):
+            continue
+        if moved >= tiny_bytes * len(inside):
+            continue
+        turns = "an unknown number of" if times is None else integer(times)
+        body = counted(len(inside), "kernel that moves", "kernels that move")
+        yield found(
+            "small_loop_body",
+            f"{loop.name} runs {turns} iterations of {body} {bytes_(moved)}: the loop's overhead is larger than its "
+            "work",
+            (loop.name,),
+        )
 
 
 # -- precision ---------------------------------------------------------------------------------------------------------
