@@ -96,6 +96,10 @@ def names(module):
     return {instruction.name for instruction in module.entry.instructions}
 
 
+def _convolved(x, filters):
+    return lax.conv_general_dilated(x, filters, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
 FORMS = {
     # a form that is slow on a CPU, its reason, and what is done instead
     "scatter": (lambda x, i: jnp.zeros(9).at[i].add(x), "a scatter", lambda x, i: x * i, "f32[4096] s32[4096]"),
@@ -108,6 +112,12 @@ FORMS = {
         "f32[4096]",
     ),
     "sine": (jnp.sin, "it calls a function for each element", jnp.tanh, "f32[4096]"),
+    "groups": (
+        jax.vmap(_convolved),
+        "a grouped convolution",
+        lambda x, k: lax.map(lambda each: _convolved(*each), (x, k)),
+        "f32[4,8,8,8,3] f32[4,3,3,3,8]",
+    ),
     "order": (lambda x: x + x.T, "it reads an array in another order", lambda x: x + x, "f32[512,512]"),
     "gather": (lambda x, i: x[i], "a gather", lambda x, i: x * i, "f32[4096] s32[4096]"),
     "padding": (

@@ -15,7 +15,7 @@ from jaxprof.base.values import frozen
 from jaxprof.events.finding import CatalogueEntry
 from jaxprof.hlo.kernels.kernels import kernels
 from jaxprof.hlo.kernels.kinds import held_in, reorders
-from jaxprof.hlo.kernels.opcodes import ARITHMETIC, FREE
+from jaxprof.hlo.kernels.opcodes import ARITHMETIC, FREE, PRODUCTS
 
 if TYPE_CHECKING:
     from jaxprof.analysis.kernels.measured import MeasuredKernel
@@ -96,6 +96,17 @@ def _has(*opcodes: str) -> Callable[[Sequence[Instruction], Set[str]], bool]:
     return lambda _held, present: any(opcode in present for opcode in opcodes)
 
 
+def _is_grouped(held: Sequence[Instruction], _present: Set[str]) -> bool:
+    """Return whether a convolution has several groups, as one has whose filters differ under `vmap`."""
+    groups = (each.attributes.get(name, "1") for each in held for name in ("feature_group_count", "batch_group_count"))
+    return any(count != "1" for count in groups)
+
+
+def _reorders(held: Sequence[Instruction], present: Set[str]) -> bool:
+    """Return whether it reads an array in another order; products have code of their own for that."""
+    return not present & PRODUCTS and any(map(reorders, held))
+
+
 def _finds_an_index(held: Sequence[Instruction], _present: Set[str]) -> bool:
     """Return whether it reduces values together with their indices, as argmax does."""
     return any(each.opcode == "reduce" and len(each.operands) > 2 for each in held)
@@ -128,7 +139,9 @@ _FORMS = (
     _Form(_calls_scalar_functions, "it calls a function for each element (sin, pow, arctan2, remainder and the like)",
         "Compute the function for fewer elements (a table, a recurrence, before a broadcast), or write it with "
         "operations that use SIMD: x - m * jnp.floor(x / m) for a remainder, jnp.exp(p * jnp.log(x)) for a power."),
-    _Form(lambda held, _present: any(map(reorders, held)), "it reads an array in another order than it lies in",
+    _Form(_is_grouped, "a grouped convolution computes one group after the other",
+        "Compute the groups apart: jax.lax.map in place of the vmap over filters."),
+    _Form(_reorders, "it reads an array in another order than it lies in",
         "Keep the axis that the computation runs along last, in every operand, or transpose once, outside the loop."),
     _Form(lambda _held, present: bool(present & {"pad", "reverse"}) and len(present & ARITHMETIC) > 1,
         "padding or reversing arrays in the same loop as arithmetic leaves it without SIMD",
