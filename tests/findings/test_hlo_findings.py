@@ -123,7 +123,7 @@ _PAIRS = {
     ),
     "longest_lane": ((_iterated(_vmap), "f32[64,512]"), (_iterated(lax.map), "f32[64,512]")),
     "small_loop_body": (  # one short recurrence, too large for one kernel of XLA:CPU, or many side by side
-        (_recurrence, "f32[64] f32[1000,64]"),
+        (_recurrence, "f32[160] f32[1000,160]"),
         (_recurrence, "f32[100000] f32[1000,100000]"),
     ),
 }
@@ -165,6 +165,12 @@ def _product(dtype, lines=_DOT, size=512):
 
 def _squared(dtype):
     return parameters(f"{dtype}[1024]") + f"ROOT y = {dtype}[1024] multiply(p0, p0)"
+
+
+def _beside_float32(shape):
+    return parameters("f32[1024,1024]", shape) + (
+        f"a = f32[1024,1024] sine(p0)\nb = {shape} multiply(p1, p1)\nROOT t = (f32[1024,1024], {shape}) tuple(a, b)"
+    )
 
 
 def _sent(attribute):
@@ -228,10 +234,13 @@ _WRITTEN = {
         (False, "gpu", _product("bf16")),
         *((False, "gpu", _product(dtype, size=size)) for dtype, size in (("f32", 516), ("f64", 514), ("s8", 528))),
     ],
-    "float64_on_accelerator": [
+    "float64": [
         (True, "gpu", _squared("f64")),
-        (False, "cpu", _squared("f64")),
+        (True, "cpu", _squared("f64")),
         (False, "gpu", _squared("f32")),
+        (True, "gpu", _beside_float32("f64[4,4]")),
+        (False, "cpu", _beside_float32("f64[4,4]")),  # little of what the program does
+        (True, "cpu", _beside_float32("f64[2048,2048]")),
     ],
     "upcast_product": [
         (True, "tpu", _product("bf16", _WIDENED)),

@@ -83,6 +83,7 @@ def closing_lines(session: Session, place: Path | None, width: int = WIDTH) -> I
 
 def conclusion(explanation: Explanation) -> Conclusion:
     from jaxprof.findings.explanation import command, compared_again
+    from jaxprof.findings.trials import PROPOSED, changeable_runs
 
     cost, certainty = cost_and_certainty(explanation)
     unknown = next((abstention for abstention in explanation.abstentions if abstention.command), None)
@@ -98,7 +99,10 @@ def conclusion(explanation: Explanation) -> Conclusion:
         action += first.fix.split(". ")[0].rstrip(".")
         if others:
             action += f" ({counted(others, 'more finding')})"
-        return Conclusion(cost, certainty, action, command("explain", explanation.name))
+        runs = explanation.session.runs.values() if explanation.session is not None else ()
+        is_tried = first.code in PROPOSED and len(changeable_runs(runs)) == 1
+        words = ("compare", explanation.name, "--try") if is_tried else ("explain", explanation.name)
+        return Conclusion(cost, certainty, action, command(*words))
     session = explanation.session if explanation.is_unmeasured else None
     if session is not None and all(run.over or run.deserted for run in session.runs.values()):
         again = compared_again(session) or command("run", "--from", explanation.name)
@@ -202,7 +206,15 @@ def _runs_cost(session: Session) -> tuple[str, str]:
 
     measured = [result for result in results(session) if result.summary is not None]
     if not measured:
-        return f"unknown: {_why_unmeasured(session)}", "no time was measured"
+        runs = session.runs.values()
+        ends = Counter(run.shown.status for run in runs)
+        if any(run.plan.how == "compile" for run in runs):
+            why = "compiled, and not run"
+        elif len(ends) == 1:
+            why = f"{counted(len(runs), 'run')}, {'all ' if len(runs) > 1 else ''}{next(iter(ends))}"
+        else:
+            why = f"{counted(len(runs), 'run')}, {', '.join(f'{count} {end}' for end, count in ends.items())}"
+        return f"unknown: {why}", "no time was measured"
     compiled = [result for result in measured if any(result.one_time_phases.values())]
     jitted = [result for result in measured if result.run.plan.how == "jit"]
     run = max(jitted or compiled or measured, key=_start_seconds)
@@ -227,16 +239,6 @@ def _start_seconds(run: RunResult) -> float:
 
 def _name(run: RunResult) -> str:
     return safe(f"{run.run.id} {run.run.label}")
-
-
-def _why_unmeasured(session: Session) -> str:
-    runs = session.runs.values()
-    if any(run.plan.how == "compile" for run in runs):
-        return "compiled, and not run"
-    ends = Counter(run.shown.status for run in runs)
-    everyone = "all " * (len(ends) == 1 < len(runs))
-    words = [f"{everyone}{end}" if len(ends) == 1 else f"{count} {end}" for end, count in ends.items()]
-    return f"{counted(len(runs), 'run')}, {', '.join(words)}"
 
 
 def _run_certainty(session: Session, run: RunResult) -> str:

@@ -40,6 +40,10 @@ def measure_request(request: RunRequest, emit: Emit, control: RunControl, execut
 
         settle_allocator()
         spec = request.spec
+        if spec.trial:
+            from jaxprof.engine.measure.trials import begin
+
+            execute(partial(begin, spec.trial, spec.trial_at))
         workload = execute(partial(find, spec.target, spec.arguments, spec.argv, spec.inputs_from))
         variant = workload.variant(request.spec.variant)
         complete = replace(request, spec=replace(request.spec, parameters=_complete(workload, request.spec.parameters)))
@@ -161,8 +165,7 @@ def _keep(reporter: Reporter, path: str, output: Any) -> None:
 
 
 def inputs_of(spec: RunSpec) -> tuple[Any, ...]:
-    """Return the arguments of a run of `spec`, on the host. Raises what importing the user's file and making the inputs
-    raise."""
+    """Return the arguments of a run of `spec`, on the host. Raises what the user's file raises."""
     from jaxprof.engine.measure.check import make_inputs
     from jaxprof.workloads.find import find
     from jaxprof.workloads.function import refuse_borrowed_misfit

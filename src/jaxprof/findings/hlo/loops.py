@@ -90,7 +90,8 @@ class _State:
         leaves = root.shape.tuple_shapes
         members = [(number,) for number, leaf in enumerate(leaves) if leaf.is_array and leaf.elements > 1]
         new = {member: resolved(Value(root, member), _ENTERED) for member in members}
-        changing = {member for member in members if self._add(_Difference(body, {member}), new[member])}
+        changes = {member: self._add(_Difference(body, {member}), new[member]) for member in members}
+        changing = {member: needed for member, needed in changes.items() if needed}
         for value in (new[member] for member in members if changing):
             # The former array goes on under another name, or a gradient keeps it beside all former ones.
             stored = made_through(value, _IN_ORDER, _ENTERED)
@@ -100,17 +101,17 @@ class _State:
                 if kept is None or "jvp(" not in stored.instruction.metadata.op_name:
                     continue
             like = {member for member in changing if kept and leaves[member[0]].elements == kept.elements}
-            self._add(_Difference(body, like), kept, stored)
+            self._add(_Difference(body, like), kept, stored, max((changing[member] for member in like), default=0))
 
-    def _add(self, difference: _Difference, value: Value | None, stored: Value | None = None) -> bool:
-        """Add the operations before a value that differs in a few elements, and the one that stores it; return whether
-        it differs in any."""
+    def _add(self, difference: _Difference, value: Value | None, stored: Value | None = None, needed: int = 0) -> int:
+        """Add the operations before a value that differs in a few elements, and the one that stores it; return the
+        bytes that have to be read and written."""
         changed = difference.elements(value)
         if value is None or changed is None or changed * _TIMES_NEEDED > value.elements:
-            return False
-        needed = 2 * changed * value.shape.bytes // value.elements
+            return 0
+        needed = max(needed, 2 * changed * value.shape.bytes // value.elements)
         self.between += ((each, value.shape.bytes, needed) for each in (*difference.between, *filter(None, [stored])))
-        return changed > 0
+        return needed
 
     def moved_by(self, scene: Scene) -> tuple[dict[Kernel, int], int]:
         """Return the bytes of whole arrays that one execution of a kernel moves, and those that it has to. An update in
@@ -162,7 +163,11 @@ def whole_carry(scene: Scene) -> Iterator[Finding]:
         often = "each iteration" if times is None else f"each of {integer(times)} iterations"
         whole = sum(sum(scene.moved(kernel)) * (kernel.count or 1) for kernel in scene.kernels)
         in_run = f": {bytes_(in_all)} a run, {percent(in_all / whole)} of the program's traffic" if known else ""
-        first = [value for kernel in kernels for value, *_ in state.between if _kernel_of(value) is kernel.instruction]
+        values = [value for value, *_ in state.between]
+        fix = _SELECTED if any(value.opcode == "select" for value in values) else _COPIED
+        if any("jvp(" in value.instruction.metadata.op_name for value in values):
+            fix = _OF_GRADIENT
+        first = [value for kernel in kernels for value in values if _kernel_of(value) is kernel.instruction]
         yield replace(
             found(
                 "whole_carry",
@@ -171,8 +176,8 @@ def whole_carry(scene: Scene) -> Iterator[Finding]:
                 tuple(kernel.name for kernel in kernels),
                 in_all,
             ),
-            own_fix=_fix_of(state),
-            places=lines_of([*first, *(value for value, *_ in state.between)]),
+            own_fix=fix,
+            places=lines_of([*first, *values]),
         )
 
 
@@ -189,13 +194,6 @@ _COPIED = (
     "XLA copies the array because its former value is still needed after the update: read what is needed of it before "
     "(old = buf[i]; buf = buf.at[i].set(x)), and return it once, not also under another name."
 )
-
-
-def _fix_of(state: _State) -> str:
-    values = [value for value, *_ in state.between]
-    if any("jvp(" in value.instruction.metadata.op_name for value in values):
-        return _OF_GRADIENT
-    return _SELECTED if any(value.opcode == "select" for value in values) else _COPIED
 
 
 # -- batches -----------------------------------------------------------------------------------------------------------

@@ -33,11 +33,14 @@ launch.
 """
 
 
+WORTH = 0.2
+"""Share of the module's work from which the slow form of an operation is reported."""
 _LAUNCH_BYTES = {"cpu": 1 << 10, "gpu": 2 << 20, "tpu": 256 << 10}
 """Bytes that move in the time of a launch: 2 µs or more on a GPU, some 0.3 µs on a TPU and 0.1 µs on a CPU."""
-_FLOPS_PER_BYTE = {"cpu": (10, 5), "gpu": (150, 20), "tpu": (240, 8)}
-"""FLOPs that a device does while its memory moves a byte, on matrix units and otherwise: two cores with AVX2, an H100
-and a TPU v5e. Good to a factor of two or three, as shares of a module's work need it.
+_FLOPS_PER_BYTE = {"cpu": (10.0, 5.0, 0.05), "gpu": (150.0, 20.0, 0.1), "tpu": (240.0, 8.0, 0.1)}
+"""FLOPs that a device does while its memory moves a byte: on matrix units, in loops, and in sorts, which CPUs compare
+one by one and GPUs in several passes. Two cores with AVX2, an H100 and a TPU v5e; good to a factor of two or three, as
+shares of a module's work need it.
 """
 _FLOPS_OF_TRANSCENDENTAL = 8
 
@@ -137,7 +140,16 @@ class Scene:
 
     def computing(self, kernel: Kernel, flops: float) -> float:
         """Return the bytes that memory moves while a kernel computes so much."""
-        return flops / _FLOPS_PER_BYTE.get(self.platform, _FLOPS_PER_BYTE["cpu"])[not kernel.uses_matrix_units]
+        rates = _FLOPS_PER_BYTE.get(self.platform, _FLOPS_PER_BYTE["cpu"])
+        return flops / rates[2 if kernel.kind == "sort" else not kernel.uses_matrix_units]
+
+    def share(self, kernels: Iterable[Kernel], work: float | None = None) -> float:
+        """Return the part of the module's work that these kernels do; `work` if it is known to be more."""
+        names = {kernel.name for kernel in kernels}
+        own = sum(self.work(kernel) for kernel in self.kernels if kernel.name in names)
+        rest = sum(self.work(kernel) for kernel in self.kernels if kernel.name not in names)
+        counted = max(own, work or 0.0)
+        return counted / (counted + rest) if counted else 0.0
 
     @property
     def on_accelerator(self) -> bool:
@@ -148,6 +160,10 @@ def lines_of(values: Iterable[Value]) -> tuple[SourceLocation, ...]:
     """Return the user's lines that values come from, in order."""
     origins = (value.instruction.origin for value in values)
     return tuple(dict.fromkeys(SourceLocation(file, line) for _, file, line in origins if file))
+
+
+def flops_of(kernels: Iterable[Kernel]) -> float:
+    return sum((kernel.flops or 0.0) * (kernel.count or 1) for kernel in kernels)
 
 
 def total(kernel: Kernel) -> int:

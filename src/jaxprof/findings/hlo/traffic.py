@@ -322,11 +322,12 @@ def copy_traffic(scene: Scene) -> Iterator[Finding]:
         and not kernel.asynchronous  # prefetches of a TPU
         and kernel.kind not in HOST_KINDS
         and not reorders(kernel.instruction)
-        and not _returns_argument(kernel.instruction)
+        and not (kernel.instruction.computation.is_entry and all(user.is_root for user in kernel.instruction.users))
     ]
     if not kernels or sum(map(scene.work, kernels)) < _COPY_SHARE * sum(map(scene.work, scene.kernels)):
         return
     kernels.sort(key=scene.work, reverse=True)
+    around = [scene.callers[kernel.computation] for kernel in kernels if kernel.computation in scene.callers]
     concatenating = "concatenate" in scene.opcodes(kernels[0])
     copied, moved = sum(map(total, kernels)), sum(map(total, scene.kernels))
     whose = counted(len(kernels), "kernel only copies", "kernels only copy")
@@ -337,27 +338,13 @@ def copy_traffic(scene: Scene) -> Iterator[Finding]:
             tuple(kernel.name for kernel in kernels),
             copied,
         ),
-        own_fix=_BY_CONCATENATION if concatenating else _IN_LOOP if kernels[0].computation in scene.callers else None,
-        places=lines_of(Value(near) for kernel in kernels for near in _around(scene, kernel)),
-    )
-
-
-def _around(scene: Scene, kernel: Kernel) -> Iterator[Instruction]:
-    """Yield a kernel, what takes and what gives its arrays, and the loop around it: XLA's own copies have no line."""
-    instruction, caller = kernel.instruction, scene.callers.get(kernel.computation)
-    yield from (instruction, *instruction.users, *instruction.operand_instructions())
-    if caller is not None:
-        yield caller
-
-
-def _returns_argument(copy: Instruction) -> bool:
-    """Return whether the program returns one of its arguments, which donation alone spares a copy."""
-    operand = copy.operand(0)
-    return (
-        operand is not None
-        and operand.opcode == "parameter"
-        and operand.computation.is_entry
-        and all(user.is_root for user in copy.users)
+        own_fix=_BY_CONCATENATION if concatenating else _IN_LOOP if around else None,
+        # XLA's own copies have no line: those beside them, and the loop, have one.
+        places=lines_of(
+            Value(near)
+            for instruction in (kernel.instruction for kernel in kernels)
+            for near in (instruction, *instruction.users, *instruction.operand_instructions(), *around)
+        ),
     )
 
 

@@ -290,6 +290,8 @@ class HloScreen(ViewsScreen, keys="hlo"):
         """Yield all tabs. A stage that was not recorded is dimmed; the HLO before the passes is left out."""
         for name, title in LISTS.items():
             rows = getattr(self._opened, name, None)
+            if name == "kernels" and rows is not None:
+                rows = self.lists.table.ranking.kernels or rows  # with the loops that a capture names
             yield Tab(name, title, note=str(len(rows)) if rows is not None else "")
         for stage in STAGES:
             there = stage.name in self._stages
