@@ -6,7 +6,7 @@ import program_events as made
 from analysis.made_runs import hlo_text, planned, run, session
 from folding import fold
 from jaxprof import events as e
-from jaxprof.findings.explain import explanation
+from jaxprof.findings.derive import explanation
 from report import sessions
 
 TRANSPOSES = sessions.TRANSPOSES

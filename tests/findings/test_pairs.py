@@ -14,6 +14,7 @@ import pytest
 import test_hlo_findings
 import test_program_findings
 import test_slow_forms
+import test_slow_kernels
 import test_trials
 from explained_sessions import MENDED, codes, compared, explained, on_gpu, run_of, steps, unknown
 
@@ -52,6 +53,11 @@ def captured(**parts):
     """What is said of a profile of ten steps of 1 ms on a GPU."""
     plan = planned("r2", variant="profile", how="imported", device="gpu:0")
     return said(lambda: session(plan, steps("gpu", **parts)))
+
+
+def slow_kernel(times):
+    """A function whose kernel takes so many times as long as its device needs to move its data."""
+    return test_slow_kernels.captured(times * test_slow_kernels.FAST)
 
 
 def of_samples(samples, *more):
@@ -136,6 +142,7 @@ PAIRS = {
     "launch_gaps": (captured(launch_gaps=2e-4), captured(launch_gaps=5e-5)),
     "exposed_collectives": (captured(collectives_exposed=2e-4), captured(collectives_exposed=5e-5)),
     "copies_in_steps": (captured(transfers=2e-4), captured(transfers=5e-5)),
+    "slow_kernel": (said(lambda: slow_kernel(5)), said(lambda: slow_kernel(3))),
     "run_failed": (ended("failed", "ValueError: no"), ended("ok")),
     "out_of_memory": (said(sessions.whole), said(lambda: run_of(MENDED))),
     "wrong_result": (of_samples(STEADY, checked(False)), of_samples(STEADY, checked(True))),

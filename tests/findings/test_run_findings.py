@@ -11,9 +11,8 @@ from analysis.made_runs import planned, session
 from golden import figures_text, held_cases
 from jaxprof import events as e
 from jaxprof.events.finding import Finding
-from jaxprof.findings import explain as derive
+from jaxprof.findings import derive, runs
 from jaxprof.findings import explanation as model
-from jaxprof.findings import runs
 from jaxprof.session import Run, Session
 
 GIVEN = {"target": "f.py:step", "arguments": ("f32[8]", "3")}

@@ -11,7 +11,7 @@ from jaxprof.analysis.runs.ab import ab_result
 from jaxprof.events.finding import Finding
 from jaxprof.facts.sides import verdict_line
 from jaxprof.findings.catalogue import entries
-from jaxprof.findings.explain import explanation
+from jaxprof.findings.derive import explanation
 from jaxprof.findings.trials import PROPOSED, TRIALS, proposed
 from jaxprof.report.conclusion import conclusion
 from report.sessions import HEADER, environment, later_launches, turns

@@ -14,7 +14,7 @@ from jaxprof import events as e
 from jaxprof.events.finding import Finding
 from jaxprof.facts import recorder
 from jaxprof.facts.jobs import COLLECTIVES
-from jaxprof.findings.explain import explanation_of_job
+from jaxprof.findings.derive import explanation_of_job
 from jaxprof.jobs.arrivals import align
 from jaxprof.jobs.figures import CAUSES, UNSEEN, USEFUL
 from jaxprof.jobs.findings import Goodput, recompiles

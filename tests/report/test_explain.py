@@ -17,7 +17,7 @@ from jaxprof import events as e
 from jaxprof.base.text import columns
 from jaxprof.base.units import parts_of, spread
 from jaxprof.events.finding import Finding
-from jaxprof.findings.explain import explanation
+from jaxprof.findings.derive import explanation
 from jaxprof.findings.explanation import Abstention
 from jaxprof.report import explain
 from jaxprof.report.conclusion import conclusion, conclusion_lines, largest

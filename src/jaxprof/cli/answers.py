@@ -194,7 +194,7 @@ def print_job(job: JobFigures, form: str) -> None:
 def explained_job(folder: Path, job: JobFigures | None = None) -> Explanation:
     """Return what to do about the job in `folder`, whose figures are `job` if they have been read. Raises
     FileRefusedError if it has no readable session."""
-    from jaxprof.findings.explain import explanation_of_job
+    from jaxprof.findings.derive import explanation_of_job
     from jaxprof.jobs.job import read_job_figures
 
     return explanation_of_job(job or read_job_figures(folder))

@@ -92,7 +92,7 @@ def run_plain(
             # Needed after the program's end, when the user waits for the summary. The program runs for longer.
             import platformdirs  # noqa: F401
 
-            import jaxprof.findings.explain  # noqa: F401
+            import jaxprof.findings.derive  # noqa: F401
             import jaxprof.findings.programs  # noqa: F401
             import jaxprof.report.conclusion  # noqa: F401
             import jaxprof.report.program  # noqa: F401

@@ -13,7 +13,7 @@ from jaxprof.base.errors import UsageError
 from jaxprof.cli.answers import side_options
 from jaxprof.cli.options import refuse
 from jaxprof.cli.output import asks, note
-from jaxprof.findings.explain import explanation
+from jaxprof.findings.derive import explanation
 from jaxprof.findings.trials import changeable_runs
 from jaxprof.runner.interpreter import find_interpreter
 

@@ -40,14 +40,14 @@ def _rows(session: Session, name: str) -> Iterator[_Row]:
                 yield _Row("program", replace(finding, verify=verify, run=run.id))
         module = module_of(session, run)
         if module is not None:
-            from jaxprof.findings.hlo import findings
+            from jaxprof.findings.modules import findings_of_run
 
             verify = (
                 run_verified(session, name, run)
                 if run.plan.how not in ("program", "imported")
                 else command("explain", name)
             )
-            for finding in findings(module):
+            for finding in findings_of_run(session, run, module):
                 yield _Row("hlo", replace(finding, verify=verify, run=run.id))
         again = measured_longer(session, name, run)
         for warning in result(session, run.id).warnings:

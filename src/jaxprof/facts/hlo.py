@@ -12,7 +12,7 @@ from jaxprof.facts import SENTENCE, Fact, Facts, optional, within
 from jaxprof.facts.kernels import KERNELS, KernelRow
 from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, TEXT, TRUTH
-from jaxprof.findings.hlo import findings
+from jaxprof.findings.hlo.program import findings_of
 from jaxprof.hlo.kernels.barriers import Barrier, barriers
 from jaxprof.hlo.kernels.collectives import Collective, collectives
 from jaxprof.hlo.kernels.kinds import platform_of
@@ -34,6 +34,7 @@ FINDINGS: Facts[Finding] = (
     *SENTENCE,
     Fact("place", TEXT, "file:line to change", "where.text"),
     Fact("kernels", LIST, "Kernels that it is about"),
+    Fact("seconds", SECONDS, "Time of these kernels in a call, or in the recorded program; null if unknown"),
     Fact("bytes", BYTES, "Traffic of one call that it accounts for"),
 )
 _NOTICES: Facts[Notice] = (
@@ -131,7 +132,7 @@ def facts_of_program(view: str | None = None, choice: KernelOptions = KernelOpti
              inside=KERNELS),
         Fact("barriers", ROWS, "Kernels that share an array and are not one, the most bytes first",
              _lazy_rows(lambda program: barriers(program.hlo)), inside=BARRIERS),
-        Fact("findings", ROWS, "What is worth changing", _lazy_rows(lambda program: findings(program.hlo)),
+        Fact("findings", ROWS, "What is worth changing", _lazy_rows(findings_of),
              inside=FINDINGS),
         Fact("notices", ROWS, "What of the module was not seen", _lazy_rows(lambda program: notices(program.hlo)),
              inside=_NOTICES),

@@ -11,6 +11,7 @@ from jaxprof.base.grouping import grouped
 from jaxprof.base.units import counted, percent, seconds
 from jaxprof.events.finding import CatalogueEntry, Finding, Scope
 from jaxprof.findings.explanation import Abstention, command
+from jaxprof.findings.slow_kernels import SLOW_KERNEL
 
 if TYPE_CHECKING:
     from jaxprof.events import TrustCheck
@@ -61,7 +62,7 @@ _PARTS = (
         "only copying to or from the host", "transfers"),
 )  # fmt: skip
 """Finding, words, and field of `StepParts`."""
-ENTRIES = tuple(entry for entry, _, _ in _PARTS)
+ENTRIES = (*(entry for entry, _, _ in _PARTS), SLOW_KERNEL)
 
 
 def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -> Iterator[Finding]:

@@ -119,6 +119,8 @@ class Abstention:
     """Command that would fill the gap; empty if there is none."""
     from_file: bool = False
     """Whether the command has words of a file that this machine did not record."""
+    leads: bool = False
+    """Whether it is about much more of the time than any finding, and is said before them."""
 
 
 def _is_measured(run: Run) -> bool:
@@ -145,6 +147,11 @@ class Explanation:
     """The job that was explained, for a job."""
 
     @property
+    def leading(self) -> Abstention | None:
+        """What is said before all findings."""
+        return next((each for each in self.abstentions if each.leads), None)
+
+    @property
     def from_file(self) -> bool:
         """Whether its words, commands among them, come from a file that this machine did not record. Those of a job
         always do: its sessions lie in a folder, and its commands name nothing but their paths."""
@@ -165,6 +172,32 @@ class Explanation:
         if self.is_unmeasured:
             return "nothing was measured, so there is nothing to report"
         return "no finding above its threshold"
+
+
+SMALL = 0.05
+"""Share of what a finding is about below which it comes last, and does not lead."""
+_AT_MOST_WEIGHT = 0.5
+"""Weight of an upper bound on the saved time; it ranks behind a certain cost of the same size."""
+
+
+def concerned_share(finding: Finding, program: ProgramResult | None = None) -> float | None:
+    """Return the share of what a finding is about: of the loop of a program, which may be a small part of its wall
+    time; else of its scope. None if that is unknown."""
+    if finding.scope != "program" or program is None or finding.seconds is None:
+        return finding.share
+    whole = min(program.wall_seconds, program.hot.seconds or program.wall_seconds)
+    return finding.seconds / whole if whole > 0 else None
+
+
+def rank(finding: Finding, program: ProgramResult | None = None) -> tuple[bool, bool, bool, bool, float, int, str, str]:
+    """Return the sort key of a finding: faults first, what was tried and is faster, then by cost in time and in bytes;
+    last those that concern next to nothing of what they are about, such as the loop of `program`."""
+    share = concerned_share(finding, program)
+    seconds = finding.saves_seconds if finding.saves_seconds is not None else finding.seconds
+    weight = (seconds or 0.0) * (_AT_MOST_WEIGHT if finding.at_most else 1.0)
+    small = share is not None and share < SMALL and not finding.fault
+    first, untried = finding.code != "program_failed", finding.code != "tried_and_faster"
+    return not finding.fault, first, untried, small, -weight, -(finding.bytes or 0), finding.code, finding.run
 
 
 _LONGEST_LINE = 100

@@ -1,4 +1,4 @@
-"""The entries of findings about jobs, which `analysis/jobs` finds."""
+"""The entries of findings about jobs, which `jobs/findings.py` finds."""
 
 from __future__ import annotations
 

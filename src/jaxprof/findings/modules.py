@@ -8,22 +8,25 @@ from typing import TYPE_CHECKING
 
 from jaxprof.analysis.kernels.measured import measured
 from jaxprof.analysis.kernels.ranking import ranking_on
-from jaxprof.analysis.runs.ceilings import ceilings_for, machine_of_run
-from jaxprof.analysis.runs.run_result import result
+from jaxprof.analysis.runs.ceilings import ceilings_for, machine_of_run, processor_share
 from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding, Scope
-from jaxprof.findings.explanation import code_line
-from jaxprof.findings.hlo import CHECKS, findings
+from jaxprof.findings.explanation import code_line, rank
+from jaxprof.findings.hlo import CHECKS, findings, line_of
+from jaxprof.findings.slow_kernels import SLOW_KERNEL, slow_kernels
 from jaxprof.hlo.kernels.kernels import Kernel, kernels, with_running
+from jaxprof.hlo.kernels.kinds import platform_of
+from jaxprof.session.run import IMPORTED
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.hlo.text.model import Module
     from jaxprof.session import Run, Session
 
 _WORTH = 0.02
 """Share of the kernels' time below which a finding is left out, if that time is known."""
 _KERNELS_NAMED = 5
-_SAVES = {check.code: check.saves for check in CHECKS}
+_SAVES = {check.code: check.saves for check in CHECKS} | {SLOW_KERNEL.code: "part"}
 
 
 @frozen(kw_only=True)
@@ -44,6 +47,10 @@ class KernelWeights:
 def weights_of_call(session: Session, run: Run, module: Module) -> KernelWeights:
     """Return the kernels of a measured or compiled function as parts of one call. The weights come from its capture,
     else from the least times on its device, else they are unknown."""
+    from jaxprof.analysis.runs.run_result import (
+        result,
+    )  # imports the statistics, which a module of a file does not need
+
     summary = result(session, run.id).summary
     median, low, high = (summary.median, summary.low, summary.high) if summary is not None else (None, None, None)
     captured = measured(session, run.id)
@@ -67,17 +74,51 @@ def weights_of_call(session: Session, run: Run, module: Module) -> KernelWeights
     return KernelWeights(scope="call", shares=shares, seconds=seconds, low=low, high=high)
 
 
+def weights_of_profile(session: Session, run: Run, program: ProgramResult | None) -> KernelWeights:
+    """Return the kernels of a program of a profile as parts of its devices' time, or of a capture window as parts of
+    the recorded program's."""
+    from jaxprof.analysis.timeline.profile import device_steps
+
+    captured = measured(session, run.id)
+    imported = [each for each in session.runs.values() if each.plan.how == IMPORTED]
+    rows = [row for each in imported if IMPORTED in each.measured for row in each.measured[IMPORTED].rows]
+    spans = (device.span_seconds for each in imported for device in device_steps(each.steps))
+    whole = sum(row.self_seconds for row in rows) / (len({row.device for row in rows}) or 1)
+    kernels = reversed(captured.kernels) if captured is not None else ()
+    return KernelWeights(
+        scope="profile" if program is None else "program",
+        shares={kernel.name: kernel.share for kernel in kernels if kernel.share is not None},
+        seconds=whole if program is None else program.states["device_busy"],
+        scope_seconds=program.wall_seconds if program is not None else max(filter(None, spans), default=None),
+        estimate=program is not None,
+    )
+
+
+def findings_of_run(session: Session, run: Run, module: Module) -> list[Finding]:
+    """Return the findings of the module of a run in the words, at the cost and in the order of an explanation."""
+    if run.plan.how != IMPORTED:
+        return sorted(module_findings(session, module, weights_of_call(session, run, module), run), key=rank)
+    from jaxprof.analysis.programs.derive import program_result  # only for a session with a program
+
+    recorded = next((program_result(session, each.id) for each in session.programs), None)
+    found = module_findings(session, module, weights_of_profile(session, run, recorded), run)
+    return sorted(found, key=lambda finding: rank(finding, recorded))
+
+
 def module_findings(
-    session: Session, module: Module, weights: KernelWeights, run: Run, *, verify: str
+    session: Session, module: Module, weights: KernelWeights, run: Run, *, verify: str = ""
 ) -> Iterator[Finding]:
-    """Yield the findings of a module of a run with the cost of their kernels."""
-    found = findings(module)
+    """Yield the findings of a module of a run with the cost of their kernels, and those kernels that are slow for the
+    device without being in one of them."""
+    found = (*findings(module), *_slow(session, module, run))
     named = {name for finding in found for name in finding.kernels}  # also loops, which are no kernels
     by_name = {kernel.name: kernel for kernel in reversed(with_running(module, named))}
+    explained: set[str] = set()
     for finding in found:
         priced = _priced(finding, weights, by_name)
-        if priced is None:
+        if priced is None or (finding.code == SLOW_KERNEL.code and explained.intersection(finding.kernels)):
             continue
+        explained.update(finding.kernels if priced.seconds is not None else ())
         yield replace(
             priced,
             code_line=code_line(finding.where, session),
@@ -85,6 +126,16 @@ def module_findings(
             verify=verify,
             run=run.id,
         )
+
+
+def _slow(session: Session, module: Module, run: Run) -> Iterator[Finding]:
+    captured, device = measured(session, run.id), ceilings_for(session, run)
+    if captured is None or device is None:
+        return
+    ours = processor_share(session, run)
+    for kernel, message, fix in slow_kernels(captured.kernels, device, platform_of(module), ours):
+        code, line = SLOW_KERNEL.code, line_of([kernel])
+        yield SLOW_KERNEL.complete(Finding(code, message, (line,), own_fix=fix or None, kernels=(kernel.name,)))
 
 
 def _priced(finding: Finding, weights: KernelWeights, by_name: Mapping[str, Kernel]) -> Finding | None:

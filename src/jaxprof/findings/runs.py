@@ -8,12 +8,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from jaxprof.analysis.kernels.measured import measured, passes_in, stage_times, whole_profile
+from jaxprof.analysis.kernels.measured import capture_of, passes_in, stage_times
 from jaxprof.analysis.kernels.memory import memory_of_run
 from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.analysis.runs.run_result import result
-from jaxprof.analysis.timeline.profile import device_steps
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import bytes_, integer, seconds
 from jaxprof.events.finding import CatalogueEntry, Finding, Scope
@@ -330,29 +329,18 @@ def _of_profiles(session: Session, program: ProgramResult | None, name: str) -> 
         return
     scope: Scope = "profile" if program is None else "program"
     verify = command("explain", name) if program is None else program_verified(name, program)
-    kernels = whole_profile(session)
-    whole = sum(kernel.self_seconds for kernel in kernels)
-    devices = len({device for kernel in kernels for device in kernel.devices}) or 1
-    seconds = whole / devices if program is None else program.states["device_busy"]
-    spans = (device.span_seconds for run in imported for device in device_steps(run.steps))
-    span = max((each for each in spans if each is not None), default=None)
     with_hlo = 0
     for run in imported:
         yield from capture_abstentions(run, name)
         if program is None or run.steps is not None:
             yield from step_findings(run, scope, verify, whole_program=program is None)
-        module = module_of(session, run) if with_hlo < MOST_MODULES else None
-        of_run = measured(session, run.id)
-        if module is None or of_run is None:
+        module = module_of(session, run) if with_hlo < MOST_MODULES and capture_of(run) is not None else None
+        if module is None:
             continue
-        from jaxprof.findings.modules import KernelWeights, module_findings
+        from jaxprof.findings.modules import module_findings, weights_of_profile
 
         with_hlo += 1
-        shares = {kernel.name: kernel.self_seconds / whole for kernel in reversed(of_run.kernels) if whole > 0}
-        whole_seconds = span if program is None else program.wall_seconds
-        weights = KernelWeights(
-            scope=scope, shares=shares, seconds=seconds, scope_seconds=whole_seconds, estimate=program is not None
-        )
+        weights = weights_of_profile(session, run, program)
         yield from module_findings(session, module, weights, run, verify=verify)
     if not with_hlo:
         yield Abstention("no_hlo", "no HLO in the profile: its kernels have times, and no findings")

@@ -74,7 +74,7 @@ def conclusion_lines(result: Conclusion, width: int = WIDTH) -> Iterator[str]:
 
 def closing_lines(session: Session, place: Path | None, width: int = WIDTH) -> Iterator[str]:
     """Yield the conclusion of a session that was just recorded. `place`: where it is; None if it could not be kept."""
-    from jaxprof.findings.explain import explanation
+    from jaxprof.findings.derive import explanation
     from jaxprof.session.files import lasting_name
 
     found = conclusion(explanation(session, "last" if place is None else lasting_name(place)))
@@ -87,6 +87,11 @@ def conclusion(explanation: Explanation) -> Conclusion:
 
     cost, certainty = cost_and_certainty(explanation)
     unknown = next((abstention for abstention in explanation.abstentions if abstention.command), None)
+    leading = explanation.leading
+    if leading is not None:
+        count = len(explanation.findings) + explanation.left_out
+        more = f" ({counted(count, 'finding')} about less)" if count else ""
+        return Conclusion(cost, certainty, f"{leading.reason}{more}", leading.command, leading.from_file)
     if explanation.findings:
         first, others = explanation.findings[0], len(explanation.findings) - 1 + explanation.left_out
         at = first.where.short(first.directory) if first.where is not None else "".join(first.kernels[:1])

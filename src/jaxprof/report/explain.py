@@ -152,7 +152,10 @@ def explanation_lines(explanation: Explanation, *, width: int = WIDTH) -> Iterat
     """Yield the explanation in lines of at most `width` columns."""
     for line in answers(explanation):
         yield from wrap(line, first="", hang=4, width=width)
-    if not explanation.findings:
+    leading = explanation.leading
+    if leading is not None:
+        yield from _abstention_lines(explanation, 0, width)
+    elif not explanation.findings:
         yield explanation.nothing_found
     commands = list(dict.fromkeys(finding.verify for finding in explanation.findings if finding.verify))
     # The command of a job shows a process, and verifies nothing.
@@ -175,12 +178,17 @@ def explanation_lines(explanation: Explanation, *, width: int = WIDTH) -> Iterat
         yield f"   and {explanation.left_out} more: {rest} has them"
     if len(commands) == 1:
         yield from wrap(f"{label} {commands[0]}", first="", hang=8, width=width)
-    for number, abstention in enumerate(explanation.abstentions, start=1):
-        following = explanation.abstentions[number : number + 1]
-        yield from wrap(abstention.reason, first="? ", hang=1, width=width)
-        if abstention.command and all(abstention.command != each.command for each in following):
-            of_file = from_file_text(explanation).strip()
-            yield from wrap(f"{of_file} {abstention.command}".strip(), first="   ", hang=2, width=width)
+    for number in range(leading is not None, len(explanation.abstentions)):
+        yield from _abstention_lines(explanation, number, width)
+
+
+def _abstention_lines(explanation: Explanation, number: int, width: int) -> Iterator[str]:
+    """Yield what is unknown, and the command that would show it, unless the same one follows."""
+    abstention, *following = explanation.abstentions[number:]
+    yield from wrap(abstention.reason, first="? ", hang=1, width=width)
+    if abstention.command and all(abstention.command != each.command for each in following[:1]):
+        of_file = from_file_text(explanation).strip()
+        yield from wrap(f"{of_file} {abstention.command}".strip(), first="   ", hang=2, width=width)
 
 
 def from_file_text(explanation: Explanation) -> str:

@@ -12,10 +12,11 @@ from jaxprof.base.text import safe
 from jaxprof.base.units import and_more, bytes_, scaled, seconds
 from jaxprof.facts import Facts, column, pick
 from jaxprof.facts.hlo import BARRIERS, COLLECTIVES, collective_rows
-from jaxprof.findings.hlo import findings
+from jaxprof.findings.hlo.program import findings_of
 from jaxprof.hlo.kernels.barriers import barriers
 from jaxprof.hlo.kernels.kernels import kernels, totals
 from jaxprof.hlo.kernels.notices import NOT_OPTIMISED, notices
+from jaxprof.report.explain import cost_text
 from jaxprof.report.renderers import WIDE, Table, report_lines, text_lines
 
 if TYPE_CHECKING:
@@ -36,14 +37,16 @@ _LINES = 3
 
 
 def _findings_lines(program: HloProgram) -> Iterator[str]:
-    for finding in findings(program.hlo):
-        size = f"  ({bytes_(finding.bytes)})" if finding.bytes else ""
-        yield safe(f"{finding.code}: {finding.message}{size}")
+    """Yield each finding with its cost, its fix, and where it is, those first that cost most."""
+    found = findings_of(program)
+    for finding in found:
+        cost = f"  ({cost_text(finding)})" if finding.seconds is not None or finding.bytes else ""
+        yield safe(f"{finding.code}: {finding.message}{cost}")
         yield safe(f"    {finding.fix}")
         lines = [place.short() for place in finding.places if place]
         yield safe(f"    at {', '.join([*lines[:_LINES], and_more(finding.kernels, 5)])}")
         yield ""
-    if not findings(program.hlo):
+    if not found:
         yield _nothing(program, "findings", "no findings among the few that a module before XLA's passes can show")
 
 

@@ -2,6 +2,7 @@
 
 import re
 import threading
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic, time
 from types import SimpleNamespace
@@ -10,6 +11,8 @@ from typing import Any, cast
 import pytest
 
 import program_events as made
+from analysis.made_runs import hlo_text
+from folding import fold
 from jaxprof import events as e
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.base.files import digests_of_sources
@@ -24,6 +27,7 @@ from jaxprof.tui.program.ledger import LedgerList
 from jaxprof.tui.program.screen import ProgramScreen
 from jaxprof.tui.shell.live import Live, LiveChanged
 from jaxprof.tui.shell.profiler import Profiler
+from report import sessions
 from tui import recorded
 from tui.fakes import MIDDLE, PYTHON, SMALL, WIDE, FakeProgramScheduler, walking
 
@@ -37,6 +41,20 @@ def test_the_bar_fits(width):
 def test_the_exit_code_and_the_time_do_not_touch():
     line = first_line("train.py", "ok", "exit code 0", "14 h 46 min", 80)
     assert (line.plain[-23:], line.cell_length) == ("exit code 0 14 h 46 min", 80)
+
+
+async def test_what_its_captures_show_is_among_its_findings():
+    """A kernel that only reorders is a tenth of the device's time; of the other one nothing is known."""
+    window = [replace(each, spec=replace(each.spec, how="imported", baseline="")) if isinstance(each, e.RunPlanned)
+              else each for each in sessions.jit_run("r2", "")[:-2] if getattr(each, "name", "") != "hlo"]  # fmt: skip
+    captured = replace(sessions.kernels(fusion_1=1e-3, fusion_2=9e-3), kind="imported")
+    lines = [made.line(88, 1.0, "device_busy", "step")]
+    whole = made.program(*made.steady(50, {"device_busy": 1.0}, lines))
+    recorded_here = fold(made.HEADER, [*whole[:-1], *window, hlo_text(sessions.TRANSPOSES, "r2"), captured, whole[-1]])
+    async with walking(MIDDLE) as walk:
+        screen = await walk.show(recorded_here, "program", "1 kernel only rewrites arrays in another order")
+        costs = re.sub(r"[ \n]+", " ", screen.query_one("#costs").render().plain)
+        assert "do next device-bound 100 %: 90 % of it in one kernel (fusion.2), unexplained" in costs
 
 
 PROGRAM = ProgramCommand(path="train.py", arguments=("--epochs", "1"), directory="/home/me")

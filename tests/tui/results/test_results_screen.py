@@ -182,7 +182,7 @@ async def test_nothing_stays_of_the_session_before_whose_runs_have_the_same_name
         head = screen.query_one(ExplanationHead)
         await explained(walk, sessions.finished())
         go = threading.Event()
-        monkeypatch.setattr("jaxprof.findings.explain.explanation", lambda session, name: go.wait(30))
+        monkeypatch.setattr("jaxprof.findings.derive.explanation", lambda session, name: go.wait(30))
         walk.app.set_session(sessions.troubled().session(), None)
         await walk.shows(READING)
         assert "do next" not in head.render().plain

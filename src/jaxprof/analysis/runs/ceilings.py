@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from jaxprof.base.errors import JaxprofError
 from jaxprof.base.files import PRIVATE, private_folder, taking_place
 from jaxprof.base.units import bytes_
-from jaxprof.base.values import frozen
+from jaxprof.base.values import field, frozen
 from jaxprof.session import Run, Session
 from jaxprof.session.files import state_folder
 
@@ -94,10 +94,10 @@ def ceilings_for(session: Session, run: Run) -> DevicePeaks | None:
         return elsewhere
     from jaxprof.hlo.kernels.cost.peaks import device_of_kind, measured_device, with_measured
 
-    kind = device_kind(run)
+    kind = device_kind(session, run)
     measured = measured_in(session, run.plan.device)
     if session.header.host == socket.gethostname():
-        measured = _best(measured, _kept().get(kind, {}))
+        measured = _best(measured, _kept().rates.get(kind, {}))
     datasheet = device_of_kind(kind) if kind else None
     peaks = {dtype: rate.per_second for dtype, rate in measured.items()}
     bandwidth = peaks.pop(MEMORY, None)
@@ -133,13 +133,41 @@ def machine_of_run(run: Run | None, device: DevicePeaks | None) -> Machine | Non
     return machine_of(device)
 
 
-def device_kind(run: Run) -> str:
+def why_unmeasured(session: Session, run: Run) -> str:
+    """Return why nothing is known of what the CPU of a run reaches, and when to measure it (`jaxprof run gemm-peak
+    triad`); empty if it is known, or if it is another device."""
+    if not run.plan.device.startswith("cpu") or session.is_profile or ceilings_for(session, run) is not None:
+        return ""
+    refused = _kept().refused.get(device_kind(session, run), "")
+    if refused:
+        return (
+            f"what this machine reaches is unknown, because its measurement was disturbed ({refused}): repeat it idle"
+        )
+    return "what this machine reaches was not measured, so that a slow kernel does not show: measure it once, idle"
+
+
+def processor_share(session: Session, run: Run) -> float:
+    """Return the least share of a processor that a thread of a run had beside other programs, from 0 to 1; 1 if the
+    device is no CPU, or the load is unknown."""
+    seen = (run.environment, session.environment) if run.plan.device.startswith("cpu") else ()
+    for settings in (each.settings for each in seen if each is not None):
+        load, cores = settings.get("load_average_before"), settings.get("cores")
+        if isinstance(load, float) and isinstance(cores, float) and load >= 0 and cores > 0:
+            return min(1.0, cores / (load + 1))
+    return 1.0
+
+
+def device_kind(session: Session, run: Run) -> str:
     """Return JAX's name for the device of a run; for a CPU, the processor model. Empty if unknown."""
     if run.environment is None:
         return ""
     platform = run.plan.device.partition(":")[0]
     if platform == "cpu":
-        return str(run.environment.settings.get("cpu_model") or "cpu")
+        # A capture window has an environment of its own, without the model; a profile may be of another machine.
+        known = [run.environment] if session.is_profile else [run.environment, session.environment]
+        return next(
+            (str(each.settings["cpu_model"]) for each in known if each and each.settings.get("cpu_model")), "cpu"
+        )
     for seen in run.environment.devices:
         if seen.get("platform") == platform:
             return str(seen.get("kind") or "")
@@ -151,13 +179,11 @@ def measured_in(session: Session, device_id: str) -> Rates:
     rates: Rates = {}
     moment = session.header.wall_seconds or None
     for run in _rate_runs(session):
-        if run.plan.device != device_id:
+        if run.plan.device != device_id or _disturbance(session, run):
             continue
         from jaxprof.analysis.runs.run_result import result  # imports all of the statistics, rarely needed
 
         figures = result(session, run.id)
-        if any(warning.code in _DISTURBED for warning in figures.warnings):
-            continue
         moved = figures.bytes_accessed or 0.0
         if run.plan.workload == BANDWIDTH_WORKLOAD and moved >= LEAST_BYTES and figures.bytes_per_second:
             rates = _best(rates, {MEMORY: MeasuredRate(figures.bytes_per_second, moved, moment)})
@@ -168,14 +194,27 @@ def measured_in(session: Session, device_id: str) -> Rates:
     return rates
 
 
+def _disturbance(session: Session, run: Run) -> str:
+    """Return what kept a run from reaching what its device can; empty if nothing did."""
+    from jaxprof.analysis.runs.run_result import result
+
+    warnings = result(session, run.id).warnings
+    return next((warning.message for warning in warnings if warning.code in _DISTURBED), "")
+
+
 def remember(session: Session) -> None:
-    """Keep the rates that the session measured on this machine. A folder that cannot be written is not an error."""
-    fresh = {kind: measured_in(session, run.plan.device) for run in _rate_runs(session) if (kind := device_kind(run))}
-    if not any(fresh.values()):
+    """Keep the rates that the session measured on this machine, and why some were refused. A folder that cannot be
+    written is not an error."""
+    runs = [(run, kind) for run in _rate_runs(session) if (kind := device_kind(session, run))]
+    if not runs:
         return
     kept = _kept()
-    for kind, measured in fresh.items():
-        kept[kind] = _best(kept.get(kind, {}), measured)
+    for run, kind in runs:
+        kept.rates[kind] = _best(kept.rates.get(kind, {}), measured_in(session, run.plan.device))
+        if disturbance := _disturbance(session, run):
+            kept.refused[kind] = disturbance
+        else:
+            kept.refused.pop(kind, None)
     import msgspec
 
     path = _path()
@@ -197,14 +236,23 @@ def _path() -> Path:
     return state_folder() / "ceilings.json"
 
 
-def _kept() -> dict[str, Rates]:
-    """Return the kept ceilings by device kind; empty if there is no readable file."""
+@frozen
+class _Kept:
+    """What is kept for the machine, by device kind."""
+
+    rates: dict[str, Rates] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    """What disturbed the last measurement."""
+
+
+def _kept() -> _Kept:
+    """Return the kept ceilings; empty if there is no readable file."""
     import msgspec
 
     try:
-        return msgspec.json.decode(_path().read_bytes(), type=dict[str, Rates])
+        return msgspec.json.decode(_path().read_bytes(), type=_Kept)
     except (OSError, msgspec.MsgspecError):
-        return {}
+        return _Kept()
 
 
 @frozen(kw_only=True)
@@ -332,7 +380,7 @@ def _utilisation(
     recomputed_seconds = sum(product.peak_seconds or 0.0 for product in counted if product.recomputed)
     dtypes = tuple(dict.fromkeys(product.dtype for product in counted))
     reason = ""
-    kind = device_kind(run)
+    kind = device_kind(session, run)
     if device is None and not kind:
         reason = f"the model of {run.plan.device} was not recorded, so no peak is known"
     elif device is None:

@@ -49,7 +49,7 @@ def command(file: str | None, code: str | None, full: bool, form: str) -> None:
     if target.kind is Kind.JOB:
         explained = explained_job(target.file)
     else:
-        from jaxprof.findings.explain import explanation
+        from jaxprof.findings.derive import explanation
         from jaxprof.findings.explanation import command as shell_line
 
         if target.kind is Kind.HLO:

@@ -6,13 +6,16 @@ constants with their reasons; anything below them is not reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding
+from jaxprof.findings.explanation import rank
 from jaxprof.findings.hlo import batched, compute, draws, gradients, loops, traffic
 from jaxprof.findings.hlo.scene import Scene
+from jaxprof.hlo.kernels.cost import NOTHING
+from jaxprof.hlo.kernels.kernels import Kernel, totals
 from jaxprof.hlo.kernels.kinds import platform_of
 from jaxprof.hlo.text.model import Module, once_per_module
 
@@ -29,8 +32,22 @@ CHECKS = (
 
 @once_per_module
 def findings(module: Module) -> tuple[Finding, ...]:
-    """Return what is worth looking at in a module, in the order of `CHECKS`."""
-    return tuple(findings_on(module, platform_of(module)))
+    """Return what is worth looking at in a module, with its line and its share of the traffic, those first that cost
+    most."""
+    found = tuple(findings_on(module, platform_of(module)))
+    traffic = totals(module) if found else NOTHING
+    whole = 0 if traffic.unsized else traffic.bytes
+    with_shares = (
+        replace(each, share=min(1.0, each.bytes / whole)) if each.bytes and not each.held and whole else each
+        for each in found
+    )
+    return tuple(sorted(with_shares, key=rank))
+
+
+def line_of(kernels: Iterable[Kernel]) -> SourceLocation | None:
+    """Return the line of the first kernel that has one."""
+    source = next((kernel.source for kernel in kernels if kernel.source is not None), None)
+    return SourceLocation(source.file, source.line) if source is not None else None
 
 
 def findings_on(module: Module, platform: str) -> Iterator[Finding]:
@@ -39,12 +56,6 @@ def findings_on(module: Module, platform: str) -> Iterator[Finding]:
     for check in CHECKS:
         if module.is_optimised or check.unfused:
             for found in check.find(scene):
-                places = found.places or _line_of(scene, found)
+                its = (scene.kernel_named[name] for name in found.kernels if name in scene.kernel_named)
+                places = found.places or tuple(filter(None, (line_of(its),)))
                 yield replace(check.complete(found), held=found.held or check.holds, places=places)
-
-
-def _line_of(scene: Scene, finding: Finding) -> tuple[SourceLocation, ...]:
-    """Return the line of the heaviest kernel that has one."""
-    named = (scene.kernel_named[name] for name in finding.kernels if name in scene.kernel_named)
-    source = next((kernel.source for kernel in named if kernel.source is not None), None)
-    return (SourceLocation(source.file, source.line),) if source is not None else ()

@@ -16,7 +16,7 @@ from pathlib import PurePath
 from typing import Any
 
 from jaxprof.events.finding import Finding
-from jaxprof.findings.explain import explanation
+from jaxprof.findings.derive import explanation
 from jaxprof.report.envelope import encoded
 from jaxprof.report.explain import answers, cost_text, place_text
 from jaxprof.report.page.elements import Section, command, facts, folded, heading, paragraph, section, text
@@ -48,14 +48,19 @@ def _answer(session: Session, name: str) -> Section:
     """Return the section with the answer of `jaxprof explain`. `name`: what commands call the session."""
     explained = explanation(session, name)
     content = [paragraph(line, "lead") for line in answers(explained)]
+    if explained.leading is not None:
+        content += [
+            paragraph(explained.leading.reason),
+            *command(explained.leading.command, from_file=explained.leading.from_file),
+        ]
     content += [html for finding in explained.findings for html in _finding(finding)]
     if explained.left_out:
         content.append(paragraph(f"and {explained.left_out} more findings of less cost", "note"))
-    if session.runs and not explained.findings:
+    if session.runs and not explained.findings and explained.leading is None:
         content.append(paragraph("No finding above its threshold."))
-    if explained.abstentions:
+    if unknown := explained.abstentions[explained.leading is not None :]:
         content.append(heading("What is not known"))
-        for abstention in explained.abstentions:
+        for abstention in unknown:
             content.append(paragraph(abstention.reason))
             content += command(abstention.command, from_file=abstention.from_file)
     if explained.from_file:

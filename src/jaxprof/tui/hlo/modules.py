@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from jaxprof.hlo.kernels.barriers import Barrier
     from jaxprof.hlo.kernels.kernels import Kernel
     from jaxprof.hlo.kernels.notices import Notice
+    from jaxprof.session import Session
 
 
 class Document:
@@ -170,6 +171,8 @@ class OpenedModule:
     """
 
     program: ModuleStages
+    session: Session | None = None
+    """The session that the program is a run of; None for a module of a file."""
     stages: dict[str, Document] = field(default_factory=dict)
     errors: dict[str, JaxprofError] = field(default_factory=dict)
     """Why a stage cannot be shown, by stage."""
@@ -254,11 +257,14 @@ def read_program(opened: OpenedModule) -> Iterator[str]:
             opened.errors[name] = error
         yield from _kernels(opened) if name == "hlo" and name in opened.stages else (name,)
     if (module := opened.module) is not None:
-        from jaxprof.findings.hlo import findings
+        from jaxprof.analysis.kernels.hlo_program import HloProgram
+        from jaxprof.findings.hlo.program import findings_of
         from jaxprof.hlo.kernels.barriers import barriers
         from jaxprof.hlo.kernels.origin import origin_columns
 
-        opened.findings = findings(module)
+        program = HloProgram(opened.program, opened.session)
+        program.hlo = module
+        opened.findings = tuple(findings_of(program))
         yield "findings"
         opened.barriers = grouped(
             (name, barrier) for barrier in barriers(module) for name in {barrier.producer, barrier.consumer}

@@ -147,7 +147,8 @@ class HloScreen(ViewsScreen, keys="hlo"):
         """Open a program: stop reading the previous one, and forget it."""
         if self._opened is not None:
             self._opened.close()
-        self._opened = OpenedModule(program) if program is not None else None
+        session = self.profiler.session if program is not None and program.key in self._of_session else None
+        self._opened = OpenedModule(program, session) if program is not None else None
         self._run = program.key if program is not None else ""
         self.query_one(TrustLine).clear()
         self._show_notices(())

@@ -58,7 +58,7 @@ class ExplanationHead(Lines):
             self.show(lambda width: [Content.styled(READING, "$text-muted"), Content("")])
 
         def derive() -> Conclusion:  # in a thread: reading the HLO of a session can take a second
-            from jaxprof.findings.explain import explanation
+            from jaxprof.findings.derive import explanation
             from jaxprof.report.conclusion import conclusion
 
             return conclusion(explanation(session, name))
@@ -93,7 +93,7 @@ class ExplanationDialog(ReportDialog, keys="explanation"):
         super().__init__("What to do", partial(self._explain, session, name), READING, keys)
 
     def _explain(self, session: Session, name: str) -> Draw:
-        from jaxprof.findings.explain import explanation
+        from jaxprof.findings.derive import explanation
         from jaxprof.report.explain import explanation_lines
 
         found = self._explanation = explanation(session, name)

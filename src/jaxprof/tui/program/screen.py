@@ -6,9 +6,11 @@ went by line and over time is on the Profile screen.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -19,6 +21,7 @@ from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.base.units import counted, integer, percent, seconds
 from jaxprof.events import Compiled
+from jaxprof.events.finding import Finding
 from jaxprof.facts.programs import ProgramRow
 from jaxprof.report.conclusion import Conclusion, program_cost
 from jaxprof.tui.keys import in_words, key_of
@@ -26,7 +29,7 @@ from jaxprof.tui.kit.captures import can_capture, capture, is_ours, last_window
 from jaxprof.tui.kit.claims import Claim, ClaimList, claim_of
 from jaxprof.tui.kit.explanation import cost_lines
 from jaxprof.tui.kit.filter import FilterLine
-from jaxprof.tui.kit.guard import on
+from jaxprof.tui.kit.guard import in_thread, on
 from jaxprof.tui.kit.host import Destination
 from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LogPane
 from jaxprof.tui.kit.picture import Lines, show_titles
@@ -36,6 +39,9 @@ from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import ViewsScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 from jaxprof.tui.program.ledger import CompilationDialog, LedgerList
+
+if TYPE_CHECKING:
+    from jaxprof.findings.explanation import Explanation
 
 CANCELLING = (
     "Interrupted, as by ctrl+c. Press {key} again to terminate the program.",
@@ -58,11 +64,13 @@ class AdviceList(ClaimList, keys="advice"):
     """The findings of a program; Enter shows the line that one is about."""
 
 
-def claims_of(result: ProgramResult) -> Iterator[Claim]:
+def claims_of(result: ProgramResult, findings: Sequence[Finding]) -> Iterator[Claim]:
     """Return the findings, then remarks that are true of most programs."""
-    for finding in result.findings:
+    for finding in findings:
         yield claim_of(finding, finding.where, directory=result.directory)
     for remark in result.remarks:
+        if any(finding.code == remark.code for finding in findings):
+            continue
         yield Claim(f"{remark.message}. {remark.fix}", style="$text-muted")
 
 
@@ -131,14 +139,38 @@ class ProgramScreen(ViewsScreen, keys="program"):
         for name, words in NOTHING.items():
             self.query_one(f"#{name}", RowList).show_empty(words[not runs])
         self.query_one(LedgerList).show(result)
-        self.query_one(AdviceList).show(claims_of(result))
-        costs = Conclusion(*program_cost(result), "")
-        self.query_one("#costs", Lines).show(lambda width: [*cost_lines(costs, width), Content("")])
+        self._show_costs(Conclusion(*program_cost(result), ""), result.findings)
         self.query_one("#output", LogPane).show(result.run.id, result.run.log)
         self._show_sums()
         self.tick()
         self.share_room()
         self.set_clock(self._ticks)
+
+    def _explain(self) -> None:
+        """Show also what the captures say, once the session is whole and a thread has read them."""
+        super()._explain()
+        session, name, result = self.profiler.session, self._called, self._result
+        if result is None or not result.ended or self.profiler.session_grows:
+            return
+
+        def derive() -> Explanation:
+            from jaxprof.findings.derive import explanation
+
+            return explanation(session, name, most=sys.maxsize)
+
+        def show(found: Explanation) -> None:
+            action = found.leading.reason if found.leading is not None else ""
+            others = {run.id for run in session.programs} - {result.run.id}
+            findings = [finding for finding in found.findings if finding.run not in others]
+            self._show_costs(Conclusion(*program_cost(result), action), findings)
+
+        in_thread(self, derive, "explained-program", then=show)
+
+    def _show_costs(self, costs: Conclusion, findings: Sequence[Finding]) -> None:
+        """Show what costs most, and the findings."""
+        if self._result is not None:
+            self.query_one(AdviceList).show(claims_of(self._result, findings))
+        self.query_one("#costs", Lines).show(lambda width: [*cost_lines(costs, width), Content("")])
 
     @on(LedgerList.Sorted)
     def _show_sums(self) -> None:

@@ -15,12 +15,15 @@ from jaxprof.events.finding import Finding
 from jaxprof.findings.explanation import (
     MOST_ABSTENTIONS,
     MOST_FINDINGS,
+    SMALL,
     Abstention,
     Explanation,
     Subject,
     code_line,
     command,
+    concerned_share,
     program_verified,
+    rank,
     record_again,
 )
 from jaxprof.session.files import path_word
@@ -33,8 +36,8 @@ if TYPE_CHECKING:
 
 _DOUBTFUL = ("large_program",)
 """Findings that may be about something that cannot be changed."""
-_AT_MOST_WEIGHT = 0.5
-"""Weight of an upper bound on the saved time; it ranks behind a certain cost of the same size."""
+_SMALL_BESIDE = 0.25
+"""Share of the largest unexplained part below which a finding does not lead."""
 
 
 def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Explanation:
@@ -59,16 +62,38 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
 
         subject, others = explained_runs(session, recorded[0] if recorded else None, name)
         items += others
-    return explained(session, name, "program" if recorded else subject, items, most)
+    longest = max(recorded, key=lambda program: program.wall_seconds, default=None)
+    if subject != "comparison":
+        from jaxprof.findings.unexplained import unexplained_part
+
+        found = [item for item in items if isinstance(item, Finding)]
+        concerned = [concerned_share(each, longest) for each in found]
+        large = [each for each, share in zip(found, concerned, strict=True) if share is None or share >= SMALL]
+        part = unexplained_part(session, longest, large, name)
+        costs = (share or 0.0 for each, share in zip(found, concerned, strict=True) if each.code != "cache_off")
+        largest = max(costs, default=0.0)
+        if part is not None and part[1] > largest:
+            note, share = part
+            leads = largest < max(SMALL, _SMALL_BESIDE * share) and not any(each.fault for each in found)
+            items = [replace(note, leads=True), *items] if leads else [*items, note]
+            if note.command.startswith("jaxprof script"):  # it says what a capture would show
+                items = [item for item in items if not (isinstance(item, Abstention) and item.code == "no_capture")]
+    return explained(session, name, "program" if recorded else subject, items, most, longest)
 
 
 def explained(
-    session: Session, name: str, subject: Subject, items: Sequence[Finding | Abstention], most: int
+    session: Session,
+    name: str,
+    subject: Subject,
+    items: Sequence[Finding | Abstention],
+    most: int,
+    program: ProgramResult | None = None,
 ) -> Explanation:
-    """Return the explanation that these findings and gaps come to, in order and without repetitions."""
+    """Return the explanation that these findings and gaps come to, in order and without repetitions. Findings that
+    concern next to nothing of what they are about, such as the loop of `program`, come last."""
     from_file = session.from_file
     findings = [replace(item, from_file=from_file and bool(item.verify)) for item in items if isinstance(item, Finding)]
-    ranked = sorted(_merged(_without_duplicates(findings)), key=_rank)
+    ranked = sorted(_merged(_without_duplicates(findings)), key=lambda each: rank(each, program))
     unknown: dict[str, Abstention] = {}
     for item in items:
         if isinstance(item, Abstention):  # of many runs, one that says what is missing is enough
@@ -97,32 +122,16 @@ def _without_duplicates(findings: Sequence[Finding]) -> Iterator[Finding]:
 
 
 def _merged(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Merge the findings of each code into the one of the run where it costs most, with the other runs named. The fix
-    is the same for all of them. Findings that name a line of a program, or a failure, stay separate."""
+    """Merge the findings of each code and line into the one of the run where it costs most, with the other runs named.
+    The fix is the same for all of them. Findings about a program, or a failure, stay separate."""
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for number, finding in enumerate(findings):
         apart = finding.scope == "program" or finding.code in ("run_failed", "out_of_memory", "slower")
-        groups.setdefault((finding.code, number) if apart else (finding.code,), []).append(finding)
+        groups.setdefault((finding.code, number if apart else finding.where), []).append(finding)
     for group in groups.values():
-        first, *others = sorted(group, key=_rank)
+        first, *others = sorted(group, key=rank)
         also = tuple(dict.fromkeys(other.run for other in others if other.run != first.run))
         yield replace(first, also=also)
-
-
-def _rank(finding: Finding) -> tuple[bool, bool, bool, float, int, str, str]:
-    """Return the sort key of a finding."""
-    seconds = finding.saves_seconds if finding.saves_seconds is not None else finding.seconds
-    weight = (seconds or 0.0) * (_AT_MOST_WEIGHT if finding.at_most else 1.0)
-    first = finding.code != "program_failed"
-    return (
-        not finding.fault,
-        first,
-        finding.code != "tried_and_faster",
-        -weight,
-        -(finding.bytes or 0),
-        finding.code,
-        finding.run,
-    )
 
 
 _PROGRAM_FAULTS = ("program_failed", "debug_settings")

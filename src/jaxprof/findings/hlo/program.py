@@ -1,0 +1,21 @@
+"""The findings of a compiled program, wherever it is from: one answer for commands, JSON and the app."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from jaxprof.findings.hlo import findings
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.kernels.hlo_program import HloProgram
+    from jaxprof.events.finding import Finding
+
+
+def findings_of(program: HloProgram) -> Sequence[Finding]:
+    """Return the findings of a compiled program; of a run of a session, as an explanation has them."""
+    if program.session is None or program.run is None:
+        return findings(program.hlo)
+    from jaxprof.findings.modules import findings_of_run  # loads what is measured, which a module of a file has not
+
+    return findings_of_run(program.session, program.run, program.hlo)

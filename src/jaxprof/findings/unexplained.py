@@ -1,0 +1,104 @@
+"""What is said of the largest part of the time if no finding explains it: share, lines, and what would show more.
+
+A verdict (device-bound, host-bound) names a part of the time, and a capture the kernels in it. This is not a finding,
+because nothing is known that could be changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from jaxprof.analysis.kernels.measured import MeasuredKernel, kernels_together, seconds_per_call
+from jaxprof.analysis.programs.loop_time import DEVICE
+from jaxprof.analysis.runs.ceilings import ceilings_for, processor_share, why_unmeasured
+from jaxprof.base.grouping import totals
+from jaxprof.base.text import safe
+from jaxprof.base.units import and_more, counted, percent
+from jaxprof.findings.explanation import Abstention, command, record_again
+from jaxprof.findings.slow_kernels import FAR_BELOW, reached
+from jaxprof.session.run import IMPORTED
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.programs.result import ProgramResult
+    from jaxprof.events.finding import Finding
+    from jaxprof.session import Session
+
+MUCH = 0.2
+"""Least share of the time, or of the part that bounds a loop, that is worth a line of its own."""
+_NEAR = 0.6
+"""Share of what the device reaches from which a kernel is nearly as fast as its work allows."""
+_MOSTLY = 0.5
+"""Share of a line's time from which a finding about the line explains it."""
+_LINES_NAMED = 3
+_MEASURE = ("run", "gemm-peak", "triad")
+
+
+def unexplained_part(
+    session: Session, program: ProgramResult | None, findings: Sequence[Finding], name: str
+) -> tuple[Abstention, float] | None:
+    """Return the largest part of the time that no finding explains, in words, and its share of the whole; None if every
+    part is explained, or too small. Of a `program` it is a part of what bounds its loop, else of all kernels."""
+    explained = {(each.run, kernel) for each in findings if each.seconds for kernel in each.kernels}
+    if program is None:
+        return _kernels_unexplained(session, explained, "", 1.0, name)
+    bound = program.verdict.otherwise or program.verdict
+    part = (bound.kind or "").removesuffix("-bound")
+    if bound.share is None or program.wall_seconds <= 0:
+        return None
+    share = bound.share
+    head = f"{bound.kind} {percent(bound.share)}"
+    if part == DEVICE and any("imported" in run.measured for run in session.runs.values()):
+        return _kernels_unexplained(session, explained, f"{head}: ", share, name)
+    seconds = totals((spot.place, spot.seconds) for spot in program.hot.spots if program.hot.part(spot) == part)
+    found = totals((place, each.seconds or 0.0) for each in findings for place in each.places if place is not None)
+    covered = {place for place, took in seconds.items() if found.get(place, 0.0) >= _MOSTLY * took}
+    left = sum(took for place, took in seconds.items() if place not in covered)
+    whole = sum(seconds.values())
+    if not seconds or left < MUCH * whole:
+        return None
+    longest = sorted(seconds.keys() - covered, key=lambda place: -seconds[place])[:_LINES_NAMED]
+    lines = ", ".join(f"{place.short(program.directory)} ({percent(seconds[place] / whole)})" for place in longest)
+    again = record_again(program, "--capture-steps", "5") if part == DEVICE else command("open", name)
+    shown = "which kernels take it, only a capture shows" if part == DEVICE else "the cause is unknown"
+    waits = "is waited for" if part == DEVICE else "is spent"
+    reason = f"{head}, unexplained: {percent(left / whole)} of it {waits} at {lines}; {shown}"
+    return Abstention("unexplained", safe(reason), again), share * left / whole
+
+
+def _kernels_unexplained(
+    session: Session, explained: set[tuple[str, str]], head: str, share: float, name: str
+) -> tuple[Abstention, float] | None:
+    """Return the line whose kernels take most of what no finding explains."""
+    captured = [run for run in session.runs.values() if run.measured]
+    runs = [run for run in captured if run.plan.how == IMPORTED]
+    if not runs and captured:  # the longest function, a compiled one if there is any
+        runs = [max(captured, key=lambda run: (run.plan.how == "jit", sum(seconds_per_call(run).values())))]
+    of_runs = kernels_together(session, [run.id for run in runs])
+    measured = [(run, kernel) for run, kernel in of_runs if (run, kernel.name) not in explained]
+    by_line: dict[tuple[str, str], list[MeasuredKernel]] = {}
+    for run, kernel in measured:
+        source = kernel.kernel.source if kernel.kernel is not None else None
+        by_line.setdefault((run, source.short if source is not None else ""), []).append(kernel)
+    if not by_line:
+        return None
+    (run, line), kernels = max(by_line.items(), key=lambda item: sum(kernel.self_seconds for kernel in item[1]))
+    part = sum(kernel.share or 0.0 for kernel in kernels)
+    if part < MUCH:
+        return None
+    longest = kernels[0]
+    many = "one kernel" if len(kernels) == 1 else counted(len(kernels), "kernel")
+    what = f"{many} ({and_more([each.name for each in kernels], 2)})"
+    at = f" at {line}" if line else ""
+    of_what = "of it" if head else "of the kernels' time"
+    device = ceilings_for(session, session.runs[run])
+    most = reached(longest, device) if device is not None else None
+    why = "unexplained"
+    if most is not None and most.share <= FAR_BELOW and processor_share(session, session.runs[run]) < 1:
+        why = f"unexplained; it reaches {most.text}, but other programs kept the processors busy"
+    elif most is not None and len(kernels) == 1 and most.share > _NEAR:
+        why = f"which reaches {most.text}: only less work helps much"
+    unmeasured = why_unmeasured(session, session.runs[run]) if longest.kernel is not None else ""
+    reason = f"{head}{percent(part)} {of_what} in {what}{at}, {why}{f'; {unmeasured}' if unmeasured else ''}"
+    following = command(*_MEASURE) if unmeasured else command("open", name, "--kernels")
+    return Abstention("unexplained", safe(reason), following), share * part
