@@ -70,8 +70,13 @@ TRIALS: Mapping[str, TriedChange] = {
 """Trials by name."""
 PROPOSED: Mapping[str, Sequence[str]] = {
     "small_loop_body": ("unroll",),
+    "whole_carry": ("map",),
+    "both_branches": ("map",),
+    "longest_lane": ("map",),
+    "grouped_convolution": ("map",),
+    "random_bits": ("rbg", "unpartitioned"),
     "lost_donation": ("donate",),
-    "float64_on_accelerator": ("float32",),
+    "float64": ("float32",),
     "precise_product": ("default_precision",),
     "slow_constant_folding": ("no_folding",),
 }
