@@ -39,7 +39,7 @@ class TriedChange:
 
 TRIALS: Mapping[str, TriedChange] = {
     "map": TriedChange("vmap → lax.map",
-        "The outermost jax.vmap called at the finding's line, or leads to it, maps one element after the other. "
+        "The outermost jax.vmap that the finding's line calls, or that leads to it, maps one element after the other. "
         "One with a named axis stays.",
         "use jax.lax.map in place of jax.vmap there"),
     "unroll": TriedChange("unroll=4",
