@@ -39,7 +39,7 @@ class TriedChange:
 
 TRIALS: Mapping[str, TriedChange] = {
     "map": TriedChange("vmap → lax.map",
-        "The outermost jax.vmap called at the finding's line, or leads to it, maps one element after the other. "
+        "The outermost jax.vmap that the finding's line calls, or that leads to it, maps one element after the other. "
         "One with a named axis stays.",
         "use jax.lax.map in place of jax.vmap there"),
     "unroll": TriedChange("unroll=4",
@@ -70,8 +70,13 @@ TRIALS: Mapping[str, TriedChange] = {
 """Trials by name."""
 PROPOSED: Mapping[str, Sequence[str]] = {
     "small_loop_body": ("unroll",),
+    "whole_carry": ("map",),
+    "both_branches": ("map",),
+    "longest_lane": ("map",),
+    "grouped_convolution": ("map",),
+    "random_bits": ("rbg", "unpartitioned"),
     "lost_donation": ("donate",),
-    "float64_on_accelerator": ("float32",),
+    "float64": ("float32",),
     "precise_product": ("default_precision",),
     "slow_constant_folding": ("no_folding",),
 }
