@@ -17,6 +17,7 @@ from jaxprof.cli.answer_schemas import KINDS
 from jaxprof.cli.options import VIEWS
 from jaxprof.events import SAMPLED_PHASES, STARTUP_PHASES
 from jaxprof.facts import SessionFile
+from jaxprof.facts.answers import facts_of_answer
 from jaxprof.facts.kernels import KERNEL_OF_MODULE
 from jaxprof.facts.runs import RUNS
 from jaxprof.facts.tables import TABLES
@@ -277,7 +278,7 @@ def places(facts, place):
 def test_a_figure_has_one_unit():
     """Except for what two sides of a difference have, which are figures and texts."""
     found = defaultdict(lambda: defaultdict(list))
-    ways = {kind: make() for kind, make in KINDS.items()} | {f"table {name}": TABLES[name].facts for name in TABLES}
+    ways = {kind: facts_of_answer(kind) for kind in KINDS} | {f"table {name}": TABLES[name].facts for name in TABLES}
     for way, facts in ways.items():
         for key, unit, place in places(facts, way):
             if unit.json in SCALARS:

@@ -118,7 +118,6 @@ def test_a_process_in_a_folder_imports_nothing_of_it(baits, sent, kind):
 
 @pytest.mark.process(programs=1)
 def test_script_runs_a_folder(baits, sent, call):
-    """The near case: the baits work."""
     sent("program")
     call("script", "--plain", ".")
     assert baits.taken == ["__main__"]
@@ -152,7 +151,6 @@ def foreign(path, host="box"):
 
 
 def answers_of(call, path):
-    """What is printed of a session in each form."""
     page = path.with_suffix(".html")
     call("export", path, "--format", "html", "--out", page, "--force")
     explained = json.loads(call("explain", path, "--format", "json").out)
@@ -219,9 +217,7 @@ def test_a_file_has_no_place_of_ours_read(call, tmp_path):
     place = program_events.at(3)
     named = replace(place, file=str(secret))
     row = program_events.compiled("step", "new_function", compile_seconds=9.0, count=20)
-    events = [
-        *program_events.program(replace(row, called_from=named, defined_at=named), wall=20.0),
-    ]
+    events = [*program_events.program(replace(row, called_from=named, defined_at=named), wall=20.0)]
     for digest in (None, "0" * 64, hashlib.sha256(secret.read_bytes()).hexdigest()):
         read = [] if digest is None else [e.SourcesRead.of({str(secret): digest}, run=program_events.RUN)]
         path = tmp_path / "s.jaxprof"

@@ -101,7 +101,6 @@ class Started:
         until(lambda: all((self.folder / name).exists() for name in names))
 
     def end(self):
-        """What it said; nothing of it is left."""
         said, _ = self.process.communicate(timeout=30 * SLOWER)
         until(lambda: not processes_with(self.mark))  # a shell that was killed leaves its last `sleep 0.1`
         return said

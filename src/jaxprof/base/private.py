@@ -87,8 +87,7 @@ def kept_value(name: str, value: str) -> str:
 
 
 def _kept_flags(value: str) -> str:
-    """Return the `--name=value` words. Values that are not settings (above all paths) are hidden, as is everything that
-    is not a flag."""
+    """Return the `--name=value` words, with values that are not settings, above all paths, and other words hidden."""
     kept = []
     for word in value.split():
         match = _FLAG.fullmatch(word)

@@ -63,11 +63,9 @@ _BEFORE_AMBIGUOUS = {
 }
 """Last word of a name → the words before it that make it the name of a secret."""
 _AMBIGUOUS_WORDS = frozenset(("key", "pass", "pat", "pw", "sas", "sig", "signature", "tok"))
-"""Last words of names that may be secrets. Their values are redacted if they look random; in options and URLs also if
-not."""
+"""Last words of names that may be secrets: redacted if the value looks random; in options and URLs always."""
 _MAYBE_PASSWORD = "-p"
-"""An option that is a password in some programs, and a port, a path or a probability in most: redacted if its value
-looks random."""
+"""An option that is a password, a port, a path or a probability: redacted if its value looks random."""
 _USER_OPTIONS = frozenset(("-u", "--user", "--userpwd", "--proxy-user"))
 _SCHEMES = frozenset(("bearer", "basic"))
 _NOT_A_NAME = r"[\s?&({\"']"
@@ -169,8 +167,7 @@ _USER_OF_WEB_URL = r"(?i)(?<=http://|ttps://)[^/\s@:]+(?=@)"
 
 
 def is_secret_name(name: str) -> bool:
-    """Return whether an option or a variable of this name (`--api-key`, `HF_TOKEN`, `dbPassword`) holds a secret,
-    judged by its words."""
+    """Return whether an option or variable of this name (`--api-key`, `HF_TOKEN`) holds a secret, by its words."""
     return _strength(_words(name)) == 2
 
 
@@ -286,8 +283,7 @@ def _strength(words: Sequence[str]) -> int:
 
 
 def _looks_random(value: str) -> bool:
-    """Return whether letters and digits are mixed as in no name: in `kq7Zr93h`, not in `layer_12`, `conv2d` or a
-    path."""
+    """Return whether letters and digits are mixed as in no name: `kq7Zr93h`, not `layer_12`, `conv2d` or a path."""
     if len(value) < 6 or value[0] in "/~.":
         return False
     pieces = re.split(r"[\W_]", value)
@@ -423,8 +419,7 @@ def _without_basic(match: re.Match[str]) -> str:
 
 
 def _without_random(match: re.Match[str]) -> str:
-    """Redact what has the form of a secret key of AWS, but not a revision, which has no capitals, or no small
-    letters."""
+    """Redact what has the form of a secret key of AWS, but no revision, which lacks capitals or small letters."""
     word = match[0]
     is_random = len(re.findall(_CHANGES, word)) >= _FEWEST_CHANGES
     return REDACTED if is_random and word.lower() != word != word.upper() else word

@@ -133,8 +133,7 @@ def raised_at(lines: Sequence[str]) -> int | None:
 
 
 def last_words(lines: Sequence[str]) -> str:
-    """Return what went wrong, from what a program wrote on its stderr: its exception; without one, the last line with
-    any content."""
+    """Return what went wrong, from a program's stderr: its exception; else the last line with any content."""
     raised = raised_at(lines)
     with_content = [line for line in lines if line.strip() and not _STACK_FRAME.match(line)]
     line = with_content[-1] if with_content else ""

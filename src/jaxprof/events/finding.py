@@ -22,8 +22,7 @@ _NEARLY_ALL = 0.9
 
 @frozen
 class Finding:
-    """A finding about a program, a job, a measured run, a capture or a compiled module. An unknown cost is None, and
-    not 0."""
+    """A finding about a program, a job, a run, a capture or a module. An unknown cost is None, not 0."""
 
     code: str
     message: str

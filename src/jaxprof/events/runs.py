@@ -1,5 +1,4 @@
-"""The life of a run: planned, phase by phase, its samples and texts, its end; and the comparison of which it is a
-side."""
+"""The life of a run: planned, phase by phase, samples, texts, its end; and the comparison of which it is a side."""
 
 from __future__ import annotations
 
@@ -46,8 +45,7 @@ class RunSpec:
     arguments: tuple[str, ...] = ()
     """The arguments of a user's function without declared inputs, as `--arg` takes them: `f32[1024,1024]`."""
     inputs_from: str = ""
-    """Target whose inputs the function is called with (that of the baseline); empty if the function declares its
-    own."""
+    """Target whose inputs the function is called with (the baseline's); empty if it declares its own."""
     argv: tuple[str, ...] = ()
     """`sys.argv` while the user's file is imported, as at the start of the program; empty for the file alone."""
     keep_constants: bool = False
@@ -62,8 +60,7 @@ class RunSpec:
     side: str = ""
     """Name of the run's side in a comparison: `A`, `B`... Empty for all other runs."""
     until_half_width: float | None = None
-    """Stop starting launches once half the 95 % interval of the speed-up is this narrow, as a share; None to make all
-    launches."""
+    """Stop starting launches once half the 95 % interval is this narrow, as a share; None to make all."""
 
     @property
     def timing_seconds(self) -> float:
@@ -121,8 +118,7 @@ class PhaseEnded(Event):
     zero_copy: bool | None = None
     """True if no byte was moved because host and device share the buffer; None if the phase moves no data."""
     page_faults: float | None = None
-    """Minor page faults of one call of the steady run, in all threads; None for other phases, and if the system does
-    not count them."""
+    """Minor page faults of a call of the steady run, in all threads; None in other phases, and if not counted."""
     kernel_share: float | None = None
     """Share of the CPU time of these calls that was spent in the operating system's kernel."""
     note: str = ""
@@ -137,11 +133,9 @@ class SamplesTaken(Event):
     seconds: list[float]
     calls_per_sample: int = 1
     block: int | None = None
-    """Number of the turn, where runs are measured in turns: the blocks of all runs of a session are numbered in one
-    order."""
+    """Number of the turn, where runs take turns: the blocks of all runs of a session are numbered in one order."""
     first_seconds: float | None = None
-    """Seconds of the block's first call, after the pause, if it is not among `seconds`: the calls of a block count only
-    after they have settled."""
+    """Seconds of the block's first call, after the pause, if it is not among `seconds`, which have settled."""
 
 
 @frozen(kw_only=True)
@@ -229,8 +223,7 @@ class CheckReported(Event):
     """Count of numbers in the expected result; None if they were not compared one by one."""
     wrong_elements: int | None = None
     worst_at: str = ""
-    """Position of the number with the largest error, `['w'][3, 5]`; empty for a result of one number, and if all are
-    equal."""
+    """Position of the largest error, `['w'][3, 5]`; empty for a single number, and if all are equal."""
     worst_got: str = ""
     """The wrong number as text, because it may be NaN, complex, or anything else; empty if all are equal."""
     worst_expected: str = ""
@@ -273,8 +266,7 @@ class RunFinished(Event):
     """The engine's final event of a run."""
 
     status: str
-    """`ok`, `failed`, `cancelled` or `timed out`; the client uses `crashed` for an engine that ended without this
-    event."""
+    """`ok`, `failed`, `cancelled` or `timed out`; of the client `crashed`, for an engine without this event."""
     error: str = ""
     advice: str = ""
     traceback: str = ""

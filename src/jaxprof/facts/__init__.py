@@ -310,7 +310,8 @@ def json_schema(facts: Iterable[Fact[Any]]) -> dict[str, Any]:
 def _schema_of(fact: Fact[Any]) -> dict[str, Any]:
     unit = fact.unit
     schema: dict[str, Any] = {"type": [unit.json, "null"]} if unit.json else {}
-    inner = json_schema(fact.inside) if fact.inside else {"type": [unit.items, "null"]} if unit.items else True
+    inner = {"type": [unit.items, "null"]} if unit.items else True
+    inner = json_schema(fact.inside) if fact.inside else inner
     if unit.json == "array":
         schema["items"] = inner
     elif unit.by_name:

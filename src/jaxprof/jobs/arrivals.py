@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     Seconds = np.ndarray[Any, np.dtype[np.float64]]
 
 _MOST_INSTANCES = 4000
-"""Largest number of instances used of a capture: the cost of aligning two captures is the product of their
-instances."""
+"""Largest number of instances used of a capture: aligning two captures costs the product of their instances."""
 
 
 @frozen
@@ -45,8 +44,7 @@ class Exchanged:
 
 @frozen
 class CollectiveEvents:
-    """Executions of one collective in the capture of one process. Times are in order, in seconds of Unix time by the
-    clock of the process's host."""
+    """Executions of one collective in a process's capture, in order, in Unix seconds by its host's clock."""
 
     index: int
     host: str
@@ -141,8 +139,7 @@ def _known_collectives(session: Session) -> dict[tuple[str, str], Exchanged]:
 
 
 def _is_collective(op: TimelineOp, known: Mapping[tuple[str, str], Exchanged]) -> bool:
-    """Return whether an op is a collective, by its program's HLO; without HLO, by its name, which mostly begins with
-    the opcode."""
+    """Return whether an op is a collective, by its program's HLO; else by its name, which begins with the opcode."""
     from jaxprof.hlo.kernels.opcodes import COLLECTIVES, base_opcode
 
     opcode = op.name.partition(".")[0].replace("_", "-")
@@ -165,8 +162,7 @@ correctly; of 500 pairs without one, 0.6 % are aligned somewhere.
 MOST_COLLECTIVES = 4
 """Largest number of collectives that are examined."""
 SECTIONS = 10
-"""Number of sections that the captured executions are divided into by time: what holds in a single one may be a burst
-of other work."""
+"""Sections by time of the captured executions: what holds in a single one may be a burst of other work."""
 _RESOLUTION = 1e-6
 """Resolution of the clocks in seconds; better fits are considered equal."""
 
@@ -185,8 +181,7 @@ class Arrival:
     caused_wait_seconds: float
     """Time that the median of the others waited for it, over all instances."""
     by_section: tuple[float, ...]
-    """Delay behind the median of the other processes in the median instance of each of `SECTIONS`; negative if it
-    arrives before them."""
+    """Delay behind the others' median in the median instance of each of `SECTIONS`; negative if before them."""
     clock_offset_seconds: float
     """How far its clock is ahead of the first process's clock, estimated from the ends."""
 

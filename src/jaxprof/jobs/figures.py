@@ -58,15 +58,13 @@ class LoopWindows:
     parts: Array
     """W x P: seconds that go to each of `PARTS`, from samples."""
     own_seconds: Array
-    """Seconds in which the main thread worked, or waited for something other than the device, by its CPU clock; NaN if
-    the system has none."""
+    """Seconds in which the main thread worked, or waited for anything but the device, by its CPU clock; else NaN."""
     first_steps: Array
     """Number of the first step that began in each window; NaN if its steps were not numbered."""
 
     @classmethod
     def of(cls, rows: Iterable[Sequence[float | None]] = ()) -> LoopWindows:
-        """Return the windows of rows, each with the values of a window in the order of the fields, and None for what is
-        unknown."""
+        """Return the windows of rows with the values in the order of the fields, and None for what is unknown."""
         width = len(fields(cls)) - 1 + len(PARTS)
         table = np.asarray(list(rows), dtype="f8").reshape(-1, width)  # None becomes NaN
         began, seconds, samples, *parts, own, steps = table.T
@@ -234,8 +232,7 @@ class ProcessFigures:
     ended_seconds: float | None = None
     """Unix time of the end by the clock of its host; None if unknown."""
     exception: tuple[float, str] | None = None
-    """Unix time at which a failed process wrote the traceback of its last exception, and the line that names it; None
-    if there is none."""
+    """Unix time at which a failed process wrote its last traceback, and the line that names the exception; or None."""
     exit_code: int | None = None
     wall_seconds: float | None = None
     """Seconds of wall time; like all later fields, None if the session has no program."""

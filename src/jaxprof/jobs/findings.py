@@ -172,8 +172,7 @@ def failures(processes: Sequence[ProcessFigures], apart: float = 0.0) -> Iterato
 
 
 def failed_at(processes: Sequence[ProcessFigures]) -> float | None:
-    """Return the Unix time of the first failure by the clock of its host; None if no process failed or the time is
-    unknown."""
+    """Return the Unix time of the first failure by its host's clock; None without one, or if it is unknown."""
     failed = _failed(processes)
     at = _failure_key(failed[0])[0] if failed else math.inf
     return at if math.isfinite(at) else None
@@ -308,8 +307,7 @@ def _compiled_again(code: str, times: str, again: CompiledAgain, took: float, in
 SLOWER = 0.10
 """Relative difference of a clock below the others' median from which it is slow."""
 ACTIVE = 0.5
-"""Share of a clock's readings in which a throttling reason must be active; an occasional reason does not hold a clock
-down."""
+"""Share of a clock's readings with a throttling reason; an occasional one does not hold a clock down."""
 
 
 def throttled(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
@@ -330,8 +328,7 @@ def throttled(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
 
 
 LEAST_SECTIONS = 8
-"""Number of the ten time sections in which a process must arrive late. A burst over two thirds of the time is not
-caused by the device."""
+"""Sections in which a process must arrive late: a burst over two thirds of the time is not the device's."""
 
 
 def last_to_arrive(

@@ -114,8 +114,7 @@ def copies_in(reports: Iterable[ProcessReport], notices: list[str]) -> set[int]:
 
 
 def agreed(reports: Sequence[ProcessReport], notices: list[str]) -> tuple[str, int]:
-    """Return the id of the job and its number of processes; contradictions and missing processes are added to the
-    notices. `reports` is not empty."""
+    """Return the job's id and number of processes; contradictions go to the notices. `reports` is not empty."""
     counts = {report.count for report in reports} - {0}
     if not counts:
         notices.append("the number of processes is unknown: neither the launcher nor JAX reported it")
@@ -148,8 +147,7 @@ SILENCE_SECONDS = 30.0
 
 
 def may_grow(session: Path) -> bool:
-    """Return whether a session is being written, as far as is seen without its host: its lock is held, or it has grown
-    lately."""
+    """Return whether a session seems to be written, also from another host: its lock is held, or it has grown."""
     try:
         return is_live(session) or time.time() - session.stat().st_mtime < SILENCE_SECONDS
     except OSError:

@@ -163,8 +163,7 @@ class JobSteps:
 
 
 def read_roll_ups(folder: Path) -> JobFiles:
-    """Read the roll-ups in the folder of a job, and no session. Raises FileRefusedError if the folder cannot be
-    read."""
+    """Read the roll-ups of a job, and no session. Raises FileRefusedError if the folder cannot be read."""
     listed, notices = job_sessions(folder)
     files = JobFiles(folder, dict(listed), notices=notices)
     if not (folder / ROLL_UP_FOLDER).is_dir():
@@ -204,8 +203,7 @@ def read_roll_ups(folder: Path) -> JobFiles:
 
 
 def read_job_files(folder: Path) -> JobFiles:
-    """Read the roll-ups of a job, and the sessions of processes without one. Raises FileRefusedError if the folder
-    cannot be read."""
+    """Read a job's roll-ups, and the sessions without one. Raises FileRefusedError if the folder cannot be read."""
     files = read_roll_ups(folder)
     files.read_rest()
     return files
@@ -217,8 +215,7 @@ def read_job_figures(folder: Path) -> JobFigures:
 
 
 def usable(rolled: Mapping[int, RolledUp], sessions: Mapping[int, Path]) -> tuple[set[int], float | None]:
-    """Return the processes whose roll-up is used, and the age in seconds of the oldest one of a running process; None
-    if no process runs."""
+    """Return the processes whose roll-up is used, and the oldest age in seconds of one that runs, or None."""
     whole = {index for index, roll_up in rolled.items() if index not in sessions or roll_up.is_of(sessions[index])}
     rest = [index for index in sessions if index not in whole]
     if len(rest) <= SESSIONS_READ:

@@ -59,8 +59,7 @@ Open MPI sets"; torchrun: https://pytorch.org/docs/stable/elastic/run.html."""
 
 
 def job_process(environment: Mapping[str, str] = os.environ) -> JobProcess:
-    """Return what the launcher's variables report; the only process if there are none, or they contradict each
-    other."""
+    """Return what the launcher's variables report; the only process if there are none, or they disagree."""
     for launcher in _LAUNCHERS:
         index, count = environment.get(launcher.index, ""), environment.get(launcher.count, "")
         if launcher.needs and launcher.needs not in environment:

@@ -31,14 +31,12 @@ from jaxprof.events import SourceLocation, StepsCounted, StepsTaken
 from jaxprof.jobs.figures import PARTS_OF_ITS_OWN, Array, LoopWindows, processes_named
 
 _CONTIGUOUS = 2.0
-"""Largest ratio of the distance between two windows' beginnings to the first one's loop time, at which the window
-extends to the next."""
+"""Largest distance of two windows' beginnings, over the first's loop time, at which it extends to the next."""
 
 
 @frozen
 class LoopTrace:
-    """The hot loop of one process. Intervals are arrays of two columns, begin and end; they do not overlap, and are in
-    order."""
+    """The hot loop of one process. Intervals are arrays of begin and end, without overlaps, in order."""
 
     unit: Literal["step", "time"]
     """Unit of the axis: iterations of the loop, or seconds since the loop began."""
@@ -65,8 +63,7 @@ def trace_of(
     taken: Sequence[StepsTaken],
     counted: Iterable[StepsCounted],
 ) -> LoopTrace | None:
-    """Return the trace of the loop at `where`, along its numbered iterations if there are any; None if no loop was
-    seen."""
+    """Return the trace of the loop at `where`, by its numbered iterations if there are any; None without a loop."""
     starts, lengths = windows.began_seconds, windows.seconds
     to_next = np.append(np.diff(starts), np.inf)
     ends = starts + np.where(to_next <= _CONTIGUOUS * lengths, to_next, np.minimum(lengths, to_next))
@@ -128,11 +125,9 @@ def _numbering_notices(names: set[str], extents: Mapping[int, tuple[float, float
 STEP = "step"
 OWN = "own"
 OWN_PARTS = (*PARTS_OF_ITS_OWN, COMPILE)
-"""Parts of a step in which a process works itself; for the rest the device computes, or the process waits for
-others."""
+"""Parts of a step in which a process works itself; else the device computes, or it waits for others."""
 PARTS_OF = {OWN: OWN_PARTS, STEP: (), **{part: (part,) for part in PARTS}}
-"""Values that a grid can show, each with the parts of a step that it consists of: a process's own work in a step, the
-whole step, or one part."""
+"""Values that a grid can show, with their parts of a step: a process's own work, the whole step, or one part."""
 PART_COLUMNS = {part: f"{part_key(part)}_seconds" for part in PARTS}
 """The column of each part of the loop in the tables of a roll-up."""
 WORKED = "worked_seconds"

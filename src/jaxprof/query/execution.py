@@ -182,11 +182,9 @@ def _value(cell: Any) -> Any:
 
 @contextmanager
 def execute(sql: str, sources: Sequence[QueriedSession]) -> Iterator[SqlAnswer]:
-    """Compute one SELECT over the tables of these sessions. The answer can be read inside the block.
-
-    Raises UsageError for any other statement, and for SQL that cannot be understood; FileRefusedError for a session
-    that cannot be read.
-    """
+    """Compute one SELECT over the tables of these sessions. The answer can be read inside the block. Raises UsageError
+    for any other statement, and for SQL that cannot be understood; FileRefusedError for a session that cannot be
+    read."""
     process = SqlProcess()  # started first: it imports its modules while the tables are gathered
     try:
         with memory_errors():

@@ -102,8 +102,7 @@ class CaptureWindows:
                 self._steps_left = left - event.count * inside
 
     def tick(self, now: float) -> None:
-        """Begin a pending window, and end one that is over; `now` is monotonic. The recorder's thread calls it
-        often."""
+        """Begin a pending window, and end one that is over, at the monotonic time `now`. Called often."""
         with self._lock:
             if self._requested is not None:
                 self._begin_if_possible()
@@ -169,8 +168,7 @@ class CaptureWindows:
         self._emit(CaptureWindow(state="began", path=folder))
 
     def _end(self, code: str = "", seconds: float | None = None) -> None:
-        """End the window that is open, and emit where its capture is, or why there is none. `code` and `seconds`: why
-        it ends early."""
+        """End the open window, and emit where its capture is, or why there is none (`code`, `seconds` of its limit)."""
         folder, self._folder = self._folder, ""
         for replaced in self._replaced:
             replaced.restore()

@@ -45,8 +45,7 @@ def file_kind(file: str) -> str:
 
 
 def package_of(file: str) -> str:
-    """Return the package of a library's file, with the subpackage: `equinox`, `flax.nnx`; empty for a file outside the
-    package folders."""
+    """Return the package of a library's file: `equinox`, `flax.nnx`; empty for a file outside the package folders."""
     for folder in _PACKAGE_FOLDERS:
         if folder in file:
             return ".".join(file.rpartition(folder)[2].split(os.sep)[:-1][:2])
@@ -74,8 +73,7 @@ def outwards(frame: FrameType | None, most: int = _FRAMES_OF_A_CALL) -> Iterator
 
 
 def called_from(frame: FrameType | None) -> SourceLocation:
-    """Return the user's innermost location at or above `frame`; otherwise the innermost one outside JAX, or
-    `NOWHERE`."""
+    """Return the user's innermost location at or above `frame`; else the innermost outside JAX, or `NOWHERE`."""
     fallback = NOWHERE
     for caller in outwards(frame, _FRAMES_LOOKED_AT):
         kind = file_kind(caller.f_code.co_filename)

@@ -61,8 +61,7 @@ class Launched:
         self._finder.install()
 
     def _jax_imported(self, seconds: float) -> None:
-        """Begin to record, in the program's thread, at the end of its `import jax`. A failure here must not fail the
-        import."""
+        """Begin to record at the end of the program's `import jax`, in its thread. A failure must not fail that."""
         if os.getpid() != self._owner:
             return
         collects = gc.isenabled()
@@ -134,8 +133,7 @@ class Launched:
         self._take_requests()
 
     def _report_handlers(self) -> None:
-        """Report for which of the signals that ask it to end the program has functions of its own: such a program is
-        not ended by us."""
+        """Report which of the signals that ask it to end the program handles itself: we do not end such a program."""
         import signal
 
         default = (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler, None)
@@ -148,8 +146,7 @@ class Launched:
             self._pipe.send(encode(Heartbeat(handled=handled)))
 
     def _take_requests(self) -> None:
-        """Read the client's requests. If the client has gone, end the recording, so that the program no longer pays for
-        it."""
+        """Read the client's requests. Without a client, end the recording, so that the program does not pay for it."""
         if not self._control.ours:
             return
         try:
@@ -175,8 +172,7 @@ class Launched:
                 self._recorder.capture(request.seconds)
 
     def _end(self) -> None:
-        """End the recording when the program ends normally. Does nothing in a forked child, where the program has not
-        ended."""
+        """End the recording when the program ends normally; not in a forked child, where it has not ended."""
         if os.getpid() != self._owner:
             return
         self._finder.remove()
@@ -195,8 +191,7 @@ class Launched:
 
 
 def _ended_without_jax(error: BaseException | None) -> bytes:
-    """Return the end of a program that never imported jax, with the exception that ended it. Only such an exception is
-    worth an import."""
+    """Return the end of a program that never imported jax. Only an exception is worth an import."""
     if isinstance(error, Exception):
         from contextlib import suppress
 

@@ -197,7 +197,15 @@ def _runs_cost(session: Session) -> tuple[str, str]:
 
     measured = [result for result in results(session) if result.summary is not None]
     if not measured:
-        return f"unknown: {_why_unmeasured(session)}", "no time was measured"
+        runs = session.runs.values()
+        ends = Counter(run.shown.status for run in runs)
+        if any(run.plan.how == "compile" for run in runs):
+            why = "compiled, and not run"
+        elif len(ends) == 1:
+            why = f"{counted(len(runs), 'run')}, {'all ' if len(runs) > 1 else ''}{next(iter(ends))}"
+        else:
+            why = f"{counted(len(runs), 'run')}, {', '.join(f'{count} {end}' for end, count in ends.items())}"
+        return f"unknown: {why}", "no time was measured"
     compiled = [result for result in measured if any(result.one_time_phases.values())]
     jitted = [result for result in measured if result.run.plan.how == "jit"]
     run = max(jitted or compiled or measured, key=_start_seconds)
@@ -222,16 +230,6 @@ def _start_seconds(run: RunResult) -> float:
 
 def _name(run: RunResult) -> str:
     return safe(f"{run.run.id} {run.run.label}")
-
-
-def _why_unmeasured(session: Session) -> str:
-    runs = session.runs.values()
-    if any(run.plan.how == "compile" for run in runs):
-        return "compiled, and not run"
-    ends = Counter(run.shown.status for run in runs)
-    everyone = "all " * (len(ends) == 1 < len(runs))
-    words = [f"{everyone}{end}" if len(ends) == 1 else f"{count} {end}" for end, count in ends.items()]
-    return f"{counted(len(runs), 'run')}, {', '.join(words)}"
 
 
 def _run_certainty(session: Session, run: RunResult) -> str:

@@ -162,7 +162,12 @@ class Bounds:
         if isinstance(value, Iterator):
             return self._rows(value, path)
         if isinstance(value, list | tuple):
-            return self._list(value, path)
+            numbers = bool(value) and all(isinstance(each, int | float) for each in value)
+            which = self._kept.get(path)
+            rows = list(filter(which, value)) if callable(which) else value
+            rows = rows[: _NUMBERS if numbers else self._most(path)]
+            self._leave(path, len(value) - len(rows))
+            return [self._value(each, path) for each in rows]
         if isinstance(value, float) and abs(value) < _EXACT_FROM and self._digits:
             return float(f"{value:.{self._digits}g}")
         return value
@@ -170,15 +175,6 @@ class Bounds:
     def _most(self, path: str) -> int:
         kept = self._kept.get(path)
         return self._limit or (kept if isinstance(kept, int) and kept else ROWS)
-
-    def _list(self, values: Sequence[Any], path: str) -> list[Any]:
-        numbers = bool(values) and all(isinstance(value, int | float) for value in values)
-        most = _NUMBERS if numbers else self._most(path)
-        which = self._kept.get(path)
-        wanted = list(filter(which, values)) if callable(which) else values
-        kept = wanted[:most]
-        self._leave(path, len(values) - len(kept))
-        return [self._value(value, path) for value in kept]
 
     def _rows(self, values: Iterator[Any], path: str) -> Iterator[Any]:
         for value in islice(values, self._most(path)):
@@ -201,10 +197,8 @@ def _size(value: Any) -> int:
 
 def answer_pieces(kind: str, data: Any, next_commands: Sequence[str], limit: int | None) -> Iterator[str]:
     """Yield the answer as compact JSON on one line, in pieces. An iterator in `data` becomes a list whose items are
-    written as they arrive. NaN and infinity, which JSON does not have, become null: unknown.
-
-    `next_commands`: commands worth running next. `limit`: most rows of each list, in place of the limits of the kind;
-    0 for the whole answer."""
+    written as they arrive. NaN and infinity, which JSON does not have, become null: unknown. `next_commands`: commands
+    worth running next. `limit`: most rows of each list, in place of the limits of the kind; 0 for the whole answer."""
     bounds = Bounds(kind, limit)
     yield f'{{"schema":{json_text(SCHEMA)},"kind":{json_text(kind)},"data":'
     yield from json_pieces(bounds.cut(data))

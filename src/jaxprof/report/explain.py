@@ -188,10 +188,8 @@ _SENTENCES = {"findings": ("message", "fix"), "unknown": ("reason",)}
 
 
 def explanation_json(explanation: Explanation) -> dict[str, Any]:
-    """Return the documented form (docs/json.md), with sentences cut and numbers rounded so that it stays small.
-
-    No row is left out: what prints it does that, and counts them.
-    """
+    """Return the documented form (docs/json.md), with sentences cut and numbers rounded so that it stays small. No row
+    is left out: what prints it does that, and counts them."""
     from jaxprof.report.envelope import Bounds  # text has no bounds
 
     whole: dict[str, Any] = Bounds("explanation", sys.maxsize).cut(

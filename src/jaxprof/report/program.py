@@ -80,9 +80,7 @@ def letters(program: ProgramResult, width: int) -> str:
 
 def rounded(parts: Sequence[float], whole: float) -> tuple[list[str], str]:
     """Format `parts` and their sum `whole`, in seconds, rounded so that the printed parts add up to the printed sum.
-
-    Each printed part is within one unit of the last decimal of its value.
-    """
+    Each printed part is within one unit of the last decimal of its value."""
     decimals = 1 if whole >= 1000 else 2 if whole >= 100 else 3
     unit = 10.0**-decimals
     total = round(whole / unit)

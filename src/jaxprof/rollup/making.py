@@ -80,8 +80,7 @@ def roll_ups(session_paths: Sequence[Path], workers: int | None = None) -> Itera
 
 
 _GROUP_ROWS = 2048
-"""Rows of a row group. Its statistics have the bounds of its steps, so that a reader of some steps skips other
-groups."""
+"""Rows of a row group, whose statistics bound its steps, so that a reader of some steps skips other groups."""
 
 
 def build(file: ProcessFile) -> dict[str, Any]:

@@ -56,8 +56,7 @@ def steps(file: ProcessFile) -> Iterator[Part]:
 
 
 def overview(file: ProcessFile) -> Iterator[Part]:
-    """Yield `overview`, the loop in at most `MOST_BLOCKS` blocks of equal size, of `2 ** n` steps each; nothing without
-    a loop."""
+    """Yield `overview`, the loop in at most `MOST_BLOCKS` blocks of `2 ** n` steps each; nothing without a loop."""
     trace = file.trace
     extent = trace.extent if trace is not None else None
     if trace is None or extent is None or extent[1] <= extent[0]:

@@ -85,11 +85,8 @@ class JobLaunch:
 
     def wait(self, failed: Callable[[int, int], object], report: Callable[[str], object]) -> int:
         """Wait for all of them. Return 0, the exit code of the process that failed first, or after a signal that asked
-        them to end, as in a shell, 128 and its number.
-
-        `failed` is called with index and exit code of each failure, in order, until we end the others; `report` with a
-        line on whom we end.
-        """
+        them to end, as in a shell, 128 and its number. `failed` is called with index and exit code of each failure, in
+        order, until we end the others; `report` with a line on whom we end."""
         first_failure = 0
         escalation = self._escalation
         running = dict(enumerate(self._processes))

@@ -104,10 +104,7 @@ def plan_all(infos: Sequence[WorkloadInfo], choice: PlanOptions) -> tuple[list[P
 
 def plan_runs(info: WorkloadInfo, choice: PlanOptions) -> list[PlannedRun]:
     """Plan the runs of a workload, by size, variant and device, the baseline first. Raises UsageError for a wrong name
-    or value.
-
-    A NumPy variant runs on the host whatever the devices are, and is planned once.
-    """
+    or value. A NumPy variant runs on the host whatever the devices are, and is planned once."""
     if choice.budget_seconds <= 0 or (choice.max_seconds is not None and choice.max_seconds <= 0):
         raise UsageError("a time budget must be above 0 seconds", "--budget 2 is the default.")
     if not choice.devices:
@@ -131,11 +128,8 @@ def plan_compiles(
     mesh: Mapping[str, int] | None = None,
 ) -> list[PlannedRun]:
     """Plan compiling one variant, here or for each of `for_devices`. `variant`: empty for the first that is compiled as
-    a whole.
-
-    Raises UsageError for a wrong name or value, a variant that NumPy runs, a mesh that does not use all the devices,
-    and a split that names no argument.
-    """
+    a whole. Raises UsageError for a wrong name or value, a variant that NumPy runs, a mesh that does not use all the
+    devices, and a split that names no argument."""
     for text in shard:
         split_shard(text)
     for absent in for_devices:

@@ -30,10 +30,8 @@ WINDOW = "capture window"
 
 
 def plan_profile(path: Path, run: str = "", host: str = "", views: Sequence[str] = ()) -> PlannedRun:
-    """Plan the reading of a profile, for a Scheduler; with `views`, only the parts that these need.
-
-    Raises UsageError and FileRefusedError if there is no such profile.
-    """
+    """Plan the reading of a profile, for a Scheduler; with `views`, only the parts that these need. Raises UsageError
+    and FileRefusedError if there is no such profile."""
     return PlannedRun(
         spec=RunSpec(
             target=str(path),

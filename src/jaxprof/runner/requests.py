@@ -21,11 +21,9 @@ from jaxprof.workloads import names
 
 
 def place(planned: PlannedRun, interpreter: Interpreter) -> WorkerEnvironment:
-    """Return the environment for one planned run. Raises JaxprofError for a device that is missing or unusable.
-
-    A worker that compiles for devices elsewhere runs on the CPU. It has their compiler beside its jax, and as many CPU
-    devices as there are devices elsewhere, from which the program's own meshes are made.
-    """
+    """Return the environment for one planned run. Raises JaxprofError for a device that is missing or unusable. A
+    worker that compiles for devices elsewhere runs on the CPU. It has their compiler beside its jax, and as many CPU
+    devices as there are devices elsewhere, from which the program's own meshes are made."""
     if planned.profile is not None:
         return WorkerEnvironment(environment={}, device=HOST)
     if planned.elsewhere is not None:

@@ -51,10 +51,8 @@ def refuse_fetched(*paths: str | Path) -> None:
 
 def plan_again(session: Session, wanted: str = "") -> list[PlannedRun]:
     """Plan all runs of `session` that can be repeated, or those that match `wanted` (a run's id, its workload, its
-    function), each after its baseline.
-
-    Raises UsageError if there is no such run, or if a named one (or every one) cannot be repeated.
-    """
+    function), each after its baseline. Raises UsageError if there is no such run, or if a named one (or every one)
+    cannot be repeated."""
     made: dict[str, PlannedRun] = {}
     refused: list[UsageError] = []
     for run in chosen_runs(session, wanted):

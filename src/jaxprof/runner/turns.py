@@ -111,14 +111,11 @@ class LaunchRule:
             allowed = max(LONGER * self._seconds, LEAST_SECONDS) if few else self._seconds
             if now - self._began + missing * expected > allowed:
                 return True
-        return len(self._took) >= LEAST_LAUNCHES and self._is_narrow(session, runs)
-
-    def _is_narrow(self, session: Session, runs: Sequence[str]) -> bool:
+        if self._half_width is None or len(self._took) < LEAST_LAUNCHES:
+            return False
         from jaxprof.analysis.runs.speedup import compared
         from jaxprof.stats.comparison import narrow_enough
 
-        if self._half_width is None:
-            return False
         baseline = session.runs[runs[0]]
         others = [session.runs[run] for run in runs[1:]]
         return all(narrow_enough(compared(session, baseline, run), self._half_width) for run in others)
@@ -213,7 +210,14 @@ class Group:
             if not active or launch > self._launches or (launch > 1 and self._has_enough(active, launch - 1)):
                 break
             first = (launch - 1) % len(active)
-            self._launch(launch, [*active[first:], *active[:first]])
+            active = [*active[first:], *active[:first]]
+            if len(active) > 1 and not self._apart_reason:
+                self._launch_together(launch, active)
+                if not self._apart_reason:
+                    continue
+                active = [side for side in active if side.finished is None and side.launches < launch]
+            for side in active:
+                self._launch_together(launch, [side])
         for side in self.sides:
             if side.finished is None:
                 self._end(side, RunFinished(run=side.run, status="ok"))
@@ -250,15 +254,6 @@ class Group:
                 self._warn(measured, "fewer_launches", f"{launches}: {why}", fix)
             return True
         return False
-
-    def _launch(self, launch: int, sides: Sequence[Side]) -> None:
-        if len(sides) > 1 and not self._apart_reason:
-            self._launch_together(launch, sides)
-            if not self._apart_reason:
-                return
-            sides = [side for side in sides if side.finished is None and side.launches < launch]
-        for side in sides:
-            self._launch_together(launch, [side])
 
     def _launch_together(self, launch: int, sides: Sequence[Side]) -> None:
         """Measure one launch of all `sides`. If they do not fit together, stop early and set `_apart_reason`."""

@@ -68,8 +68,7 @@ class Session:
         self.header = header if header is not None else e.Header()
         self.runs: dict[str, Run] = {}
         self.process_index, self.process_count = self.header.process_index, self.header.process_count
-        """Index of the recorded process in its job, and number of its processes. JAX may report them later, in a
-        program that records itself."""
+        """Index of the recorded process in its job, and their number; JAX may report them later."""
         self.family: Counter[str] = Counter()
         """Number of runs compared with each baseline: the intervals of all of them hold together."""
         self.texts = Texts()

@@ -73,8 +73,7 @@ class RunLaunch:
 
 @frozen
 class RunEnd:
-    """The end of a run. `status` is one of `events.STATUSES`, or `interrupted`; `queued` and `running` only in one
-    that is still being written."""
+    """The end of a run: one of `events.STATUSES`, or `interrupted`; `queued`, `running` while it is written."""
 
     status: str
     error: str

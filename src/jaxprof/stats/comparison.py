@@ -38,8 +38,7 @@ Verdict = Literal["faster", "slower", "same", "inconclusive"]
 LimitState = Literal["within", "exceeded", "undecided"]
 Unit = Literal["launch", "pair of blocks"]
 Measured = Literal["in turns", "launches in turns", "apart"]
-"""How the sides were measured: blocks took turns; short launches took turns; neither, as in sessions of different
-times."""
+"""How the sides were measured: blocks in turns; short launches in turns; neither, as in sessions of two times."""
 
 
 @frozen
@@ -62,8 +61,7 @@ class TimeComparison:
     family: int = 1
     """Number of comparisons among which this one is read. The intervals of all of them hold together with 95 %."""
     of_fast_calls: bool = False
-    """Whether the effect of a launch is the ratio of both sides' fast calls, because other processes worked beside
-    them."""
+    """Whether a launch's effect is the ratio of both sides' fast calls, because other processes worked beside them."""
     by_width: bool = False
     """Whether the number of launches was not fixed beforehand, but depended on the interval's width."""
     refusal: str = ""
@@ -167,8 +165,7 @@ class TimeComparison:
         return high / low > ROUGH or min(abs(math.log(low)), abs(math.log(high))) <= math.log1p(MARGIN)
 
     def words(self, baseline: str) -> str:
-        """Return the verdict as text: `faster than numpy`, or `inconclusive: ...` with its reason and what would decide
-        it."""
+        """Return the verdict as text: `faster than numpy`, or `inconclusive: ...` with what would decide it."""
         if self.verdict == "inconclusive":
             decide = more_launches(self.launches_to_decide, is_near=self.is_near)
             return ", ".join(filter(None, (f"inconclusive: {self.reason}", decide)))

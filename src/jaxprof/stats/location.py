@@ -38,8 +38,7 @@ class Spread:
     degrees: float
 
     def half_width(self, confidence: float) -> float:
-        """Return half of the interval that holds the truth with `confidence` (0..1), in the unit of the standard
-        error."""
+        """Return half of the interval that holds the truth with `confidence` (0..1), in the unit of the error."""
         return self.standard_error * t_quantile((1 + confidence) / 2, self.degrees)
 
 

@@ -39,8 +39,7 @@ ALONE_WARM_IN_SECONDS = 0.02
 LEAST_BLOCKS = 4
 """Least number of blocks of a side in a launch, however long its calls: two rounds there and back."""
 LEAST_SAMPLES = 6
-"""Least number of samples of a side over all launches: four calls of two seconds, in one launch, showed almost
-nothing."""
+"""Least number of samples of a side over all launches: four calls of two seconds showed almost nothing."""
 MOST_SAMPLES = 10_000
 """Largest number of samples of a side over all launches."""
 

@@ -104,10 +104,8 @@ class Caller:
 
     def __call__(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> CallResult:
         """Call `fn(*args, **kwargs)` and return the result with its program. A function that is not compiled already
-        (by `jax.jit`, `nnx.jit`, `eqx.filter_jit`) is compiled by `jax.jit`.
-
-        Raises UsageError for something that is not callable, and what the function raises.
-        """
+        (by `jax.jit`, `nnx.jit`, `eqx.filter_jit`) is compiled by `jax.jit`. Raises UsageError for something that is
+        not callable, and what the function raises."""
         from jaxprof.engine.measure.ahead_of_time import abstract
         from jaxprof.recorder.calls.kept_call import KeptArguments, KeptArray
 

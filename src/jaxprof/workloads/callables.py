@@ -38,8 +38,7 @@ def written_function(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @functools.cache
 def source_of(function: Callable[..., Any]) -> str:
-    """Return the source code of a function, dedented, without `@workload(...)`; empty if it cannot be read. Reading it
-    costs a millisecond."""
+    """Return a function's source, dedented, without `@workload(...)`; empty if unreadable. Takes a millisecond."""
     try:
         source = textwrap.dedent(inspect.getsource(function))
     except (OSError, TypeError):
@@ -94,8 +93,7 @@ def arguments_by_name(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def call_by_name(function: Callable[..., Any], known: Mapping[str, Any], what: str) -> Any:
-    """Call `function` with those of `known` that it names. Raises UsageError if it needs others; `what` names it
-    there."""
+    """Call `function` with those of `known` that it names. Raises UsageError with `what` if it needs others."""
     wanted = arguments_by_name(function)
     missing = [key for key, default in wanted.items() if key not in known and default is inspect.Parameter.empty]
     if missing:

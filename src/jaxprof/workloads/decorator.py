@@ -36,8 +36,7 @@ VARIANTS = {
 _DEFAULT = ("jax", "jit")
 
 Default = int | float | tuple[str, ...] | Parameter
-"""Default of a parameter: a number; words to choose from, the default first; or a `Parameter`, whose value the preset
-`quick` gives."""
+"""Default of a parameter: a number; words, the default first; or a `Parameter` with a value in `quick`."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

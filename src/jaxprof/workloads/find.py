@@ -90,8 +90,7 @@ def _fitting(module: ModuleType, place: str, wanted: Sequence[str], arguments: S
 
 
 def functions_in(module: ModuleType) -> list[str]:
-    """Return the names of the functions that `module` itself defines, the declared ones first, without inputs functions
-    and classes."""
+    """Return the names of a module's own functions, declared ones first, without inputs functions and classes."""
     own = [
         name
         for name, value in vars(module).items()
@@ -115,8 +114,7 @@ def _workload(
     arguments: Sequence[str] = (),
     inputs_from: str = "",
 ) -> Workload:
-    """Return the workload of the function `wanted` in a module. Raises UsageError. `place`: how a target names the
-    module."""
+    """Return the workload `wanted` of a module. Raises UsageError. `place`: the module's name in a target."""
     function = _attribute(module, place, wanted)
     short = Path(place).name if place.endswith(".py") else place
     workload = workload_of(

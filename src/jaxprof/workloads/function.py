@@ -318,8 +318,7 @@ def _estimate(declared: Declaration, origin: str) -> Callable[[Parameters], Esti
 
 
 def _no_arguments(function: Callable[..., Any], origin: str, *, factory: bool) -> tuple[Spec, ...]:
-    """Return no specs for a function without arguments. For any other, raises UsageError with the three ways to give
-    arguments."""
+    """Return no specs for a function without arguments; else raises UsageError with the ways to give them."""
     signature = signature_of(function)
     if signature is not None and not factory:
         try:

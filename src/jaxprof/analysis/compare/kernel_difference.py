@@ -141,11 +141,9 @@ def kernel_differences(
     before_measured: Sequence[MeasuredKernel] | None,
     after_measured: Sequence[MeasuredKernel] | None,
 ) -> KernelDifferences | None:
-    """Compare the kernels of two programs; None unless both modules or both captures exist.
-
-    The modules are the optimised HLO, and the measured kernels those of `analysis.measured`. Times are left out unless
-    both sides have them for a call.
-    """
+    """Compare the kernels of two programs; None unless both modules or both captures exist. The modules are the
+    optimised HLO, and the measured kernels those of `analysis.measured`. Times are left out unless both sides have them
+    for a call."""
     has_times = _is_timed(before_measured) and _is_timed(after_measured)
     has_modules = before is not None and after is not None
     if not has_modules and not has_times:

@@ -138,7 +138,9 @@ class RunDifference(ModuleDifference):
             *(difference.differs for difference in self.facts.values()),
         ]
         answers += [difference.differs for difference in self.collectives or ()]
-        return True if True in answers else None if None in answers else False
+        if True in answers:
+            return True
+        return None if None in answers else False
 
 
 @frozen
@@ -476,11 +478,9 @@ def _phases(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> t
 
 
 def _once_comparisons(run_a: Run, run_b: Run, phases: Container[str]) -> dict[str, TimeComparison]:
-    """Compare phases that are not measured in turns, for two runs of one group.
-
-    These are phases that happen once per process, over the launches that both runs have, and the transfers, which the
-    first launch samples. The verdicts of all phases hold together.
-    """
+    """Compare phases that are not measured in turns, for two runs of one group. These are phases that happen once per
+    process, over the launches that both runs have, and the transfers, which the first launch samples. The verdicts of
+    all phases hold together."""
     blocks: dict[str, list[LaunchBlocks]] = {}
     for first, second in zip(run_a.launches, run_b.launches, strict=False):
         for phase in first.phases:

@@ -49,8 +49,7 @@ def program_result(session: Session, run_id: str) -> ProgramResult:
 
 
 def _key(session: Session, run: Run, program: RecordedProgram) -> tuple[object, ...]:
-    """Return a key that changes with every event that the result depends on; a running program's clock counts half
-    seconds."""
+    """Return a key that changes with every event of the result; a running program's clock counts half seconds."""
     sizes: list[object] = []  # what changes with each event that is added to a part of the program
     for each in fields(program):
         part = getattr(program, each.name)

@@ -20,12 +20,10 @@ from jaxprof.events import STAGES, Compiled, SourceLocation
 
 _TYPE = re.compile(r"([A-Za-z][\w<>:]*)\[([\d,]*)\]")
 _MOST_LISTED = 4
-"""Largest number of types or values that are listed; of more, the range is given, or the first ones and their
-number."""
+"""Largest number of types or values listed; of more, the range, or the first ones and their number."""
 
 COSTLY_COUNT = 3
-"""Number of recompilations for one reason from which they are reported: a last short batch and an evaluation make
-two."""
+"""Recompilations for one reason from which they are reported: a last short batch and an evaluation make two."""
 COSTLY_SECONDS = 1.0
 """Seconds from which a single recompilation is reported: it is paid at each start, and gains nothing."""
 WORTH_EXACT = 0.01
@@ -61,7 +59,9 @@ class Variation:
         dtypes = "|".join(dict.fromkeys(array.dtype for array in arrays))
         if len(ranks) > 1:
             return f"{dtypes} of {min(ranks)} to {max(ranks)} dimensions"
-        return f"{dtypes}[{','.join(map(_extent, zip(*(array.shape for array in arrays), strict=True)))}]"
+        extents = ((min(sizes), max(sizes)) for sizes in zip(*(array.shape for array in arrays), strict=True))
+        axes = (str(least) if least == most else f"{least}..{most}" for least, most in extents)
+        return f"{dtypes}[{','.join(axes)}]"
 
 
 @frozen
@@ -122,7 +122,7 @@ class Signatures:
         if not axes:
             return None
         exact = set(zip(*axes, strict=True))
-        rounded = {tuple(map(_power_of_two, sizes)) for sizes in exact}
+        rounded = {tuple(1 << (size - 1).bit_length() if size > 1 else size for size in sizes) for sizes in exact}
         return Padding(len(exact), len(rounded), min(map(min, axes)), max(map(max, axes)))
 
     def _columns(self) -> Iterator[tuple[tuple[str, bool], tuple[str, ...]]]:
@@ -135,15 +135,6 @@ def _arrays(types: Sequence[str]) -> list[ArrayType]:
     return [array for text in types if (array := array_type(text)) is not None]
 
 
-def _power_of_two(size: int) -> int:
-    return 1 << (size - 1).bit_length() if size > 1 else size
-
-
-def _extent(sizes: Sequence[int]) -> str:
-    least, most = min(sizes), max(sizes)
-    return str(least) if least == most else f"{least}..{most}"
-
-
 def _listed(texts: Sequence[str], kind: str) -> str:
     if len(texts) <= _MOST_LISTED:
         return ", ".join(texts)
@@ -151,8 +142,7 @@ def _listed(texts: Sequence[str], kind: str) -> str:
 
 
 def changed_arguments(code: str, rows: Iterable[Compiled]) -> tuple[Variation, ...]:
-    """Return the arguments that changed according to the recorder's reasons, for changes of the kind `code`, each with
-    what it was and became."""
+    """Return the arguments that changed by the recorder's reasons of the kind `code`, with before and now."""
     seen: dict[str, dict[str, None]] = {}
     for reason in (reason for row in rows for reason in row.reasons if reason.kind == code):
         types = (text.removeprefix("weak ") for text in (reason.before, reason.now))
@@ -169,8 +159,7 @@ class ReasonCount:
     count: int
     seconds: float
     text: str
-    """Reason as text for all of the compilations: `shape of x varies: f32[1..412]`; for a single one, its own
-    reason."""
+    """Reason as text for all compilations: `shape of x varies: f32[1..412]`; for a single one, its own."""
     called_from: SourceLocation | None
     """Line that called most of the compilations."""
     varying: tuple[Variation, ...] = ()
@@ -290,8 +279,7 @@ _MOST_NAMED = 3
 
 
 def _varying_for(code: str, rows: Iterable[Compiled], varying: Sequence[Variation]) -> tuple[Variation, ...]:
-    """Return the arguments that varied for that reason: for a shape, those whose shape changed, not all that ever
-    changed."""
+    """Return the arguments that varied for that reason: for a shape, those whose shape changed."""
     if code == "static_argument":
         return tuple(argument for argument in varying if argument.static)
     if code not in _VARYING:

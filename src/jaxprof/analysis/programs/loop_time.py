@@ -52,8 +52,7 @@ class Spot:
     through: str = ""
     """Library or callback that the time goes through, as in `ProgramSampled.lines`."""
     delay: float = 0.0
-    """Seconds for which the thread waited for a processor there, if such waits are spread evenly over all lines of a
-    window at which it ran."""
+    """Seconds for which the thread waited for a processor there, if waits are even over all lines where it ran."""
 
     def site_in(self, loop: LoopKey | None) -> LoopSite | None:
         """Return the site of this spot in a loop; None if the spot is outside the loop, or there is no loop."""
@@ -455,8 +454,7 @@ def _in_inner_loops(spots: Iterable[Spot], key: LoopKey | None) -> bool:
 
 
 def _called_inline(spots: Sequence[Spot], rows: Sequence[Compiled]) -> list[Compiled]:
-    """Return the compilations of the functions that the calling thread may compute itself; those of all functions if
-    none is known to be one."""
+    """Return the compilations of functions that the calling thread may compute; all if none is known to be one."""
     inline = [spot for spot in spots if spot.kind == "inline"]
     places = {spot.place for spot in inline}
     names = {spot.call.removesuffix("()").rpartition(".")[2] for spot in inline}
@@ -465,8 +463,7 @@ def _called_inline(spots: Sequence[Spot], rows: Sequence[Compiled]) -> list[Comp
 
 
 def _least_arguments(called: Sequence[Compiled]) -> tuple[int, int]:
-    """Return the fewest arrays and the fewest Python numbers with which one of these functions is called, within
-    `MOST_ARGUMENTS`."""
+    """Return the fewest arrays and Python numbers of a call of these functions, within `MOST_ARGUMENTS`."""
 
     def arrays(row: Compiled) -> int:
         return leaves_of(row) - row.numbers - sum(leaf.static for leaf in row.signature)

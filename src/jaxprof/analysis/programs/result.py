@@ -455,8 +455,7 @@ class ProgramResult:
 
     @cached_property
     def other_thread(self) -> str:
-        """Name of the thread in which the program's functions were compiled, if the main thread compiled none, and runs
-        none in its hot loop."""
+        """Thread in which the program's functions were compiled, if the main thread compiled and runs none."""
         own = [row.thread for row in self.compiles if not row.op_by_op and not row.library]
         looped = self.hot.spots if self.hot.key is not None else ()
         here = any(spot.kind in ("compiled", "inline", "call", "fed") for spot in looped)
@@ -520,8 +519,7 @@ class ProgramResult:
 
     @property
     def active_seconds(self) -> float:
-        """Wall time without imports, compiling, pauses and time not seen: the time in which the program did its
-        work."""
+        """Wall time without imports, compiling, pauses and time not seen: in which the program did its work."""
         idle = {*EXACT_STATES, "import", "paused"}
         return sum(took for state, took in self.states.items() if state not in idle)
 

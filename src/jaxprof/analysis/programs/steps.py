@@ -29,8 +29,7 @@ TIMED_SHARE = 0.5
 """Share of a line's sampled time from which its timed iterations count as most of the work."""
 SPELL_EVENTS = 500
 SPELL_SECONDS = 0.03
-"""Size of one timing spell of the recorder: this many beginnings of iterations and lines, or at least this many
-seconds."""
+"""Size of one timing spell of the recorder: so many beginnings of iterations and lines, or so many seconds."""
 
 
 @frozen
@@ -115,6 +114,10 @@ def loops(
             rated = (counts[where], took[where]) if reported else (count, 0.0)
         rows = [row for event in events for row in event.lines]
         hits, by_line = totals((row.line, row.hits) for row in rows), totals((row.line, row.seconds) for row in rows)
+        kept = sorted(single)[:-1]
+        bound = 2 * median(kept) if kept else 0.0
+        beyond = sum(seconds - bound for seconds in kept if seconds > bound)
+        uneven = beyond / sum(kept) if sum(kept) > 0 else 0.0
         figures.append(
             StepFigures(
                 where=where,
@@ -125,7 +128,7 @@ def loops(
                 per_second=rated[0] / rated[1] if rated[1] > 0 else None,
                 by_line={line: (seconds, hits[line]) for line, seconds in by_line.items()},
                 most_events=max((event.count + sum(row.hits for row in event.lines) for event in events), default=0),
-                uneven=_uneven_share(single),
+                uneven=uneven,
             )
         )
     return tuple(sorted(figures, key=lambda loop: -loop.seconds))
@@ -157,15 +160,6 @@ def _sampled_seconds(sampled: Sequence[ProgramSampled], taken: Sequence[StepsTak
             for where in heads & reported:
                 seconds[where] = seconds.get(where, 0.0) + line.seconds
     return seconds
-
-
-def _uneven_share(iterations: Sequence[float]) -> float:
-    kept = sorted(iterations)[:-1]
-    whole = sum(kept)
-    if whole <= 0:
-        return 0.0
-    bound = 2 * median(kept)
-    return sum(took - bound for took in kept if took > bound) / whole
 
 
 @frozen

@@ -30,8 +30,7 @@ class Verdict:
     kind: str | None
     """Kind of bound, such as `data-bound`, or `idle`; None if unknown."""
     share: float | None
-    """Share of the loop's time that goes to this part; for `idle`, share of the program's time without imports and
-    compilations."""
+    """Share of the loop's time that goes to this part; for `idle`, of the time without imports and compilations."""
     low: float | None
     high: float | None
     """Upper end of the share's 95 % interval; `low` is the lower end."""

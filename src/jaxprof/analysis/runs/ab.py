@@ -35,8 +35,7 @@ _ACCEPTED = {
     "float16": 1e-2,
     "bfloat16": 5e-2,
 }
-"""Largest difference between two ways to compute the same, relative to the largest magnitude. Narrower float dtypes:
-0.25."""
+"""Largest difference of two ways to compute the same, over the largest magnitude. Narrower dtypes: 0.25."""
 
 
 def agreement(baseline: Path, other: Path) -> ResultsCompared | None:
@@ -86,8 +85,7 @@ def difference(baseline: list[KeptLeaf], other: list[KeptLeaf]) -> str:
 
 
 def _relative_error(right: Any, got: Any) -> float:
-    """Return the largest error of an array over its largest magnitude; infinite if a number is finite on one side
-    only."""
+    """Return an array's largest error over its largest magnitude; infinite if a number is finite on one side only."""
     import numpy as np
 
     if right.size == 0 or np.array_equal(right, got, equal_nan=right.dtype.kind in "fc"):

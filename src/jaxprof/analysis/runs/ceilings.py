@@ -43,8 +43,7 @@ BANDWIDTH_WORKLOAD, PEAK_WORKLOAD = "triad", "gemm-peak"
 _DTYPES = {"float32": "f32", "tf32": "tf32", "bfloat16 passes": "bf16", "bfloat16": "bf16"}
 """Names of device rates, by the effective precision of products that a check reports."""
 LEAST_BYTES = float(256 << 20)
-"""Smallest number of bytes that a call must move for its rate to be that of memory; fewer may fit into a last-level
-cache."""
+"""Fewest bytes of a call for its rate to be that of memory; fewer may fit into a last-level cache."""
 _DISTURBED = frozenset({"busy_machine", "disturbed"})
 """Warnings of runs that reached less than the device can."""
 
@@ -233,8 +232,7 @@ class Utilisation:
     peak_source: str = ""
     """Origin of the peaks: a vendor's document, or this machine."""
     at_least: bool = False
-    """Whether some FLOPs are unknown (opaque kernels, loops of unknown length, branches), so that the figures are lower
-    bounds."""
+    """Whether some FLOPs are unknown (opaque kernels, loops, branches), so that figures are lower bounds."""
     roofline: float | None = None
     """Least time under the device's ceilings over `seconds`, from 0 to 1."""
     reason: str = ""

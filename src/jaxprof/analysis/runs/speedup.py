@@ -49,8 +49,7 @@ _times_of: Memo[TimeComparison] = Memo()
 
 
 def disturbed(run: Run) -> tuple[float, float] | None:
-    """Return the seconds of a call in turns with the other runs of its group, and alone, if they differ; None if they
-    agree, or if it is unknown."""
+    """Return the seconds of a call in turns, and alone, if they differ; None if they agree, or if it is unknown."""
     launches = [launch for launch in run.launches if launch.turns and launch.alone]
     samples = sum(len(turn.seconds) for launch in launches for turn in launch.turns)
     return _disturbed.of((run,), (len(launches), samples), lambda: _turns_or_alone(run, launches))
@@ -169,8 +168,7 @@ def _compared(baseline: Run, run: Run) -> TimeComparison:
 
 
 def others_cores(run: Run) -> tuple[float, float]:
-    """Return the cores that other processes used during the first launch of a run, and all cores; 0 and 0 if
-    unknown."""
+    """Return the cores that others used during the first launch of a run, and all cores; 0 and 0 if unknown."""
     settings = run.environment.settings if run.environment is not None else {}
     others, cores = settings.get("other_busy_cores"), settings.get("cores")
     if not isinstance(others, int | float) or not isinstance(cores, int | float):

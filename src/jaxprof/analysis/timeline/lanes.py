@@ -111,8 +111,7 @@ class LaneRow:
         return slice(first, max(first, int(np.searchsorted(self.starts, end, "left"))))
 
     def near(self, time: int, step: int) -> int | None:
-        """Return the index of the first interval after `time` (`step` > 0), or of the last one before it, by their
-        begins."""
+        """Return the first interval after `time` (`step` > 0), or the last one before it, by their begins."""
         if step > 0:
             index = int(np.searchsorted(self.starts, time, "right"))
             return index if index < len(self.starts) else None
@@ -201,8 +200,7 @@ def lanes_of(
 
 
 def _order(lane: LaneGroup) -> tuple[bool, str, float]:
-    """Order lanes: hosts first with the busiest thread on top, then devices, each with its counters before its
-    lanes."""
+    """Order lanes: hosts first, the busiest thread on top, then devices, each with counters before its lanes."""
     if lane.kind == COUNTER:
         return not lane.device.endswith("host"), lane.device, -1.0 if not lane.device.endswith("host") else 0.0
     return (
@@ -230,8 +228,7 @@ def _counter(counter: TimelineCounter, end: int) -> LaneGroup:
 
 
 def _busy_lane(device: str, members: Sequence[TimelineLane]) -> LaneGroup:
-    """Return when anything ran in these lanes of a device. If any of their intervals are left out, it is unknown which
-    of its gaps are idle."""
+    """Return when anything ran in these lanes of a device; with intervals left out, its idle gaps are unknown."""
     work = Coverage.over(Coverage.of(*_intervals(member)) for member in members)
     kind, title = KINDS.index(BUSY), "device busy"
     label = np.zeros(len(work.starts), np.int64)
@@ -376,8 +373,7 @@ class LaneTotals:
 
 
 def range_totals(lanes: Lanes, begin: int, end: int) -> list[LaneTotals]:
-    """Return the totals from `begin` to `end` (nanoseconds) of every lane that is not a counter, in the order of the
-    timeline."""
+    """Return the totals from `begin` to `end` (nanoseconds) of every lane but counters, in their order."""
     totals = []
     for at, lane in enumerate(lanes.lanes):
         if lane.summary.values is not None:
@@ -504,8 +500,7 @@ def search(lanes: Lanes, pattern: re.Pattern[str]) -> Matches:
 
 
 def other_end(lanes: Lanes, end: End) -> End | None:
-    """Return the first kernel of a launch, or the launch of a kernel; None if there is none. One pass over the rows of
-    the other side."""
+    """Return the first kernel of a launch, or the launch of a kernel, in one pass over the rows; None without one."""
     here = lanes.lanes[end.lane]
     correlation = here.rows[end.row].correlation
     if correlation is None or correlation[end.index] < 0:

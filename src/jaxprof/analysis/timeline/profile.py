@@ -55,8 +55,7 @@ class DeviceSteps:
     count: int
     """Number of all steps, including those that the profile cuts off or does not list."""
     complete: int
-    """Number of steps in the figures below. Truncated steps are left out, and so is the last execution, whose end
-    nothing marks."""
+    """Number of steps in the figures below, without truncated ones and the last, whose end nothing marks."""
     median_seconds: float | None
     minimum_seconds: float | None
     maximum_seconds: float | None
@@ -164,8 +163,7 @@ class ProfileOverview:
 
 
 def is_whole(run: Run) -> bool:
-    """Return whether the run is a whole profile rather than one of its programs, which have no trust checks of their
-    own."""
+    """Return whether the run is a whole profile, not one of its programs, which have no trust checks."""
     return run.plan.how == IMPORTED and IMPORTED in run.trust
 
 
@@ -192,8 +190,7 @@ def with_hlo(session: Session, run: Run) -> Run:
 
 
 def overview(session: Session, run: Run) -> ProfileOverview:
-    """Return the overview of the profile whose whole is `run`. Reads the HLO of its longest programs, so call it in a
-    thread."""
+    """Return the overview of the profile whose whole is `run`. Reads HLO: call it in a thread."""
     from jaxprof.analysis.kernels.memory import memory_of_run
 
     programs = programs_of(session, run)

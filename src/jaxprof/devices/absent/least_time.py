@@ -203,11 +203,8 @@ def exchanges(module: Module, machine: Machine) -> dict[Key, Exchange]:
 
 def kernel_bound(kernel: Kernel, machine: Machine, over: Exchange | None) -> tuple[Roofline, float | None, str]:
     """Return the roofline of a kernel, the least seconds of one execution, and what bounds it: `links`, `memory`,
-    `compute`; empty if unknown.
-
-    A collective takes the longer of its memory's and its links' time: arrays travel while they are read and written, so
-    the two are not added.
-    """
+    `compute`; empty if unknown. A collective takes the longer of its memory's and its links' time: arrays travel while
+    they are read and written, so the two are not added."""
     roof = roofline(kernel, machine.device)
     links = over.bound_seconds if over is not None else None
     bounds = [seconds for seconds in (roof.least_seconds, links) if seconds is not None]

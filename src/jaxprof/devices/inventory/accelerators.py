@@ -254,10 +254,8 @@ def bus_accelerators(
 def install_command(
     platform: str, target: TargetInterpreter, driver: tuple[int, ...] = (), gpus: Sequence[Device] = ()
 ) -> str:
-    """Return the pip command that installs JAX for `platform` in `target`, at the version of its jax.
-
-    Pinning jax keeps a training environment as it is: only what is missing is added.
-    """
+    """Return the pip command that installs JAX for `platform` in `target`, at the version of its jax. Pinning jax keeps
+    a training environment as it is: only what is missing is added."""
     extra = _extra(platform, target, driver, gpus)
     version = (target.packages or {}).get("jax")
     pin = f"=={version}" if version else ""

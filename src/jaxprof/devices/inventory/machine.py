@@ -112,11 +112,9 @@ def in_order(devices: Iterable[Device]) -> tuple[Device, ...]:
 
 
 def parse_device(text: str, known: Iterable[str] | None = None) -> str:
-    """Return the canonical id for what a user wrote: `gpu:0` is `cuda:0`, `cpu` is `cpu:0`.
-
-    With the ids that are `known`, `gpu` means the kind of GPU that exists, and an id that is not among them raises
-    UsageError naming similar ones. Text that is not a device at all raises UsageError in any case.
-    """
+    """Return the canonical id for what a user wrote: `gpu:0` is `cuda:0`, `cpu` is `cpu:0`. With the ids that are
+    `known`, `gpu` means the kind of GPU that exists, and an id that is not among them raises UsageError naming similar
+    ones. Text that is not a device at all raises UsageError in any case."""
     choices = None if known is None else list(known)
     match = _DEVICE.fullmatch(text.strip().lower())
     if match is None:
@@ -154,10 +152,8 @@ _CONTAINERS = (("/.dockerenv", "docker"), ("/run/.containerenv", "podman"), ("/.
 
 def environment_facts(facts: Facts | None = None) -> dict[str, Value]:
     """Return the machine's description for a session's header; JSON-ready, None is unknown. Takes as long as `gather`.
-
     Nothing in it could be a secret or name a person: no user or home folder, no host's address, no path.
-    `jaxprof.base.private` decides which environment variables may be kept.
-    """
+    `jaxprof.base.private` decides which environment variables may be kept."""
     facts = gather(python=None) if facts is None else facts
     gpus: list[dict[str, Scalar | None]] = [
         {"name": gpu.kind, "uuid": gpu.uuid, "memory_bytes": gpu.memory_limit_bytes, "mig_enabled": gpu.mig_enabled}

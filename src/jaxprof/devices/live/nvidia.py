@@ -86,11 +86,9 @@ class Nvml:
         )
 
     def read(self, key: tuple[int, int | None], device: str) -> DeviceReading:
-        """Return a live reading of the GPU with that `Device.nvml_key`, under the name `device`.
-
-        A MIG instance has its own memory and processes; temperature and clocks are those of its chip. Utilisation and
-        power are reported for whole GPUs only, so an instance has none.
-        """
+        """Return a live reading of the GPU with that `Device.nvml_key`, under the name `device`. A MIG instance has its
+        own memory and processes; temperature and clocks are those of its chip. Utilisation and power are reported for
+        whole GPUs only, so an instance has none."""
         handle = self._handle(key)
         chip = self._handle((key[0], None)) if key[1] is not None else handle
         whole = handle if key[1] is None else None
@@ -227,11 +225,9 @@ class Nvml:
         return None if handle is None else self._ask(question, handle, *arguments)
 
     def _ask(self, question: str, *arguments: Any) -> Any:
-        """Return the answer, or None whatever prevented it.
-
-        AttributeError: a library without that function. ValueError: a text that is not UTF-8. TypeError and OSError:
-        from ctypes, for a library that does not fit the driver.
-        """
+        """Return the answer, or None whatever prevented it. AttributeError: a library without that function.
+        ValueError: a text that is not UTF-8. TypeError and OSError: from ctypes, for a library that does not fit the
+        driver."""
         try:
             return getattr(self._module, question)(*arguments)
         except (self._module.NVMLError, AttributeError, ValueError, TypeError, OSError):

@@ -68,8 +68,7 @@ def _compile_variant(request: CompileRequest, reporter: Reporter) -> None:
 
 
 def abstract(inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """Return arguments as shapes, with the sharding of arrays over a mesh. Python scalars stay as they are, because
-    they are weakly typed."""
+    """Return arguments as shapes, with arrays' sharding over a mesh. Python scalars stay: they are weakly typed."""
     import jax
     import numpy as np
 
@@ -119,8 +118,7 @@ class _TargetCompile:
         """Mesh of `--mesh`, over this host's devices; None without one."""
 
     def compile(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-        """Compile the function for the topology, on shapes as `arguments`. Raises JaxprofError if that yields no
-        HLO."""
+        """Compile the function for the topology, on shapes. Raises JaxprofError if that yields no HLO."""
         from jaxprof.engine.measure.portable import trace
         from jaxprof.engine.measure.sharding import leaves_of, with_specs
         from jaxprof.workloads.callables import arguments_by_name
@@ -187,8 +185,7 @@ class _TargetCompile:
         return max(named, key=lambda mesh: mesh.devices.size, default=None)
 
     def _specs(self, leaves: Sequence[ShardedLeaf], mesh: Mesh) -> dict[int, PartitionSpec]:
-        """Return the specs by the leaf's number: from the command line, then from the companion function or a built-in
-        workload."""
+        """Return the specs by the leaf's number: from the command line, else the companion or a built-in workload."""
         from jaxprof.engine.measure.sharding import call_companion, companion_specs, requested_specs
 
         declared = self.workload.shardings
@@ -233,8 +230,7 @@ class _TargetCompile:
     def _compile_program(
         self, program: Program, traced: Traced, leaves: Sequence[ShardedLeaf], lower: Callable[[], Any] | None = None
     ) -> StagedProgram:
-        """Compile the program and report its texts with the names that the user gave; `lower`: lowers it for other
-        devices than those of this host."""
+        """Compile the program and report its texts with the user's names; `lower`: lowers it for other devices."""
         from jaxprof.engine.measure.portable import with_own_names
         from jaxprof.engine.measure.stages import compile_traced
 

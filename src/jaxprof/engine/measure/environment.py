@@ -133,8 +133,7 @@ def load_average() -> float | None:
 
 
 def cores() -> float:
-    """Return the number of cores that this process may use: its affinity, or the quota of its control groups if
-    less."""
+    """Return the cores that this process may use: its affinity, or its control groups' quota if less."""
     return min(float(processors()), read_limits().cores or float("inf"))
 
 

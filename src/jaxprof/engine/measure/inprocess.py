@@ -123,8 +123,7 @@ def compile_call(
 
 
 def _traced(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Return the jitted function and the stage of its trace. For JAX's own jit, that is the trace of an earlier call,
-    if there was one."""
+    """Return the jitted function and the stage of its trace: for JAX's own jit, of an earlier call."""
     if type(function).__module__.startswith("jax"):
         return function, function.trace(*args, **kwargs)
     from jaxprof.engine.measure.portable import program_of, trace

@@ -331,8 +331,7 @@ def _steady(
 
 
 def _has_side_series(request: RunRequest) -> bool:
-    """Whether dispatch, pipelined calls and copies are sampled: in the first launch, but not for a comparison, whose
-    time is for launches."""
+    """Whether dispatch, pipelined calls and copies are sampled: in the first launch, and for no comparison."""
     return request.launch == 1 and not request.spec.side
 
 

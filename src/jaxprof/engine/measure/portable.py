@@ -234,8 +234,7 @@ class Devices:
 
 
 def lower_for_target(program: Program, mesh: Mesh, devices: Devices, platform: str) -> Any:
-    """Return the program, with shardings over `mesh` of this host, as `jax.stages.Lowered` for the target's
-    devices."""
+    """Return the program, sharded over `mesh` of this host, as `jax.stages.Lowered` for the target's devices."""
     from jax import export
 
     # JAX refuses custom calls whose form may change between versions, because an exported program is meant to be kept.

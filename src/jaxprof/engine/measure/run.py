@@ -161,8 +161,7 @@ def _keep(reporter: Reporter, path: str, output: Any) -> None:
 
 
 def inputs_of(spec: RunSpec) -> tuple[Any, ...]:
-    """Return the arguments of a run of `spec`, on the host. Raises what importing the user's file and making the inputs
-    raise."""
+    """Return the arguments of a run of `spec`, on the host. Raises what the user's file raises."""
     from jaxprof.engine.measure.check import make_inputs
     from jaxprof.workloads.find import find
     from jaxprof.workloads.function import refuse_borrowed_misfit

@@ -136,8 +136,7 @@ def redact_literals(text: str) -> str:
 
 
 def _end_of_literal(text: str, begin: int) -> int | None:
-    """Return the position after the bracket that closes the one at `begin`, or after a hexadecimal string; None if
-    there is none."""
+    """Return the position after the bracket that closes the one at `begin`, or a hexadecimal string; else None."""
     opener = text[begin]
     if opener == '"':
         match = _HEXADECIMAL.match(text, begin)
@@ -304,8 +303,7 @@ def compile_traced(
 _GEMM_FAILED = ("gemm", "Triton", "autotun", "cublas")
 """Words in errors of XLA's GPU compiler that come from its code for matrix products."""
 _RESULTS_REFUSED = "autotune results"
-"""Words in its errors about a file of autotuner results that it cannot read. Without the file it would compile another
-program."""
+"""In its errors about unreadable files of autotuner results, without which another program would result."""
 
 
 def _compiled(reporter: Reporter, lowered: Any, options: dict[str, Any]) -> Any:

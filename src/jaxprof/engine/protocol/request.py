@@ -52,11 +52,9 @@ class TurnRequest:
     """Length of the block after its warm-in; at least one sample is taken."""
     most_samples: int
     warm_in_seconds: float = 0.0
-    """How long calls at the beginning of the block do not count, because they have not settled. Above 0, at least one
-    call does not."""
+    """How long calls at the block's beginning do not count, for not having settled; above 0, at least one call."""
     series: str = "run"
-    """`run`; `alone` for a block before any other run has worked; `settling` for a whole block that shows how long the
-    warm-in must be."""
+    """`run`; `alone` before any other run has worked; `settling` for a whole block that shows the warm-in."""
 
 
 @frozen(kw_only=True)
@@ -83,8 +81,7 @@ class CompileRequest:
     devices: int = 1
     """Number of the topology's devices over which the program is spread."""
     mesh: dict[str, int] = field(default_factory=dict)
-    """Names and sizes of the axes of the mesh that becomes the program's context; empty if the program's code
-    decides."""
+    """Names and sizes of the mesh's axes, which becomes the program's context; empty to let its code decide."""
     shard: list[str] = field(default_factory=list)
     """How inputs are split over the mesh, as `ARGUMENT=SPEC`; overrides the code."""
 

@@ -120,8 +120,7 @@ _PAUSES = {
     "Look for what paused it. Processes of a job that exchange data with it wait all that time.",
 )
 def paused(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
-    """Yield the pauses of each cause together. Only a pause by a signal was observed; others are inferred from
-    clocks."""
+    """Yield the pauses of each cause together. Only a pause by a signal was observed; others are inferred."""
     for cause, (message, fix) in _PAUSES.items():
         pauses = [pause for pause in result.pauses if pause.cause == cause]
         if not pauses:
@@ -151,8 +150,7 @@ REMARKS = (compiling.compile_dominates, compiling.cache_off)
 
 
 def findings(result: ProgramResult) -> tuple[Finding, ...]:
-    """Return the findings of a program: its failure, then those with the largest saving, then those of unknown
-    saving."""
+    """Return the findings of a program: its failure, then by saving, the unknown ones last."""
     claims = Claims(result)
     checks = [check for check in CHECKS if not (result.other_thread and check.sampled)]
     every = claims.bounded([check.complete(found) for check in checks for found in check.find(result, claims)])

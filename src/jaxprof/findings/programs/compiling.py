@@ -242,8 +242,7 @@ def arguments_vary(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
 
 
 def _shape_fix(function: FunctionCompiles, reason: ReasonCount) -> str:
-    """Return the fix for varying shapes, with the counted compilations that padding leaves and the seconds it
-    saves."""
+    """Return the fix for varying shapes, with the compilations that padding leaves and the seconds saved."""
     padding = function.padding
     if padding is None:
         return "Bring the arguments to one shape before the call: pad and mask, or drop the last short batch."
@@ -330,8 +329,7 @@ CONSTANT_BYTES = 1 << 20
 UNROLLED_OPERATIONS = 5_000
 """Number of operations above which a program is probably a Python loop that tracing unrolled."""
 LARGE_OPERATIONS = 1_000
-"""Number of operations of a large program if compiling it is most of the work: XLA needs 1 or 2 ms for each
-operation."""
+"""Operations of a large program if compiling it is most of the work: XLA needs 1 or 2 ms for each."""
 MOST_SHARE = 0.25
 """`LARGE_SHARE` for a program of `LARGE_OPERATIONS`, which may need its size."""
 LARGE_SECONDS = 1.0

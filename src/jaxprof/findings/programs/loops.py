@@ -21,7 +21,6 @@ from jaxprof.analysis.programs.loop_time import (
     DISPATCH,
     HOST,
     IDLE,
-    LoopKey,
     Spot,
     leaves_of,
 )
@@ -339,7 +338,10 @@ def host_work(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         and spot.kind != BEYOND  # it may be what a compiled function calls
         and spot.sites
         and spot not in asleep
-        and not _is_head(spot, loop.key)
+        # The hot loop's own step to its next item is no work; a loop within it is.
+        and not (
+            spot.sites[0].key == loop.key and spot.place.line == spot.sites[0].loop_line and spot.call in _STEPPING
+        )
         and not _is_brief(result, spot)
     ]
     took = _seconds(spots)
@@ -352,12 +354,6 @@ def host_work(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     beside = "" if lines & loop.working or not read else ", and no result of this goes to the device"
     what = f"the loop {'waits' if waits else 'works'} on the host{beside}"
     yield _of_lines(result, claims, "host_work", what, spots, saves)
-
-
-def _is_head(spot: Spot, loop: LoopKey | None) -> bool:
-    """Return whether the spot is the hot loop's own step to its next item; a loop within it is work."""
-    site = spot.sites[0]
-    return site.key == loop and spot.place.line == site.loop_line and spot.call in _STEPPING
 
 
 def _is_brief(result: ProgramResult, spot: Spot) -> bool:
@@ -490,8 +486,7 @@ def _places(result: ProgramResult, spots: Sequence[Spot]) -> tuple[SourceLocatio
 
 
 def _lines_text(result: ProgramResult, spots: Sequence[Spot]) -> str:
-    """Return text such as `: train.py:91 (6.0 s), train.py:95 (1.2 s)`; empty for a single line, which the finding
-    names anyway."""
+    """Return text such as `: train.py:91 (6.0 s), train.py:95 (1.2 s)`; empty for a line the finding names."""
     places = _seconds_by(spots, lambda spot: spot.place)
     if list(places) == [_loop_line(result, spots[0])]:
         return ""

@@ -38,8 +38,7 @@ class CallCapture:
     def __init__(
         self, name: str, emit: Callable[[Event], None], *, values: bool = False, keep_constants: bool = False
     ) -> None:
-        """`name`: as JAX names the function (`train_step`), or with its class or module (`Model.step`,
-        `train.step`)."""
+        """`name`: JAX's name of the function (`train_step`), or with class or module (`Model.step`, `train.step`)."""
         self._name = name
         self._emit = emit
         self._values = values

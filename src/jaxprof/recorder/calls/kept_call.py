@@ -57,8 +57,7 @@ class KeptArguments:
 
     @classmethod
     def of(cls, args: tuple[Any, ...], kwargs: dict[str, Any], *, values: bool) -> KeptArguments:
-        """Keep the arguments of the call `(*args, **kwargs)`; with `values`, wait for the arrays and copy them to the
-        host."""
+        """Keep the arguments of a call `(*args, **kwargs)`; with `values`, wait for the arrays and copy them."""
         import jax
         import numpy as np
 
@@ -150,8 +149,7 @@ class Unwritable(Exception):
 
 
 def write_call(function: Any, jitted: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> WrittenCall:
-    """Return the call `function(*args, **kwargs)` as text; `jitted` is the object that `jax.jit` made of the function,
-    if it is known."""
+    """Return the call `function(*args, **kwargs)` as text; `jitted`: what `jax.jit` made of the function, if known."""
     called = name
     try:
         written = written_function(function)
@@ -233,7 +231,13 @@ def _text(value: Any, path: str, name: str) -> str:
         named = ((key, _text(item, f"{path}[{key!r}]", f"{name}.{key}")) for key, item in value.items())
         return "{" + ", ".join(f"{key!r}: {text}" for key, text in named) + "}"
     container = type(value)
-    module = _importable_name(container.__module__)
+    module = container.__module__
+    if module == "__main__":  # the program's own module has a name under which a rerun imports it, too
+        main = sys.modules.get("__main__")
+        spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+        module = dotted_name(Path(file).resolve())[0] if file else ""
+        if spec is not None:
+            module = str(spec.name)
     if (
         isinstance(value, tuple)
         and hasattr(container, "_fields")
@@ -245,14 +249,3 @@ def _text(value: Any, path: str, name: str) -> str:
         ]
         return f"{module}:{container.__qualname__}({', '.join(fields)})"
     raise Unwritable(f"{path} is a {container.__module__}.{container.__qualname__}, which a session cannot hold")
-
-
-def _importable_name(module: str) -> str:
-    """Return the name under which a rerun imports `module`; the program's own module (`__main__`) has one, too."""
-    if module != "__main__":
-        return module
-    main = sys.modules.get("__main__")
-    spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
-    if spec is not None:
-        return str(spec.name)
-    return dotted_name(Path(file).resolve())[0] if file else ""

@@ -39,8 +39,7 @@ class Made:
     place: SourceLocation
     """Call of the factory; `NOWHERE` if it was not found."""
     closure: tuple[tuple[str, str, int], ...]
-    """The factory's variables that the function uses, each with its value as text, and its hash if that holds a secret,
-    which is not in the text."""
+    """The factory's variables that the function uses: name, value as text, and its hash if it holds a secret."""
 
 
 def made_by(function: Any, frame: FrameType | None, *, find_place: bool) -> Made | None:

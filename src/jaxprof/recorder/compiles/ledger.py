@@ -73,8 +73,7 @@ class Ledger:
         self._lock = threading.RLock()
         """Guards `_waiting`. The program's threads take it."""
         self._over: deque[tuple[CompilationRow, int, SourceLocation]] = deque()
-        """Rows that are over and not emitted yet, each with the number and the place of the cache clears before its
-        end."""
+        """Rows that are over and not emitted, each with number and place of the cache clears before its end."""
         self._emitting = threading.RLock()
         """Only ever tried, never waited for: the thread that holds it explains and emits what is over. If a signal
         handler of the program raises before the lock can be given back, its thread can still take it again."""
@@ -161,8 +160,7 @@ class Ledger:
     # `monitoring` calls the following methods in the thread that compiles.
 
     def stage_began(self, stage: str, function: str, frame: FrameType) -> None:
-        """Begin a stage: find its row, or begin one with the call read from JAX's frames. `frame`: the innermost, JAX's
-        own."""
+        """Begin a stage: find its row, or begin one with the call read from `frame`, JAX's innermost."""
         if os.getpid() != self._process:
             return
         now = time.monotonic()
@@ -289,8 +287,7 @@ class Ledger:
         return row, call
 
     def _take_waiting(self, name: str, stage: str, place: SourceLocation | None) -> CompilationRow | None:
-        """Take the newest row that waits for this stage: of this thread and called from `place`, or without a place of
-        any."""
+        """Take the newest row waiting for this stage: of this thread and called from `place`, else of any thread."""
         with self._lock:
             for index in range(len(self._waiting) - 1, -1, -1):
                 thread, row, last = self._waiting[index]

@@ -37,8 +37,7 @@ _registered: list[bool] = []
 
 
 def watch(watcher: Any) -> None:
-    """Begin to pass events to `watcher`, in the thread where they happen. Raises RuntimeError if the program has not
-    imported jax yet."""
+    """Pass events to `watcher` from now on, in the thread where they happen. Raises RuntimeError without jax."""
     jax = sys.modules.get("jax")
     if jax is None:
         raise RuntimeError("jax is not imported yet")

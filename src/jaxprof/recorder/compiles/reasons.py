@@ -20,8 +20,7 @@ from jaxprof.recorder.compiles.signature import Signature
 
 _RANKS = {kind: rank for rank, kind in enumerate(DIFFERENCES)}
 _DIFFERENCES_LISTED = 4
-"""Number of differences in an event: if a whole tree of parameters was cast, a hundred say no more than the first
-few."""
+"""Number of differences in an event: a hundred say no more than the first few."""
 _NAMES_LISTED = 3
 _KEY = re.compile(r"^[^.\[]+|\.[^.\[]+|\[(?:'[^']*'|\"[^\"]*\"|[^\]]*)\]")
 """Matches one key of a leaf's path: `params`, `['head']`, `.weight`, `[0]`."""
@@ -31,11 +30,9 @@ _Difference = dict[str, Any]
 """Fields of a `CompileReason`: of many differences, only the first few become objects."""
 _LEAVES_WEIGHED = 64
 _LEAVES_COMPARED = 20_000
-"""Limit for the leaves compared over all earlier signatures, so that a large signature costs no more than a small
-one."""
+"""Limit for the leaves compared over all earlier signatures, so that a large signature costs no more."""
 SIGNATURES_A_FUNCTION, LEAVES_A_FUNCTION, FUNCTIONS = 256, 50_000, 2_000
-"""How many signatures are kept for each function, with how many leaves in all, and for how many functions: of more, the
-oldest go."""
+"""Signatures kept for each function, leaves of them in all, and functions: the oldest beyond these go."""
 
 
 @frozen
@@ -191,7 +188,14 @@ def _structure(now: Signature, before: Signature) -> Iterator[_Difference]:
     """Yield differences in which arguments there are, and in how they are nested and passed."""
     if now.names == before.names:
         if now.structure != before.structure:
-            yield from list(_static_parts(now, before)) or [{"kind": "containers"}]
+            # What the nodes of the arguments hold besides children: static fields of modules and of dataclasses.
+            old = dict(before.statics)
+            changed = [(path, text) for path, text in now.statics if path in old and old[path] != text]
+            for path, text in changed:
+                earlier, later = _differing_parts(old[path], text)
+                yield {"kind": "static_part", "name": path, "before": earlier, "now": later}
+            if not changed:
+                yield {"kind": "containers"}
         if now.keywords != before.keywords:
             moved = sorted(set(now.keywords) ^ set(before.keywords))
             for name in moved[:_NAMES_LISTED]:
@@ -220,16 +224,6 @@ def _subtrees(names: list[str], others: Iterable[str]) -> dict[str, int]:
         prefixes = list(itertools.accumulate(_KEY.findall(name))) or [name]
         groups.setdefault(next((prefix for prefix in prefixes if prefix not in shared), name), []).append(name)
     return {under[0] if len(under) == 1 else key: len(under) for key, under in groups.items()}
-
-
-def _static_parts(now: Signature, before: Signature) -> Iterator[_Difference]:
-    """Return differences in what the nodes of the arguments hold besides children: static fields of modules and of
-    dataclasses."""
-    old = dict(before.statics)
-    for path, text in now.statics:
-        if path in old and old[path] != text:
-            earlier, later = _differing_parts(old[path], text)
-            yield {"kind": "static_part", "name": path, "before": earlier, "now": later}
 
 
 def _leaves(now: Signature, before: Signature) -> Iterator[_Difference]:

@@ -31,8 +31,7 @@ class OpenStage:
     row: CompilationRow | None
     """Row of the compilation; None for a trace that is part of another trace."""
     handled: int
-    """Address of the exception that was being handled when the stage began: a different one at its end was raised in
-    the stage."""
+    """Address of the exception handled when the stage began: another one at its end was raised in the stage."""
     apart: float = 0.0
     """Seconds of the nested compilations, which have their own rows."""
     nested_trace: tuple[str, float] | None = None
@@ -181,8 +180,7 @@ class CompilationRow:
 
 
 class RowWriter:
-    """Emits rows. After `ROWS_IN_FULL`, rows of the same function, line and reason are folded into one, which is
-    emitted now and then."""
+    """Emits rows. After `ROWS_IN_FULL`, those of one function, line and reason are folded, and emitted now and then."""
 
     def __init__(self, emit: Callable[[Event], None]) -> None:
         self._emit = emit

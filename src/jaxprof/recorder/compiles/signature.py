@@ -64,8 +64,7 @@ class Signature:
     function: object = None
     """Identifies the function object; None if it was not seen."""
     written: object = field(default=None, compare=False)
-    """Identifies the object of a library's wrapper around the function, which may pass JAX several functions for one of
-    the user's."""
+    """Identifies a library's wrapper of the function, which may pass JAX several functions for one of the user's."""
     names: tuple[str, ...] = ()
     leaves: tuple[Leaf, ...] = ()
     keywords: tuple[str, ...] = ()
@@ -79,8 +78,7 @@ class Signature:
     options: tuple[tuple[str, str], ...] = ()
     config: tuple[tuple[str, str], ...] = ()
     numpy: Mapping[int, int] = field(default_factory=dict, compare=False)
-    """Bytes that every call copies to the device, by the index of each leaf that was a NumPy array. Such a leaf causes
-    no new compilation."""
+    """Bytes that every call copies to the device, by the index of each NumPy leaf, which causes no new compilation."""
     narrowed: Mapping[int, str] = field(default_factory=dict, compare=False)
     """Dtype of each leaf of `numpy` that is converted at every call, because JAX has no 64-bit types enabled."""
     replaced: frozenset[int] = field(default=frozenset(), compare=False)
@@ -133,8 +131,7 @@ class Signature:
         return sum(size for at, size in self.numpy.items() if at not in self.replaced | self.shared)
 
     def unused_donations(self, taken: Mapping[str, bool]) -> list[ProgramArray]:
-        """Return the donated leaves that the program takes (`taken`, by JAX's name) but whose buffer no output can
-        reuse."""
+        """Return the donated leaves that are `taken` (by JAX's name) but whose buffer no output can reuse."""
         unused = [at for name, at in self.donated.items() if taken.get(name) is False]
         return [
             ProgramArray(name=self.names[at], type=leaf.type, bytes=array_bytes(leaf.shape, leaf.dtype))

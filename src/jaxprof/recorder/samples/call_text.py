@@ -176,8 +176,7 @@ def is_a(value: object, *kinds: type) -> bool:
 
 
 def names_in(module: ModuleType) -> dict[str, Any]:
-    """Return the names of a module. `vars` would ask the module, and a lazy one (`importlib.util.LazyLoader`) is
-    imported then."""
+    """Return the names of a module. `vars` would import a lazy one (`importlib.util.LazyLoader`)."""
     names: dict[str, Any] = object.__getattribute__(module, "__dict__")
     return names
 
@@ -193,8 +192,7 @@ def is_foreign(callee: tuple[str, ...], code: CodeType, names: dict[str, Any]) -
 
 
 def _belongs_to_library(value: Any) -> bool:
-    """Whether a value is NumPy's or the standard library's, except `functools.partial`, whose function may be
-    compiled."""
+    """Whether a value is NumPy's or the standard library's; `functools.partial` may hold a compiled function."""
     root = type(value).__module__.partition(".")[0]
     return root == "numpy" or (root in sys.stdlib_module_names and root not in ("builtins", "functools", "types"))
 

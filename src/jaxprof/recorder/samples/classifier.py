@@ -165,8 +165,7 @@ class Classifier:
             self._seen.clear()
 
     def compiled_at(self, file: str, line: int, numpy_bytes: int = 0) -> None:
-        """Note that the ledger reported a compilation of a user's function called from that line, with this many bytes
-        of NumPy arguments."""
+        """Note that a user's function called from that line was compiled, with so many bytes of NumPy arguments."""
         size = self._compiled_lines.get((file, line), -1)
         if len(self._compiled_lines) < _SITES_AT_MOST and size < numpy_bytes:
             self._compiled_lines[file, line] = numpy_bytes
@@ -210,8 +209,7 @@ class Classifier:
         return Seen(kind, line, sites, implicit, _path(stack), doubtful)
 
     def _kind(self, stack: Stack, at: int, spot: CallSpot, names: list[str]) -> str:
-        """Return the kind of work at frame `at`, whose instruction is `spot`, below which JAX's functions `names` run,
-        innermost first."""
+        """Return the kind of work at frame `at`, at instruction `spot`; `names`: JAX's functions, innermost first."""
         if names and names[-1] in _WAITS and at != stack.user:
             return COMPILED  # a library waits for what it has called, as equinox does in order to raise its errors
         if _TOKEN in names:

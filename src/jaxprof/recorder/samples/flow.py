@@ -98,8 +98,7 @@ def _may_fetch(call: ast.Call) -> bool:
 
 
 def under_a_condition(file: str, loop_line: int, line: int) -> bool:
-    """Whether a line of a loop is inside an `if` (or a `match`, or an `except`) of that loop, so that not every
-    iteration reaches it."""
+    """Whether a line of a loop is under an `if`, `match` or `except` in it, so that not every iteration reaches it."""
     inside, conditional = False, False
     for node, _ in pairwise(statements_around(parsed(file), lambda part: _has_line(part, line))):
         if isinstance(node, ast.If | ast.Match):
@@ -123,8 +122,7 @@ def _has_line(node: ast.AST, line: int) -> bool:
 
 
 def _region(tree: ast.Module, at: Span, work: list[Span]) -> list[ast.stmt]:
-    """Return the innermost loop around `at` that contains a call of `work`; otherwise the innermost function, or the
-    module."""
+    """Return the innermost loop around `at` with a call of `work`; else the innermost function, or the module."""
     body: list[ast.stmt] = tree.body
     for node in statements_around(tree, lambda part: _inside(at, span_of(part))):
         if isinstance(node, _SCOPES):
@@ -268,8 +266,7 @@ def _dotted(node: ast.expr) -> Iterator[str]:
 
 
 def _names(node: ast.AST) -> Iterator[str]:
-    """Return the names and attributes of names that are read. `a` is read only where it stands alone, or where its
-    method is called."""
+    """Return the names and attributes of names that are read. `a` counts only alone, or if its method is called."""
     owners: set[int] = set()
     for inner in ast.walk(node):  # an attribute comes before its name
         if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
@@ -288,8 +285,7 @@ def _arguments(call: ast.Call) -> Iterator[str]:
 
 
 def _taken_by(statement: _Statement, work: list[Span], *, receivers: bool) -> frozenset[str]:
-    """Return the names in the arguments of a statement's calls of `work`; with `receivers`, also the objects whose
-    methods are called."""
+    """Return the names in the arguments of a statement's calls of `work`; with `receivers`, also their objects."""
     taken: set[str] = set()
     called = False
     for inner in ast.walk(statement.node):

@@ -45,8 +45,7 @@ so that how often it ran is unknown."""
 _ENTRIES_AT_MOST = 2000
 """Limit for the entries of one event."""
 _SERIES_AT_MOST = 100
-"""Limit for the series of one window; the times of further ones are dropped. A loop within a loop may begin thousands
-of times a second."""
+"""Limit for the series of one window, after which times are dropped: an inner loop may begin very often."""
 
 Values = Sequence[int | None]
 
@@ -182,8 +181,7 @@ class SeriesLog:
         return self.least_seconds - (self._open.waiting if self._open is not None else 0.0)
 
     def add(self, began: float, seconds: float, count: int, first: int, name: str) -> None:
-        """Add `count` iterations from number `first` on. They begin right after those before, unless the loop was
-        left."""
+        """Add `count` iterations from number `first` on, right after those before unless the loop was left."""
         if self._open is not None and self._open.name != name:
             self.leave()
         if self._open is None:
@@ -308,8 +306,7 @@ class MomentLog:
 
     @staticmethod
     def _pieces(moments: Sequence[float], start: int, end: int, reads: deque[float]) -> Iterator[tuple[int, int]]:
-        """Return ranges that begin where counters were read. Removes the moments up to the last of these from
-        `reads`."""
+        """Return ranges that begin where counters were read; drops the moments up to the last of these from `reads`."""
         bounds = [start]
         while reads and reads[0] <= moments[end - 1]:
             mark = bisect_left(moments, reads.popleft(), start, end)
@@ -354,8 +351,7 @@ class MomentLog:
             self._name = ""
 
     def events(self, now: float, age_seconds: float, *, final: bool = False) -> list[StepsTaken]:
-        """Return the iterations since the last call; none while their numbers are unknown, unless the call is
-        `final`."""
+        """Return the iterations since the last call; none while unnumbered, unless the call is `final`."""
         if not self.search.over and not final:
             return []
         return self._series.events(now, age_seconds, final=final)

@@ -62,8 +62,7 @@ class _Counts:
 
 
 class PauseTest:
-    """Judges late samples: call `mark` a few times a second, and `seconds` for a late sample, on the sampler's
-    thread."""
+    """Judges late samples: call `mark` a few times a second, `seconds` for a late sample, on the sampler's thread."""
 
     def __init__(self, task: int, main_task: int) -> None:
         """Take the system's ids of the sampler's thread and of the main thread."""

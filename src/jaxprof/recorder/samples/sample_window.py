@@ -172,8 +172,7 @@ class SampleWindow:
     def event(
         self, now: float, own_seconds: float | None, least: str = "host_busy", timed: TimedLoop | None = None
     ) -> ProgramSampled:
-        """Close the window at `now`. `least`: state for time that no sample accounts for. `timed`: a loop whose lines
-        were timed."""
+        """Close the window at `now`. `least`: state of time without samples. `timed`: a loop with timed lines."""
         length = max(0.0, now - self.began)
         paused = min(self.paused, length)
         total = max(0.0, length - paused - self.given_away)

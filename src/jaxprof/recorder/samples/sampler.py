@@ -47,16 +47,14 @@ LONGEST_CLOSE_INTERVAL = 0.040
 """Longest interval while a program is sampled closely."""
 LONGEST_INTERVAL = 0.100
 STAGE_INTERVAL = 0.025
-"""Least interval while something is compiled: the ledger has the exact time of stages, and samples only the lines that
-it came from."""
+"""Least interval while something is compiled: the ledger has the exact times, samples only the lines."""
 OWN_SHARE = 0.0035
 """Share of the time for which the sampler may be awake; the interval follows from how long it is awake for a sample. On
 a machine with more to run than processors, that is longer than it runs: the program may wait for the lock meanwhile."""
 CLOSE_SHARE = 0.010
 """Share of the time for which the sampler may be awake while it samples closely."""
 FIRST_SHARE = 0.030
-"""Share of the time for which the sampler may be awake for the first `FIRST_SAMPLES` outside of compilations: short
-programs need their samples."""
+"""Share of the time awake for the first `FIRST_SAMPLES` outside compilations: short programs need them."""
 FIRST_SAMPLES = 100
 _SAMPLES_FOR_PACE = 10
 _STACKS_OF_A_LINE = 16
@@ -137,8 +135,7 @@ class StackSampler:
         self.on_tick: Callable[[float], object] = lambda now: None
         """Called by the sampler's thread several times a second, with the monotonic time. Raises nothing."""
         self.turns: Callable[[], int] = int
-        """Returns a number that rises when the recorder itself makes this thread wait: a late sample is no pause
-        then."""
+        """Returns a number that rises when the recorder itself makes this thread wait: no pause."""
         self._emit, self._ledger, self._main_thread = emit, ledger, main_thread
         self._began = began_seconds
         self._stop = _thread.allocate_lock()
@@ -305,8 +302,7 @@ class StackSampler:
             self._steps.saw(seen, seconds)
 
     def _interpret(self, stack: Stack, stage: str, wait: Wait) -> Seen:
-        """Return what the thread does at this stack, after the classifier has been told of the calls that compiled
-        since the last one."""
+        """Return what the thread does here, after the classifier knows the calls that compiled since the last one."""
         while self._compiled_calls:
             file, line, numpy_bytes, compiling = self._compiled_calls.pop()
             self._classifier.compiled_at(file, line, numpy_bytes)
@@ -333,8 +329,7 @@ class StackSampler:
         return self._inline is not False
 
     def _send_window(self, now: float, least: str = "host_busy", *, final: bool = False) -> None:
-        """Close the window, emit what it holds, and begin the next. `least`: state for time that no sample accounts
-        for."""
+        """Close the window, emit what it holds, and begin the next. `least`: state of time without samples."""
         own, delay = time.thread_time(), self._delay()
         self._window.delayed(delay - self._last_delay, now)
         self._last_delay = delay
@@ -359,8 +354,7 @@ class StackSampler:
         return run_delay_seconds(self._task) or 0.0
 
     def _set_pace(self, own: float) -> None:
-        """Set the interval to the next sample from the cost of this window's samples. `own`: CPU seconds of this
-        thread."""
+        """Set the interval to the next sample from the cost of this window's. `own`: CPU seconds of this thread."""
         if self._window.samples >= _SAMPLES_FOR_PACE:
             ran, share = own - self._own_began, OWN_SHARE
             if self._close_left > 0:

@@ -100,8 +100,7 @@ def read_thread(thread: int) -> tuple[FrameType | None, Stack]:
 
 
 def read_stack(frame: FrameType | None) -> Stack:
-    """Return the stack from `frame` outwards. Reads locals in JAX's own frames only, to find the array that is being
-    read."""
+    """Return the stack from `frame` outwards. Reads locals in JAX's own frames only, for the array being read."""
     stack = Stack()
     collecting = [getattr(callback, "__code__", None) for callback in gc.callbacks]
     called_by_user = True

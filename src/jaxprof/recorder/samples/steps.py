@@ -161,8 +161,7 @@ class IterationWatch:
 
 
 class StepCounter:
-    """Call `saw` for each sample, `look` a few times a second, `collect` at the end of each window, and `close` at the
-    end."""
+    """Call `saw` for each sample, `look` a few times a second, `collect` at each window's end, `close` at the end."""
 
     def __init__(self, main_thread: int) -> None:
         self._weights: dict[tuple[tuple[_Key, ...], bool], float] = {}
@@ -207,8 +206,7 @@ class StepCounter:
             self._loops.update((loop.key, loop) for loop in loops)
 
     def paused(self, began_seconds: float, seconds: float) -> None:
-        """Note that the process was paused from then on, by the monotonic clock: no line and no iteration took that
-        time."""
+        """Note that the process was paused from then on (monotonic): no line and no iteration took that time."""
         self._pauses = [*self._pauses[-_PAUSES_AT_MOST:], (began_seconds, seconds)]
 
     def look(self) -> None:
@@ -305,8 +303,7 @@ class StepCounter:
         self._clock = self._loop = self._spell = None
 
     def _take(self) -> None:
-        """Take the moments of the spell. A spell that is not full continues: its current iteration counts when it
-        ends."""
+        """Take the moments of the spell. One that is not full continues: its current iteration counts later."""
         if self._spell is None or self.times is None:
             return
         moments, calls = self._spell

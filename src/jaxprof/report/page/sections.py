@@ -46,18 +46,16 @@ def _sweep(sweep: SweepGroup) -> Iterator[Element]:
 
 def programs_section(session: Session) -> Iterator[Section]:
     """Yield the section with all recorded programs; nothing in a session without one."""
-    content = [element for run in session.programs for element in _program(session, run)]
+    content: list[Element] = []
+    for run in session.programs:
+        content += html(program_report(session, run))
+        program = program_result(session, run.id)
+        states = [(share.state, share.seconds) for share in program.timeline]
+        content += draw.bars("the main thread's time", [("", states)])
+        content += table(Table(TIME_LINE[1:], time_line_rows(program)))
+        content += table(ledger(program))
+        content += draw.flame(program_flame(program))
     yield from section("program", "Program", content)
-
-
-def _program(session: Session, run: Run) -> Iterator[Element]:
-    yield from html(program_report(session, run))
-    program = program_result(session, run.id)
-    states = [(share.state, share.seconds) for share in program.timeline]
-    yield from draw.bars("the main thread's time", [("", states)])
-    yield from table(Table(TIME_LINE[1:], time_line_rows(program)))
-    yield from table(ledger(program))
-    yield from draw.flame(program_flame(program))
 
 
 _PROGRAMS_READ = 4

@@ -58,8 +58,7 @@ def bound_numbers(kind: type, around: tuple[type, ...] = ()) -> bool:
 
 
 def are_bounded(values: Any, depth: int = 0) -> bool:
-    """Return whether the numbers and the levels in a dataclass, a list, a tuple or a dict, `depth` levels down, are
-    within the bounds."""
+    """Return whether numbers and levels of a value, `depth` levels down, are within the bounds."""
     if depth > DEPTH.most:
         return False
     if isinstance(values, dict):
@@ -82,8 +81,7 @@ T = TypeVar("T")
 
 _ENCODER = msgspec.json.Encoder()
 _DECODERS: dict[bytes, Callable[[bytes], Any]] = {}
-"""Functions that decode a line, by type, made when it first occurs: making all of them takes longer than reading a
-short session."""
+"""Functions that decode a line, by type, each made when needed: all of them take longer than a short session."""
 _PREFIXES: dict[type[Event], bytes] = {}
 """Beginning of a line, by the type of its event."""
 _TYPE = re.compile(rb'\{"type":"([a-z_]+)"')

@@ -347,8 +347,7 @@ class LogWriter:
         return place if is_beside and not self.path.exists() and not self._what_happened(place) else None
 
     def _open(self, path: Path, replace_existing: bool) -> None:
-        """Open and lock the file. Raises StorageError if it exists, or if another process writes it; any other failure
-        is kept in `failure`."""
+        """Open and lock the file. Raises StorageError if it exists or is written by another; else sets `failure`."""
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | _PLAIN_BYTES | (0 if replace_existing else os.O_EXCL)
         try:
             private_folder(path.parent)

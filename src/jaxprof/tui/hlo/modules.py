@@ -246,17 +246,17 @@ def open_in_thread(
 
 def read_program(opened: OpenedModule) -> Iterator[str]:
     """Read all of a program, the kernels first, and yield the name of each part that is ready. Blocks."""
-    for name in sorted((stage.name for stage in STAGES), key=lambda name: name != "hlo"):
-        if name in opened.program.stages:
-            try:
-                if name in HLO_STAGES:
-                    opened.stages[name] = HloDocument(opened.program.modules(name))
-                else:
-                    text = opened.program.text(name)
-                    opened.stages[name] = Document(*(without_comments if name == "jaxpr" else without_locations)(text))
-            except JaxprofError as error:
-                opened.errors[name] = error
-            yield from _kernels(opened) if name == "hlo" and name in opened.stages else (name,)
+    recorded = (stage.name for stage in STAGES if stage.name in opened.program.stages)
+    for name in sorted(recorded, key=lambda name: name != "hlo"):
+        try:
+            if name in HLO_STAGES:
+                opened.stages[name] = HloDocument(opened.program.modules(name))
+            else:
+                text = opened.program.text(name)
+                opened.stages[name] = Document(*(without_comments if name == "jaxpr" else without_locations)(text))
+        except JaxprofError as error:
+            opened.errors[name] = error
+        yield from _kernels(opened) if name == "hlo" and name in opened.stages else (name,)
     if (module := opened.module) is not None:
         from jaxprof.findings.hlo import findings
         from jaxprof.hlo.kernels.barriers import barriers

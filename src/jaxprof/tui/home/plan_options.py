@@ -94,10 +94,7 @@ class HomeOptions:
     def comparison(self, infos: Sequence[WorkloadInfo]) -> PlanSides:
         """Return the function that plans the comparison of `infos`, A first, as `jaxprof compare` does: each with its
         compiled variant, on the chosen device. Call that function in a thread, because child processes make the inputs;
-        it raises UsageError if they do not fit.
-
-        Raises UsageError for options that a comparison cannot have.
-        """
+        it raises UsageError if they do not fit. Raises UsageError for options that a comparison cannot have."""
         if len(self.devices) > 1:
             raise UsageError(
                 f"{len(self.devices)} devices are chosen: a comparison has one",

@@ -124,9 +124,7 @@ class Scale:
 
 def spanning(values: Iterable[float], *, log: bool = False, margin: float = 0.05, zero: bool = False) -> Scale:
     """Return the scale that shows all `values`, with `margin` of its length free at both ends; `zero` begins at 0.
-
-    Values that a logarithmic scale cannot show (0 and below) are left out. Equal values get room around them.
-    """
+    Values that a logarithmic scale cannot show (0 and below) are left out. Equal values get room around them."""
     shown = [value for value in values if math.isfinite(value) and (value > 0 or not log)]
     if not shown:
         return Scale(1.0, 10.0, log) if log else Scale(0.0, 1.0)

@@ -194,9 +194,7 @@ def distribution(
     rows: list[Content] = []
     for row in range(room):
         below = (room - 1 - row) * 8
-        text = "".join(
-            " " if tall <= below else SPARKS[min(7, tall - below - 1)] if tall - below < 8 else "█" for tall in eighths
-        )
+        text = "".join(f" {SPARKS}"[min(8, max(0, tall - below))] for tall in eighths)
         rows.append(styled_runs((text[at], "$accent" if at in within else "$bar") for at in range(len(text))))
     peaks = {column(peak) for peak in ([summary.median] if modes is None else [modes.low, modes.high])}
     slower = f"+{above} slower" if above else ""

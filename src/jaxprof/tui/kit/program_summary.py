@@ -123,10 +123,8 @@ def head_lines(
     session: Session, result: ProgramResult, width: int, *, silent: str = "", shift_seconds: float = 0.0
 ) -> list[Content]:
     """Return the head of a program: command and state; figures; current activity or what went wrong; the bar of the
-    time. Three lines once the program is over and nothing went wrong.
-
-    `silent`: since when its writer is silent; `shift_seconds`: how far the writer's clock is ahead of ours.
-    """
+    time. Three lines once the program is over and nothing went wrong. `silent`: since when its writer is silent;
+    `shift_seconds`: how far the writer's clock is ahead of ours."""
     run, now_seconds = result.run, clock.monotonic() + shift_seconds
     runs = not result.ended and not session.deserted
     ended_well = not run.over and result.ended and result.exit_code in (0, None)

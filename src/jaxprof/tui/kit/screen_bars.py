@@ -128,11 +128,9 @@ class KeyBar(Picture):
         self._bindings_changed(self.screen)
 
     def _bindings_changed(self, screen: Screen[object]) -> None:
-        """Show the keys once for all changes that come together: each key is asked whether it works.
-
-        Which do depends on the app's current screen. From Python 3.12 on, where Textual's tasks start at once, this
-        widget is mounted before the app has a current screen, and `call_next` would run as early.
-        """
+        """Show the keys once for all changes that come together: each key is asked whether it works. Which do depends
+        on the app's current screen. From Python 3.12 on, where Textual's tasks start at once, this widget is mounted
+        before the app has a current screen, and `call_next` would run as early."""
         if not self._changed:
             self._changed = self.call_later(self._show_keys)
 
@@ -148,7 +146,8 @@ class KeyBar(Picture):
             listed = not (is_text or binding.key.startswith(IN_MENU))
             if listed and binding.show and binding.description and binding.id and binding.action not in keys:
                 position = _LAST.index(binding.id) + 1 if binding.id in _LAST else 0
-                rank = LAST_RANK if position else ACTIONS[binding.id].bar if active.enabled else HIDDEN
+                rank = ACTIONS[binding.id].bar if active.enabled else HIDDEN
+                rank = LAST_RANK if position else rank
                 text = _key_text(binding.key, shown, binding.description, enabled=active.enabled)
                 keys[binding.action] = BarKey(text, rank, position)
         in_order = sorted(keys.values(), key=attrgetter("position"))

@@ -46,11 +46,9 @@ RERUN_CAPTURE_STEPS = 5
 
 
 def rerun_program(app: Host, run: Run, *, capture: bool = False) -> None:
-    """Start the program of `run` again; `capture`: with a capture window, if the program had none.
-
-    A program that this app itself started runs at once. One that a session file names, or that gets a capture, is shown
-    first: a file from elsewhere must not make anybody run code unseen. Raises UsageError for one that was fetched.
-    """
+    """Start the program of `run` again; `capture`: with a capture window, if the program had none. A program that this
+    app itself started runs at once. One that a session file names, or that gets a capture, is shown first: a file from
+    elsewhere must not make anybody run code unseen. Raises UsageError for one that was fetched."""
     live = app.live
     ours = live.program is not None and live.session is not None and live.session.runs.get(run.id) is run
     if ours and not capture and live.program is not None:

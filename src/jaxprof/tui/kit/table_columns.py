@@ -119,7 +119,8 @@ def text_of(value: Cell) -> str:
         return ""
     if isinstance(value, Content):
         return value.plain
-    return safe(value) if isinstance(value, str) else safe(value[0]) if isinstance(value, tuple) else ""
+    text = value[0] if isinstance(value, tuple) else value
+    return safe(text) if isinstance(text, str) else ""
 
 
 def drawn(value: Cell, width: int, *, right: bool = False, style: str = "", cut: Cut = "end") -> Content:

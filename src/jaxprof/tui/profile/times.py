@@ -190,11 +190,9 @@ MOST = 200
 
 
 def by_line(program: ProgramResult) -> Mapping[str, TimeNode]:
-    """Return the lines of a program, then the time without a known line; empty if no line was sampled.
-
-    A line has its text if the file can be read here, else the call that took most of its time, and beside it the state
-    that took most of its time, with its share if there are several, which then are inside.
-    """
+    """Return the lines of a program, then the time without a known line; empty if no line was sampled. A line has its
+    text if the file can be read here, else the call that took most of its time, and beside it the state that took most
+    of its time, with its share if there are several, which then are inside."""
     stacks = line_stacks(program)
     of_lines = []
     for stack in stacks:  # its line and its state; lines with one location have one name, whatever they call

@@ -210,7 +210,9 @@ def _began_seconds(run: Run) -> float | None:
     if run.current_phase in phases:
         return phases[run.current_phase].started_seconds
     ended = [phase.ended_seconds for phase in phases.values() if phase.ended_seconds is not None]
-    return max(ended) if ended else run.launches[-1].started_seconds if run.launches else run.started_seconds
+    if ended:
+        return max(ended)
+    return run.launches[-1].started_seconds if run.launches else run.started_seconds
 
 
 def _interval(run_result: RunResult) -> Cell:

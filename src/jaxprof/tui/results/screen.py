@@ -272,10 +272,8 @@ def run_again(app: Host, run: Run) -> None:
 
 
 def code_to_confirm(session: Session, run: Run, path: Path | None) -> str:
-    """Return the code that the session file would run, to be shown first; empty if there is none.
-
-    Raises UsageError for a downloaded file, and for more than a dialog shows: nothing may hide below its end.
-    """
+    """Return the code that the session file would run, to be shown first; empty if there is none. Raises UsageError for
+    a downloaded file, and for more than a dialog shows: nothing may hide below its end."""
     from jaxprof.runner.rerun import recorded_starts, refuse_fetched
 
     if path is not None:

@@ -218,12 +218,9 @@ class Live:
         return scheduler
 
     def _drive(self, scheduler: Scheduler | ProgramScheduler) -> None:
-        """Work through the queue until it is empty.
-
-        Whether it is empty is read under the lock: a run added at the last moment is either seen here, or its thread
-        sees that nobody is busy and drives the queue itself. From then on the next thread may drive, so nothing is
-        changed any more.
-        """
+        """Work through the queue until it is empty. Whether it is empty is read under the lock: a run added at the last
+        moment is either seen here, or its thread sees that nobody is busy and drives the queue itself. From then on the
+        next thread may drive, so nothing is changed any more."""
         try:
             while True:
                 scheduler.run()

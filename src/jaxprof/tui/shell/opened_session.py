@@ -146,10 +146,8 @@ def read(
     path: Path, *, follow: bool = False, reading: ProfileReading | None = None
 ) -> tuple[Follower[Session], Path, bool] | None:
     """Read a session file, or the profile of `reading`: return what follows its file, its path, and whether another
-    process still writes it; None if the reading was stopped. For threads. Raises JaxprofError.
-
-    `follow`: follow the session even if no writer is visible from here, as in a folder that another host writes to.
-    """
+    process still writes it; None if the reading was stopped. For threads. Raises JaxprofError. `follow`: follow the
+    session even if no writer is visible from here, as in a folder that another host writes to."""
     from jaxprof.session import Session
     from jaxprof.session.log import Follower
     from jaxprof.session.log.reader import is_live

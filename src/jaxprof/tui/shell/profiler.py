@@ -163,11 +163,8 @@ class Profiler(Navigator, keys="app"):
 
     def open_session(self, path: Path, mode: str = "", *, follow: bool = False, profile: Path | None = None) -> None:
         """Open a session (made of a `profile` if one is given), a profile, HLO, or the folder of a job; go to `mode`,
-        by default to the one that fits.
-
-        A thread reads a session or a profile. The app follows a session that a process still writes; with `follow`, it
-        follows any session.
-        """
+        by default to the one that fits. A thread reads a session or a profile. The app follows a session that a process
+        still writes; with `follow`, it follows any session."""
         from jaxprof.analysis.target import Kind, kind_of
 
         kind = kind_of(path)

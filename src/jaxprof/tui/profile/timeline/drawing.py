@@ -148,10 +148,7 @@ def ruler_time(value: float, step: float) -> str:
 
 def title(lane: LaneGroup, number: int, row: LaneRow, room: int) -> str:
     """Return the title of a line in `room` columns: a lane (`number` -1) by name, a thread by number, or a deeper
-    level.
-
-    The details show the name of a thread.
-    """
+    level. The details show the name of a thread."""
     room -= 2
     several = lane.summary.capacity
     mark, name, note = " ", lane_name(lane), ""
@@ -284,7 +281,9 @@ def step_lines(event: StepsMeasured | None, time: float, device: str, width: int
     here = next((step for step in around if step.device == device), around[0] if around else None)
     whole = [step for step in steps if step.complete] or steps
     mean = mean_step(whole)
-    name = "between the steps" if here is None else here.name if here.complete else f"{here.name} (not whole)"
+    name = here.name if here is not None else "between the steps"
+    if here is not None and not here.complete:
+        name += " (not whole)"
     shown = (
         column("step", itemgetter(0), widest=30),
         column("time", lambda row: seconds(row[1].seconds) if row[1] is not None else "", right=True),
@@ -313,11 +312,8 @@ _GAP = 3
 
 
 def range_facts(lanes: Lanes, span: tuple[int, int], lane: int, width: int, height: int) -> Content:
-    """Return the totals of a range in `width` by `height`.
-
-    On the left stand the lanes, the one under the cursor first; on the right the names that took most of the time:
-    kernels of its device or, on a host, names of the lane itself.
-    """
+    """Return the totals of a range in `width` by `height`. On the left stand the lanes, the one under the cursor first;
+    on the right the names that took most of the time: kernels of its device or, on a host, names of the lane itself."""
     totals = range_totals(lanes, *span)
     group, whole = lanes.lanes[lane], span[1] - span[0]
     names = kernels_on(lanes, group.device, totals) if group.on_device else ()
