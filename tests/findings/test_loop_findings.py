@@ -245,6 +245,23 @@ def test_an_argument_that_is_copied_to_be_updated_in_place_is_named():
     assert _find(module(donated), "lost_donation") == []
 
 
+def test_a_tpu_brings_an_argument_to_the_chip_in_slices_to_update_it():
+    def part(name, first):
+        shape = "((f32[1024,1024]), f32[512,1024], u32[])"
+        at = f"slice={{[{first}:{first + 512}], [0:1024]}}"
+        return f"{name}s = {shape} slice-start(p), {at}\n{name} = f32[512,1024] slice-done({name}s), {at}\n"
+
+    text = f"""p = f32[1024,1024] parameter(0), metadata={{op_name="cache"}}
+u = f32[1,1024] parameter(1)
+i = s32[] parameter(2)
+{part("a", 0)}{part("b", 512)}c = f32[1024,1024] custom-call(a, b), custom_call_target="ConcatBitcast"
+d = f32[1024,1024] dynamic-update-slice(c, u, i, i)
+ROOT k = f32[1024,1024] copy(d)"""
+    (found,) = _find(written(text), "lost_donation", "tpu")
+    assert 'donate_argnames=("cache",)' in found.fix
+    assert found.kernels == ("k",)
+
+
 def test_copies_beside_much_larger_work_are_not_worth_a_finding():
     def train(cache, new, at, w):
         return _decode(cache, new, at)[0], jnp.sum(w @ w @ w)

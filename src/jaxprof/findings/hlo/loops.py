@@ -19,7 +19,7 @@ from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, found, lines_o
 from jaxprof.hlo.kernels.cost.flops import CostModel
 from jaxprof.hlo.kernels.dataflow import Value, made_through, resolved, sources
 from jaxprof.hlo.kernels.kernels import Kernel
-from jaxprof.hlo.kernels.kinds import held_in
+from jaxprof.hlo.kernels.kinds import held_in, values_of
 from jaxprof.hlo.kernels.opcodes import FREE
 from jaxprof.hlo.source import Frame, own_frame
 from jaxprof.hlo.text.model import Computation, Instruction
@@ -270,7 +270,7 @@ def both_branches(scene: Scene) -> Iterator[Finding]:
         return
     calls: dict[int, list[Value]] = {}
     for kernel in scene.kernels:
-        for value in scene.values(kernel):
+        for value in values_of(kernel.instruction):
             if value.opcode == "select" and (frame := _chooses_branch(value)):
                 calls.setdefault(frame, []).append(value)
     for selects in calls.values():

@@ -16,7 +16,7 @@ from jaxprof.hlo.kernels.dataflow import Value
 from jaxprof.hlo.kernels.execution import Execution
 from jaxprof.hlo.kernels.flow import Flow
 from jaxprof.hlo.kernels.kernels import Kernel, kernels
-from jaxprof.hlo.kernels.kinds import held_in, values_in
+from jaxprof.hlo.kernels.kinds import held_in
 from jaxprof.hlo.kernels.opcodes import FREE
 from jaxprof.hlo.text.model import Instruction, Module
 
@@ -107,15 +107,6 @@ class Scene:
         for name in inside:
             inside += [edge.callee for edge in edges.get(name, ()) if edge.callee not in inside]
         return [kernel for kernel in self.kernels if kernel.computation in inside]
-
-    def values(self, kernel: Kernel) -> Iterator[Value]:
-        """Yield the operations in a kernel, which may be in a computation that XLA outlined."""
-        instruction, calls, caller = kernel.instruction, list[Instruction](), self.callers.get(kernel.computation)
-        while caller is not None and caller.opcode == "call" and caller not in calls:
-            calls.insert(0, caller)
-            caller = self.callers.get(caller.computation.name)
-        is_fusion = instruction.opcode == "fusion"
-        yield from values_in((*calls, instruction)) if is_fusion else [Value(instruction, (), tuple(calls))]
 
     def moved(self, kernel: Kernel) -> list[int]:
         """Return the bytes that one execution of a kernel reads of each operand, and those that it writes, in every

@@ -279,6 +279,8 @@ def _update_of(result: Instruction, taken: Set[int]) -> _Update | None:
 
 def _keeps_elements(value: Value, operand: Value) -> bool:
     """Return whether the value is made of the operand element by element, or is the operand with a part updated."""
+    if value.opcode == "async-start" or value.instruction.string("custom_call_target") == "ConcatBitcast":
+        return True  # a TPU brings a large array to the chip in slices
     # The result of an asynchronous copy is the first member of its tuple.
     before, after = ((array.shape.tuple_shapes or (array.shape,))[0].elements for array in (operand, value))
     return same_elements(value, operand) or (value.opcode in _IN_PLACE | _COPYING and before == after)
