@@ -20,6 +20,7 @@ from jaxprof.events import REASONS
 from jaxprof.facts.comparisons import EXACT
 from jaxprof.facts.tables import TABLES
 from jaxprof.findings.catalogue import SOURCES, entries
+from jaxprof.findings.trials import PROPOSED, TRIALS
 from jaxprof.jobs.figures import CAUSES
 from jaxprof.tui.keys import GROUPS, keys_of, shown
 from tui.key_meanings import MEANINGS
@@ -74,12 +75,16 @@ MADE = "<!-- made by UPDATE_NET=1 pytest tests/test_documents.py -->\n"
 
 
 def _findings():
-    """The catalogue of findings, source by source."""
+    """The catalogue of findings, source by source, and the changes that they propose."""
     lines = []
     for source, title in SOURCES.items():
         lines += ["", f"## {title[0].upper()}{title[1:]}", "", "| code | meaning | fix |", "|---|---|---|"]
         found = [entry for entry in entries().values() if entry.source == source]
         lines += [f"| `{entry.code}` | {entry.title}. {entry.means} | {entry.fix} |" for entry in found]
+    lines += ["", "## Changes that can be tried", "", "| change | meaning | proposed by |", "|---|---|---|"]
+    for name, trial in TRIALS.items():
+        codes = ", ".join(f"`{code}`" for code, names in PROPOSED.items() if name in names)
+        lines.append(f"| {trial.title} | {trial.means} | {codes} |")
     return "\n".join(lines) + "\n"
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 import test_hlo_findings
 import test_program_findings
+import test_slow_forms
+import test_trials
 from explained_sessions import MENDED, codes, compared, explained, on_gpu, run_of, steps, unknown
 
 from analysis.made_runs import planned, run, session
@@ -163,7 +165,12 @@ PAIRS = {
     "slow_ptx": (compile_with("PTX", 3.0), compile_with("PTX", 0.5)),
     "slower": (said(lambda: compared(1.5)), said(lambda: compared(1.0))),
     "inconclusive": (said(lambda: compared(1.5, together=False)), said(lambda: compared(1.5))),
+    "tried_and_faster": (
+        said(lambda: test_trials.session_of(("map", 5e-4, test_trials.CLOSE))),
+        said(lambda: test_trials.session_of(("map", 5e-4, test_trials.FAR))),
+    ),
     **test_hlo_findings.PAIRS,
+    **test_slow_forms.PAIRS,
     **{code: tuple(partial(test_program_findings.every_code, *events) for events in pair)
        for code, pair in test_program_findings.PAIRS.items()},
     **{code: (of_job(FOUND[case][0]), of_job(NOTHING[near])) for code, (case, near) in OF_JOBS.items()},

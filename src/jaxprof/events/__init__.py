@@ -47,7 +47,7 @@ _NAMES = {
         "DEFAULT_BUDGET_SECONDS", "DEFAULT_LAUNCHES", "DeviceReading", "ESTIMATED_BY", "MemoryReported",
         "PhaseEnded", "PhaseStarted", "ProgressMade", "ResultsCompared", "RevisionRead", "RunClosed",
         "RunFinished", "RunPlanned", "RunSpec", "SamplesTaken", "SessionClosed", "SideSpec", "TextChunk",
-        "TextRecorded", "TurnAwaited", "WorkerStarted",
+        "TextRecorded", "TrialReached", "TurnAwaited", "WorkerStarted",
     ),
 }  # fmt: skip
 """Names by module. Making a dataclass takes up to a millisecond, so a process loads only those that it needs."""

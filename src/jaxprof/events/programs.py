@@ -147,6 +147,9 @@ class SignatureLeaf:
     """Sharding; empty if the array is not committed to a device."""
     bytes: int | None = None
     """Size of a NumPy array, which every call with such an argument copies to the device; None for other arguments."""
+    narrowed: str = ""
+    """Dtype of a NumPy array that every call converts, because JAX makes 64-bit types 32-bit; empty for other
+    arguments."""
     replaced: bool = False
     """Whether only the first call gets the NumPy array, whose place the result then takes (`params = step(params)`)."""
     zero_copy: bool = False

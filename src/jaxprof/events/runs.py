@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.base.values import field, frozen
-from jaxprof.events.base import FLAT, Event, Scalar
+from jaxprof.events.base import FLAT, NOWHERE, Event, Scalar, SourceLocation
 
 if TYPE_CHECKING:
     from jaxprof.base.errors import JaxprofError
@@ -59,6 +59,10 @@ class RunSpec:
     """How many fresh processes measure the run; they share the budget."""
     side: str = ""
     """Name of the run's side in a comparison: `A`, `B`... Empty for all other runs."""
+    trial: str = ""
+    """Name of the change to the program that the run tries (`findings.trials`); empty for none."""
+    trial_at: SourceLocation = NOWHERE
+    """Line whose calls are changed; without a file, all calls."""
     until_half_width: float | None = None
     """Stop starting launches once half the 95 % interval is this narrow, as a share; None to make all."""
 
@@ -336,6 +340,8 @@ class SideSpec:
     repository: str = ""
     dirty: bool | None = None
     """Whether the side's files differ from `commit`; None without `--git`."""
+    finding: str = ""
+    """Code of the finding that proposes the change that the side tries; empty for none."""
 
 
 @frozen(kw_only=True)
@@ -354,6 +360,14 @@ class ComparisonPlanned(Event):
     """Whether the values of these arrays are the same for all sides, too."""
     notes: list[str] = field(default_factory=list)
     """Differences between the sides, in words."""
+
+
+@frozen(kw_only=True)
+class TrialReached(Event):
+    """The change that a run tries has reached its program."""
+
+    lines: list[SourceLocation] = field(default_factory=list)
+    """Lines whose calls were changed; empty for a change of the whole program."""
 
 
 @frozen(kw_only=True)

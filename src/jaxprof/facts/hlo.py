@@ -32,6 +32,7 @@ BARRIERS: Facts[Barrier] = (
 )
 FINDINGS: Facts[Finding] = (
     *SENTENCE,
+    Fact("place", TEXT, "file:line to change", "where.text"),
     Fact("kernels", LIST, "Kernels that it is about"),
     Fact("bytes", BYTES, "Traffic of one call that it accounts for"),
 )

@@ -76,6 +76,7 @@ _ARGUMENT: Facts[Any] = (
     optional("sharding", TEXT, "How it is sharded"),
     Fact("from", TEXT, "numpy: it is copied to the device at each call", lambda leaf: "numpy", when="from_numpy"),
     Fact("bytes", BYTES, "Size of the NumPy array", when="from_numpy"),
+    optional("narrowed", TEXT, "Dtype of the NumPy array, which each call converts"),
     optional("replaced", TRUTH, "Only the first call passes it from NumPy: params = step(params)"),
     optional("zero_copy", TRUTH, "A CPU uses the NumPy array in place"),
 )

@@ -11,7 +11,6 @@ from jaxprof.analysis.kernels.ranking import ranking_on
 from jaxprof.analysis.runs.ceilings import ceilings_for, machine_of_run
 from jaxprof.analysis.runs.run_result import result
 from jaxprof.base.values import frozen
-from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding, Scope
 from jaxprof.findings.explanation import code_line
 from jaxprof.findings.hlo import CHECKS, findings
@@ -79,11 +78,9 @@ def module_findings(
         priced = _priced(finding, weights, by_name)
         if priced is None:
             continue
-        where = _place(finding, by_name)
         yield replace(
             priced,
-            places=(where,),
-            code_line=code_line(where, session),
+            code_line=code_line(finding.where, session),
             kernels=finding.kernels[:_KERNELS_NAMED],
             verify=verify,
             run=run.id,
@@ -123,10 +120,3 @@ def _timed_as(name: str, by_name: Mapping[str, Kernel]) -> Iterator[str]:
         yield from (each.name for each in by_name.values() if each.computation in kernel.computations_inside)
     if kernel is not None and kernel.asynchronous:
         yield from (user.name for user in kernel.instruction.users if user.opcode.endswith("-done"))
-
-
-def _place(finding: Finding, by_name: Mapping[str, Kernel]) -> SourceLocation | None:
-    """Return the line of the heaviest kernel that has one."""
-    named = (by_name[name] for name in finding.kernels if name in by_name)
-    source = next((kernel.source for kernel in named if kernel.source is not None), None)
-    return SourceLocation(source.file, source.line) if source is not None else None

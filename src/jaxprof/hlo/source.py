@@ -211,10 +211,19 @@ class Tables:
 
     def stack(self, number: int) -> tuple[Frame, ...]:
         """Return the frames from `number` to the outermost caller. A cyclic table ends where it repeats."""
-        frames: list[Frame] = []
-        seen: set[int] = set()
-        while number in self.frames and number not in seen:
-            seen.add(number)
-            frame, number = self.frames[number]
-            frames.append(frame)
-        return tuple(frames)
+        return tuple(self.frames[frame][0] for frame in self._callers(number))
+
+    def locations(self, number: int) -> tuple[int, ...]:
+        """Return the numbers of the locations of these frames: two calls on one line have different ones."""
+        return tuple(self._locations.get(frame, 0) for frame in self._callers(number))
+
+    @cached_property
+    def _locations(self) -> Mapping[int, int]:
+        return {number: row.get("file_location_id", 0) for number, row in self._rows("StackFrames").items()}
+
+    def _callers(self, number: int) -> list[int]:
+        numbers: dict[int, None] = {}
+        while number in self.frames and number not in numbers:
+            numbers[number] = None
+            number = self.frames[number][1]
+        return list(numbers)

@@ -83,6 +83,7 @@ def closing_lines(session: Session, place: Path | None, width: int = WIDTH) -> I
 
 def conclusion(explanation: Explanation) -> Conclusion:
     from jaxprof.findings.explanation import command, compared_again
+    from jaxprof.findings.trials import PROPOSED, changeable_runs
 
     cost, certainty = cost_and_certainty(explanation)
     unknown = next((abstention for abstention in explanation.abstentions if abstention.command), None)
@@ -93,7 +94,10 @@ def conclusion(explanation: Explanation) -> Conclusion:
         action += first.fix.split(". ")[0].rstrip(".")
         if others:
             action += f" ({counted(others, 'more finding')})"
-        return Conclusion(cost, certainty, action, command("explain", explanation.name))
+        runs = explanation.session.runs.values() if explanation.session is not None else ()
+        is_tried = first.code in PROPOSED and len(changeable_runs(runs)) == 1
+        words = ("compare", explanation.name, "--try") if is_tried else ("explain", explanation.name)
+        return Conclusion(cost, certainty, action, command(*words))
     session = explanation.session if explanation.is_unmeasured else None
     if session is not None and all(run.over or run.deserted for run in session.runs.values()):
         again = compared_again(session) or command("run", "--from", explanation.name)

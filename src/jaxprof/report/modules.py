@@ -31,12 +31,17 @@ def view_lines(program: HloProgram, view: str) -> Iterator[str]:
     yield from _VIEWS[view](program)
 
 
+_LINES = 3
+"""Most source lines of a finding that are listed."""
+
+
 def _findings_lines(program: HloProgram) -> Iterator[str]:
     for finding in findings(program.hlo):
         size = f"  ({bytes_(finding.bytes)})" if finding.bytes else ""
         yield safe(f"{finding.code}: {finding.message}{size}")
         yield safe(f"    {finding.fix}")
-        yield safe(f"    at {and_more(finding.kernels, 5)}")
+        lines = [place.short() for place in finding.places if place]
+        yield safe(f"    at {', '.join([*lines[:_LINES], and_more(finding.kernels, 5)])}")
         yield ""
     if not findings(program.hlo):
         yield _nothing(program, "findings", "no findings among the few that a module before XLA's passes can show")

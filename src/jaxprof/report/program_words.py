@@ -154,6 +154,6 @@ def signature(row: Compiled) -> str:
     """Return the arguments of a compiled function, `(x: f32[4,128], n: 3, and 12 more)`; empty if unknown."""
     shown = row.signature[:_ARGUMENTS_SHOWN]
     more = len(row.signature) + row.signature_more - len(shown)
-    parts = [f"{leaf.name}: {leaf.type}" + " from NumPy" * leaf.from_numpy for leaf in shown]
+    parts = [f"{leaf.name}: {leaf.type}" + f" from NumPy {leaf.narrowed}".rstrip() * leaf.from_numpy for leaf in shown]
     parts += [f"and {integer(more)} more"] if more else []
     return f"({', '.join(parts)})" if parts else ""

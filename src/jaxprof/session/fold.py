@@ -303,6 +303,7 @@ def _program(session: Session, event: e.Event) -> None:
 _KEPT: dict[type[e.Event], str] = {
     e.ComparisonPlanned: "comparison",
     e.ResultsCompared: "results",
+    e.TrialReached: "trial",
     e.EnvironmentRead: "environment",
     e.RevisionRead: "revision",
     e.CostReported: "cost",

@@ -205,6 +205,8 @@ class Run:
     """The comparison of which this run is the first side; None otherwise."""
     results: e.ResultsCompared | None = None
     """How far the run's result is from that of the first side; None if the two were not compared."""
+    trial: e.TrialReached | None = None
+    """Where the change that the run tries has reached the program; None if it tries none, or has reached nothing."""
     program: RecordedProgram | None = None
     """What was recorded inside the run, if it is a program; else None."""
     finished: e.RunFinished | None = None

@@ -9,7 +9,7 @@ only runs of one session, which took turns, can have another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, TypeAlias
@@ -20,12 +20,11 @@ from jaxprof.analysis.kernels.measured_kernel import MeasuredKernel
 from jaxprof.analysis.kernels.memory import KINDS, SCHEDULE, MemoryPicture, memory_of_run
 from jaxprof.analysis.opener import read_module
 from jaxprof.analysis.runs.run_result import RunCost, module_cost, result, run_cost
-from jaxprof.analysis.runs.speedup import AbVersus, compared, side_versus
+from jaxprof.analysis.runs.speedup import AbVersus, compared, compared_once, side_versus
 from jaxprof.base.grouping import Pair, paired, pairs
 from jaxprof.base.values import frozen
 from jaxprof.session import Run, Session
-from jaxprof.stats.comparison import TimeComparison, compare, compare_apart, corrected, refuse
-from jaxprof.stats.turns import Block, LaunchBlocks
+from jaxprof.stats.comparison import TimeComparison, compare_apart, refuse
 
 if TYPE_CHECKING:
     from jaxprof.analysis.compare.kernel_difference import KernelDifferences
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from jaxprof.hlo.kernels.liveness import LiveValue
     from jaxprof.hlo.text.model import Module
 
-_SAMPLED_ONCE = ("transfer_in", "transfer_out")
 """Phases that only the first launch samples."""
 _MOMENTARY = ("load_average_before", "load_average_after", "other_busy_cores")
 """Settings that describe the moment, not the environment: they always differ."""
@@ -461,7 +459,7 @@ def _phases(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> t
     if not (run_a.plan.side and run_b.plan.side):  # sides differ on purpose, such as in size or precision
         reasons += unlike(run_a, run_b)
     in_one_group = session_a is session_b and (run_a.plan.baseline or run_a.id) == (run_b.plan.baseline or run_b.id)
-    once_times = _once_comparisons(run_a, run_b, {*ours, *theirs}) if in_one_group else {}
+    once_times = compared_once(run_a, run_b, {*ours, *theirs}) if in_one_group else {}
     for phase in dict.fromkeys((*ours, *theirs)):
         before, after = ours.get(phase), theirs.get(phase)
         if before is None and after is None:
@@ -476,26 +474,6 @@ def _phases(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> t
             times = refuse(times, reasons[0])
         phases.append(PhaseDifference(phase, before, after, times=times))
     return tuple(phases)
-
-
-def _once_comparisons(run_a: Run, run_b: Run, phases: Container[str]) -> dict[str, TimeComparison]:
-    """Compare phases that are not measured in turns, for two runs of one group. These are phases that happen once per
-    process, over the launches that both runs have, and the transfers, which the first launch samples. The verdicts of
-    all phases hold together."""
-    blocks: dict[str, list[LaunchBlocks]] = {}
-    for first, second in zip(run_a.launches, run_b.launches, strict=False):
-        for phase in first.phases:
-            ours = first.phases[phase].seconds
-            theirs = second.phases[phase].seconds if phase in second.phases else None
-            if phase in phases and phase not in run_a.series and ours and theirs:
-                blocks_of_both = Block(0, (ours,)), Block(1, (theirs,))
-                blocks.setdefault(phase, []).append(LaunchBlocks(blocks_of_both, in_turns=False))
-    for phase in _SAMPLED_ONCE:
-        if phase in phases and (before := run_a.samples(phase)) and (after := run_b.samples(phase)):
-            blocks_of_both = Block(0, tuple(before)), Block(1, tuple(after))
-            blocks[phase] = [LaunchBlocks(blocks_of_both, in_turns=False)]
-    comparisons = {phase: compare(launches) for phase, launches in blocks.items()}
-    return dict(zip(comparisons, corrected(list(comparisons.values())), strict=True))
 
 
 def _reporting_run(runs: Sequence[Run]) -> Run | None:

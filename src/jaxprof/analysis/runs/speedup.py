@@ -8,7 +8,7 @@ speed-up, unless both runs are disturbed alike.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from typing import Generic, TypeVar
 
@@ -16,13 +16,14 @@ from jaxprof.base.values import frozen
 from jaxprof.events import DeviceReading
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS, RunLaunch
-from jaxprof.stats.comparison import TimeComparison, compare, compare_apart, refuse
+from jaxprof.stats.comparison import TimeComparison, compare, compare_apart, corrected, refuse
 from jaxprof.stats.launches import ALONE_MARGIN, ALONE_MARGIN_OF_ONE, summarise_run, turns_over_alone
 from jaxprof.stats.summary import Summary
 from jaxprof.stats.turns import BLOCK_SECONDS, Block, LaunchBlocks, in_blocks, middle
 
 Derived = TypeVar("Derived")
 _MOST_KEPT = 512
+_SAMPLED_ONCE = ("transfer_in", "transfer_out")
 BUSY_SHARE = 0.15
 """Share of the cores used by other processes during the run above which the machine is called busy."""
 
@@ -125,12 +126,36 @@ def compared(session: Session, baseline: Run, run: Run) -> TimeComparison:
     return comparison
 
 
+def compared_once(run_a: Run, run_b: Run, phases: Container[str]) -> dict[str, TimeComparison]:
+    """Compare phases that are not measured in turns, for two runs of one group.
+
+    These are phases that happen once per process, over the launches that both runs have, and the transfers, which the
+    first launch samples. The verdicts of all phases hold together.
+    """
+    blocks: dict[str, list[LaunchBlocks]] = {}
+    for first, second in zip(run_a.launches, run_b.launches, strict=False):
+        for phase in first.phases:
+            ours = first.phases[phase].seconds
+            theirs = second.phases[phase].seconds if phase in second.phases else None
+            if phase in phases and phase not in run_a.series and ours and theirs:
+                blocks_of_both = Block(0, (ours,)), Block(1, (theirs,))
+                blocks.setdefault(phase, []).append(LaunchBlocks(blocks_of_both, in_turns=False))
+    for phase in _SAMPLED_ONCE:
+        if phase in phases and (before := run_a.samples(phase)) and (after := run_b.samples(phase)):
+            blocks_of_both = Block(0, tuple(before)), Block(1, tuple(after))
+            blocks[phase] = [LaunchBlocks(blocks_of_both, in_turns=False)]
+    comparisons = {phase: compare(launches) for phase, launches in blocks.items()}
+    return dict(zip(comparisons, corrected(list(comparisons.values())), strict=True))
+
+
 @frozen
 class AbVersus:
     """One side compared with A."""
 
     run: Run
     times: TimeComparison
+    compiling: TimeComparison | None = None
+    """The compiles of both; None if unknown."""
 
     @property
     def label(self) -> str:
@@ -141,7 +166,12 @@ class AbVersus:
 def side_versus(session: Session, before: Run, after: Run) -> AbVersus | None:
     """Return `after` compared with A, if `before` is that A; None for all other runs of the session."""
     is_side = after.plan.side and after.plan.baseline == before.id
-    return AbVersus(after, compared(session, before, after)) if is_side else None
+    return ab_versus(session, before, after) if is_side else None
+
+
+def ab_versus(session: Session, baseline: Run, run: Run) -> AbVersus:
+    """Return a side compared with A, `baseline`."""
+    return AbVersus(run, compared(session, baseline, run), compared_once(baseline, run, ("compile",)).get("compile"))
 
 
 def _compared(baseline: Run, run: Run) -> TimeComparison:

@@ -32,6 +32,7 @@ from jaxprof.engine.measure.preflight import available_host_bytes, warn_of_few_s
 from jaxprof.engine.measure.sampling import MOST_SAMPLES, CallSampler, Plan, Trial
 from jaxprof.engine.measure.stages import StagedProgram, as_jitted, compile_ledger, compile_stages, settings
 from jaxprof.engine.measure.transfer import Arguments, address, moved_nothing, output_bytes, transfer_in, transfer_out
+from jaxprof.engine.measure.trials import active as active_trial
 from jaxprof.events import BuffersReported, CompileObserved, MemoryReported
 from jaxprof.workloads.model import Variant
 
@@ -178,6 +179,7 @@ def run_jax(
     reporter: Reporter, sampler: CallSampler, variant: Variant, request: RunRequest, host: tuple[Any, ...], device: Any
 ) -> RunOutput:
     """Measure `variant` with the host inputs `host` on `device`."""
+    trial = active_trial()
     function = variant.build(request.spec.parameters)
     for warning in pitfalls.narrowed_inputs(host):
         reporter.emit(warning)
@@ -190,6 +192,7 @@ def run_jax(
             placed = host
         program: StagedProgram | None = None
         if variant.how == "jit":
+            function = function if trial is None else trial.donating(function, placed)
             program = compile_stages(reporter, function, placed, keep_constants=request.spec.keep_constants)
             for warning in pitfalls.of_program(program):
                 reporter.emit(warning)
@@ -199,6 +202,8 @@ def run_jax(
         else:
             calls = Calls(function, placed)
         output, first_seconds = _first_run(reporter, calls, compiled=program is not None)
+        if trial is not None:
+            reporter.emit(trial.reached())
         shared = calls.fresh is None and moved_nothing(calls.arguments, output)
         call_seconds = _steady(
             reporter,

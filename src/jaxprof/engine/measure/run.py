@@ -40,6 +40,10 @@ def measure_request(request: RunRequest, emit: Emit, control: RunControl, execut
 
         settle_allocator()
         spec = request.spec
+        if spec.trial:
+            from jaxprof.engine.measure.trials import begin
+
+            execute(partial(begin, spec.trial, spec.trial_at))
         workload = execute(partial(find, spec.target, spec.arguments, spec.argv, spec.inputs_from))
         variant = workload.variant(request.spec.variant)
         complete = replace(request, spec=replace(request.spec, parameters=_complete(workload, request.spec.parameters)))

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from jaxprof.base.values import field, frozen
 from jaxprof.engine.protocol import read_request
-from jaxprof.events import RunSpec
+from jaxprof.events import RunSpec, SourceLocation
 
 SCRATCH = "JAXPROF_SCRATCH"
 """Environment variable with the folder in which an engine keeps profiles while it reads them. The client makes and
@@ -157,9 +157,10 @@ def decode_request(line: bytes) -> Request:
     request: Any = read_request(line, get_args(Request))
     if hasattr(request, "spec"):
         try:
-            spec = RunSpec(**request.spec)  # JSON has lists for its tuples
+            trial_at = SourceLocation(**request.spec.get("trial_at", {}))
+            spec = RunSpec(**{**request.spec, "trial_at": trial_at})  # JSON has lists for its tuples
             request = replace(request, spec=replace(spec, arguments=tuple(spec.arguments), argv=tuple(spec.argv)))
-        except TypeError as error:
+        except (TypeError, AttributeError) as error:
             raise ValueError(f"not a request: {error}") from error
     decoded: Request = request
     return decoded

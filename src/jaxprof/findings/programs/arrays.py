@@ -169,21 +169,22 @@ def numpy_argument(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     claims.take(spots)
     rows = [fed[key] for key in dict.fromkeys((spot.place.file, spot.place.line) for spot in spots) if key in fed]
     size = max((row.numpy_bytes for row in rows), default=0)
-    copied = (
-        [leaf for leaf in rows[0].signature if leaf.from_numpy and not (leaf.zero_copy or leaf.replaced)]
-        if rows
-        else []
-    )
+    copied = [
+        leaf for row in rows[:1] for leaf in row.signature if leaf.from_numpy and not (leaf.zero_copy or leaf.replaced)
+    ]
     copied.sort(key=lambda leaf: -(leaf.bytes or 0))
     named = ", ".join(f"{leaf.name}: {leaf.type}" for leaf in copied[:_LINES_NAMED])
+    wide = and_more(list(dict.fromkeys(leaf.narrowed for leaf in copied if leaf.narrowed)), _LINES_NAMED)
     function = f"`{safe(rows[0].function)}`" if rows else "a compiled function"
     whole = loop.seconds
     yield Finding(
         "numpy_argument",
         f"{function} is called with NumPy arrays{f' ({safe(named)})' if named else ''} and copies "
-        f"{f'{bytes_(size)} ' if size else 'them '}to the device at every call: about "
+        f"{f'{bytes_(size)} ' if size else 'them '}to the device at every call"
+        f"{f' (converted from {safe(wide)})' if wide else ''}: about "
         f"{seconds(took, 2)}{f', {percent(took / whole)} of the loop' if whole else ''}",
         tuple(dict.fromkeys(spot.place for spot in spots)),
+        own_fix=f"Make them 32-bit once, in NumPy (x.astype(np.float32)). {numpy_argument.fix}" if wide else None,
         seconds=took,
         saves_seconds=took,
         estimate=True,

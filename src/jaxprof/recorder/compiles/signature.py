@@ -24,7 +24,9 @@ from jaxprof.recorder.compiles.arguments import (
     LeafReader,
     TreeReader,
     array_bytes,
+    dtype_name,
     hash_of,
+    is_narrowed,
     static_text,
 )
 from jaxprof.recorder.compiles.call_site import ObservedCall
@@ -77,6 +79,8 @@ class Signature:
     config: tuple[tuple[str, str], ...] = ()
     numpy: Mapping[int, int] = field(default_factory=dict, compare=False)
     """Bytes that every call copies to the device, by the index of each NumPy leaf, which causes no new compilation."""
+    narrowed: Mapping[int, str] = field(default_factory=dict, compare=False)
+    """Dtype of each leaf of `numpy` that is converted at every call, because JAX has no 64-bit types enabled."""
     replaced: frozenset[int] = field(default=frozenset(), compare=False)
     """The leaves of `numpy` that the call's result replaces, so that only the first call has them."""
     aligned: frozenset[int] = field(default=frozenset(), compare=False)
@@ -110,6 +114,7 @@ class Signature:
                 weak_type=leaf.weak_type,
                 sharding=leaf.sharding,
                 bytes=self.numpy.get(at),
+                narrowed=self.narrowed.get(at, ""),
                 replaced=at in self.replaced,
                 zero_copy=at in self.shared,
             )
@@ -175,6 +180,7 @@ class _CallParts:
     structures: list[int] = field(default_factory=list)
     statics: dict[str, str] = field(default_factory=dict)
     numpy: dict[int, int] = field(default_factory=dict)
+    narrowed: dict[int, str] = field(default_factory=dict)
     aligned: set[int] = field(default_factory=set)
     numbers: int = 0
     donated: dict[str, int] = field(default_factory=dict)
@@ -237,6 +243,7 @@ class SignatureReader:
             options=tuple((name, static_text(value, name)) for name, value in call.options.items() if value),
             config=config,
             numpy=arguments.numpy,
+            narrowed=arguments.narrowed,
             aligned=frozenset(arguments.aligned),
             numbers=arguments.numbers,
             donated=arguments.donated,
@@ -266,6 +273,8 @@ class SignatureReader:
                     arguments.under.add(_transformation(leaf))
                 elif kind == NUMPY and (size := self._leaves.device_bytes(leaf, wide)) is not None:
                     arguments.numpy[len(arguments.leaves)] = size
+                    if is_narrowed(leaf.dtype) and not wide:
+                        arguments.narrowed[len(arguments.leaves)] = dtype_name(leaf.dtype, wide=True)
                     if size >= WORTH_COPYING_BYTES and self._leaves.is_aligned(leaf, wide):
                         arguments.aligned.add(len(arguments.leaves))
                 elif kind == OTHER and isinstance(leaf, int | float | complex) and not isinstance(leaf, bool):
@@ -296,6 +305,7 @@ class SignatureReader:
                 for to, at in enumerate(layout.leaves)
                 if isinstance(at, int) and at in passed.numpy
             },
+            narrowed={to: passed.narrowed[at] for to, at in enumerate(layout.leaves) if at in passed.narrowed},
             aligned={to for to, at in enumerate(layout.leaves) if at in passed.aligned},
             numbers=passed.numbers,
             donated={by_place[at]: to for to, at in enumerate(layout.leaves) if isinstance(at, int) and at in by_place},
