@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from jaxprof.analysis.compare.difference import Difference
-from jaxprof.analysis.kernels.measured import MeasuredKernel
+from jaxprof.analysis.kernels.measured_kernel import MeasuredKernel
 from jaxprof.base.grouping import paired
 from jaxprof.base.values import frozen
 from jaxprof.hlo.compare.fingerprint import NUMBERS, Fingerprints, settings_of

@@ -15,7 +15,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, TypeAlias
 
 from jaxprof.analysis.compare.difference import Difference, FigureDifference, environments, exact_facts, figures
-from jaxprof.analysis.kernels.measured import MeasuredKernel, measured, stage_times
+from jaxprof.analysis.kernels.measured import measured, stage_times
+from jaxprof.analysis.kernels.measured_kernel import MeasuredKernel
 from jaxprof.analysis.kernels.memory import KINDS, SCHEDULE, MemoryPicture, memory_of_run
 from jaxprof.analysis.opener import read_module
 from jaxprof.analysis.runs.run_result import RunCost, module_cost, result, run_cost
