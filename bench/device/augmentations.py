@@ -47,7 +47,9 @@ augment = jax.vmap(one)  # <- cause
 
 
 def augment_inputs(random):
-    return random.choice(5, 32, p=[0.05, 0.05, 0.1, 0.2, 0.6]), random.random((32, 128, 128), dtype="float32")
+    return random.choice(5, 32, p=[0.05, 0.05, 0.1, 0.2, 0.6]).astype("int32"), random.random(
+        (32, 128, 128), dtype="float32"
+    )
 
 
 def augment_one_by_one(choices, images):

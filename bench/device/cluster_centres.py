@@ -15,7 +15,7 @@ def centres(points, labels, *, k=2048):
 
 
 def centres_inputs(random):
-    return random.standard_normal((8192, 64), dtype="float32"), random.integers(0, 2048, 8192)
+    return random.standard_normal((8192, 64), dtype="float32"), random.integers(0, 2048, 8192, dtype="int32")
 
 
 def centres_by_segment(points, labels, *, k=2048):

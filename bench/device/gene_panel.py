@@ -13,7 +13,7 @@ def panel_scores(expression, genes, weights):
 
 
 def panel_scores_inputs(random):
-    genes = random.integers(0, 8000, (32, 50))
+    genes = random.integers(0, 8000, (32, 50), dtype="int32")
     return random.random((2000, 8000), dtype="float32"), genes, random.random((32, 50), dtype="float32")
 
 

@@ -22,7 +22,7 @@ def update(table, items, users):
 
 def update_inputs(random):
     table = random.standard_normal((300_000, 64), dtype="float32")
-    return table, random.integers(0, 300_000, 256), random.standard_normal((256, 64), dtype="float32")
+    return table, random.integers(0, 300_000, 256, dtype="int32"), random.standard_normal((256, 64), dtype="float32")
 
 
 @functools.partial(jax.jit, donate_argnums=0)

@@ -18,7 +18,11 @@ def encode(table, tokens, projection):
 
 def encode_inputs(random):
     table = random.standard_normal((VOCABULARY, 128), dtype="float32")
-    return table, random.integers(0, VOCABULARY, (32, 64)), random.standard_normal((128, 128), dtype="float32")
+    return (
+        table,
+        random.integers(0, VOCABULARY, (32, 64), dtype="int32"),
+        random.standard_normal((128, 128), dtype="float32"),
+    )
 
 
 @jax.jit

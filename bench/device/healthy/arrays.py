@@ -182,4 +182,4 @@ def words(params, tokens, labels):
 def words_inputs(random):
     shapes = {"table": (1000, 256), "hidden": (256, 1024), "out": (1024, 64)}
     params = {name: 0.05 * random.standard_normal(s, dtype="float32") for name, s in shapes.items()}
-    return params, random.integers(0, 1000, (256, 8)), random.integers(0, 64, 256)
+    return params, random.integers(0, 1000, (256, 8), dtype="int32"), random.integers(0, 64, 256, dtype="int32")

@@ -72,7 +72,7 @@ def hierarchical_gradient(values, group, y):
 
 def hierarchical_gradient_inputs(random):
     values = {"spread": jnp.float32(0.7), "a": random.standard_normal(50, dtype="float32")}
-    return values, random.integers(0, 50, 2000), random.integers(0, 2, 2000)
+    return values, random.integers(0, 50, 2000, dtype="int32"), random.integers(0, 2, 2000, dtype="int32")
 
 
 @jax.jit

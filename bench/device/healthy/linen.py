@@ -38,7 +38,7 @@ def digits(state, images, labels):
 
 def digits_inputs(random):
     images = random.random((512, 784), dtype="float32")
-    return begin(Digits(), optax.adamw(1e-3), images), images, random.integers(0, 10, 512)
+    return begin(Digits(), optax.adamw(1e-3), images), images, random.integers(0, 10, 512, dtype="int32")
 
 
 class Photos(nn.Module):
@@ -61,7 +61,7 @@ def photos(state, images, labels):
 
 def photos_inputs(random):
     images = random.random((64, 32, 32, 16), dtype="float32")
-    return begin(Photos(), optax.sgd(0.1, momentum=0.9), images), images, random.integers(0, 10, 64)
+    return begin(Photos(), optax.sgd(0.1, momentum=0.9), images), images, random.integers(0, 10, 64, dtype="int32")
 
 
 class Block(nn.Module):
