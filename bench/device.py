@@ -1,6 +1,7 @@
 """How often jaxprof names why a device-bound program is slow: the cause first, its line, and what the change gains.
 
-    python bench/device.py [--only NAME]... [--healthy] [--planted] [--texts] [--no-targets] [--json FILE] [--smoke]
+    python bench/device.py [--only NAME]... [--planted] [--healthy] [--texts] [--no-targets] [--try]
+        [--folder DIR [--again]] [--json FILE] [--smoke]
 
 A planted program is a file of `bench/device/`, written as its author would have written it, with its mended twin beside
 it. Its first lines are comments that only this driver reads, one `key: value` each:
@@ -12,6 +13,7 @@ it. Its first lines are comments that only this driver reads, one `key: value` e
     run        the function that is measured; what it calls is made by the function of that name with `_inputs`
     mended     the twin
     differs    why the results of the two are not the same, if they are not
+    trial      the change of `jaxprof compare --try` that is the twin's
     targets    devices that are not here, for which it is compiled too: the cause must be among the findings
     needs      packages without which it cannot run
 
@@ -20,9 +22,10 @@ Lines that are the cause carry the comment `# <- cause`. A program without `run`
 with nothing planted in them, each with its inputs: every finding of 5 % of the call or more, or of unknown share, that
 its header does not allow is a false one.
 
-Each function is measured by `jaxprof run`, with its capture, and explained by `jaxprof explain`. Function and twin are
-called in turns in one process of their own (`programs/twin_turns.py`), which says what the change gains, whatever
-jaxprof says. Exits 1 past `LIMITS`.
+Each function is measured by `jaxprof run`, with its capture, and explained by `jaxprof explain`; what the machine
+reaches is measured before. Function and twin are called in turns in one process of their own
+(`programs/twin_turns.py`), which says what the change gains, whatever jaxprof says. With `--folder DIR --again` the
+sessions in DIR are explained once more, and nothing is run. Exits 1 past `LIMITS`.
 """
 
 from __future__ import annotations
@@ -47,17 +50,18 @@ from case_files import marked_lines, read_header, split_words
 HERE = Path(__file__).resolve().parent
 PROGRAMS = HERE / "device"
 HEALTHY = PROGRAMS / "healthy"
-KEYS = ("about", "cause", "expect", "allow", "run", "mended", "differs", "targets", "needs")
-LIMITS = {"first": 0.8, "line": 1.0, "gain": 1.0, "targets": 1.0, "false": 0}
-"""The least shares of the planted programs: the cause first, of these its line right, of savings that are said those
-near the measured one, of compilations for other devices those with the cause; the most false findings."""
+KEYS = ("about", "cause", "expect", "allow", "run", "mended", "differs", "trial", "targets", "needs")
+LIMITS = {"first": 0.8, "line": 1.0, "gain": 1.0, "trial": 1.0, "targets": 1.0, "false": 0}
+"""The least shares of the planted programs: the cause first, of these its line right, of savings that are said and of
+trials those near the measured gain, of compilations for other devices those with the cause; the most false findings."""
 NEAR = 0.3
-"""How far a saving may lie from the measured one, as a share of it."""
+"""How far a saving or a trial may lie from the measured one, as a share of it."""
 WORTH = 0.05
 """Share of a call from which a finding about a healthy program is a false one."""
 SAME = 1e-3
 """Difference of two results, as a share of the largest number, up to which they are the same."""
-TURN_SECONDS = 2.0
+MEASURED = ("--budget", "0.6", "--launches", "1")
+TURN_SECONDS = 1.0
 TIMEOUT_SECONDS = 300
 SMOKE = ("word_embeddings", "lloyd")
 
@@ -77,6 +81,7 @@ class Program:
     """Empty for a script."""
     mended: str
     differs: str
+    trial: str
     targets: tuple[str, ...]
     needs: tuple[str, ...]
     lines: frozenset[int]
@@ -100,7 +105,9 @@ class Answer:
     """Whether both have the same results."""
     saving: float | None = None
     """Share of a call that the first finding says it saves."""
-    targets: dict[str, bool] = field(default_factory=dict)
+    tried: float | None = None
+    """How many times as fast `compare --try` says the twin's change is; None where it was not tried."""
+    targets: dict[str, bool | None] = field(default_factory=dict)
     """For each device that is not here, whether the cause is among the findings."""
     seconds: float = 0.0
     failed: str = ""
@@ -112,6 +119,13 @@ class Answer:
             return None
         measured = 1 - 1 / self.gain
         return abs(self.saving - measured) <= NEAR * measured
+
+    @property
+    def is_tried_near(self) -> bool | None:
+        """Whether the trial gains what the twin does; None where nothing was tried."""
+        if self.tried is None or self.gain is None:
+            return None
+        return abs(self.tried - self.gain) <= NEAR * self.gain
 
 
 def planted(path: Path) -> Program:
@@ -133,6 +147,7 @@ def planted(path: Path) -> Program:
         function=head.get("run", ""),
         mended=head.get("mended", ""),
         differs=head.get("differs", ""),
+        trial=head.get("trial", ""),
         targets=split_words(head.get("targets", "")),
         needs=split_words(head.get("needs", "")),
         lines=lines,
@@ -155,6 +170,7 @@ def healthy(path: Path) -> list[Program]:
             function=name,
             mended="",
             differs="",
+            trial="",
             targets=(),
             needs=split_words(head.get("needs", "")),
             lines=frozenset(),
@@ -170,22 +186,28 @@ def programs() -> list[Program]:
     return [*sick, *(each for path in sorted(HEALTHY.glob("*.py")) for each in healthy(path))]
 
 
-def ask(program: Program, folder: Path) -> Answer:
-    """Measure the function, have it explained, and call it in turns with its twin."""
+def ask(program: Program, folder: Path, *, again: bool = False, tried: bool = False) -> Answer:
+    """Measure the function, have it explained, and call it in turns with its twin; `again`: only explain it."""
     answer, began = Answer(program.name), time.monotonic()
     session = folder / f"{program.name}.jaxprof"
+    target = f"{program.path}:{program.function}"
+    words = ["script", "--plain", "--force", "--out", str(session), str(program.path)]
     if program.function:
-        target = f"{program.path}:{program.function}"
-        words = ["run", target, "--variant", "jit", "--budget", "0.6", "--launches", "1", "--out", str(session)]
-    else:
-        words = ["script", "--plain", "--out", str(session), str(program.path)]
+        words = ["run", target, "--variant", "jit", *MEASURED, "--force", "--out", str(session)]
     try:
-        run_python("-m", "jaxprof", *words, folder=folder)
+        if not again:
+            run_python("-m", "jaxprof", *words, folder=folder)
         said = run_python("-m", "jaxprof", "explain", str(session), "--full", "--format", "json", folder=folder)
         answer.findings = json.loads(said)["data"]["findings"]
         judge(program, answer)
-        if program.cause:
+        if program.cause and not again:
             take_turns(program, answer, folder)
+        if program.trial and tried and not again:
+            said = run_python("-m", "jaxprof", "compare", target, "--try", *MEASURED, "--format", "json", folder=folder)
+            data = json.loads(said)["data"]
+            sides = {side["side"] for side in data["sides"] if side.get("trial") == program.trial}
+            ratios = [versus["speedup"] for versus in data["versus"] if versus["side"] in sides and versus["speedup"]]
+            answer.tried = max(ratios, default=0.0)
     except (RuntimeError, subprocess.TimeoutExpired) as error:
         answer.failed = str(error)
     answer.seconds = time.monotonic() - began
@@ -233,15 +255,14 @@ def _milliseconds(output: str) -> float:
 
 
 def compile_elsewhere(program: Program, target: str, folder: Path) -> bool | None:
-    """Whether the cause is among the findings of the module compiled for `target`; None where that has no compiler."""
+    """Whether the cause is among the findings of the module compiled for `target`; None without its compiler."""
     words = ("hlo", f"{program.path}:{program.function}", "--for", target, "--findings", "--format", "json")
     try:
         said = json.loads(run_python("-m", "jaxprof", *words, folder=folder))
     except (RuntimeError, subprocess.TimeoutExpired) as error:
-        if "target install" in str(error):
-            return None
-        print(f"{program.name} for {target}: {error}", file=sys.stderr)
-        return False
+        if "target install" not in str(error):
+            print(f"{program.name} for {target}: {error}", file=sys.stderr)
+        return None if "target install" in str(error) else False
     found = [each["code"] for module in said["data"]["programs"] for each in module["findings"]]
     return any(code in program.expected for code in found)
 
@@ -265,8 +286,8 @@ def run_python(*words: str, folder: Path) -> str:
 
 
 HEAD = (
-    "| program | cause | first | line | gain | saving: said, measured | elsewhere | said | s |\n"
-    "|---|---|---|---|--:|---|---|---|--:|"
+    "| program | cause | first | line | gain | saving: said, measured | tried | elsewhere | said | s |\n"
+    "|---|---|---|---|--:|---|--:|---|---|--:|"
 )
 
 
@@ -288,8 +309,9 @@ def row(program: Program, answer: Answer) -> str:
     saving = "-"
     if answer.saving is not None and answer.gain is not None:
         saving = f"{answer.saving:.0%}, {1 - 1 / answer.gain:.0%}{'' if answer.is_near else ' NO'}"
+    tried = "-" if answer.tried is None else f"{answer.tried:.3g}x{'' if answer.is_tried_near else ' NO'}"
     elsewhere = ", ".join(f"{target} {mark(found)}" for target, found in answer.targets.items()) or "-"
-    cells = (program.name, program.cause, mark(answer.first), mark(answer.line), gain, saving, elsewhere, said)
+    cells = (program.name, program.cause, mark(answer.first), mark(answer.line), gain, saving, tried, elsewhere, said)
     return f"| {' | '.join(cells)} | {answer.seconds:.0f} |"
 
 
@@ -302,6 +324,7 @@ def counts(asked: list[tuple[Program, Answer]]) -> dict[str, tuple[int, int]]:
     """Of each kind of what can be right: how many, of how many; and how many false findings of healthy programs."""
     sick = [answer for program, answer in asked if program.cause]
     near = [answer.is_near for answer in sick if answer.is_near is not None]
+    trials = [answer.is_tried_near for answer in sick if answer.is_tried_near is not None]
     elsewhere = [found for answer in sick for found in answer.targets.values() if found is not None]
     lines = [answer.line for answer in sick if answer.line is not None]
     well = [answer for program, answer in asked if not program.cause]
@@ -309,6 +332,7 @@ def counts(asked: list[tuple[Program, Answer]]) -> dict[str, tuple[int, int]]:
         "first": (sum(answer.first for answer in sick), len(sick)),
         "line": (sum(lines), len(lines)),
         "gain": (sum(near), len(near)),
+        "trial": (sum(trials), len(trials)),
         "targets": (sum(elsewhere), len(elsewhere)),
         "false": (sum(len(answer.others) for answer in well), len(well)),
     }
@@ -337,7 +361,9 @@ def main() -> int:
     parser.add_argument("--healthy", action="store_true", help="only the healthy ones")
     parser.add_argument("--texts", action="store_true", help="what was said, whole, below each row")
     parser.add_argument("--no-targets", action="store_true", help="compile for no device that is not here")
+    parser.add_argument("--try", dest="tried", action="store_true", help="try the change of the twin, too")
     parser.add_argument("--folder", type=Path, help="where the sessions stay")
+    parser.add_argument("--again", action="store_true", help="explain the sessions in --folder, and run nothing")
     parser.add_argument("--json", type=Path, help="every answer, in JSON")
     parser.add_argument(
         "--smoke", action="store_true", help="two small programs; the table has to come out, whatever its figures"
@@ -358,12 +384,16 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor(2) as pool:
         folder = (args.folder or Path(temporary)).resolve()
         folder.mkdir(parents=True, exist_ok=True)
+        if not args.smoke and not args.again:
+            run_python("-m", "jaxprof", "run", "triad", "gemm-peak", "--budget", "1", "--no-capture", folder=folder)
         for program in chosen:
-            answer = ask(program, folder)
+            answer = ask(program, folder, again=args.again, tried=args.tried)
             if not args.no_targets:
                 # Both at once, after everything that is timed.
-                found = pool.map(lambda target, own=program: compile_elsewhere(own, target, folder), program.targets)
-                answer.targets = dict(zip(program.targets, found, strict=True))
+                compiling = [pool.submit(compile_elsewhere, program, target, folder) for target in program.targets]
+                answer.targets = {
+                    target: future.result() for target, future in zip(program.targets, compiling, strict=True)
+                }
             asked.append((program, answer))
             print(row(program, answer), flush=True)
             for finding in answer.findings if args.texts else []:

@@ -3,6 +3,7 @@
 # expect: both_branches
 # run: augment
 # mended: augment_one_by_one
+# trial: map
 # targets: h100, tpu-v5e
 import jax
 import jax.numpy as jnp

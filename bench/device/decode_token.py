@@ -3,6 +3,7 @@
 # expect: lost_donation
 # run: decode
 # mended: decode_donated
+# trial: donate
 # targets: h100, tpu-v5e
 import functools
 

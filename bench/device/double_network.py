@@ -3,6 +3,7 @@
 # expect: float64
 # run: train
 # mended: train_single
+# trial: float32
 # targets: h100, tpu-v5e
 import jax
 import jax.numpy as jnp

@@ -3,6 +3,7 @@
 # expect: both_branches
 # run: restore_all
 # mended: restore_each
+# trial: map
 # targets: h100, tpu-v5e
 import jax
 import jax.numpy as jnp

@@ -3,6 +3,7 @@
 # expect: grouped_convolution
 # run: filtered
 # mended: filtered_in_turn
+# trial: map
 # targets: h100, tpu-v5e
 """Each image is convolved with filters that another network made for it."""
 

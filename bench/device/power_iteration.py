@@ -3,6 +3,7 @@
 # expect: longest_lane
 # run: leading_eigenvalues
 # mended: leading_eigenvalues_each
+# trial: map
 # targets: h100, tpu-v5e
 import jax
 import jax.numpy as jnp

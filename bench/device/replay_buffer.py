@@ -3,6 +3,7 @@
 # expect: lost_donation
 # run: remember
 # mended: remember_donated
+# trial: donate
 # targets: h100, tpu-v5e
 import jax
 import jax.numpy as jnp

@@ -3,6 +3,7 @@
 # expect: longest_lane
 # run: settle
 # mended: settle_in_turn
+# trial: map
 # targets: h100, tpu-v5e
 from functools import partial
 
