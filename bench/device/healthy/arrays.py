@@ -28,7 +28,7 @@ def lloyd(points, centres):
 
 
 def lloyd_inputs(random):
-    return random.random((4096, 128), dtype="float32"), random.random((256, 128), dtype="float32")
+    return random.random((4096, 1024), dtype="float32"), random.random((128, 1024), dtype="float32")
 
 
 def low_pass(signals):
@@ -37,14 +37,15 @@ def low_pass(signals):
 
 
 def low_pass_inputs(random):
-    return random.standard_normal((256, 4096), dtype="float32")
+    return random.standard_normal((32, 4096), dtype="float32")
 
 
 def bodies(position, velocity):
     def step(state, _):
         x, v = state
         apart = x[:, None] - x
-        force = -jnp.sum(apart / (jnp.sum(apart**2, -1, keepdims=True) + 0.01) ** 1.5, 1)
+        near = lax.rsqrt(jnp.sum(apart**2, -1, keepdims=True) + 0.01)
+        force = -jnp.sum(apart * (near * near * near), 1)
         v = v + 0.01 * force
         return (x + 0.01 * v, v), None
 
@@ -69,14 +70,20 @@ def gaussian_process_inputs(random):
     return x, jnp.sin(x[:, 0]), random.standard_normal((200, 4), dtype="float32")
 
 
-def components(x):
-    x = x - x.mean(0)
-    values, vectors = jnp.linalg.eigh(x.T @ x / len(x))
-    return x @ vectors[:, -8:], values[-8:]
+def components(x, directions):
+    """Oja's rule: principal components of a stream, whose batches all turn the directions a little."""
+
+    def turn(directions, batch):
+        seen = batch @ directions
+        directions = directions + 0.01 * batch.T @ seen
+        return directions / jnp.linalg.norm(directions, axis=0), jnp.sum(seen**2, 0)
+
+    return lax.scan(turn, directions, x)
 
 
 def components_inputs(random):
-    return random.standard_normal((20_000, 128), dtype="float32")
+    directions = random.standard_normal((512, 64), dtype="float32") / 23
+    return random.standard_normal((20, 256, 512), dtype="float32"), directions
 
 
 def life(cells):
@@ -96,7 +103,7 @@ def life_inputs(random):
 def particles(x, key, observed):
     """One step of a bootstrap filter, with systematic resampling."""
     walk, offset = jax.random.split(key)
-    x = jnp.sin(x @ (jnp.eye(64) + 0.01)) + 0.1 * jax.random.normal(walk, (x.shape[0], 1))
+    x = jnp.tanh(x @ (jnp.eye(64) + 0.01)) + 0.1 * jax.random.normal(walk, (x.shape[0], 1))
     weights = jax.nn.softmax(-jnp.sum((x - observed) ** 2, 1))
     at = (jnp.arange(len(x)) + jax.random.uniform(offset)) / len(x)
     return x[jnp.searchsorted(jnp.cumsum(weights), at)]
