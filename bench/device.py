@@ -106,7 +106,8 @@ class Answer:
     saving: float | None = None
     """Share of a call that the first finding says it saves."""
     tried: float | None = None
-    """How many times as fast `compare --try` says the twin's change is; None where it was not tried."""
+    """How many times as fast `compare --try` says the twin's change is, 0 where it does not try it; None where it was
+    not asked."""
     targets: dict[str, bool | None] = field(default_factory=dict)
     """For each device that is not here, whether the cause is among the findings."""
     seconds: float = 0.0
@@ -203,15 +204,24 @@ def ask(program: Program, folder: Path, *, again: bool = False, tried: bool = Fa
         if program.cause and not again:
             take_turns(program, answer, folder)
         if program.trial and tried and not again:
-            said = run_python("-m", "jaxprof", "compare", target, "--try", *MEASURED, "--format", "json", folder=folder)
-            data = json.loads(said)["data"]
-            sides = {side["side"] for side in data["sides"] if side.get("trial") == program.trial}
-            ratios = [versus["speedup"] for versus in data["versus"] if versus["side"] in sides and versus["speedup"]]
-            answer.tried = max(ratios, default=0.0)
+            answer.tried = try_change(program, target, folder)
     except (RuntimeError, subprocess.TimeoutExpired) as error:
         answer.failed = str(error)
     answer.seconds = time.monotonic() - began
     return answer
+
+
+def try_change(program: Program, target: str, folder: Path) -> float:
+    """How many times as fast `compare --try` says the twin's change is; 0 where it does not try it."""
+    words = ("compare", target, "--try", *MEASURED, "--format", "json")
+    try:
+        data = json.loads(run_python("-m", "jaxprof", *words, folder=folder))["data"]
+    except RuntimeError as error:
+        if "can be tried" in str(error):
+            return 0.0
+        raise
+    sides = {side["side"] for side in data["sides"] if side.get("trial") == program.trial}
+    return max((versus["speedup"] or 0.0 for versus in data["versus"] if versus["side"] in sides), default=0.0)
 
 
 def judge(program: Program, answer: Answer) -> None:

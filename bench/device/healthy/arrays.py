@@ -101,12 +101,12 @@ def life_inputs(random):
 
 @jax.jit
 def particles(x, key, observed):
-    """One step of a bootstrap filter, with systematic resampling."""
+    """The mean after one step of a bootstrap filter, with systematic resampling."""
     walk, offset = jax.random.split(key)
     x = jnp.tanh(x @ (jnp.eye(64) + 0.01)) + 0.1 * jax.random.normal(walk, (x.shape[0], 1))
     weights = jax.nn.softmax(-jnp.sum((x - observed) ** 2, 1))
     at = (jnp.arange(len(x)) + jax.random.uniform(offset)) / len(x)
-    return x[jnp.searchsorted(jnp.cumsum(weights), at)]
+    return x[jnp.searchsorted(jnp.cumsum(weights), at)].mean(0)
 
 
 def particles_inputs(random):

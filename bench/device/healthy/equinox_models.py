@@ -1,5 +1,7 @@
 # about: nothing; equinox
 # needs: equinox, optax
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -11,20 +13,19 @@ def loss(model, x, y):
 
 
 TX = optax.adam(1e-3)
+PARAMS, STATIC = eqx.partition(eqx.nn.MLP(64, 1, 512, 3, key=jax.random.key(0)), eqx.is_array)
 
 
-@eqx.filter_jit(donate="all-except-first")
-def perceptron(data, model, opt_state):
-    x, y = data
-    value, grads = eqx.filter_value_and_grad(loss)(model, x, y)
+@functools.partial(jax.jit, donate_argnums=(0, 1))
+def perceptron(params, opt_state, x, y):
+    value, grads = jax.value_and_grad(lambda p: loss(eqx.combine(p, STATIC), x, y))(params)
     updates, opt_state = TX.update(grads, opt_state)
-    return eqx.apply_updates(model, updates), opt_state, value
+    return eqx.apply_updates(params, updates), opt_state, value
 
 
 def perceptron_inputs(random):
-    model = eqx.nn.MLP(64, 1, 512, 3, key=jax.random.key(0))
     x = random.standard_normal((512, 64), dtype="float32")
-    return (jnp.array(x), jnp.array(x[:, 0])), model, TX.init(eqx.filter(model, eqx.is_array))
+    return jax.tree.map(jnp.copy, PARAMS), TX.init(PARAMS), x, x[:, 0]
 
 
 class Gated(eqx.Module):
@@ -60,19 +61,15 @@ def forecast_gradient_inputs(random):
     return model, series, series[:, -1, 0]
 
 
-class Field(eqx.Module):
-    net: eqx.nn.MLP
-
-    def __call__(self, y):
-        return self.net(y)
+FIELD, FIELD_STATIC = eqx.partition(eqx.nn.MLP(16, 16, 128, 2, jnp.tanh, key=jax.random.key(2)), eqx.is_array)
 
 
-@eqx.filter_jit
+@jax.jit
 def neural_ode(field, y):
     """Runge-Kutta of order 4, forty steps."""
+    f = jax.vmap(eqx.combine(field, FIELD_STATIC))
 
     def step(y, _):
-        f = jax.vmap(field)
         a = f(y)
         b = f(y + 0.05 * a)
         c = f(y + 0.05 * b)
@@ -83,25 +80,34 @@ def neural_ode(field, y):
 
 
 def neural_ode_inputs(random):
-    net = eqx.nn.MLP(16, 16, 128, 2, jnp.tanh, key=jax.random.key(2))
-    return Field(net), random.standard_normal((256, 16), dtype="float32")
+    return FIELD, random.standard_normal((256, 16), dtype="float32")
 
 
-@eqx.filter_jit
-def ensemble(models, x):
-    return eqx.filter_vmap(lambda model: jax.vmap(model)(x))(models).std(0)
+@eqx.filter_vmap
+def network(key):
+    return eqx.nn.MLP(32, 8, 128, 2, key=key)
+
+
+MEMBERS, MEMBERS_STATIC = eqx.partition(network(jax.random.split(jax.random.key(3), 8)), eqx.is_array)
+
+
+@jax.jit
+def ensemble(members, x):
+    return jax.vmap(lambda each: jax.vmap(eqx.combine(each, MEMBERS_STATIC))(x))(members).std(0)
 
 
 def ensemble_inputs(random):
-    make = eqx.filter_vmap(lambda key: eqx.nn.MLP(32, 8, 128, 2, key=key))
-    return make(jax.random.split(jax.random.key(3), 8)), random.standard_normal((256, 32), dtype="float32")
+    return MEMBERS, random.standard_normal((256, 32), dtype="float32")
 
 
-@eqx.filter_jit
+LAYER, LAYER_STATIC = eqx.partition(eqx.nn.MultiheadAttention(4, 128, key=jax.random.key(4)), eqx.is_array)
+
+
+@jax.jit
 def attention(layer, x):
+    layer = eqx.combine(layer, LAYER_STATIC)
     return jax.vmap(lambda x: layer(x, x, x))(x)
 
 
 def attention_inputs(random):
-    layer = eqx.nn.MultiheadAttention(4, 128, key=jax.random.key(4))
-    return layer, random.standard_normal((32, 24, 128), dtype="float32")
+    return LAYER, random.standard_normal((32, 24, 128), dtype="float32")
