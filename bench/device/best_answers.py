@@ -3,7 +3,6 @@
 # expect: slow_kernel
 # run: best
 # mended: best_by_top_k
-# targets: h100, tpu-v5e
 import jax
 import jax.numpy as jnp
 

@@ -4,7 +4,7 @@
 # run: train
 # mended: train_single
 # trial: float32
-# targets: h100, tpu-v5e
+# targets: h100
 import jax
 import jax.numpy as jnp
 
