@@ -13,6 +13,7 @@ import pytest
 
 from cli.calling import understood
 from jaxprof.findings.catalogue import entries
+from waiting import SLOWER
 
 CI = Path(__file__).parents[1] / ".ci"
 DRIVER = CI.parent / "bench" / "answers" / "run.py"
@@ -69,7 +70,7 @@ def test_the_pythons_are_the_oldest_patch_and_of_each_later_version_the_newest(u
         path.chmod(0o755)
     env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYENV_ROOT": str(tmp_path)}
     words = ["bash", str(CI / "run"), "--pythons"]
-    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60 * SLOWER)
     assert done.returncode == 0, done.stderr
     found = [line for line in done.stdout.splitlines() if str(tmp_path) in line]
     assert [line.split()[0] for line in found] == [oldest, "3.13.99"]
@@ -127,7 +128,9 @@ def test_a_bench_that_breaks_or_prints_no_table_fails_the_checks_and_is_named(tm
     shutil.copy(CI / "benches", tmp_path / ".ci")
     for name, text in {**broken, "answers/run": "print('a\\nb')"}.items():
         (tmp_path / "bench" / f"{name}.py").write_text(text)
-    done = subprocess.run([tmp_path / ".ci" / "benches", sys.executable], capture_output=True, text=True, timeout=50)
+    done = subprocess.run(
+        [tmp_path / ".ci" / "benches", sys.executable], capture_output=True, text=True, timeout=50 * SLOWER
+    )
     assert done.returncode != 0
     told = re.findall(r"^bench/(\S+)\.py +\d+ s  (ok|failed: 1)$", done.stdout, re.MULTILINE)
     assert dict(told) == {"good": "ok", "answers/run": "ok", "broken": "failed: 1", "silent": "failed: 1"}

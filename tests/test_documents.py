@@ -1,6 +1,5 @@
 """The documents say what is so: their commands parse, their links lead somewhere, their keys are the JSON's."""
 
-import importlib
 import json
 import re
 from collections import defaultdict
@@ -19,7 +18,9 @@ from jaxprof.cli.answer_schemas import KINDS
 from jaxprof.cli.commands import gate
 from jaxprof.events import REASONS
 from jaxprof.facts.comparisons import EXACT
+from jaxprof.facts.tables import TABLES
 from jaxprof.findings.catalogue import SOURCES, entries
+from jaxprof.findings.trials import PROPOSED, TRIALS
 from jaxprof.jobs.figures import CAUSES
 from jaxprof.tui.keys import GROUPS, keys_of, shown
 from tui.key_meanings import MEANINGS
@@ -74,12 +75,16 @@ MADE = "<!-- made by UPDATE_NET=1 pytest tests/test_documents.py -->\n"
 
 
 def _findings():
-    """The catalogue of findings, source by source."""
+    """The catalogue of findings, source by source, and the changes that they propose."""
     lines = []
     for source, title in SOURCES.items():
         lines += ["", f"## {title[0].upper()}{title[1:]}", "", "| code | meaning | fix |", "|---|---|---|"]
         found = [entry for entry in entries().values() if entry.source == source]
         lines += [f"| `{entry.code}` | {entry.title}. {entry.means} | {entry.fix} |" for entry in found]
+    lines += ["", "## Changes that can be tried", "", "| change | meaning | proposed by |", "|---|---|---|"]
+    for name, trial in TRIALS.items():
+        codes = ", ".join(f"`{code}`" for code, names in PROPOSED.items() if name in names)
+        lines.append(f"| {trial.title} | {trial.means} | {codes} |")
     return "\n".join(lines) + "\n"
 
 
@@ -89,11 +94,15 @@ def columns(facts):
     return "\n".join([*lines, *(f"| `{fact.key}` | {fact.unit.sql} | {fact.meaning} |" for fact in facts)])
 
 
-def _tables(module):
-    """The tables of SQL, or those of roll-ups, with their columns."""
-    pytest.importorskip("pyarrow")
-    tables = importlib.import_module(module).TABLES
+def _tables(tables):
     return "".join(f"\n### `{name}`\n\n{table.meaning}.\n\n{columns(table.facts)}\n" for name, table in tables.items())
+
+
+def _tables_of_roll_ups():
+    pytest.importorskip("pyarrow")
+    from jaxprof.rollup.schema import TABLES as ROLL_UPS
+
+    return _tables(ROLL_UPS)
 
 
 def _objects(schema, place):
@@ -166,8 +175,8 @@ REFERENCES = {
     "findings.md": _findings,
     "json.md": _keys_of_the_json,
     "keys.md": _keys,
-    "query.md": partial(_tables, "jaxprof.facts.tables"),
-    "scale.md": partial(_tables, "jaxprof.rollup.schema"),
+    "query.md": partial(_tables, TABLES),
+    "scale.md": _tables_of_roll_ups,
 }
 """By page, what makes the part behind the marker."""
 

@@ -21,6 +21,7 @@ from jaxprof.rollup.making import roll_ups
 from jaxprof.session.log import new_header
 from report import sessions
 from tables import rows
+from waiting import SLOWER
 
 pytestmark = pytest.mark.process
 
@@ -50,7 +51,7 @@ def after(script, *words):
     """What was imported by command lines or by modules, in a process of its own."""
     given = [sys.executable, "-c", script, *words]
     variables = {"PYTHONPATH": str(SOURCE), "PATH": os.environ["PATH"], "HOME": "/nonexistent"}
-    done = subprocess.run(given, env=variables, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(given, env=variables, capture_output=True, text=True, timeout=60 * SLOWER)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert said["code"] == 0, done.stderr
@@ -172,7 +173,9 @@ def imported(folder):
 )
 def test_no_command_imports_from_the_current_folder(baits, words):
     command = [os.path.join(os.path.dirname(sys.executable), "jaxprof"), *words]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120 * SLOWER, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert imported(baits) == ""
 

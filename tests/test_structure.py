@@ -47,7 +47,6 @@ def test_tests_stand_where_their_source_stands():
 
 
 FACTS_ELSEWHERE = {
-    "cli/answer_schemas.py",  # of answers that no relation has: settings, an error
     "query/output.py",  # the columns of a SELECT
     "report/renderers.py",  # the column that tells parts of a table apart
     "rollup/schema.py",  # of files that only roll-ups have

@@ -9,6 +9,7 @@ import pytest
 
 from pythons import FURTHER
 from suite import MOST_PROGRAMS, programs_of
+from waiting import SLOWER
 
 HANGS = """
 import ctypes
@@ -97,7 +98,7 @@ def test_each_test_that_hangs_is_named_once_and_the_others_go_on(suite):
     suite.makepyfile(test_it=HANGS)
     loaded = ("-p", "xdist.plugin", "-p", "pytest_timeout", "-p", "suite", "--dist", "loadfile")
     limits = ("-o", "timeout=0.5", "-o", "timeout_grace=0.2")
-    ran = suite.runpytest_subprocess(*loaded, "-n", "1", *limits, timeout=50)
+    ran = suite.runpytest_subprocess(*loaded, "-n", "1", *limits, timeout=50 * SLOWER)
     ran.assert_outcomes(passed=2, failed=4)
     named = [line.rpartition("::")[2].rstrip("'") for line in ran.outlines if "crashed while running" in line]
     assert named == re.findall(r"test_(?:that|whose)\w+", HANGS)
@@ -106,7 +107,7 @@ def test_each_test_that_hangs_is_named_once_and_the_others_go_on(suite):
 @pytest.mark.process
 def test_only_a_marked_test_may_start_a_process_and_as_many_programs_as_it_says(suite):
     suite.makepyfile(test_it=STARTS)
-    ran = suite.runpytest_subprocess("-p", "pytest_timeout", "-p", "suite", timeout=50)
+    ran = suite.runpytest_subprocess("-p", "pytest_timeout", "-p", "suite", timeout=50 * SLOWER)
     ran.assert_outcomes(passed=4, failed=3)
     said = ["*starts a process, and is not marked*"] * 2
     ran.stdout.fnmatch_lines([*said, "*records 2 programs, and is not marked*"])

@@ -17,7 +17,8 @@ from jaxprof.cli.answer_schemas import KINDS
 from jaxprof.cli.options import VIEWS
 from jaxprof.events import SAMPLED_PHASES, STARTUP_PHASES
 from jaxprof.facts import SessionFile
-from jaxprof.facts.kernels import KERNEL_OF_MODULE
+from jaxprof.facts.answers import facts_of_answer
+from jaxprof.facts.kernels import KERNELS
 from jaxprof.facts.runs import RUNS
 from jaxprof.facts.tables import TABLES
 from jaxprof.facts.views import OF_PROGRAMS, view_of
@@ -27,6 +28,8 @@ from report.sessions import HEADER
 
 OBJECTS = ("launch",)
 """Objects in the rows of views: each of their keys is a column."""
+COLUMNS_OF_HLO = [fact.key for fact in KERNELS if fact.when is None]
+"""Of kernels, those that a program has that was not measured."""
 PHASE_KEYS = {"bytes", "zero_copy", "note"}
 """Keys of phases in JSON and SQL, beside those of their times."""
 NAMES_IN_SQL = {"compile": "passes", "timeline": "states"}
@@ -155,11 +158,7 @@ def test_text_has_the_figures_of_json(call, name):
 def test_what_a_session_holds(call):
     for name in sessions():
         data = call("open", name, "--format", "json", "--full").data
-        kernels = [
-            {"run": run["run"], **of_json({**row, **(row["measured"] or {})})}
-            for run in data["runs"]
-            for row in run.get("kernels") or ()
-        ]
+        kernels = [{"run": run["run"], **of_json(row)} for run in data["runs"] for row in run.get("kernels") or ()]
         agree((name, "kernels"), kernels, of_sql(name, "kernels"))
         for table in ("copies", "device_steps", "trust"):
             rows = [{"run": run["run"], **figures(row)} for run in data["runs"] for row in run.get(table) or ()]
@@ -237,7 +236,7 @@ def test_kernels_of_hlo(call):
         rows = [
             {"label": program["label"], **row} for program in said[0].data["programs"] for row in program["kernels"]
         ]
-        agree(name, list(map(figures, rows)), of_csv(said[1].out), ["label", *(fact.key for fact in KERNEL_OF_MODULE)])
+        agree(name, list(map(figures, rows)), of_csv(said[1].out), ["label", *COLUMNS_OF_HLO])
 
 
 EXCHANGE = """HloModule m, is_scheduled=true, num_partitions=8
@@ -260,7 +259,7 @@ def test_a_collective_over_links(call, tmp_path):
     path = written(tmp_path / "s.jaxprof", [plan, e.TextRecorded(run="r1", name="hlo", text=EXCHANGE)], HEADER)
     (program,) = call("hlo", path, "--kernels", "--format", "json", "--full").data["programs"]
     assert program["kernels"][0]["bound"] == "links"
-    columns = [fact.key for fact in KERNEL_OF_MODULE if fact.key != "share"]  # of another whole
+    columns = [key for key in COLUMNS_OF_HLO if key != "share"]  # of another whole
     agree("kernels", of_sql(path, "kernels"), list(map(figures, program["kernels"])), columns)
 
 
@@ -277,7 +276,7 @@ def places(facts, place):
 def test_a_figure_has_one_unit():
     """Except for what two sides of a difference have, which are figures and texts."""
     found = defaultdict(lambda: defaultdict(list))
-    ways = {kind: make() for kind, make in KINDS.items()} | {f"table {name}": TABLES[name].facts for name in TABLES}
+    ways = {kind: facts_of_answer(kind) for kind in KINDS} | {f"table {name}": TABLES[name].facts for name in TABLES}
     for way, facts in ways.items():
         for key, unit, place in places(facts, way):
             if unit.json in SCALARS:

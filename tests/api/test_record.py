@@ -20,7 +20,7 @@ from jaxprof.facts.session_tree import to_dict
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter, load, new_header
 from jaxprof.session.log.entry import read_entry
-from waiting import until
+from waiting import SLOWER, until
 
 SOURCE = Path(__file__).parents[2] / "src"
 PROGRAM = """
@@ -66,7 +66,7 @@ def test_one_line_at_the_top_records_to_the_end_and_measures_a_function_before_j
     variables = {"PYTHONPATH": str(SOURCE), "JAX_PLATFORMS": "cpu", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"}
     command = [sys.executable, "train.py", "token=sesame"]
     done = subprocess.run(
-        command, cwd=tmp_path, env=os.environ | variables, capture_output=True, text=True, timeout=100
+        command, cwd=tmp_path, env=os.environ | variables, capture_output=True, text=True, timeout=100 * SLOWER
     )
     assert (done.returncode, done.stderr.splitlines()[-1]) == (1, "ValueError: not today")
     assert "jaxprof" not in done.stderr

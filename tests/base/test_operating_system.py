@@ -19,6 +19,7 @@ from jaxprof.session.log import load
 from report import sessions
 from terminal import Terminal
 from tui import profiles
+from waiting import SLOWER
 
 HERE = Path(__file__).parents[1]
 HIDDEN = (sys.executable, "-X", "warn_default_encoding", str(HERE / "without_posix.py"))
@@ -33,7 +34,13 @@ def call(home, *commands):
     """`jaxprof` with each of these words, in one process without POSIX."""
     given = json.dumps(list(map(list, commands)))
     done = subprocess.run(
-        [*HIDDEN, "--each"], input=given, capture_output=True, text=True, env=surroundings(home), cwd=home, timeout=50
+        [*HIDDEN, "--each"],
+        input=given,
+        capture_output=True,
+        text=True,
+        env=surroundings(home),
+        cwd=home,
+        timeout=50 * SLOWER,
     )
     assert done.returncode == 0, done.stderr
     return [Said(*found) for found in json.loads(done.stdout)]
@@ -64,7 +71,9 @@ for line in {broken}:
     raise SystemExit(line)
 """
     surrounded = {**surroundings(home), "PYTHONPATH": str(HERE)}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=surrounded, timeout=100)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=surrounded, timeout=100 * SLOWER
+    )
     assert done.returncode == 0, done.stderr
 
 

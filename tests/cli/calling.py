@@ -16,6 +16,7 @@ import pytest
 
 from answer_schemas import hold
 from jaxprof.cli.main import cli, main
+from waiting import SLOWER
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -63,7 +64,9 @@ def run(*words: str | Path, cwd: Path | None = None, **more: str) -> Said:
     """How a command of a process of its own ended, with `more` variables in its environment."""
     given = [sys.executable, "-P", "-m", "jaxprof", *map(str, words)]
     variables = environment() | more
-    done = subprocess.run(given, cwd=cwd, env=variables, stdin=DEVNULL, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        given, cwd=cwd, env=variables, stdin=DEVNULL, capture_output=True, text=True, timeout=120 * SLOWER
+    )
     return Said(done.returncode, done.stdout, done.stderr)
 
 

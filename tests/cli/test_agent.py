@@ -34,7 +34,6 @@ def answers():
 
 @pytest.fixture(autouse=True)
 def own_environment(monkeypatch):
-    """What a server of this process sets is gone after a test."""
     for name in (URLS, OWN_CODE):
         monkeypatch.setenv(name, "")
 

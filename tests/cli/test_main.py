@@ -12,6 +12,7 @@ from cli.calling import environment
 from jaxprof import __version__
 from jaxprof.cli.main import COMMANDS, cli
 from jaxprof.cli.output import ExitCode
+from waiting import SLOWER
 
 
 def test_help_names_every_command_and_the_exit_codes(call):
@@ -76,7 +77,7 @@ def test_a_reader_that_went_away_is_no_traceback(kept):
     os.close(read)
     with os.fdopen(write, "w") as gone:
         words = [sys.executable, "-m", "jaxprof", "open", str(kept), "--format", "json"]
-        done = subprocess.run(words, stdout=gone, stderr=subprocess.PIPE, env=environment(), timeout=60)
+        done = subprocess.run(words, stdout=gone, stderr=subprocess.PIPE, env=environment(), timeout=60 * SLOWER)
     assert (done.returncode, done.stderr) == (ExitCode.BROKEN_PIPE, b"")
 
 

@@ -106,7 +106,6 @@ ENTRY main {{
 
 
 def keep(path, flops=100):
-    """A session file of one compiled program."""
     donated = e.MemoryReported(run="r1", alias_bytes=64)
     events = compiled(_SUM.format(flops=flops), sessions.environment("r1", "0.10.2"), donated)
     return written(path, [*events, e.RunFinished(run="r1", status="ok"), e.SessionClosed()], sessions.HEADER)

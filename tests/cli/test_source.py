@@ -25,7 +25,6 @@ def folder(tmp_path):
 
 @pytest.fixture
 def address(folder):
-    """Of a web server on the folder's folder."""
     pytest.importorskip("aiohttp")
     handler = type("Quiet", (SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(folder.parent))) as server:

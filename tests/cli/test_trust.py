@@ -26,6 +26,7 @@ from jaxprof.session.log import LogWriter
 from job_folders import job, loop
 from mutated import originals
 from report import sessions
+from waiting import SLOWER
 
 
 @pytest.fixture
@@ -108,14 +109,15 @@ def test_looking_at_a_folder_starts_and_imports_nothing_of_it(baits, sent, kind,
 def test_a_process_in_a_folder_imports_nothing_of_it(baits, sent, kind):
     sent(kind)
     command = [os.path.join(os.path.dirname(sys.executable), "jaxprof"), "."]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60 * SLOWER, check=False
+    )
     assert baits.taken == [], done
     assert done.returncode in ((2,) if kind == "program" else (0, ExitCode.NOT_WHOLE)), done
 
 
 @pytest.mark.process(programs=1)
 def test_script_runs_a_folder(baits, sent, call):
-    """The near case: the baits work."""
     sent("program")
     call("script", "--plain", ".")
     assert baits.taken == ["__main__"]
@@ -149,7 +151,6 @@ def foreign(path, host="box"):
 
 
 def answers_of(call, path):
-    """What is printed of a session in each form."""
     page = path.with_suffix(".html")
     call("export", path, "--format", "html", "--out", page, "--force")
     explained = json.loads(call("explain", path, "--format", "json").out)
@@ -216,9 +217,7 @@ def test_a_file_has_no_place_of_ours_read(call, tmp_path):
     place = program_events.at(3)
     named = replace(place, file=str(secret))
     row = program_events.compiled("step", "new_function", compile_seconds=9.0, count=20)
-    events = [
-        *program_events.program(replace(row, called_from=named, defined_at=named), wall=20.0),
-    ]
+    events = [*program_events.program(replace(row, called_from=named, defined_at=named), wall=20.0)]
     for digest in (None, "0" * 64, hashlib.sha256(secret.read_bytes()).hexdigest()):
         read = [] if digest is None else [e.SourcesRead.of({str(secret): digest}, run=program_events.RUN)]
         path = tmp_path / "s.jaxprof"

@@ -70,7 +70,6 @@ def test_words_that_do_not_fit(call, here, tmp_path, state_home):
 
 
 def offered(*words):
-    """What is offered for the last of `words`."""
     *typed, incomplete = words
     completion = ShellComplete(cli, {}, "jaxprof", "_JAXPROF_COMPLETE")
     return [item.value for item in completion.get_completions(typed, incomplete)]

@@ -131,7 +131,6 @@ DEVICES = local_devices(facts(gpu(0), gpu(1, free=20 * GIB)))
 
 
 def variables(settings):
-    """The environment of these settings, as a shell has them."""
     return dict(setting.split("=") for setting in settings.split())
 
 

@@ -41,7 +41,6 @@ ANSWERS = {
 
 
 def unknown(nvml):
-    """The facts that a listing and a reading lack."""
     (gpu,), reading = nvml.listing().gpus, nvml.read((0, None), "cuda:0")
     listed, read = ({facts[place] for facts in ANSWERS.values()} - {""} for place in (0, 1))
     return {fact for fact in listed if getattr(gpu, fact) is None}, {

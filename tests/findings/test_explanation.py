@@ -197,7 +197,10 @@ def test_the_longest_kernel_is_that_of_all_captures_together():
     first = [*measured(), sessions.kernels("r1", fusion_1=1e-3, fusion_2=2e-3)]
     longest = longest_kernel(session(first, measured("r2"), sessions.kernels("r2", fusion_1=5e-3)))
     alone = longest_kernel(session(measured(hlo=None), sessions.kernels("r1", fusion_1=1e-3)))
-    told = [(run, kernel.name, kernel.share, of and of.kind, of and of.source) for run, kernel, of in (longest, alone)]
+    told = [
+        (run, kernel.name, kernel.share, kernel.kernel and kernel.kernel.kind, kernel.kernel and kernel.kernel.source)
+        for run, kernel in (longest, alone)
+    ]
     held("longest_kernel.txt", figures_text(*told))
     assert longest_kernel(session(measured())) is None
     assert longest_kernel(session(measured(), sessions.kernels("r1", fusion_1=0.0))) is None

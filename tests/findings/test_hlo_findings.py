@@ -26,6 +26,46 @@ def _recurrence(x, xs):
     return lax.scan(lambda c, a: (jnp.tanh(c + a), c), x, xs)
 
 
+def _filled(update):
+    """A loop that writes the first `n` entries of the buffers of a batch, one an iteration."""
+
+    def fill(buffer, n):
+        return lax.scan(lambda buffer, i: (update(buffer, i, i < n), None), buffer, jnp.arange(3000))[0]
+
+    return jax.vmap(fill)
+
+
+def _mixed(batched):
+    """Elements of a batch that need a product or half of themselves."""
+
+    def one(chosen, w, x):
+        return lax.cond(chosen, lambda x: jnp.tanh(x @ w), lambda x: 0.5 * x, x)
+
+    def mix(chosen, w, x):
+        return batched(lambda pair: one(pair[0], w, pair[1]), (chosen, x))
+
+    return mix
+
+
+def _iterated(batched):
+    """Each of a batch of vectors shrinks until it is short."""
+
+    def shrink(x):
+        def going(state):
+            return jnp.linalg.norm(state[0]) > 1e-3
+
+        def step(state):
+            return jnp.sin(state[0]) * 0.9, state[1] + 1
+
+        return lax.while_loop(going, step, (x, 0))
+
+    return lambda x: batched(shrink, x)
+
+
+def _vmap(function, xs):
+    return jax.vmap(function)(xs)
+
+
 _PAIRS = {
     "dtype_convert": (
         (lambda a, b: a.astype(jnp.float32) @ b, "bf16[1024,1024] f32[1024,1024]"),
@@ -55,8 +95,35 @@ _PAIRS = {
         (lambda a: jnp.argsort(a), "f32[1000000]"),
         (lambda a: lax.sort((a, lax.iota(jnp.int32, 1_000_000)), num_keys=1), "f32[1000000]"),
     ),
-    "small_loop_body": (  # one short recurrence, or many side by side
-        (_recurrence, "f32[8] f32[1000,8]"),
+    "whole_carry": (  # the condition chooses between buffers, or between entries
+        (
+            _filled(lambda buffer, i, going: lax.cond(going, lambda b: b.at[i].set(1.0), lambda b: b, buffer)),
+            "f32[4,3000] s32[4]",
+        ),
+        (
+            _filled(lambda buffer, i, going: buffer.at[i].set(jnp.where(going, 1.0, buffer[i]))),
+            "f32[4,3000] s32[4]",
+        ),
+    ),
+    "copy_traffic": (  # the window moves by one, or is written at one place after the other
+        (
+            lambda w, xs: lax.scan(lambda w, x: (jnp.concatenate([w[1:], x[None]]), jnp.sum(w[0])), w, xs),
+            "f32[64,9216] f32[100,9216]",
+        ),
+        (
+            lambda w, xs: lax.scan(
+                lambda wn, x: ((wn[0].at[wn[1]].set(x), (wn[1] + 1) % 64), jnp.sum(wn[0][wn[1]])), (w, 0), xs
+            ),
+            "f32[64,9216] f32[100,9216]",
+        ),
+    ),
+    "both_branches": (
+        (_mixed(_vmap), "pred[16] f32[256,256] f32[16,64,256]"),
+        (_mixed(lax.map), "pred[16] f32[256,256] f32[16,64,256]"),
+    ),
+    "longest_lane": ((_iterated(_vmap), "f32[64,512]"), (_iterated(lax.map), "f32[64,512]")),
+    "small_loop_body": (  # one short recurrence, too large for one kernel of XLA:CPU, or many side by side
+        (_recurrence, "f32[160] f32[1000,160]"),
         (_recurrence, "f32[100000] f32[1000,100000]"),
     ),
 }
@@ -98,6 +165,12 @@ def _product(dtype, lines=_DOT, size=512):
 
 def _squared(dtype):
     return parameters(f"{dtype}[1024]") + f"ROOT y = {dtype}[1024] multiply(p0, p0)"
+
+
+def _beside_float32(shape):
+    return parameters("f32[1024,1024]", shape) + (
+        f"a = f32[1024,1024] sine(p0)\nb = {shape} multiply(p1, p1)\nROOT t = (f32[1024,1024], {shape}) tuple(a, b)"
+    )
 
 
 def _sent(attribute):
@@ -161,10 +234,13 @@ _WRITTEN = {
         (False, "gpu", _product("bf16")),
         *((False, "gpu", _product(dtype, size=size)) for dtype, size in (("f32", 516), ("f64", 514), ("s8", 528))),
     ],
-    "float64_on_accelerator": [
+    "float64": [
         (True, "gpu", _squared("f64")),
-        (False, "cpu", _squared("f64")),
+        (True, "cpu", _squared("f64")),
         (False, "gpu", _squared("f32")),
+        (True, "gpu", _beside_float32("f64[4,4]")),
+        (False, "cpu", _beside_float32("f64[4,4]")),  # little of what the program does
+        (True, "cpu", _beside_float32("f64[2048,2048]")),
     ],
     "upcast_product": [
         (True, "tpu", _product("bf16", _WIDENED)),
@@ -176,6 +252,8 @@ _WRITTEN = {
         (True, "tpu", _product("f32", _PRECISE)),
         (False, "cpu", _product("f32", _PRECISE)),
         (False, "tpu", _product("f32")),
+        (True, "tpu", _product("f32", _PRECISE + ', metadata={op_name="jit(f)/dot_general"}')),
+        (False, "tpu", _product("f32", _PRECISE + ', metadata={op_name="jit(f)/jit(fft)"}')),
     ],
     "host_transfer": [(True, "", _sent(", is_host_transfer=true")), (False, "", _sent(""))],
     "layout_copy": [

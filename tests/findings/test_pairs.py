@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 import test_hlo_findings
 import test_program_findings
+import test_slow_forms
+import test_trials
 from explained_sessions import MENDED, codes, compared, explained, on_gpu, run_of, steps, unknown
 
 from analysis.made_runs import planned, run, session
@@ -23,6 +25,7 @@ from jaxprof.base.units import seconds
 from jaxprof.findings.catalogue import SOURCES, entries, find_entry
 from jobs.test_job_findings import FOUND, NOTHING, figures
 from report import sessions
+from waiting import SLOWER
 
 TESTS = Path(__file__).parents[1]
 ELSEWHERE = {
@@ -162,7 +165,12 @@ PAIRS = {
     "slow_ptx": (compile_with("PTX", 3.0), compile_with("PTX", 0.5)),
     "slower": (said(lambda: compared(1.5)), said(lambda: compared(1.0))),
     "inconclusive": (said(lambda: compared(1.5, together=False)), said(lambda: compared(1.5))),
+    "tried_and_faster": (
+        said(lambda: test_trials.session_of(("map", 5e-4, test_trials.CLOSE))),
+        said(lambda: test_trials.session_of(("map", 5e-4, test_trials.FAR))),
+    ),
     **test_hlo_findings.PAIRS,
+    **test_slow_forms.PAIRS,
     **{code: tuple(partial(test_program_findings.every_code, *events) for events in pair)
        for code, pair in test_program_findings.PAIRS.items()},
     **{code: (of_job(FOUND[case][0]), of_job(NOTHING[near])) for code, (case, near) in OF_JOBS.items()},
@@ -233,7 +241,9 @@ def test_each_flag_that_an_entry_names_exists_in_this_jaxlib():
     assert len(flags) >= 4
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": " ".join([*flags, "--xla_no_such_flag=1"])}
     command = [sys.executable, "-c", "import jax; jax.devices()"]
-    said = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=50, check=False).stderr
+    said = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=50 * SLOWER, check=False
+    ).stderr
     assert re.findall(r"--xla_\w+", said) == ["--xla_no_such_flag"]
 
 

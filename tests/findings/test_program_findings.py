@@ -593,3 +593,12 @@ def test_to_decide_seldom_is_advised_where_most_of_the_waiting_is_for_decisions(
         return only("host_sync", *loop(*lines)).fix
 
     assert advice(0.2, 0.3) == advice(0.0, 0.5) != advice(0.3, 0.2)
+
+
+@pytest.mark.parametrize(("narrowed", "conversion", "cast"), [("f64", " (converted from f64)", True), ("", "", False)])
+def test_numpy_arguments_that_each_call_converts_are_to_be_narrowed_once(narrowed, conversion, cast):
+    leaf = e.SignatureLeaf(name="x", type="f32[1024,2048]", bytes=8 << 20, narrowed=narrowed)
+    batch = made.compiled(numpy_bytes=8 << 20, signature=(leaf,), called_from=made.at(88))
+    (fed,) = [one for one in found(batch, *loop(FED)) if one.code == "numpy_argument"]
+    assert f"copies 8.00 MiB to the device at every call{conversion}: about" in fed.message
+    assert ("x.astype(np.float32)" in (fed.fix or "")) is cast

@@ -14,6 +14,7 @@ from jaxprof.base.errors import JaxprofError
 from jaxprof.devices.absent import wheels
 from jaxprof.devices.absent.machine import chip, target_config
 from jaxprof.hlo.text import files, parse, proto
+from waiting import SLOWER
 
 from .agreement import HERE, assert_agreement, assert_proto_is_the_text, compiled_programs, peer_has_reader
 
@@ -87,7 +88,7 @@ def compiled(request, tmp_path_factory):
     config = tmp_path_factory.mktemp("config") / "h100.txt"
     config.write_text(target_config(chip("h100")))
     script = [sys.executable, str(HERE / "programs.py"), str(folder), request.param, str(config)]
-    subprocess.run(script, env=environment, check=True, capture_output=True, timeout=110)
+    subprocess.run(script, env=environment, check=True, capture_output=True, timeout=110 * SLOWER)
     return folder
 
 

@@ -145,6 +145,47 @@ def test_a_dump_says_its_device_and_why_xla_did_not_fuse(tmp_path):
     assert (found.device, stated(found.module())) == ("NVIDIA H100 80GB HBM3", {"y": "no tiling"})
 
 
+_FUSED = """HloModule jit_f, is_scheduled=true
+
+%c (p: f32[8]) -> f32[8] {{
+  %p = f32[8] parameter(0)
+  ROOT %n = f32[8] {operation}(%p)
+}}
+
+%d (p: f32[8]) -> f32[8] {{
+  %p = f32[8] parameter(0)
+  ROOT %n = f32[8] sine(%p)
+}}
+
+ENTRY main {{
+  %x = f32[8] parameter(0)
+  %{first} = f32[8] fusion(%x), kind=kLoop, calls=%c
+  ROOT %{second} = f32[8] fusion(%{first}), kind=kLoop, calls=%d
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("operation", "reasons"),
+    [
+        ("negate", {"loop_negate": "no tiling"}),
+        ("sine", {}),  # which of both it was is not known
+        ("cosine", {}),  # no kernel computes what it did
+    ],
+)
+def test_a_reason_goes_to_the_kernel_that_has_another_name_now(operation, reasons, tmp_path):
+    name = "module_0001.jit_f"
+    final = _FUSED.format(operation=operation, first="loop_negate", second="loop_sine")
+    (tmp_path / f"{name}.sm_9.0a_gpu_after_optimizations.txt").write_text(final)
+    after = _FUSED.format(operation="sine" if operation == "sine" else "negate", first="fusion.1", second="fusion.2")
+    (tmp_path / f"{name}.0001.fusion.after_priority-fusion.before_cse.txt").write_text(after)
+    (tmp_path / f"{name}.priority_fusion_dump.txt").write_text(
+        'fusion_steps {\n  producer_ineligible {\n    producer_name: "fusion.1"\n    reason: "no tiling"\n  }\n}\n'
+    )
+    (found,) = modules_at(tmp_path)
+    assert stated(found.module()) == reasons
+
+
 def test_beside_a_dump_only_a_file_that_xla_does_not_write_counts(tmp_path):
     (tmp_path / f"{DUMPED}.cpu_after_optimizations.txt").write_text(TEXT)
     (tmp_path / f"{DUMPED}.0006.simplification.after_dce.before_cse.txt").write_text(TEXT)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from jaxprof.session import Session
 from jaxprof.session.log import load
+from waiting import SLOWER
 
 SOURCE = Path(__file__).parents[2] / "src"
 OUT = "s.jaxprof"
@@ -48,7 +49,13 @@ def run_recorded(folder, *words, stdin="", options=(), **variables):
 
 def _run(command, folder, stdin, variables, *, ours):
     done = subprocess.run(
-        command, cwd=folder, input=stdin, capture_output=True, text=True, env=environment(**variables), timeout=150
+        command,
+        cwd=folder,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        env=environment(**variables),
+        timeout=150 * SLOWER,
     )
     lines = done.stderr.splitlines(keepends=True)
     notes = [line for line in lines if ours and line.startswith("jaxprof: ")]

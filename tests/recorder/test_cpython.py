@@ -11,6 +11,7 @@ import pytest
 
 from jaxprof import recorder
 from jaxprof.recorder import cpython
+from waiting import SLOWER
 
 SOURCES = Path(recorder.__file__).parent
 FUTURE = """
@@ -70,7 +71,7 @@ def read(folder, before, seconds):
     program = folder / "read.py"
     program.write_text(f"import sys\n{before}\n{READ}")
     command = [sys.executable, program, str(seconds)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50 * SLOWER)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

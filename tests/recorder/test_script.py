@@ -30,7 +30,7 @@ from recorder.running import (
     session_in,
 )
 from terminal import Terminal
-from waiting import until
+from waiting import SLOWER, until
 
 ORDINARY = """
 import argparse, atexit, multiprocessing, os, signal, sys, threading
@@ -227,7 +227,7 @@ def test_the_program_outlives_a_client_that_is_killed_and_may_close_all_descript
     assert process.stdout.readline() == "ready\n"
     process.kill()
     process.wait()
-    said = process.communicate("go on\n", timeout=60)  # until the program has ended
+    said = process.communicate("go on\n", timeout=60 * SLOWER)  # until the program has ended
     assert said == ("", "")
     assert (tmp_path / "done").read_text() == "well"
 
@@ -241,7 +241,11 @@ def test_source_that_is_run_while_a_program_ends_does_not_take_its_interrupt(las
         f"def end():\n    exec('1'){last}\natexit.register(end)\nraise KeyboardInterrupt\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env={"PYTHONPATH": str(SOURCE)}
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=60 * SLOWER,
+        env={"PYTHONPATH": str(SOURCE)},
     )
     assert "KeyboardInterrupt" in done.stderr
     assert done.returncode == code

@@ -28,7 +28,6 @@ HERE = Interpreter(sys.executable, None)
 
 
 def start(folder, monkeypatch, script):
-    """An engine that has taken its request."""
     write_engine(folder, monkeypatch, engines.PREAMBLE + "say('phase_started', phase='run')\n" + script)
     process = EngineProcess(HERE)
     process.send(DevicesRequest())

@@ -15,7 +15,7 @@ from jaxprof.runner.escalation import KILL, TERMINATE, Escalation
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from pythons import stand_in
-from waiting import processes_with, until
+from waiting import SLOWER, processes_with, until
 
 INTERRUPT, TERM, HANG_UP = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
 
@@ -101,8 +101,7 @@ class Started:
         until(lambda: all((self.folder / name).exists() for name in names))
 
     def end(self):
-        """What it said; nothing of it is left."""
-        said, _ = self.process.communicate(timeout=30)
+        said, _ = self.process.communicate(timeout=30 * SLOWER)
         until(lambda: not processes_with(self.mark))  # a shell that was killed leaves its last `sleep 0.1`
         return said
 

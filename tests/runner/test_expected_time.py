@@ -13,12 +13,8 @@ from runner.stage import SELU
 
 
 def sides(**fields):
-    """matmul: NumPy and jit."""
     given = {"workload": "matmul", "device": "cpu:0", "launches": 3, "budget_seconds": 2.0, **fields}
-    return [
-        e.RunSpec(variant="numpy", how="numpy", **given),
-        e.RunSpec(variant="jit", how="jit", **given),
-    ]
+    return [e.RunSpec(variant="numpy", how="numpy", **given), e.RunSpec(variant="jit", how="jit", **given)]
 
 
 def planned(**fields):

@@ -239,7 +239,6 @@ def test_a_program_that_had_failed_before_it_was_asked_to_end_has_failed(stage, 
 
 @pytest.mark.process
 def test_a_program_is_ended_although_nobody_reads_what_it_sends(monkeypatch):
-    """As while a line is written to a slow disk."""
     monkeypatch.setattr("jaxprof.runner.escalation.GRACE_SECONDS", 0.1)
     process = unrecorded("trap '' INT TERM; kill -STOP $$; while :; do sleep 0.05; done")
     try:

@@ -17,7 +17,6 @@ from runner.stage import SELU
 
 
 def kept(*planned):
-    """The session that these runs leave behind."""
     ids = {one: f"r{number}" for number, one in enumerate(planned, start=1)}
     return fold(e.Header(session="4f2a"), [plan_event(run, one, ids) for one, run in ids.items()])
 

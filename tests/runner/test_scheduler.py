@@ -58,7 +58,6 @@ def test_a_revisions_modules_leave_the_compiler_of_a_device_elsewhere_on_the_pat
 
 
 def test_where_no_engine_can_run_a_profile_is_read_in_this_thread(tmp_path, monkeypatch):
-    """As on Windows."""
     stage = Stage(tmp_path, monkeypatch, "")
     really_read = imported.import_profile
 

@@ -20,13 +20,7 @@ from jaxprof.events import SideSpec
 from jaxprof.report.runs import groups
 from jaxprof.runner import sides, turns
 from jaxprof.runner.interpreter import Interpreter
-from jaxprof.runner.sides import (
-    SideOptions,
-    plan_comparison,
-    plan_sides,
-    same_inputs,
-    tree_note,
-)
+from jaxprof.runner.sides import SideOptions, plan_comparison, plan_sides, same_inputs, tree_note
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import workload_info
 from runner.engines import PREAMBLE

@@ -110,13 +110,11 @@ def stage(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def three(tmp_path_factory):
-    """Two sides in three launches."""
     with pytest.MonkeyPatch.context() as patch:
         yield Turns(tmp_path_factory.mktemp("three"), patch).take("a", "moody", launches=3)
 
 
 def blocks(session, launch):
-    """The run of each block of a launch, in the order taken."""
     taken = [
         (turn.number, run.id)
         for run in session.runs.values()

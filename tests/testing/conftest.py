@@ -5,6 +5,8 @@ from importlib import import_module
 
 import pytest
 
+from waiting import SLOWER
+
 Run = Callable[..., pytest.RunResult]
 WITHOUT = ("-p", "no:textual-snapshot", "-p", "no:syrupy", "-p", "no:asyncio")
 """Their sessions end with the process's: the outer one would lose its pictures."""
@@ -20,7 +22,7 @@ def run_tests(pytester, monkeypatch):
 
     def run(text, *options):
         pytester.makepyfile(test_it=text)
-        return pytester.runpytest_subprocess(*OWN, *ALONE, *options, timeout=50)
+        return pytester.runpytest_subprocess(*OWN, *ALONE, *options, timeout=50 * SLOWER)
 
     return run
 

@@ -135,7 +135,7 @@ RAN = {
         "dot 2, sort 2",
         "dot 0 5 1, sort 5 1 1, sort 7 30 1, dot 100 5 2, sort 105 1 2, sort 107 30 2",
     ),
-    "parts on several threads are one execution": ("dot 2", "dot 0 10 1, dot 50 10 2", "dot 2 10 1, dot 80 4 2"),
+    "parts on several threads are one execution": ("dot 2", "dot 0 10 1, dot 50 10 2", "dot 2 10 1, dot 58 4 2"),
     "iterations of a loop are executions of its body": (
         "while 1, sort 3, add 3",
         "while 0 100 1, sort 2 1 1, sort 4 9 1, add 14 1 1, sort 22 1 1, sort 24 9 1, add 34 1 1, "
@@ -144,6 +144,16 @@ RAN = {
     "of a loop with one op every slice is an iteration": (
         "while 1, fusion 3",
         "while 0 100 1, fusion 2 9 1, fusion 22 9 1, fusion 42 9 1",
+    ),
+    "a loop goes on in another thread, without the while around it": (
+        "while 1, dot 4, tanh 4",
+        "while 0 20 1, dot 2 9 1, tanh 12 8 1, dot 90 9 1, tanh 100 2 1",
+        "dot 30 9 1, tanh 40 9 1, dot 50 9 1, tanh 60 9 1",
+    ),
+    "a sort that goes on in another thread": (
+        "while 1, sort 3, add 3",
+        "while 0 20 1, sort 2 1 1, sort 4 9 1, add 14 1 1",
+        "sort 22 1 1, sort 24 9 1, add 34 1 1, sort 42 1 1, sort 44 9 1, add 54 1 1",
     ),
     "parts of an iteration that overlap are one": (
         "while 1, dot 3, add 3",
@@ -168,6 +178,38 @@ def test_how_often_an_op_ran(name):
         assert (rows["sort"].median_seconds, rows["sort"].maximum_seconds) == pytest.approx((31e-6, 31e-6))
 
 
+def test_the_hlo_says_how_often_a_sort_ran():
+    """Another op runs between its parts, and two slices have none between them."""
+    ran = [op(name, 10 * at, 2, run_id=1) for at, name in enumerate(["sort", "add", "sort", "sort", "add", "sort"])]
+    hlo = [module_plane(7, ("sort", opcode), ("add", "add")) for opcode in ("sort", "add")]
+    for planes, expected in (([hlo[0]], 1), ([hlo[1]], 1), ([], 3)):
+        rows = {row.name: row for row in op_times(read(on_cpu(t=ran), *planes))}
+        assert (rows["sort"].count, rows["add"].count) == (expected, 2), expected
+
+
+OFTEN = [
+    # how often it runs, whether it is a sort, and the executions of four slices of which the middle two are neighbours
+    (2, True, [0, 0, 1, 1]),
+    (2, False, [0, 0, 1, 1]),
+    (4, True, [0, 1, 2, 3]),
+    (3, True, [0, 1, 1, 2]),
+    (0, True, [0, 1, 1, 2]),
+    (0, False, [0, 1, 2, 3]),
+]
+
+
+@pytest.mark.parametrize(("often", "is_sort", "expected"), OFTEN)
+def test_slices_are_divided_by_how_often_an_op_runs(often, is_sort, expected):
+    """What does not divide them belongs to a run that the profile has in part."""
+    op, starts = np.array([0, 1, 0, 0, 1, 0]), np.arange(0, 60, 10)
+    one = np.ones(6, np.int64)
+    found = op_executions(
+        one, one, op, starts, starts + 5, lambda ops: (np.array([often, 0]), np.array([is_sort, False]))
+    )
+    assert found[op == 0].tolist() == expected
+    assert len({*found[op == 1].tolist()}) == 2
+
+
 class TestOpsOnThreads:
     def test_equal_run_ids_of_two_programs_are_two_runs(self):
         events = [op("dot", 0, 5, run_id=3), op("dot", 9, 5, run_id=3, module="jit_g", program=8)]
@@ -179,11 +221,11 @@ class TestOpsOnThreads:
             random = np.random.default_rng(seed)
             count = random.integers(1, 13)
             runs, ops = random.integers(0, 3, (2, count))
-            starts, holds = random.integers(0, 51, count), random.random(count) < 0.5
+            starts, by_hlo = random.integers(0, 51, count), (np.array([2, 0, 3]), random.random(3) < 0.5)
             program = np.zeros(count, np.int64)
-            near = op_executions(program, runs, ops, starts, starts + 5, holds)
+            near = op_executions(program, runs, ops, starts, starts + 5, lambda _, by_hlo=by_hlo: by_hlo)
             assert sorted(set(near.tolist())) == list(range(int(near.max()) + 1)), seed
-            far = op_executions(program, runs, ops, starts << 55, (starts + 5) << 55, holds)
+            far = op_executions(program, runs, ops, starts << 55, (starts + 5) << 55, lambda _, by_hlo=by_hlo: by_hlo)
             assert far.tolist() == near.tolist(), seed
 
 

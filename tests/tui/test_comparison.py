@@ -49,7 +49,6 @@ async def ready(walk):
 
 
 async def queued(walk):
-    """The planned sides, once the screens know of them."""
     await walk.until(lambda: walk.app.live.session and len(walk.app.live.session.runs) == 2, "both sides")
     return walk.stage.scheduler.planned
 

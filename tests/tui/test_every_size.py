@@ -44,7 +44,6 @@ def drawn_lines(widget):
 
 
 def faults(app):
-    """What is wrong with the screen in view."""
     lines = [strip.text for strip in strips(app)]
     for widget in app.screen.query("*"):
         if not widget.is_on_screen or not widget.content_size.area:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from waiting import SLOWER
+
 SOURCE = Path(__file__).parents[2] / "src"
 UNTIL_THE_FRAME = """
 import asyncio, json, sys
@@ -55,7 +57,7 @@ def test_the_first_frame_waits_for_nothing_that_it_does_not_show(tmp_path):
             "HOME": str(tmp_path),
             "JAXPROF_HOME": str(tmp_path),
         },
-        timeout=120,
+        timeout=120 * SLOWER,
     )
     assert done.returncode == 0, done.stderr
     modules = json.loads(done.stdout.splitlines()[-1])

@@ -38,7 +38,6 @@ faster."""
 
 @pytest.fixture
 def work(tmp_path, shelf, monkeypatch):
-    """A folder with one program."""
     folder = tmp_path / "work"
     folder.mkdir()
     (folder / "train.py").write_text("import jax\n")
@@ -69,7 +68,6 @@ async def test_an_answer_takes_as_many_keys_as_are_written_here(source, work):
 
 
 async def ended(walk):
-    """What was started runs to its end."""
     for program in walk.stage.programs:
         program.emit(*(one for one in recorded.finished().events if not isinstance(one, e.RunPlanned)))
         program.finish(0)

@@ -217,7 +217,6 @@ def test_keys_are_written_as_people_write_them_and_a_text_names_the_key_that_the
 
 
 def compilation():
-    """The first row of a ledger."""
     result = program_result(recorded.finished().session(), "r1")
     return ProgramRow(result, result.compiles[0])
 

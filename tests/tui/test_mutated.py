@@ -45,7 +45,6 @@ async def settle(walk):
 
 
 async def visit(walk, mode):
-    """Goes to this screen, and presses the keys that move on it."""
     walk.app.switch_mode(mode)
     await settle(walk)
     await walk.press(KEYS[mode])

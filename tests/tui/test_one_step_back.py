@@ -87,7 +87,6 @@ def at_once(walk, letters):
 
 
 async def searches(walk, place):
-    """What is typed together there is one search."""
     at_once(walk, TYPED)
     await walk.until(lambda: typed(walk) == TYPED[1:], f"{TYPED[1:]!r} is typed")
     assert walk.app.current_mode == place.mode

@@ -96,9 +96,7 @@ SCREENS = {
         "memory": of(captured, "profile", "down", view="memory"),
         "nested": of(recorded.finished, "program", "5 m O down down"),
     },
-    LARGE: {
-        "program": of(recorded.finished, "program", "right"),
-    },
+    LARGE: {"program": of(recorded.finished, "program", "right")},
 }
 """By the size of an app, which pictures are taken of it, one after the other."""
 
@@ -130,7 +128,6 @@ async def test_screens(differs, monkeypatch, app_clock, stage, size):
 
 
 async def test_home(differs, stage, tmp_path):
-    """On the user's own programs."""
     for name in ("train.py", "model.py"):
         (tmp_path / name).write_text(f'"""What {name} is for."""\n\nimport jax\n\njax.devices()\n')
         os.utime(tmp_path / name, (len(name), len(name)))

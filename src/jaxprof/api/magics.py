@@ -38,7 +38,11 @@ def record_cell(shell: Any, line: str, cell: str) -> None:
         return title if name == cell_number else name
 
     with begin(path, title, name_of) as recording:
-        result = shell.run_cell(_with_comment_line(cell), store_history=False)
+        # A comment line in place of the magic keeps the editor's line numbers. None where IPython inspects the first
+        # line: another cell magic, an indented block.
+        result = shell.run_cell(
+            cell if cell[:1].isspace() or cell.startswith("%%") else f"#\n{cell}", store_history=False
+        )
         recording.stop(result.error_before_exec or result.error_in_exec)
     if recording.note:
         print(recording.note)  # noqa: T201 - a magic's output is the cell's
@@ -53,12 +57,6 @@ def cell_title(shell: Any) -> str:
     that; both have put it into `In`, where its number is its index."""
     inputs = shell.user_ns.get("In")
     return f"In [{len(inputs) - 1 if inputs and len(inputs) > 1 else shell.execution_count}]"
-
-
-def _with_comment_line(cell: str) -> str:
-    """Return the cell with a comment line in place of the magic, so that its line numbers match the editor's; the cell
-    itself if IPython inspects the first line: another cell magic, an indented block."""
-    return cell if cell[:1].isspace() or cell.startswith("%%") else f"#\n{cell}"
 
 
 def cell_name(shell: Any, file: str) -> str:

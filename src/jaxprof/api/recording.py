@@ -284,7 +284,8 @@ def _start_recording(
         except StorageError:
             if not is_live(target):
                 raise
-            if _is_child():
+            # also while such a child imports the program's main module
+            if multiprocessing.parent_process() is not None or multiprocessing.current_process().name != "MainProcess":
                 note = f"not recorded: the parent process writes {target}"
                 return Recording(target, None, how, options, note=note)
             # Another process of the program writes the first one.
@@ -293,11 +294,6 @@ def _start_recording(
         recording = Recording(log.path or target, log, how, options, cell=cell)
         _current.append(recording)
     return recording
-
-
-def _is_child() -> bool:
-    """Return whether this is a child of multiprocessing, even while it imports the program's main module."""
-    return multiprocessing.parent_process() is not None or multiprocessing.current_process().name != "MainProcess"
 
 
 class Recording:
@@ -325,7 +321,16 @@ class Recording:
         self._fatal_before = getattr(sys, "last_value", None)
         self._recorder: Recorder | None = None
         if log is not None:
-            self._start(log, how, options)
+            from jaxprof.recorder.recorder import Recorder
+
+            name = Path(sys.argv[0]).name if sys.argv and sys.argv[0] not in ("", "-c") else "program"
+            name = self._cell.title if self._cell is not None else name
+            log.emit(RunPlanned(spec=RunSpec(workload=name, variant="program", how="program", device="host")))
+            log.emit(WorkerStarted(pid=os.getpid(), python=sys.executable))
+            argv = [name] if self._cell is not None else None
+            self._recorder = Recorder(self._take, options, how=how, argv=argv)
+            atexit.register(self._at_exit)
+            self._recorder.start()
 
     @property
     def active(self) -> bool:
@@ -375,17 +380,6 @@ class Recording:
         state = "recording" if self.active else (self.note or "recorded")
         return f"<jaxprof.Recording {self.path} [{state}]>"
 
-    def _start(self, log: ProgramLog, how: str, options: RecordingOptions) -> None:
-        from jaxprof.recorder.recorder import Recorder
-
-        name = self._cell.title if self._cell is not None else _program_name()
-        log.emit(RunPlanned(spec=RunSpec(workload=name, variant="program", how="program", device="host")))
-        log.emit(WorkerStarted(pid=os.getpid(), python=sys.executable))
-        argv = [name] if self._cell is not None else None
-        self._recorder = Recorder(self._take, options, how=how, argv=argv)
-        atexit.register(self._at_exit)
-        self._recorder.start()
-
     def _take(self, event: Event) -> None:
         assert self._log is not None
         if isinstance(event, CaptureWindow) and event.state == "ended":
@@ -393,14 +387,11 @@ class Recording:
         self._log.emit(self._cell.named(event) if self._cell is not None else event)
         if isinstance(event, JaxImported) or (isinstance(event, Compiled) and not self._compiled):
             self._compiled = isinstance(event, Compiled)
-            self._be_first_at_exit()
-
-    def _be_first_at_exit(self) -> None:
-        """Register the exit handler again, after those of JAX, so that it runs first. JAX registers its clean-up when
-        it is imported and when its backends start, and a function cannot be measured after that clean-up."""
-        if self._recorder is not None and os.getpid() == self._owner:
-            atexit.unregister(self._at_exit)
-            atexit.register(self._at_exit)
+            # Register it again, after the handlers of JAX, so that it runs first: JAX registers its clean-up when it is
+            # imported and when its backends start, and a function cannot be measured after that clean-up.
+            if self._recorder is not None and os.getpid() == self._owner:
+                atexit.unregister(self._at_exit)
+                atexit.register(self._at_exit)
 
     def _at_exit(self) -> None:
         error = getattr(sys, "last_value", None)
@@ -431,10 +422,6 @@ class Recording:
         else:
             message = f"the profile of the window could not be read, and is still in {window.path}"
             self._log.emit(WarningRaised(code="window_unread", message=message))
-
-
-def _program_name() -> str:
-    return Path(sys.argv[0]).name if sys.argv and sys.argv[0] not in ("", "-c") else "program"
 
 
 def _finished(error: BaseException | None) -> RunFinished:

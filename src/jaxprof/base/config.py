@@ -37,8 +37,6 @@ T = TypeVar("T")
 
 @frozen
 class Setting:
-    """One thing that can be set."""
-
     name: str
     means: str
     read: Callable[[Any], Value | None]
@@ -124,7 +122,6 @@ class Config:
     """Setting → where its value is from: a variable, or a file."""
 
     def get(self, name: str, kind: type[T]) -> T | None:
-        """Return the value of a setting, which is of this kind; None if it is not set."""
         value = self.values.get(name)
         return value if isinstance(value, kind) else None
 
@@ -151,8 +148,7 @@ def project_path(folder: Path | None = None) -> Path | None:
 
 
 def read_config(folder: Path | None = None) -> Config:
-    """Return the settings in force in a folder. Raises UsageError for an invalid value, FileRefusedError for a file
-    that cannot be read."""
+    """Return the settings in force in a folder. Raises UsageError for a bad value, FileRefusedError for a bad file."""
     values: dict[str, Value] = {}
     keys: dict[str, str] = {}
     sources: dict[str, str] = {}
@@ -175,8 +171,7 @@ def read_config(folder: Path | None = None) -> Config:
 
 
 def parsed(name: str, value: Any, source: str, known: Mapping[str, Setting] = _BY_NAME) -> Value:
-    """Return the value of a setting. Raises UsageError, which names the source, for an unknown setting or a bad
-    value."""
+    """Return the value of a setting. Raises UsageError with its source if the name or the value is wrong."""
     if name not in known:
         error = unknown_name("setting", name, [*known, *([KEYS] if known is _BY_NAME else [])])
         raise UsageError(f"{source}: {error.what}", error.hint)

@@ -186,8 +186,7 @@ def _is_plain(words: Words) -> bool:
 
 
 def environment(plan: str, *, unbuffered: bool) -> dict[str, str]:
-    """Return our environment with what `recorder.inject.sitecustomize` needs, which restores everything before the
-    program begins."""
+    """Return our environment with what `recorder.inject.sitecustomize` needs and removes before the program begins."""
     variables = dict(os.environ)
     former = variables.get("PYTHONPATH")
     variables["PYTHONPATH"] = f"{INJECT}{os.pathsep}{former}" if former else INJECT
@@ -202,7 +201,6 @@ def environment(plan: str, *, unbuffered: bool) -> dict[str, str]:
 
 
 def enlarge(pipe: int) -> None:
-    """Request a larger buffer for a pipe."""
     import fcntl
 
     command = getattr(fcntl, "F_SETPIPE_SZ", None)

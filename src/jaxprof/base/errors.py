@@ -121,8 +121,7 @@ def not_found(kind: str, word: str, known: Iterable[str]) -> UsageError:
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
-    """Return the error for an unknown `name` of a `kind` (workload, variant, device...). Its hint lists similar names,
-    or all names."""
+    """Return the error for an unknown `name` of a `kind` (workload, variant...), with similar names or all names."""
     choices = sorted(set(known))
     near = get_close_matches(name.lower(), choices, n=3, cutoff=0.5)
     if near:

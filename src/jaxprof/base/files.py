@@ -54,8 +54,7 @@ def _refuse_others(status: os.stat_result) -> None:
 
 
 def read_source(path: str | os.PathLike[str]) -> tuple[bytes, str]:
-    """Return the content of a source file and its SHA-256 in hex; both are empty if it cannot be read, or is larger
-    than any source is."""
+    """Return a source file's content and SHA-256 in hex; both empty if it is unreadable, or too large for source."""
     import hashlib
 
     try:
@@ -84,8 +83,7 @@ def with_home(path: str | os.PathLike[str]) -> Path:
 
 
 def private_folder(path: Path) -> None:
-    """Make a folder for its owner alone, and the missing ones above it, which `mkdir` would open to everybody. Raises
-    OSError."""
+    """Make a folder for its owner alone, and missing ones above, which `mkdir` would open to all. Raises OSError."""
     if not path.is_dir():
         if path.parent != path:
             private_folder(path.parent)
@@ -118,8 +116,7 @@ def taking_place(path: Path, mode: int = 0o666, *, only_regular: bool = False) -
 
 
 def read_whole(path: str | os.PathLike[str]) -> bytes:
-    """Return the content of the regular file at `path`. Raises OSError, and FileRefusedError beyond the limit
-    `file`."""
+    """Return the content of a regular file. Raises OSError, and FileRefusedError beyond the limit `file`."""
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size  # `read` allocates all that it may read; sizes in /proc are 0
         data = file.read(FILE.most + 1) if not 0 < size <= FILE.most else file.read(size + 1)

@@ -21,7 +21,6 @@ _Number = TypeVar("_Number", int, float)
 
 
 def grouped(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
-    """Return the values of each key."""
     groups: dict[_Key, list[_Value]] = {}
     for key, value in pairs:
         groups.setdefault(key, []).append(value)
@@ -29,7 +28,6 @@ def grouped(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
 
 
 def totals(pairs: Iterable[tuple[_Key, _Number]]) -> dict[_Key, _Number]:
-    """Return the sum of the values of each key."""
     sums: dict[_Key, _Number] = {}
     for key, value in pairs:
         sums[key] = sums[key] + value if key in sums else value

@@ -92,7 +92,6 @@ QUERY_TIME = Limit("query_time", 60, "seconds")
 """How long a query may take."""
 
 LIMITS = {value.name: value for value in list(globals().values()) if isinstance(value, Limit)}
-"""All of these by name."""
 
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)

@@ -190,14 +190,17 @@ def read_limits(mount: Path = MOUNT, membership: Path = MEMBERSHIP) -> Limits:
     if version_2 is not None:
         base = mount if (mount / "cgroup.controllers").exists() else mount / "unified"
         for folder in _upwards(base, version_2):
-            cores += _v2_cores(folder)
+            quota, _, period = text_at(folder / "cpu.max").strip().partition(" ")  # in microseconds, or `max PERIOD`
+            if quota.isdigit() and period.isdigit() and int(period) > 0:
+                cores.append(int(quota) / int(period))
             groups += _memory_group(folder, "memory.max", "memory.current", "inactive_file")
     for controllers, path in version_1:
         names = controllers.split(",")
         mounted = [folder for name in (controllers, *names) if (folder := mount / name).is_dir()]
         for folder in _upwards(mounted[0], path) if mounted else ():
             if "cpu" in names:
-                cores += _v1_cores(folder)
+                limit, each = _integer(folder / "cpu.cfs_quota_us"), _integer(folder / "cpu.cfs_period_us")
+                cores += [limit / each] if limit is not None and each and limit > 0 else []
             if "memory" in names:
                 files = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
                 groups += _memory_group(folder, *files)
@@ -238,19 +241,6 @@ def _upwards(base: Path, path: str) -> Iterator[Path]:
         parts = []
     for depth in range(len(parts), -1, -1):
         yield base.joinpath(*parts[:depth])
-
-
-def _v2_cores(folder: Path) -> list[float]:
-    """Return the limit in `cpu.max`: `QUOTA PERIOD` in microseconds, or `max PERIOD`; empty if there is none."""
-    words = text_at(folder / "cpu.max").split()
-    if len(words) == 2 and words[0].isdigit() and words[1].isdigit() and int(words[1]) > 0:
-        return [int(words[0]) / int(words[1])]
-    return []
-
-
-def _v1_cores(folder: Path) -> list[float]:
-    quota, period = _integer(folder / "cpu.cfs_quota_us"), _integer(folder / "cpu.cfs_period_us")
-    return [quota / period] if quota is not None and period and quota > 0 else []
 
 
 def _memory_group(folder: Path, limit: str, used: str, inactive_key: str) -> list[MemoryGroup]:

@@ -74,11 +74,7 @@ def kept_value(name: str, value: str) -> str:
 
         if is_secret_name(name):
             return HIDDEN
-    return _kept_setting(value)
-
-
-def _kept_setting(value: str) -> str:
-    """Return the value if it is a setting, else `...`. A long unbroken word may be a token in the wrong place."""
+    longest = max((len(word) for word in re.split(r"[,:.]", value)), default=0)  # a token in the wrong place is long
     longest = max((len(word) for word in re.split(r"[,:.]", value)), default=0)
     if not _SETTING.fullmatch(value) or longest > _TOKEN_LENGTH:
         return HIDDEN
@@ -91,8 +87,7 @@ def _kept_setting(value: str) -> str:
 
 
 def _kept_flags(value: str) -> str:
-    """Return the `--name=value` words. Values that are not settings (above all paths) are hidden, as is everything that
-    is not a flag."""
+    """Return the `--name=value` words, with values that are not settings, above all paths, and other words hidden."""
     kept = []
     for word in value.split():
         match = _FLAG.fullmatch(word)

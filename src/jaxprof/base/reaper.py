@@ -65,8 +65,7 @@ class _Reaper:
                 self._start()
 
     def add_folder(self, folder: str) -> str:
-        """From now on, remove `folder`, which belongs to no process of its own, when this process ends. Return what
-        `drop` takes."""
+        """Remove `folder`, which belongs to no process of its own, when this process ends. Return what `drop` takes."""
         name = f"folder{next(self._kept)}"
         self.add(name, folder)
         return name

@@ -63,11 +63,9 @@ _BEFORE_AMBIGUOUS = {
 }
 """Last word of a name → the words before it that make it the name of a secret."""
 _AMBIGUOUS_WORDS = frozenset(("key", "pass", "pat", "pw", "sas", "sig", "signature", "tok"))
-"""Last words of names that may be secrets. Their values are redacted if they look random; in options and URLs also if
-not."""
+"""Last words of names that may be secrets: redacted if the value looks random; in options and URLs always."""
 _MAYBE_PASSWORD = "-p"
-"""An option that is a password in some programs, and a port, a path or a probability in most: redacted if its value
-looks random."""
+"""An option that is a password, a port, a path or a probability: redacted if its value looks random."""
 _USER_OPTIONS = frozenset(("-u", "--user", "--userpwd", "--proxy-user"))
 _SCHEMES = frozenset(("bearer", "basic"))
 _NOT_A_NAME = r"[\s?&({\"']"
@@ -169,8 +167,7 @@ _USER_OF_WEB_URL = r"(?i)(?<=http://|ttps://)[^/\s@:]+(?=@)"
 
 
 def is_secret_name(name: str) -> bool:
-    """Return whether an option or a variable of this name (`--api-key`, `HF_TOKEN`, `dbPassword`) holds a secret,
-    judged by its words."""
+    """Return whether an option or variable of this name (`--api-key`, `HF_TOKEN`) holds a secret, by its words."""
     return _strength(_words(name)) == 2
 
 
@@ -206,12 +203,19 @@ def without_secret(name: str, value: str) -> str:
 
 def scrubbed(text: str) -> str:
     """Return a program's text (a line of its log, an error, a traceback) without what looks like a secret."""
-    text = _without_tokens(text)
+    # First what is a secret by its own shape, whatever its name is.
+    text = re.sub(_PREFIXED, REDACTED, re.sub(_PEM, rf"\1{REDACTED}", text))
+    text = re.sub(_AWS_SECRET, _without_random, text)
+    if "@" in text:
+        text = re.sub(_IN_ODD_URL, rf"\1:{REDACTED}", re.sub(_IN_URL, REDACTED, text))
+        text = re.sub(_LOGIN, lambda match: f"{match[0].partition(':')[0]}:{REDACTED}@", text)
     if re.search(_SECRET_HINT, text) is None:
         return text
     text = re.sub(_BASIC, _without_basic, re.sub(_BEARER, _without_bearer, re.sub(_WEBHOOK, rf"\1{REDACTED}", text)))
-    text = re.sub(_SHORT_LOGIN, _without_login, re.sub(_PAIRED, _without_paired, text))
-    text = re.sub(_JOINED_OPTION, _without_joined, re.sub(_OF_PROGRAM, rf"\1{REDACTED}", text))
+    text = re.sub(_PAIRED, _without_paired, text)
+    text = re.sub(_SHORT_LOGIN, lambda match: f"{match[0][: match.end(1) - match.start()]}{REDACTED}", text)
+    text = re.sub(_OF_PROGRAM, rf"\1{REDACTED}", text)
+    text = re.sub(_JOINED_OPTION, lambda match: f"-p{REDACTED}" if _looks_random(match[1]) else match[0], text)
     return re.sub(_IN_SENTENCE, _without_sentence_value, _without_named(text))
 
 
@@ -279,8 +283,7 @@ def _strength(words: Sequence[str]) -> int:
 
 
 def _looks_random(value: str) -> bool:
-    """Return whether letters and digits are mixed as in no name: in `kq7Zr93h`, not in `layer_12`, `conv2d` or a
-    path."""
+    """Return whether letters and digits are mixed as in no name: `kq7Zr93h`, not `layer_12`, `conv2d` or a path."""
     if len(value) < 6 or value[0] in "/~.":
         return False
     pieces = re.split(r"[\W_]", value)
@@ -326,16 +329,6 @@ def _secret_before_equals(word: str) -> str:
     return ""
 
 
-def _without_tokens(text: str) -> str:
-    """Redact what is a secret by its own shape, whatever its name is."""
-    text = re.sub(_PREFIXED, REDACTED, re.sub(_PEM, rf"\1{REDACTED}", text))
-    text = re.sub(_AWS_SECRET, _without_random, text)
-    if "@" not in text:
-        return text
-    text = re.sub(_IN_ODD_URL, rf"\1:{REDACTED}", re.sub(_IN_URL, REDACTED, text))
-    return re.sub(_LOGIN, lambda match: f"{match[0].partition(':')[0]}:{REDACTED}@", text)
-
-
 def _without_named(text: str) -> str:
     """Redact the values of names of secrets. A value may be a name with its own value: `--set db.password=X`."""
     kept: list[str] = []
@@ -344,7 +337,10 @@ def _without_named(text: str) -> str:
         at = match.end()
         start, end = _secret_after(text, match) if re.search(_SECRET_HINT, match[0]) else (at, at)
         if end > start:
-            end = _after_change(text, end)
+            # `api_key: 'X' → 'Y'` has a second value.
+            arrow = re.compile(_ARROW).match(text, end)
+            value = re.compile(_VALUE).match(text, arrow.end()) if arrow is not None else None
+            end = end if value is None else value.end()
             kept += (text[copied:start], REDACTED)
             copied = at = end
     return "".join((*kept, text[copied:])) if kept else text
@@ -369,7 +365,16 @@ def _secret_after(text: str, match: re.Match[str]) -> tuple[int, int]:
     if not _strength(words):
         return at, at
     if words[-1] in _HEADERS and between != ">":
-        return _rest_of_line(text, begin, at)
+        # A header's value after its scheme: to the closing quote if one is open, else to the end of the line.
+        scheme = re.compile(_SCHEME).match(text, at)
+        assert scheme is not None
+        quote = scheme[0].lstrip("b\\")[:1]
+        if quote not in ('"', "'"):
+            quote = text[begin - 1] if begin and text[begin - 1] in "\"'" else ""
+        line_end = text.find("\n", scheme.end())
+        line_end = len(text) if line_end < 0 else line_end
+        end = text.find(quote, scheme.end(), line_end) if quote else -1
+        return scheme.end(), line_end if end < 0 else end
     if between.startswith(":") and (annotation := re.compile(_ANNOTATION).match(text, at)):
         at = annotation.end()
     start, end = _value_span(text, begin, at, between)
@@ -388,13 +393,6 @@ def _secret_after(text: str, match: re.Match[str]) -> tuple[int, int]:
     return (start, end) if _hides(words, value, always=always) else (at, at)
 
 
-def _after_change(text: str, end: int) -> int:
-    """Return the end of the second value in `api_key: 'X' → 'Y'`; `end` if there is none."""
-    arrow = re.compile(_ARROW).match(text, end)
-    value = re.compile(_VALUE).match(text, arrow.end()) if arrow is not None else None
-    return end if value is None else value.end()
-
-
 def _value_span(text: str, begin: int, at: int, between: str) -> tuple[int, int]:
     """Return the span of the value at `at`, without quotes, and without the punctuation that follows it."""
     if between == ">":
@@ -405,22 +403,6 @@ def _value_span(text: str, begin: int, at: int, between: str) -> tuple[int, int]
         return at, at
     start, end = match.span(match.lastgroup or 0)
     return start, start + len(match[0].rstrip(",)]}>.:")) if match["plain"] else end
-
-
-def _rest_of_line(text: str, begin: int, at: int) -> tuple[int, int]:
-    """Return the span of a header's value after its scheme: to the closing quote if one is open, else to the end of the
-    line."""
-    scheme = re.compile(_SCHEME).match(text, at)
-    assert scheme is not None
-    start = scheme.end()
-    quote = scheme[0].lstrip("b\\")[:1]
-    if quote not in ('"', "'"):
-        quote = text[begin - 1] if begin and text[begin - 1] in "\"'" else ""
-    line_end = text.find("\n", start)
-    line_end = len(text) if line_end < 0 else line_end
-    end = text.find(quote, start, line_end) if quote else -1
-    end = line_end if end < 0 else end
-    return start, end
 
 
 def _without_bearer(match: re.Match[str]) -> str:
@@ -436,17 +418,8 @@ def _without_basic(match: re.Match[str]) -> str:
     return f"{match[1]}{REDACTED}" if b":" in decoded and decoded.isascii() else match[0]
 
 
-def _without_login(match: re.Match[str]) -> str:
-    return f"{match[0][: match.end(1) - match.start()]}{REDACTED}"
-
-
-def _without_joined(match: re.Match[str]) -> str:
-    return f"-p{REDACTED}" if _looks_random(match[1]) else match[0]
-
-
 def _without_random(match: re.Match[str]) -> str:
-    """Redact what has the form of a secret key of AWS, but not a revision, which has no capitals, or no small
-    letters."""
+    """Redact what has the form of a secret key of AWS, but no revision, which lacks capitals or small letters."""
     word = match[0]
     is_random = len(re.findall(_CHANGES, word)) >= _FEWEST_CHANGES
     return REDACTED if is_random and word.lower() != word != word.upper() else word

@@ -119,10 +119,8 @@ def columns(text: str) -> int:
     """Return the terminal columns of `text`: East Asian wide characters count two, combining marks none."""
     if text.isascii():
         return len(text)
-    return sum(
-        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
-        for character in text
-    )
+    shown = [character for character in text if not unicodedata.combining(character)]
+    return len(shown) + sum(unicodedata.east_asian_width(character) in "WF" for character in shown)
 
 
 def raised_at(lines: Sequence[str]) -> int | None:
@@ -135,9 +133,10 @@ def raised_at(lines: Sequence[str]) -> int | None:
 
 
 def last_words(lines: Sequence[str]) -> str:
-    """Return what went wrong, from what a program wrote on its stderr: its exception; without one, the last line with
-    any content."""
+    """Return what went wrong, from a program's stderr: its exception; else the last line with any content."""
     raised = raised_at(lines)
     with_content = [line for line in lines if line.strip() and not _STACK_FRAME.match(line)]
-    line = lines[raised] if raised is not None else with_content[-1] if with_content else ""
+    line = with_content[-1] if with_content else ""
+    if raised is not None:
+        line = lines[raised]
     return line.strip()[:200]

@@ -16,8 +16,7 @@ _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _LEAST_PERCENT = 0.001
 _MOST_PERCENT = 10_000
 _WIDEST = 1e4
-"""Bounds of a ratio, or of a time, that are further apart than this factor say nothing: a hundred times as fast, or as
-slow."""
+"""Bounds of a ratio or a time that are further apart than this factor say nothing."""
 WIDEST_HALF = 0.5
 """Half the width of an interval, as a share of its value, above which only the interval's ends say something."""
 _COUNT = ("", "k", "M", "G", "T", "P", "E")
@@ -59,7 +58,7 @@ def parts_of(parts: Sequence[float], whole: float) -> tuple[list[str], str]:
     """Return `parts` and their sum `whole`, in seconds, as text: in one unit, and rounded so that the parts add up."""
     scales = ((60.0, "min"), *_SECONDS) if whole >= 3600 else _SECONDS
     scale, unit = next((each for each in scales if whole >= each[0]), scales[-1])
-    decimals = 0 if whole >= 100 * scale else 1 if whole >= 10 * scale else 2
+    decimals = (whole < 100 * scale) + (whole < 10 * scale)  # three digits
     steps = whole_steps([part / scale * 10**decimals for part in parts], round(whole / scale * 10**decimals))
     return [f"{step / 10**decimals:.{decimals}f} {unit}" for step in steps], f"{whole / scale:.{decimals}f} {unit}"
 
@@ -90,8 +89,7 @@ def spread(half: float | None, low: float | None, high: float | None) -> str:
 
 
 def between(low: float, high: float, significant: int = 3) -> str:
-    """Return an interval of a time as text: `0.62 ms to 0.64 ms`; `0 to ∞` if its ends, in seconds, are too far apart
-    to say anything."""
+    """Return an interval of a time as text: `0.62 ms to 0.64 ms`; `0 to ∞` if its ends (seconds) say nothing."""
     if low <= 0 or high / low > _WIDEST:
         return "0 to ∞"
     return f"{seconds(low, significant)} to {seconds(high, significant)}"
@@ -124,8 +122,7 @@ def scaled(value: float | None, unit: str = "", significant: int = 3) -> str:
 
 
 def percent(fraction: float | None, significant: int = 2) -> str:
-    """Return a share as text: `87 %` for 0.87, `0.40 %` for 0.004; beyond what says more, `under 0.001 %` and `over
-    10 000 %`."""
+    """Return a share as text: `87 %` for 0.87, `0.40 %` for 0.004; at the ends `under 0.001 %`, `over 10 000 %`."""
     if fraction is None or math.isnan(fraction):
         return UNKNOWN
     value = fraction * 100
@@ -148,8 +145,9 @@ def growth(fraction: float | None) -> str:
     if fraction is None or math.isnan(fraction):
         return UNKNOWN
     text = percent(abs(fraction))
-    sign = "" if fraction == 0 or text.startswith("under") else "+" if fraction > 0 else "-"
-    return sign + text
+    if fraction == 0 or text.startswith("under"):
+        return text
+    return f"+{text}" if fraction > 0 else f"-{text}"
 
 
 def ratio(value: float | None, significant: int = 2) -> str:

@@ -47,16 +47,14 @@ async def answer_of_command(
     limit: int | None = None,
     seconds: float = _READ_SECONDS,
 ) -> CallToolResult:
-    """Return the answer of `jaxprof COMMAND OPTIONS -- ARGUMENTS`, with at most `limit` rows of each list. A long
-    answer has fewer."""
+    """Return the answer of `jaxprof COMMAND OPTIONS -- ARGUMENTS`, with at most `limit` rows of each list."""
     bounded = [] if limit is None else ["--limit", str(limit)]
     text = await _run([*command.split(), *options, *bounded, "--format", "json", "--", *arguments], seconds)
     return _result(text if len(text) <= MOST_CHARACTERS else _shortened(text, limit or max(_FEWER) + 1))
 
 
 def _shortened(text: str, limit: int) -> str:
-    """Return the answer with fewer rows of each list, and count the rest in `truncated`; an error if that is no
-    help."""
+    """Return the answer with fewer rows of each list, and count the rest in `truncated`; else an error."""
     whole = json.loads(text)
     for rows in filter(lambda rows: "data" in whole and rows < limit, _FEWER):
         bounds = Bounds(whole["kind"], rows)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from jaxprof.jobs.findings import JobFigures
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.planning import PlannedRun
-    from jaxprof.runner.sides import Sides
+    from jaxprof.runner.sides import SideOptions, Sides
     from jaxprof.session import Session
     from jaxprof.session.log import LogWriter
 
@@ -54,11 +54,11 @@ def same_command(*more: str, without: Collection[str] = ()) -> str:
 
 def print_facts(kind: str, row: Any, next_commands: Sequence[str] = (), *, limit: int | None = None) -> None:
     """Print an answer of that kind: what its facts say of `row`, or of the values of a dictionary by their keys."""
-    from jaxprof.cli.answer_schemas import KINDS
     from jaxprof.facts import recorder
+    from jaxprof.facts.answers import facts_of_answer
 
     read = SimpleNamespace(**row) if isinstance(row, dict) else row
-    print_json(kind, recorder(KINDS[kind]())(read), next_commands, limit=limit)
+    print_json(kind, recorder(facts_of_answer(kind))(read), next_commands, limit=limit)
 
 
 def print_answer(form: str, kind: str, row: Any, lines: Iterable[str], next_commands: Sequence[str] = ()) -> None:
@@ -140,7 +140,7 @@ def carry_out(
     session, stopped_by = runs.scheduler.session, runs.stopped_by
     if stopped_by is not None and stopped_by != signal.SIGINT:
         raise click.exceptions.Exit(SIGNAL_BASE + stopped_by)
-    ended_well = kept and all(run.status == "ok" for run in session.runs.values())
+    ended_well = kept and all(run.status == "ok" or run.plan.trial for run in session.runs.values())
     code = ExitCode.OK if ended_well else ExitCode.FAILED
     return Outcome(session, writer.kept_path, code if stopped_by is None else ExitCode.INTERRUPTED)
 
@@ -149,13 +149,26 @@ def measure(read: Sides, folder: Path, words: Mapping[str, Any], **more: Any) ->
     """Measure the sides, A first, and keep the session. `words`: parameters of the command, with those of `TIMED`;
     `more`: options of all sides, in place of these. Raises UsageError for sides that do not fit, before anything
     runs."""
-    from jaxprof.runner.new_session import new_writer
-    from jaxprof.runner.sides import SideOptions, plan_comparison
+    from jaxprof.runner.sides import plan_comparison
 
     sides, notes = read
-    interpreter = sides[0].interpreter
+    return measure_group(
+        plan_comparison(sides, side_options(words, folder, **more), notes), sides[0].interpreter, words
+    )
+
+
+def side_options(words: Mapping[str, Any], folder: Path, **more: Any) -> SideOptions:
+    """Return the options of all sides, as the parameters of the command and `more` in place of these give them."""
+    from jaxprof.runner.sides import SideOptions
+
     given = {each.name: words[each.name] for each in fields(SideOptions) if each.name in words}
-    planned = plan_comparison(sides, SideOptions(**{**given, **more}, folder=folder), notes)
+    return SideOptions(**{**given, **more}, folder=folder)
+
+
+def measure_group(planned: Sequence[PlannedRun], interpreter: Interpreter, words: Mapping[str, Any]) -> Outcome:
+    """Measure the planned sides of a comparison, and keep the session."""
+    from jaxprof.runner.new_session import new_writer
+
     comparison = planned[0].comparison
     lines = [f"note: {each}" for each in comparison.notes] if comparison is not None else []
     writer = new_writer(words["out"], replace_existing=words["force"])

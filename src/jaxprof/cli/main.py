@@ -181,8 +181,7 @@ def cli(ctx: click.Context, python: Path | None) -> int | None:
 
 
 def main(arguments: list[str] | None = None, started: Started | None = None) -> NoReturn:
-    """Run the command line, or follow the program of it that was `started` early, and end the process with the exit
-    code."""
+    """Run the command line, or follow the program that was `started` early, and exit with its code."""
     own_the_streams()
     try:
         code = _run(arguments, started)
@@ -235,8 +234,7 @@ def _run(arguments: list[str] | None, started: Started | None) -> int | None:
 
 
 def _is_clicks(error: BaseException) -> bool:
-    """Return whether click itself raised this, which prints help and the version; our own words are printed within
-    `writing_stdout`."""
+    """Return whether click itself raised this, for help or the version; our words are within `writing_stdout`."""
     at = error.__traceback__
     while at is not None and at.tb_next is not None:
         at = at.tb_next

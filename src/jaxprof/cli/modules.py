@@ -66,7 +66,24 @@ def find_modules(
             f"applies when jaxprof compiles, and {target.word} holds programs that are already compiled",
             "It needs a workload or a function of yours.",
         )
-    return _recorded_modules(target, path, run or target.run or None, number)
+    wanted = run or target.run or None
+    if wanted is not None and target.kind not in (Kind.SESSION, Kind.JOB, Kind.PROFILE):
+        raise UsageError(f"{path} is not a session", "--run chooses a run of a session, --module N a module of a dump.")
+
+    def session_of_profile(profile: Path) -> Session:
+        with recorded(target) as found:
+            return found.session
+
+    found, session = open_hlo(path, session_of_profile)
+    if session is not None:
+        modules = programs_in(session, wanted)
+    else:
+        modules = readable_programs(found) if path.is_dir() else list(map(HloProgram, found))
+    if number is None:
+        return modules
+    if number > len(modules):
+        raise UsageError(f"{path} has {counted(len(modules), 'module')}", f"--module takes 1 to {len(modules)}.")
+    return [modules[number - 1]]
 
 
 def find_pair(
@@ -106,23 +123,3 @@ def compiled_programs(
             f"{target.word} is not a program that jaxprof compiles", "Name a function, a workload or a session."
         )
     return known
-
-
-def _recorded_modules(target: Target, path: Path, run: str | None, number: int | None) -> list[HloProgram]:
-    if run is not None and target.kind not in (Kind.SESSION, Kind.JOB, Kind.PROFILE):
-        raise UsageError(f"{path} is not a session", "--run chooses a run of a session, --module N a module of a dump.")
-
-    def session_of_profile(profile: Path) -> Session:
-        with recorded(target) as found:
-            return found.session
-
-    found, session = open_hlo(path, session_of_profile)
-    if session is not None:
-        modules = programs_in(session, run)
-    else:
-        modules = readable_programs(found) if path.is_dir() else list(map(HloProgram, found))
-    if number is None:
-        return modules
-    if number > len(modules):
-        raise UsageError(f"{path} has {counted(len(modules), 'module')}", f"--module takes 1 to {len(modules)}.")
-    return [modules[number - 1]]

@@ -126,13 +126,7 @@ max_silence = partial(
     help="End a process that gives no sign of its run for S seconds.",
 )
 out = partial(
-    click.option,
-    "--out",
-    "-o",
-    type=click.Path(),
-    callback=_here,
-    metavar="FILE",
-    help="Where to write the session.",
+    click.option, "--out", "-o", type=click.Path(), callback=_here, metavar="FILE", help="Where to write the session."
 )
 preset = partial(
     click.option, "--preset", default="quick", show_default=True, metavar="P", help="Sizes: quick, or published."
@@ -162,8 +156,7 @@ yes = partial(click.option, "--yes", is_flag=True, help="Do not ask.")
 
 
 def target(what: str) -> Callable[[Command], Command]:
-    """Return `--for`, whose help is `what`, with `--mesh` and `--shard`: compiling for devices that need not be
-    here."""
+    """Return `--for`, whose help is `what`, with `--mesh` and `--shard`: compiling for absent devices."""
     return combine_options(
         click.option(
             "--for",
@@ -223,8 +216,7 @@ def measuring(when: str = "") -> Callable[[Command], Command]:
 
 
 def require_packages(command: str, install: str, *packages: str) -> None:
-    """Raises UsageError if one of the packages that the command needs is missing; `install`: what pip gets for all of
-    them."""
+    """Raises UsageError if a package that the command needs is missing; `install`: what pip gets for all."""
     from importlib.util import find_spec
 
     missing = [name for name in packages if find_spec(name) is None]
@@ -259,8 +251,7 @@ def words_given(without: Collection[str]) -> list[object]:
 
 
 def refuse(names: Sequence[str], why: str, hint: str) -> None:
-    """Raises UsageError if the user gave one of these parameters. The message is the option, then `why` it has no
-    effect here."""
+    """Raises UsageError if the user gave one of these parameters: the option, then `why` it has no effect."""
     given = [name for name in names if is_given(name)]
     if given:
         options = ", ".join(dict.fromkeys(_option(name) for name in given))
@@ -290,7 +281,6 @@ VIEWS = {
     "transfers": "For a program: implicit copies between host and device.",
     "timeline": "For a program: where its wall time went.",
 }
-"""The views of a session, with what they show."""
 
 
 class ViewFlag(click.Option):

@@ -159,39 +159,34 @@ def format_option(*formats: str, bounded: Collection[str] = ("json",)) -> Callab
         )
     ]
     if set(formats) & set(bounded):
-        options += _bounds(bounded)
+        shown = " and ".join(bounded).replace("json", "JSON")
+
+        def bound(ctx: click.Context, parameter: click.Parameter, value: int | bool | None) -> None:
+            if not value:
+                return
+            option = parameter.opts[0]
+            if ctx.params.get("form") not in bounded:
+                raise UsageError(f"{option} bounds an answer in {shown}", "Give --format json, too.")
+            if _BOUND in ctx.meta:
+                raise UsageError("--limit and --full exclude each other", "Give only one of them.")
+            ctx.meta[_BOUND] = 0 if value is True else value
+
+        limit = click.option(
+            "--limit",
+            type=click.IntRange(1),
+            metavar="N",
+            expose_value=False,
+            callback=bound,
+            help=f"Of {shown}: at most N rows of each list.",
+        )
+        full = click.option(
+            "--full", is_flag=True, expose_value=False, callback=bound, help=f"Of {shown}: everything, raw samples too."
+        )
+        options += [limit, full]
     return combine_options(*options)
 
 
 _BOUND = "jaxprof.bound"
-
-
-def _bounds(forms: Collection[str]) -> list[Callable[[Command], Command]]:
-    """Return `--limit` and `--full`, for answers in these forms."""
-    shown = " and ".join(forms).replace("json", "JSON")
-
-    def bound(ctx: click.Context, parameter: click.Parameter, value: int | bool | None) -> None:
-        if not value:
-            return
-        option = parameter.opts[0]
-        if ctx.params.get("form") not in forms:
-            raise UsageError(f"{option} bounds an answer in {shown}", "Give --format json, too.")
-        if _BOUND in ctx.meta:
-            raise UsageError("--limit and --full exclude each other", "Give only one of them.")
-        ctx.meta[_BOUND] = 0 if value is True else value
-
-    limit = click.option(
-        "--limit",
-        type=click.IntRange(1),
-        metavar="N",
-        expose_value=False,
-        callback=bound,
-        help=f"Of {shown}: at most N rows of each list.",
-    )
-    full = click.option(
-        "--full", is_flag=True, expose_value=False, callback=bound, help=f"Of {shown}: everything, raw samples too."
-    )
-    return [limit, full]
 
 
 def no_form(what: str, form: str, *forms: str) -> UsageError:
@@ -208,7 +203,6 @@ def rows_wanted(usual: int) -> int | None:
 
 
 def print_text(text: str) -> None:
-    """Print a text of one or several lines on stdout."""
     _write(text)
 
 
@@ -237,7 +231,6 @@ def print_json(kind: str, data: Any, next_commands: Sequence[str], *, limit: int
 
 
 def print_json_error(code: str, message: str, hint: str) -> None:
-    """Print on stdout, as JSON, why there is no answer."""
     from jaxprof.report.envelope import error_text
 
     _write(error_text(code, with_urls(message), with_urls(hint)))
@@ -256,7 +249,6 @@ def stdout_is_stderr() -> Iterator[None]:
 
 
 def print_csv(table: Table[Any]) -> None:
-    """Print CSV on stdout, each row as it arrives."""
     from jaxprof.report.renderers import csv_lines
 
     print_pieces(csv_lines(table))
@@ -308,13 +300,11 @@ def terminal_problem() -> str:
 
 
 def note(line: str) -> None:
-    """Print a line on stderr."""
     with contextlib.suppress(OSError):
         click.echo(safe(with_urls(line)), err=True)
 
 
 def notes(lines: Iterable[str]) -> None:
-    """Print lines on stderr."""
     for line in lines:
         note(line)
 

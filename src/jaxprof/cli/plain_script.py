@@ -151,10 +151,8 @@ def run_process(
     force: bool,
     quiet: bool,
 ) -> int:
-    """Record one process of a job into the job's folder. Return the exit code of the program.
-
-    `quiet`: the caller reports where the folder is. Raises UsageError if the processes cannot agree on a folder.
-    """
+    """Record one process of a job into the job's folder. Return the exit code of the program. `quiet`: the caller
+    reports where the folder is. Raises UsageError if the processes cannot agree on a folder."""
     if out is None and not process.job:
         raise UsageError(
             f"this is process {process.index} of {process.count or 'a job'}, and its launcher gives the job no id",
@@ -174,10 +172,7 @@ def run_process(
 
 def launch_job(count: int, out: Path | None, *, force: bool, form: str) -> int:
     """Start the current command `count` times as the processes of a job, and report the outcome. Return the exit code
-    of the process that failed first, or 0.
-
-    Raises UsageError or StorageError before anything starts.
-    """
+    of the process that failed first, or 0. Raises UsageError or StorageError before anything starts."""
     from jaxprof.runner.job_launch import JobLaunch, delete_sessions, free_folder
 
     parameters = click.get_current_context().params

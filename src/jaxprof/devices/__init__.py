@@ -27,7 +27,6 @@ class Device:
     kind: str | None = None
     """Product name: `NVIDIA H200`, `AMD EPYC 9654`."""
     process: int | None = None
-    """JAX's process index, in a program of several processes."""
     memory_used_bytes: int | None = None
     memory_limit_bytes: int | None = None
     """All of the device's memory (for the CPU: the machine's, or the cgroup's limit)."""
@@ -52,9 +51,7 @@ class Device:
     used_by_jax: bool | None = None
     """Whether JAX uses the device; None until JAX was asked, unless something already rules it out."""
     is_default: bool = False
-    """Whether JAX uses it where a program names no device."""
     reason: str = ""
-    """Why JAX does not use it."""
     hint: str = ""
     """What fixes that: a command, or a sentence."""
 

@@ -70,7 +70,6 @@ class EventPipe:
             self._write(encode(part))
 
     def answer(self, answer: EngineAnswer) -> None:
-        """Write the reply to a request for data."""
         self._write(encode_bounded({"type": "answer", **asdict(answer)}))
 
     def _write(self, line: bytes) -> None:
@@ -130,28 +129,21 @@ class Engine:
     def serve(self) -> None:
         """Serve requests until the end, in a thread of its own."""
         try:
-            self._serve()
+            for name, work in (("control", self._read_orders), ("keeper", self._send_heartbeats)):
+                threading.Thread(target=work, name=f"jaxprof-{name}", daemon=True).start()
+            while (request := self._requests.get()) is not None:
+                self._working_on = getattr(request, "run", "") or type(request).__name__
+                if isinstance(request, RunRequest | CompileRequest | OpenTraceRequest):
+                    self._serve_run(request)
+                elif isinstance(request, ValueError):
+                    self._pipe.answer(
+                        EngineAnswer(error=str(request), hint="The client and the engine have different versions.")
+                    )
+                else:
+                    self._reply(partial(_ANSWERS[type(request)], request))
+                self._working_on = ""
         finally:
             self.main_thread.stop()
-
-    def _serve(self) -> None:
-        for name, work in (("control", self._read_orders), ("keeper", self._send_heartbeats)):
-            threading.Thread(target=work, name=f"jaxprof-{name}", daemon=True).start()
-        while (request := self._next_request()) is not None:
-            if isinstance(request, RunRequest | CompileRequest | OpenTraceRequest):
-                self._serve_run(request)
-            elif isinstance(request, ValueError):
-                self._pipe.answer(
-                    EngineAnswer(error=str(request), hint="The client and the engine have different versions.")
-                )
-            else:
-                self._reply(partial(_ANSWERS[type(request)], request))
-
-    def _next_request(self) -> Request | ValueError | None:
-        self._working_on = ""
-        request = self._requests.get()
-        self._working_on = getattr(request, "run", "") or type(request).__name__
-        return request
 
     def _serve_run(self, request: RunRequest | CompileRequest | OpenTraceRequest) -> None:
         """Emit the events of a run, up to its last one. What it needs is imported first now."""
@@ -198,7 +190,13 @@ class Engine:
                 self._control.give_turn(request if isinstance(request, TurnRequest) else None)
             else:
                 self._requests.put(request)
-        self._end()
+        # The client has gone: the current run stops, and the process ends even if it does not end by itself.
+        self._control.cancel()
+        timer = threading.Timer(END_GRACE_SECONDS, os._exit, (0,))
+        timer.daemon = True
+        timer.start()
+        # The kernel's own timer as well, because native code may hold the interpreter's lock indefinitely.
+        signal.setitimer(signal.ITIMER_REAL, 2 * END_GRACE_SECONDS)
         self._requests.put(None)
 
     def _send_heartbeats(self) -> None:
@@ -206,15 +204,6 @@ class Engine:
         while True:
             time.sleep(HEARTBEAT_SECONDS)
             self._pipe.send(Heartbeat(run="" if self._control.waits_for_turn else self._working_on))
-
-    def _end(self) -> None:
-        """Stop the current run because the client has gone, and end the process if it does not end by itself."""
-        self._control.cancel()
-        timer = threading.Timer(END_GRACE_SECONDS, os._exit, (0,))
-        timer.daemon = True
-        timer.start()
-        # The kernel's own timer as well, because native code may hold the interpreter's lock indefinitely.
-        signal.setitimer(signal.ITIMER_REAL, 2 * END_GRACE_SECONDS)
 
 
 def _describe(request: DescribeRequest) -> object:

@@ -47,7 +47,7 @@ _NAMES = {
         "DEFAULT_BUDGET_SECONDS", "DEFAULT_LAUNCHES", "DeviceReading", "ESTIMATED_BY", "MemoryReported",
         "PhaseEnded", "PhaseStarted", "ProgressMade", "ResultsCompared", "RevisionRead", "RunClosed",
         "RunFinished", "RunPlanned", "RunSpec", "SamplesTaken", "SessionClosed", "SideSpec", "TextChunk",
-        "TextRecorded", "TurnAwaited", "WorkerStarted",
+        "TextRecorded", "TrialReached", "TurnAwaited", "WorkerStarted",
     ),
 }  # fmt: skip
 """Names by module. Making a dataclass takes up to a millisecond, so a process loads only those that it needs."""
@@ -64,8 +64,7 @@ if not TYPE_CHECKING:  # a wrong name is an error for a type checker
 
 
 def event_type(name: str) -> type[Event] | None:
-    """Return the type of the event called `name` in the log (`RunPlanned` for `run_planned`), or None if this version
-    has none."""
+    """Return the type of the event called `name` (`RunPlanned` for `run_planned`); None if this version has none."""
     class_name = "".join(word.capitalize() for word in name.split("_"))
     value = _load(class_name) if class_name in _HOME else None
     return value if isinstance(value, type) and issubclass(value, Event) and value.type == name else None

@@ -110,7 +110,6 @@ class SourceLocation:
 
 
 NOWHERE = SourceLocation()
-"""An unknown location."""
 
 
 @frozen(kw_only=True)
@@ -148,7 +147,6 @@ class SourcesRead(Event):
 
     @classmethod
     def of(cls, digests: Mapping[str, str], run: str = "") -> SourcesRead:
-        """Return the event for digests by path."""
         return cls(run=run, files=[SourceFile(file=file, digest=digest) for file, digest in digests.items()])
 
 
@@ -158,9 +156,9 @@ class WarningRaised(Event):
 
     code: str
     message: str = ""
-    """Empty from a recorder, whose warnings have the code and `values`: `session.warning_text` makes the sentence."""
+    """Empty from an engine or a recorder: of code and `values`, `session.warning_text` makes the sentence."""
     advice: str = ""
-    values: dict[str, str | int] = field(default_factory=dict)
+    values: dict[str, str | int | float] = field(default_factory=dict)
 
 
 @frozen(kw_only=True)

@@ -195,7 +195,6 @@ class StepsMeasured(Event):
     (neither: the profile as one step); `devices` has this for each device."""
     steps: list[StepTimes] = field(default_factory=list)
     devices: list[StepsDevice] = field(default_factory=list)
-    """Totals by device."""
 
 
 @frozen(kw_only=True)

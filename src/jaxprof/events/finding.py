@@ -22,11 +22,9 @@ _NEARLY_ALL = 0.9
 
 @frozen
 class Finding:
-    """A finding about a program, a job, a measured run, a capture or a compiled module. An unknown cost is None, and
-    not 0."""
+    """A finding about a program, a job, a run, a capture or a module. An unknown cost is None, not 0."""
 
     code: str
-    """Code of an entry in the catalogue."""
     message: str
     """Sentence with the figures."""
     places: tuple[SourceLocation | None, ...] = ()
@@ -78,7 +76,6 @@ class Finding:
     index: int | None = None
     """Index of the job's process; None for a finding about all processes, and for a program."""
     host: str = ""
-    """Host of that process."""
     part: str = ""
     """Part of the loop in which a process is late, `own` if that part is unknown, or `device`; empty if none is."""
     since_seconds: float | None = None
@@ -115,7 +112,6 @@ class CatalogueEntry:
     """The description of a finding that holds for all of its cases; the figures of a case are in its own finding."""
 
     code: str
-    """Code of the finding, as its source writes it."""
     title: str
     means: str
     fix: str

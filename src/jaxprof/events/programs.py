@@ -12,7 +12,6 @@ from jaxprof.base.values import field, frozen
 from jaxprof.events.base import NOWHERE, Event, SourceLocation
 
 STAGES = ("trace", "lower", "compile")
-"""The stages of a compilation."""
 
 CACHE_STATES = ("hit", "miss", "off")
 """What the persistent compilation cache did for a compilation."""
@@ -31,8 +30,7 @@ REASONS = (
     "caches_cleared",
     "unknown",
 )
-"""Why a function was compiled: for the first time, or because of this difference from the nearest earlier
-compilation."""
+"""Why a function was compiled: for the first time, or because of this difference from an earlier compilation."""
 
 DIFFERENCES = {
     "closure": "closure",
@@ -125,8 +123,7 @@ class ProcessIdentified(Event):
 
 @frozen(kw_only=True)
 class StageRunning(Event):
-    """A stage of a compilation has been running for a while. Sent once; screens let the stage's clock tick from then
-    on."""
+    """A stage of a compilation has been running for a while. Sent once; screens let its clock tick from then on."""
 
     function: str
     stage: str
@@ -150,6 +147,9 @@ class SignatureLeaf:
     """Sharding; empty if the array is not committed to a device."""
     bytes: int | None = None
     """Size of a NumPy array, which every call with such an argument copies to the device; None for other arguments."""
+    narrowed: str = ""
+    """Dtype of a NumPy array that every call converts, because JAX makes 64-bit types 32-bit; empty for other
+    arguments."""
     replaced: bool = False
     """Whether only the first call gets the NumPy array, whose place the result then takes (`params = step(params)`)."""
     zero_copy: bool = False
@@ -294,7 +294,6 @@ class SampledLine:
 
     @property
     def place(self) -> SourceLocation:
-        """The line as a source location."""
         return SourceLocation(self.file, self.line, self.function)
 
 
@@ -328,8 +327,6 @@ class LoopSite:
 
 @frozen(kw_only=True)
 class TimedLine:
-    """Exact time of one line of a loop."""
-
     line: int
     seconds: float
     """Seconds, including everything that the line calls."""
@@ -339,8 +336,7 @@ class TimedLine:
 
 @frozen(kw_only=True)
 class ProgramSampled(Event):
-    """Where the main thread was in one sample window, from stack samples and from the compilation stages that JAX
-    announces."""
+    """Where the main thread was in one sample window, from stack samples and the stages that JAX announces."""
 
     began_seconds: float
     """Monotonic time. The window ends at `monotonic_seconds`; the windows of a program leave no gap."""
@@ -380,8 +376,7 @@ class StepsCounted(Event):
 
 
 ITERATIONS_FOUND_BY = ("monitoring", "number")
-"""How iterations were detected: each by a monitoring event of Python, or by the loop's counter, read with the
-samples."""
+"""How iterations were detected: by an event of Python for each, or by the loop's counter, read with samples."""
 
 
 @frozen(kw_only=True)
@@ -394,11 +389,9 @@ class StepsTaken(Event):
     """One of `ITERATIONS_FOUND_BY`. With `number`, the counts are exact and the times are those of the samples: an
     entry began and ended up to one sampling interval earlier."""
     first: int
-    """Number of the first iteration: the value of the loop's own counter, or else the number of iterations seen
-    before."""
+    """Number of the first iteration: the value of the loop's own counter, else the number seen before."""
     numbered_by: str = ""
-    """The local variable that counts the iterations; empty if there is none, and they are numbered from the first one
-    seen."""
+    """Local variable that counts the iterations; empty if they are numbered from the first one seen."""
     began_seconds: float
     """Monotonic time at which the first iteration began."""
     seconds: list[float]
@@ -419,8 +412,7 @@ class StepsTaken(Event):
 
 @frozen(kw_only=True)
 class ProgramStopped(Event):
-    """The process was paused for a while, and has gone on or ended. A pause that is detected in two ways is reported
-    twice."""
+    """The process was paused for a while. A pause that is detected in two ways is reported twice."""
 
     began_seconds: float
     """Monotonic time; its uncertainty is half the interval between two checks."""
@@ -460,7 +452,6 @@ class CopiesSeen:
 
     @property
     def where(self) -> SourceLocation | None:
-        """The line that copies; None if unknown."""
         return SourceLocation(self.file, self.line, self.function) if self.file else None
 
 
@@ -473,8 +464,7 @@ class TransfersSeen(Event):
 
 @frozen(kw_only=True)
 class EmptyCallTimed(Event):
-    """How long a call of a compiled function that computes next to nothing takes with the program's Python and JAX, on
-    this machine."""
+    """How long a call of an almost empty compiled function takes with the program's Python and JAX, here."""
 
     seconds: float
     """CPU seconds of one call, in the quietest batch of calls."""
@@ -522,8 +512,7 @@ class ProgramEnded(Event):
     """The program is over."""
 
     exit_code: int | None
-    """Exit code as in a shell: 128+n after signal n. None if unknown (the program records itself, or was
-    interrupted)."""
+    """Exit code as in a shell: 128+n after signal n. None if unknown (recording itself, or interrupted)."""
     wall_seconds: float
     """Wall time from the start of the process (or of the recording) to its end."""
     notes: list[Note] = field(default_factory=list)

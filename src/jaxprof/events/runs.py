@@ -1,12 +1,11 @@
-"""The life of a run: planned, phase by phase, its samples and texts, its end; and the comparison of which it is a
-side."""
+"""The life of a run: planned, phase by phase, samples, texts, its end; and the comparison of which it is a side."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.base.values import field, frozen
-from jaxprof.events.base import FLAT, Event, Scalar
+from jaxprof.events.base import FLAT, NOWHERE, Event, Scalar, SourceLocation
 
 if TYPE_CHECKING:
     from jaxprof.base.errors import JaxprofError
@@ -46,8 +45,7 @@ class RunSpec:
     arguments: tuple[str, ...] = ()
     """The arguments of a user's function without declared inputs, as `--arg` takes them: `f32[1024,1024]`."""
     inputs_from: str = ""
-    """Target whose inputs the function is called with (that of the baseline); empty if the function declares its
-    own."""
+    """Target whose inputs the function is called with (the baseline's); empty if it declares its own."""
     argv: tuple[str, ...] = ()
     """`sys.argv` while the user's file is imported, as at the start of the program; empty for the file alone."""
     keep_constants: bool = False
@@ -61,9 +59,12 @@ class RunSpec:
     """How many fresh processes measure the run; they share the budget."""
     side: str = ""
     """Name of the run's side in a comparison: `A`, `B`... Empty for all other runs."""
+    trial: str = ""
+    """Name of the change to the program that the run tries (`findings.trials`); empty for none."""
+    trial_at: SourceLocation = NOWHERE
+    """Line whose calls are changed; without a file, all calls."""
     until_half_width: float | None = None
-    """Stop starting launches once half the 95 % interval of the speed-up is this narrow, as a share; None to make all
-    launches."""
+    """Stop starting launches once half the 95 % interval is this narrow, as a share; None to make all."""
 
     @property
     def timing_seconds(self) -> float:
@@ -83,8 +84,6 @@ class RunPlanned(Event):
 
 @frozen(kw_only=True)
 class WorkerStarted(Event):
-    """The engine's process for this run has started."""
-
     pid: int
     python: str
     """Path of the interpreter."""
@@ -97,7 +96,6 @@ class RevisionRead(Event):
     """The git revision of the user's file that a run measures, read when the run began."""
 
     repository: str
-    """Folder of the repository."""
     commit: str
     """Abbreviated hash of HEAD."""
     dirty: bool | None = None
@@ -124,8 +122,7 @@ class PhaseEnded(Event):
     zero_copy: bool | None = None
     """True if no byte was moved because host and device share the buffer; None if the phase moves no data."""
     page_faults: float | None = None
-    """Minor page faults of one call of the steady run, in all threads; None for other phases, and if the system does
-    not count them."""
+    """Minor page faults of a call of the steady run, in all threads; None in other phases, and if not counted."""
     kernel_share: float | None = None
     """Share of the CPU time of these calls that was spent in the operating system's kernel."""
     note: str = ""
@@ -140,11 +137,9 @@ class SamplesTaken(Event):
     seconds: list[float]
     calls_per_sample: int = 1
     block: int | None = None
-    """Number of the turn, where runs are measured in turns: the blocks of all runs of a session are numbered in one
-    order."""
+    """Number of the turn, where runs take turns: the blocks of all runs of a session are numbered in one order."""
     first_seconds: float | None = None
-    """Seconds of the block's first call, after the pause, if it is not among `seconds`: the calls of a block count only
-    after they have settled."""
+    """Seconds of the block's first call, after the pause, if it is not among `seconds`, which have settled."""
 
 
 @frozen(kw_only=True)
@@ -232,8 +227,7 @@ class CheckReported(Event):
     """Count of numbers in the expected result; None if they were not compared one by one."""
     wrong_elements: int | None = None
     worst_at: str = ""
-    """Position of the number with the largest error, `['w'][3, 5]`; empty for a result of one number, and if all are
-    equal."""
+    """Position of the largest error, `['w'][3, 5]`; empty for a single number, and if all are equal."""
     worst_got: str = ""
     """The wrong number as text, because it may be NaN, complex, or anything else; empty if all are equal."""
     worst_expected: str = ""
@@ -276,8 +270,7 @@ class RunFinished(Event):
     """The engine's final event of a run."""
 
     status: str
-    """`ok`, `failed`, `cancelled` or `timed out`; the client uses `crashed` for an engine that ended without this
-    event."""
+    """`ok`, `failed`, `cancelled` or `timed out`; of the client `crashed`, for an engine without this event."""
     error: str = ""
     advice: str = ""
     traceback: str = ""
@@ -286,7 +279,6 @@ class RunFinished(Event):
 
     @classmethod
     def of(cls, why: JaxprofError, status: str = "failed", *, run: str = "") -> RunFinished:
-        """Return the end of a run with this error."""
         return cls(run=run, status=status, error=why.what, advice=why.hint)
 
 
@@ -337,7 +329,6 @@ class SideSpec:
     title: str
     """Title of the side for readers: `train.py:step at HEAD~1 (19789fa)`."""
     python: str = ""
-    """Path of the side's interpreter."""
     environment: dict[str, str] = field(default_factory=dict)
     """Environment variables that were set for the side."""
     precision: str = ""
@@ -347,9 +338,10 @@ class SideSpec:
     commit: str = ""
     """Abbreviated hash of the side's commit, with `--git`; for the files on disk, that of HEAD."""
     repository: str = ""
-    """Folder of the repository, with `--git`."""
     dirty: bool | None = None
     """Whether the side's files differ from `commit`; None without `--git`."""
+    finding: str = ""
+    """Code of the finding that proposes the change that the side tries; empty for none."""
 
 
 @frozen(kw_only=True)
@@ -368,6 +360,14 @@ class ComparisonPlanned(Event):
     """Whether the values of these arrays are the same for all sides, too."""
     notes: list[str] = field(default_factory=list)
     """Differences between the sides, in words."""
+
+
+@frozen(kw_only=True)
+class TrialReached(Event):
+    """The change that a run tries has reached its program."""
+
+    lines: list[SourceLocation] = field(default_factory=list)
+    """Lines whose calls were changed; empty for a change of the whole program."""
 
 
 @frozen(kw_only=True)

@@ -35,8 +35,7 @@ Row = TypeVar("Row")
 
 
 def at(path: str) -> Callable[[Any], Any]:
-    """Return a function that reads a nested attribute of a row, `run.memory.peak_bytes`; None if an attribute on the
-    way is None."""
+    """Return a function that reads an attribute by its path, `run.memory.peak_bytes`; None if a part is None."""
     names = path.split(".")
     get = attrgetter(path)
 
@@ -58,7 +57,6 @@ Read: TypeAlias = Callable[[Row], Any] | str
 
 
 def reading(read: Read[Row]) -> Callable[[Row], Any]:
-    """Return the function that reads a value of a row."""
     return at(read) if isinstance(read, str) else read
 
 
@@ -92,18 +90,15 @@ class Fact(Generic[Row]):
 
     @property
     def is_right(self) -> bool:
-        """Whether the column is aligned right."""
         if self.right is not None:
             return self.right
         return self.unit.right if self.show is None else self.show is not plain
 
     @property
     def shown(self) -> Callable[[Any], str]:
-        """Formats the value for people."""
         return self.show or self.unit.show
 
     def reader(self) -> Callable[[Row], Any]:
-        """Return a function that reads the value of a row."""
         return reading(self.read or self.key)
 
     @property
@@ -112,12 +107,10 @@ class Fact(Generic[Row]):
         return None if self.when is None else reading(self.when)
 
     def text(self, row: Row) -> str:
-        """Return the value of a row as people read it."""
         return self.shown(self.reader()(row))
 
     def json_reader(self) -> Callable[[Row], Any]:
-        """Return a function that reads the value of a row as JSON has it: an empty text is null, and an iterator stays
-        an iterator."""
+        """Return a function that reads a value as JSON has it: an empty text is null, an iterator stays one."""
         read = self.reader()
         if self.inside:
             inner = recorder(self.inside)
@@ -317,7 +310,8 @@ def json_schema(facts: Iterable[Fact[Any]]) -> dict[str, Any]:
 def _schema_of(fact: Fact[Any]) -> dict[str, Any]:
     unit = fact.unit
     schema: dict[str, Any] = {"type": [unit.json, "null"]} if unit.json else {}
-    inner = json_schema(fact.inside) if fact.inside else {"type": [unit.items, "null"]} if unit.items else True
+    inner = {"type": [unit.items, "null"]} if unit.items else True
+    inner = json_schema(fact.inside) if fact.inside else inner
     if unit.json == "array":
         schema["items"] = inner
     elif unit.by_name:

@@ -11,7 +11,6 @@ from jaxprof.facts import RUN, Encoded, Fact, Facts, Part, Relation, Repeated, R
 from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, NUMBERS, SECONDS, SHARE, TEXT, TRUTH
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.timeline.model import Timeline, TimelineLane
     from jaxprof.analysis.timeline.profile import DeviceSteps
     from jaxprof.events import CopyTimes, PassTimes, StepTimes, TrustCheck
     from jaxprof.session import Run, Session
@@ -91,7 +90,6 @@ class CaptureCheck:
 
 
 def trust_rows(run: Run) -> list[CaptureCheck]:
-    """Return the checks of all captures of a run."""
     return [CaptureCheck(kind, check) for kind, event in run.trust.items() for check in event.rows]
 
 
@@ -171,6 +169,8 @@ def _copies(_: Session, run: Run) -> Iterable[CopyTimes]:
 
 def _intervals(file: SessionFile) -> Iterator[Part]:
     """Yield a part for each lane. A damaged timeline is left out, with a notice."""
+    import numpy as np
+
     from jaxprof.analysis.timeline.model import session_timelines
 
     for run, timeline in session_timelines(file.session, file.notices):
@@ -178,29 +178,23 @@ def _intervals(file: SessionFile) -> Iterator[Part]:
             file.notices.append(f"the {timeline.left_out} shortest intervals of run {run.id} are not in its timeline")
         for lane in timeline.lanes:
             if len(lane):
-                yield _lane_part(run, timeline, lane)
-
-
-def _lane_part(run: Run, timeline: Timeline, lane: TimelineLane) -> Part:
-    import numpy as np
-
-    ops = [timeline.ops[op] if op is not None else None for _, op in lane.labels]
-    return {
-        "run": Repeated(run.id),
-        "device": Repeated(lane.device),
-        "lane": Repeated(lane.name),
-        "lane_kind": Repeated(lane.kind),
-        "name": Encoded([name for name, _ in lane.labels], lane.label_of),
-        "module": Encoded([op.module if op else None for op in ops], lane.label_of),
-        "op": Encoded([op.name if op else None for op in ops], lane.label_of),
-        "start_seconds": np.asarray(lane.starts, dtype="f8") * 1e-9,
-        "seconds": np.asarray(lane.durations, dtype="f8") * 1e-9,
-        "execution": Repeated(None) if lane.executions is None else lane.executions,
-        "correlation": Repeated(None)
-        if lane.correlations is None
-        else [None if number < 0 else number for number in lane.correlations],
-        "step": [lane.steps.get(index) for index in range(len(lane))] if lane.steps else Repeated(None),
-    }
+                ops = [timeline.ops[op] if op is not None else None for _, op in lane.labels]
+                yield {
+                    "run": Repeated(run.id),
+                    "device": Repeated(lane.device),
+                    "lane": Repeated(lane.name),
+                    "lane_kind": Repeated(lane.kind),
+                    "name": Encoded([name for name, _ in lane.labels], lane.label_of),
+                    "module": Encoded([op.module if op else None for op in ops], lane.label_of),
+                    "op": Encoded([op.name if op else None for op in ops], lane.label_of),
+                    "start_seconds": np.asarray(lane.starts, dtype="f8") * 1e-9,
+                    "seconds": np.asarray(lane.durations, dtype="f8") * 1e-9,
+                    "execution": Repeated(None) if lane.executions is None else lane.executions,
+                    "correlation": Repeated(None)
+                    if lane.correlations is None
+                    else [None if number < 0 else number for number in lane.correlations],
+                    "step": [lane.steps.get(index) for index in range(len(lane))] if lane.steps else Repeated(None),
+                }
 
 
 VIEWS = {

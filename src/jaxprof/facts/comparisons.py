@@ -120,7 +120,6 @@ def exact_facts(difference: ModuleDifference) -> list[FigureDifference]:
 
 
 def figure_text(row: FigureDifference, side: Literal["before", "after"]) -> str:
-    """Return the figure of a side as people read it."""
     return _UNITS[row.code].show(getattr(row, side))
 
 
@@ -433,10 +432,7 @@ ab_json = recorder(AB)
 """Return a measured comparison as JSON-ready data: times in seconds, shares from 0 to 1, None for unknown."""
 
 
-_SIDES: Facts[Any] = (
-    Fact("before", TEXT, "What the first side has"),
-    Fact("after", TEXT, "What the second side has"),
-)
+_SIDES: Facts[Any] = (Fact("before", TEXT, "What the first side has"), Fact("after", TEXT, "What the second side has"))
 
 
 _COMPUTATION: Facts[ComputationLines] = (

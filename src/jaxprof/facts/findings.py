@@ -14,7 +14,7 @@ from jaxprof.facts import OF_FINDING, SENTENCE, Fact, Relation, SessionFile, wit
 from jaxprof.facts.units import LIST, TEXT, TRUTH
 from jaxprof.findings.explanation import command, program_verified, run_verified
 from jaxprof.findings.runs import measured_longer, warned
-from jaxprof.session import Run, Session
+from jaxprof.session import Session
 
 
 @frozen
@@ -38,24 +38,20 @@ def _rows(session: Session, name: str) -> Iterator[_Row]:
             verify = program_verified(name, program)
             for finding in program.findings:
                 yield _Row("program", replace(finding, verify=verify, run=run.id))
-        yield from _hlo_findings(session, run, name)
+        module = module_of(session, run)
+        if module is not None:
+            from jaxprof.findings.hlo import findings
+
+            verify = (
+                run_verified(session, name, run)
+                if run.plan.how not in ("program", "imported")
+                else command("explain", name)
+            )
+            for finding in findings(module):
+                yield _Row("hlo", replace(finding, verify=verify, run=run.id))
         again = measured_longer(session, name, run)
         for warning in result(session, run.id).warnings:
             yield _Row("measurement", replace(warned(warning), verify=again, run=run.id))
-
-
-def _hlo_findings(session: Session, run: Run, name: str) -> Iterator[_Row]:
-    """Yield the findings about the HLO of a run; none without readable HLO."""
-    module = module_of(session, run)
-    if module is None:
-        return
-    from jaxprof.findings.hlo import findings
-
-    verify = (
-        run_verified(session, name, run) if run.plan.how not in ("program", "imported") else command("explain", name)
-    )
-    for finding in findings(module):
-        yield _Row("hlo", replace(finding, verify=verify, run=run.id))
 
 
 FINDINGS = Relation(

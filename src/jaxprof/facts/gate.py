@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from jaxprof.analysis.compare.gate import GateBase, GateLimit, GateResult, GateRow
 from jaxprof.base.errors import UsageError, unknown_name
 from jaxprof.base.units import UNKNOWN, percent
-from jaxprof.events import ResultsCompared
 from jaxprof.facts import Fact, Facts, column, pick, within
 from jaxprof.facts.comparisons import EXACT, FIGURES, TIMES, figure_text, growth_text, signed
 from jaxprof.facts.sides import VERSUS, basis_lines, results_text
@@ -101,15 +100,13 @@ def notes(result: GateResult) -> Iterator[str]:
     yield from result.notes
     if result.measured is not None:
         (versus,) = result.measured.versus
-        yield f"A: the base; B: the current version; {_agreement(versus.run.results)}"
+        agreement = results_text(versus.run.results)
+        if agreement.startswith("differs"):
+            agreement = f"the results differ{agreement.removeprefix('differs')}"
+        yield f"A: the base; B: the current version; {agreement}"
         yield from (f"{label}: {text}" for label, text in basis_lines(result.measured))
         for side in result.measured.failed:
             yield f"{side.run.plan.side} {side.run.status}: {side.run.error}"
-
-
-def _agreement(results: ResultsCompared | None) -> str:
-    text = results_text(results)
-    return f"the results differ{text.removeprefix('differs')}" if text.startswith("differs") else text
 
 
 def base_sentence(base: GateBase) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jaxprof.analysis.kernels.ranking import KernelOptions, released, rows_of
 from jaxprof.base.values import frozen
 from jaxprof.facts import SENTENCE, Fact, Facts, optional, within
-from jaxprof.facts.kernels import KERNEL_OF_MODULE
+from jaxprof.facts.kernels import KERNELS, KernelRow
 from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, TEXT, TRUTH
 from jaxprof.findings.hlo import findings
@@ -20,7 +20,6 @@ from jaxprof.hlo.kernels.notices import Notice, notices, problems
 
 if TYPE_CHECKING:
     from jaxprof.analysis.kernels.hlo_program import HloProgram
-    from jaxprof.analysis.kernels.ranking import Ranked
     from jaxprof.devices.absent.least_time import Exchange
     from jaxprof.events.finding import Finding
 
@@ -33,6 +32,7 @@ BARRIERS: Facts[Barrier] = (
 )
 FINDINGS: Facts[Finding] = (
     *SENTENCE,
+    Fact("place", TEXT, "file:line to change", "where.text"),
     Fact("kernels", LIST, "Kernels that it is about"),
     Fact("bytes", BYTES, "Traffic of one call that it accounts for"),
 )
@@ -42,10 +42,7 @@ _NOTICES: Facts[Notice] = (
     Fact("hint", TEXT, "What would show it"),
     Fact("serious", TRUTH, "Whether it makes conclusions doubtful"),
 )
-_PROBLEMS: Facts[Any] = (
-    Fact("line", INDEX, "Line of the text"),
-    Fact("message", TEXT, "What could not be read"),
-)
+_PROBLEMS: Facts[Any] = (Fact("line", INDEX, "Line of the text"), Fact("message", TEXT, "What could not be read"))
 _DEVICE: Facts[HloProgram] = (
     Fact("name", TEXT, "Name of the device", "machine.device.name"),
     Fact("estimate", TRUTH, "Whether this machine lacks the device, so that nothing was measured on it",
@@ -106,8 +103,10 @@ def _lazy_rows(make: Callable[[HloProgram], Iterable[Any]]) -> Callable[[HloProg
     return rows
 
 
-def _kernels(program: HloProgram, *, choice: KernelOptions, keep: bool) -> Iterator[Ranked]:
-    yield from released(rows_of(program.hlo, program.machine, choice, keep=keep))
+def kernels_of_program(program: HloProgram, choice: KernelOptions, *, keep: bool = False) -> Iterator[KernelRow]:
+    """Yield the kernels that `choice` selects, each with what a capture measured of it."""
+    rows = released(rows_of(program.hlo, program.machine, choice, measured=program.measured, keep=keep))
+    yield from (KernelRow(row.kernel.name, row, row.measured) for row in rows)
 
 
 _VIEWS_WITH: Mapping[str, tuple[str | None, ...]] = {
@@ -122,15 +121,14 @@ _VIEWS_WITH: Mapping[str, tuple[str | None, ...]] = {
 
 
 def facts_of_program(view: str | None = None, choice: KernelOptions = KernelOptions()) -> Facts[HloProgram]:
-    """Return the facts of a program in JSON, or those of one view of it. Long lists are derived while they are
-    printed."""
+    """Return the facts of a program in JSON, or of one view of it. Long lists are derived while printed."""
     facts: Facts[HloProgram] = (
         optional("run", TEXT, "Id of its run", "run.id"),
         Fact("label", TEXT, "Name of its run for people, or of the module"),
         Fact("module", TEXT, "Name of the HLO module", "hlo.name"),
         Fact("platform", TEXT, "cpu, gpu, tpu", lambda program: platform_of(program.hlo)),
-        Fact("kernels", ROWS, "Its kernels", partial(_kernels, choice=choice, keep=view is None),
-             inside=KERNEL_OF_MODULE),
+        Fact("kernels", ROWS, "Its kernels", partial(kernels_of_program, choice=choice, keep=view is None),
+             inside=KERNELS),
         Fact("barriers", ROWS, "Kernels that share an array and are not one, the most bytes first",
              _lazy_rows(lambda program: barriers(program.hlo)), inside=BARRIERS),
         Fact("findings", ROWS, "What is worth changing", _lazy_rows(lambda program: findings(program.hlo)),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import UNKNOWN, percent, scaled
 from jaxprof.base.values import frozen
-from jaxprof.facts import RUN, Fact, Facts, Relation, columns, within
+from jaxprof.facts import Fact, Facts, RunItems, only_if, within
 from jaxprof.facts.units import (
     BYTE_RATE,
     BYTES,
@@ -82,12 +82,6 @@ RANKED: Facts[Ranked] = (
          "least_once"),
 )  # fmt: skip
 """Facts of a kernel from HLO on a device, except its name."""
-KERNEL_OF_MODULE: Facts[Ranked] = (
-    *within("kernel", (NAME,)),
-    *RANKED,
-    Fact("share", SHARE, "Share of the weight of all kernels, in 0..1: of least time, else of bytes"),
-)
-"""Facts of a kernel in JSON and CSV, for one execution except for the last."""
 _LAUNCH: Facts[Any] = (
     Fact("grid", NUMBERS, "Blocks of the launch, x, y, z"),
     Fact("block", NUMBERS, "Threads of a block, x, y, z"),
@@ -97,6 +91,14 @@ _LAUNCH: Facts[Any] = (
     Fact("private_bytes", BYTES, "Private memory of a thread (AMD)"),
     Fact("group_bytes", BYTES, "Group memory (AMD)"),
     Fact("occupancy", SHARE, "Share of the threads that can be resident, in 0..1"),
+)
+_SHARE: Fact[Any] = Fact(
+    "share",
+    SHARE,
+    "Share of all kernels, in 0..1: of the self time in a capture, of a whole profile or capture window; in a listing "
+    "of HLO of the least time, else of the bytes",
+    title="share",
+    show=_share_text,
 )
 MEASURED: Facts[MeasuredKernel] = (
     Fact("module", TEXT, "Name of the module in the capture"),
@@ -110,8 +112,7 @@ MEASURED: Facts[MeasuredKernel] = (
     Fact("median_seconds", SECONDS, "Median of one execution", title="median"),
     Fact("minimum_seconds", SECONDS, "Shortest execution", title="least"),
     Fact("maximum_seconds", SECONDS, "Longest execution", title="most"),
-    Fact("share", SHARE, "Share of the self time of all kernels of the run, in 0..1; of a profile or a capture window, "
-         "of all its programs", title="share", show=_share_text),
+    _SHARE,
     Fact("of_peak", SHARE, "Share of the device's peak FLOP/s that it reaches, in 0..1",
          title="of peak FLOP/s"),
     Fact("of_bandwidth", SHARE, "Share of the device's peak bandwidth that it reaches; above 1 if served by a cache",
@@ -129,17 +130,30 @@ MEASURED: Facts[MeasuredKernel] = (
 
 @frozen
 class KernelRow:
-    """A kernel of a run, from its HLO, from a capture, or from both."""
+    """A kernel, from HLO, from a capture, or from both."""
 
-    run: Run
     name: str
     static: Ranked | None
     measured: MeasuredKernel | None
 
+    @property
+    def share(self) -> float | None:
+        """Share of the self time of all kernels if it was measured, else of the weight by its HLO."""
+        return self.measured.share if self.measured is not None else self.static and self.static.share
+
+
+KERNELS: Facts[KernelRow] = (
+    NAME,
+    *within("static", (Fact("number", INDEX, "Its place in the order of execution, from 0"), *RANKED)),
+    _SHARE,
+    *only_if("measured", *within("measured", (fact for fact in MEASURED if fact is not _SHARE))),
+)  # fmt: skip
+"""Facts of a kernel wherever kernels are listed, for one execution; JSON has those of a capture if it was measured."""
+
 
 def kernel_rows(session: Session, run: Run) -> Iterator[KernelRow]:
-    """Yield the kernels of the HLO in the order of execution, each with what was measured of it, then the kernels that
-    only the capture has."""
+    """Yield the kernels of the HLO in the order of execution, each with what was measured of it, the loops, branches
+    and calls that were measured, then the kernels that only the capture has."""
     from jaxprof.analysis.kernels.measured import measured
 
     measured_run = measured(session, run.id)
@@ -148,21 +162,31 @@ def kernel_rows(session: Session, run: Run) -> Iterator[KernelRow]:
     for static in _hlo_kernels(session, run):
         counterpart = measured_by_name.get(static.kernel.name)
         joined.add(id(counterpart))
-        yield KernelRow(run, static.kernel.name, static, counterpart)
+        yield KernelRow(static.kernel.name, static, counterpart)
         static.kernel.release()
     for kernel in measured_run.kernels if measured_run is not None else ():
         if id(kernel) not in joined:
-            yield KernelRow(run, kernel.name, None, kernel)
+            yield KernelRow(kernel.name, None, kernel)
+
+
+def measured_rows(session: Session, run: Run) -> list[KernelRow] | None:
+    """Return the kernels of the captures of a run, longest self time first; None without a capture."""
+    from jaxprof.analysis.kernels.measured import capture_of
+
+    if capture_of(run) is None:
+        return None
+    rows = ((row.measured.self_seconds, row) for row in kernel_rows(session, run) if row.measured is not None)
+    return [row for _, row in sorted(rows, key=lambda pair: -pair[0])]
 
 
 def _hlo_kernels(session: Session, run: Run) -> Iterable[Ranked]:
     """Return the kernels of the run's HLO on its device; none without readable HLO."""
     if "hlo" not in run.texts:
         return ()
+    from jaxprof.analysis.kernels.measured import kernels_of
     from jaxprof.analysis.kernels.ranking import KernelCeilings
     from jaxprof.analysis.opener import module_of
     from jaxprof.analysis.runs.ceilings import ceilings_for, machine_of_run
-    from jaxprof.hlo.kernels.kernels import kernels
 
     module = module_of(session, run)
     if module is None:
@@ -174,20 +198,11 @@ def _hlo_kernels(session: Session, run: Run) -> Iterable[Ranked]:
 
         links = exchanges(module, machine)
     ceilings = KernelCeilings(machine, links)
-    return (ceilings.row(number, kernel) for number, kernel in enumerate(kernels(module)))
+    listed = kernels_of(session, run.id, running=True) or ()
+    return (ceilings.row(number, kernel) for number, kernel in enumerate(listed))
 
 
-_OF_HLO: Facts[KernelRow] = (
-    NAME,
-    *within("static", (Fact("number", INDEX, "Its place in the order of execution, from 0"), *RANKED)),
-)
-KERNEL_OF_RUN: Facts[KernelRow] = (
-    *_OF_HLO,
-    Fact("measured", OBJECT, "What a capture measured of it; null if it was not seen", inside=MEASURED),
-)
-KERNELS = Relation(
+KERNELS_OF_RUNS = RunItems(KERNELS, kernel_rows).relation(
     "kernels",
     "The kernels of each run: those of its HLO, with what a capture measured of them, then those only a capture has",
-    (RUN, *columns((*_OF_HLO, *within("measured", MEASURED)))),
-    lambda file: (row for run in file.session.runs.values() for row in kernel_rows(file.session, run)),
 )

@@ -43,7 +43,6 @@ class ProgramRow:
 
     @property
     def run(self) -> Run:
-        """Run of the program."""
         return self.program.run
 
     def short(self, where: SourceLocation | None) -> str | None:
@@ -55,7 +54,6 @@ ProgramFact = Fact[ProgramRow]
 
 
 def rows_of(program: ProgramResult, items: Iterable[Any]) -> list[ProgramRow]:
-    """Return the items of a program as rows."""
     return [ProgramRow(program, item) for item in items]
 
 
@@ -69,10 +67,7 @@ def share(row: ProgramRow) -> float | None:
 
 
 SHARE_OF_WALL: ProgramFact = Fact("share", SHARE, "Share of the wall time, in 0..1", share, "share")
-_ARRAY: Facts[Any] = (
-    Fact("type", TEXT, "Its dtype and shape, f32[4]"),
-    Fact("bytes", BYTES, "Its size"),
-)
+_ARRAY: Facts[Any] = (Fact("type", TEXT, "Its dtype and shape, f32[4]"), Fact("bytes", BYTES, "Its size"))
 _ARGUMENT: Facts[Any] = (
     Fact("name", TEXT, "Its name"),
     Fact("type", TEXT, "Its dtype and shape, or a static value"),
@@ -81,6 +76,7 @@ _ARGUMENT: Facts[Any] = (
     optional("sharding", TEXT, "How it is sharded"),
     Fact("from", TEXT, "numpy: it is copied to the device at each call", lambda leaf: "numpy", when="from_numpy"),
     Fact("bytes", BYTES, "Size of the NumPy array", when="from_numpy"),
+    optional("narrowed", TEXT, "Dtype of the NumPy array, which each call converts"),
     optional("replaced", TRUTH, "Only the first call passes it from NumPy: params = step(params)"),
     optional("zero_copy", TRUTH, "A CPU uses the NumPy array in place"),
 )

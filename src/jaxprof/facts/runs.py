@@ -56,7 +56,6 @@ class RunRow:
 
     @property
     def run(self) -> Run:
-        """Run of the session that the row is about."""
         return self.result.run
 
     @cached_property
@@ -148,10 +147,6 @@ def _unattributed_seconds(row: RunRow) -> dict[str, float] | None:
 
     captured = capture_of(row.run) if row.run.measured else None
     return dict(captured.unattributed_seconds) if captured is not None else None
-
-
-def _is_costed(row: RunRow) -> bool:
-    return row.run.plan.how == "jit" or bool(row.result.cost.source)
 
 
 _WORST: Facts[CheckReported] = (
@@ -259,7 +254,7 @@ RUNS = Relation(
         ),
         Fact("launches", COUNT, "Fresh processes that measured it", lambda row: len(row.run.launches) or None),
         *only_if(
-            _is_costed,
+            lambda row: row.run.plan.how == "jit" or bool(row.result.cost.source),
             Fact("flops", FLOPS,
                  "FLOPs of one call on one device: counted from its HLO, or stated by its workload; null: unknown",
                  "result.flops"),

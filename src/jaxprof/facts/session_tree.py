@@ -18,7 +18,7 @@ from jaxprof.analysis.runs.speedup import steady_samples
 from jaxprof.events import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, STARTUP_PHASES
 from jaxprof.facts import SENTENCE, Fact, Facts, at, for_json, only_if, optional, pick, recorder, within
 from jaxprof.facts.captures import COPIES, DEVICE_STEPS, TRUST, trust_rows
-from jaxprof.facts.kernels import KERNEL_OF_RUN, kernel_rows
+from jaxprof.facts.kernels import KERNELS, kernel_rows
 from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.programs import ASKED, COMPILES, FINDINGS, PROGRAM, TRANSFERS, rows_of
 from jaxprof.facts.runs import CHECK, MODES, PARAMETERS, REVISION, RUNS, TIMES_COMPARED, RunRow, run_rows
@@ -253,7 +253,7 @@ _RUN: Facts[_RunRow] = (
     Fact("versus", OBJECT, "The run beside its baseline", lambda row: row, inside=_VERSUS,
          when="run.plan.baseline"),
     Fact("kernels", ROWS, "Kernels: what the device launches",
-         lambda row: list(kernel_rows(row.session, row.run)) or None, inside=KERNEL_OF_RUN,
+         lambda row: list(kernel_rows(row.session, row.run)) or None, inside=KERNELS,
          when=lambda row: row.is_jit or row.run.measured or "hlo" in row.run.texts),
     Fact("captures", ROWS, "What was captured by the profiler", lambda row: list(row.run.captures.items()),
          inside=_CAPTURE, when="run.captures"),

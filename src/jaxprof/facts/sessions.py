@@ -89,10 +89,7 @@ PHASE: Facts[Phase] = (
 )  # fmt: skip
 """Facts of a phase of a run; JSON has its times with their spread over samples and launches."""
 PHASES = RunItems(
-    (
-        Fact("launch", INDEX, "Which of the run's fresh processes, from 1", itemgetter(0)),
-        *within(itemgetter(1), PHASE),
-    ),
+    (Fact("launch", INDEX, "Which of the run's fresh processes, from 1", itemgetter(0)), *within(itemgetter(1), PHASE)),
     _phases,
 ).relation(
     "phases",

@@ -13,9 +13,10 @@ from jaxprof.analysis.runs.speedup import AbVersus
 from jaxprof.base.units import and_more, counted, percent, seconds
 from jaxprof.base.values import frozen
 from jaxprof.events import ResultsCompared, SideSpec
-from jaxprof.facts import Fact, Facts, pick, within
+from jaxprof.facts import Fact, Facts, optional, pick, within
 from jaxprof.facts.runs import REVISION, TIMES_COMPARED, interval_beside
 from jaxprof.facts.units import INDEX, LIST, NUMBER, OBJECT, ROWS, TEXT, TEXT_BY_NAME, TRUTH
+from jaxprof.findings.trials import times_tried, trial_of
 from jaxprof.stats.comparison import TimeComparison, more_launches
 
 
@@ -39,6 +40,8 @@ def how_medians_differ(result: AbResult) -> str:
 
 def verdict_line(versus: AbVersus) -> str:
     """Return the verdict in a sentence: `B is faster than A, and the results agree to 1.2e-07`."""
+    if versus.run.plan.trial:
+        return _trial_line(versus)
     verdict = versus.times.verdict
     if verdict == "same":
         sentence = f"{versus.label} is as fast as A, within ± {percent(versus.times.margin)}"
@@ -50,6 +53,33 @@ def verdict_line(versus: AbVersus) -> str:
     if versus.run.results is not None and not versus.run.results.alike:
         return sentence  # results that are not alike are the reason of the verdict, which the sentence has
     return f"{sentence}{'; ' if verdict == 'inconclusive' else ', and '}{results_text(versus.run.results)}"
+
+
+def _trial_line(versus: AbVersus) -> str:
+    """Return what a change that was tried has done: `B, vmap → lax.map at f.py:17: 4.3 times as fast (3.3-5.6), same
+    bits`."""
+    run, times, trial = versus.run, times_tried(versus), trial_of(versus.run.plan.trial)
+    lines = run.trial.lines if run.trial is not None else ()
+    folder = run.plan.target.rpartition(":")[0].rpartition("/")[0]
+    where = f" at {and_more([line.short(folder) for line in lines], 3)}" if lines else ""
+    head = f"{versus.label}, {trial.title}{where}{', compile' * trial.compiles}"
+    if run.over and run.status != "ok":
+        return f"{head}: {run.status}, {run.error.partition(chr(10))[0]}"
+    ratio = times.ratio_text.replace("×", " times as fast", 1)
+    measured = {
+        "faster": ratio,
+        "slower": f"slower, {ratio}",
+        "same": f"no faster, within ± {percent(times.margin)}",
+        "inconclusive": f"cannot be told: {', '.join(filter(None, (ratio if times.ratio else '', times.reason)))}",
+    }[times.verdict]
+    results = run.results
+    expected = ", as expected" if trial.other_numbers else ""
+    if results is None:
+        return f"{head}: {measured}, {'other numbers, as expected' if expected else 'results not compared'}"
+    if not results.alike:
+        return f"{head}: {measured}"
+    bits = "same bits" if results.equal else f"the same to {results.relative:.1e}" if results.agree else ""
+    return f"{head}: {measured}, {bits or f'other numbers ({results.how_far}{expected})'}"
 
 
 def more_launches_text(times: TimeComparison) -> str:
@@ -91,7 +121,6 @@ def _ratio_text(versus: AbVersus) -> str:
 
 
 def inputs_line(result: AbResult) -> str:
-    """Return what all sides are called with, in a sentence."""
     inputs = result.plan.inputs
     if not inputs:
         return "inputs: none"
@@ -138,6 +167,8 @@ SPEC: Facts[SideRow] = (
     Fact("variables", TEXT_BY_NAME, "Environment variables of the side", "spec.environment"),
     Fact("revision_name", TEXT, "The git revision, as it was named", "spec.revision"),
     *within("spec", pick(REVISION, "commit", "dirty")),
+    optional("trial", TEXT, "Name of the change that it tries", "result.run.plan.trial"),
+    optional("finding", TEXT, "Finding that proposes the change", "spec.finding"),
 )
 """Description of a side in its session."""
 PLAN: Facts[AbResult] = (

@@ -29,7 +29,7 @@ _TABLES: tuple[Relation, ...] = (
     runs.RUNS,
     sessions.PHASES,
     sessions.SAMPLES,
-    kernels.KERNELS,
+    kernels.KERNELS_OF_RUNS,
     memory.RELATION,
     sessions.READINGS,
     *captures.RELATIONS,
@@ -47,7 +47,6 @@ COLUMN: Facts[Fact[Any]] = (
 
 
 def columns_of(table: Relation) -> Facts[Any]:
-    """Return the columns that a table has in SQL."""
     return (SESSION, *table.facts)
 
 

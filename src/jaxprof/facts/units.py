@@ -45,10 +45,6 @@ class Unit:
     """Whether a program is worse with less of it; otherwise with more."""
 
 
-def _rounded_count(value: float | None) -> str:
-    return integer(value) if value is None or value < 1e6 else scaled(value)
-
-
 TEXT = Unit("VARCHAR", "string")
 LIST = Unit("VARCHAR", "array", items="string")
 """A list of texts. In SQL, arrays and objects are JSON."""
@@ -71,7 +67,7 @@ UNIX_TIME = Unit("DOUBLE", "number")
 INDEX = Unit("BIGINT", "integer", right=True)
 """A number that names something: a line, a process, an exit code."""
 COUNT = Unit("BIGINT", "integer", integer, True)
-AMOUNT = replace(COUNT, show=_rounded_count)
+AMOUNT = replace(COUNT, show=lambda value: integer(value) if value is None or value < 1e6 else scaled(value))
 """A count that is written in three digits from a million on."""
 NUMBER = Unit("DOUBLE", "number", scaled, True)
 SECONDS = Unit("DOUBLE", "number", seconds, True, name="second", is_measured=True)

@@ -5,15 +5,12 @@ A view imports what it needs when it is requested.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from jaxprof.facts import RUN, Fact, Facts, RunItems, at
 from jaxprof.facts.units import OBJECT, ROWS, TEXT
 from jaxprof.session import Run, Session
-
-if TYPE_CHECKING:
-    from jaxprof.analysis.kernels.measured import MeasuredKernel
 
 OF_PROGRAMS = ("compiles", "findings", "transfers", "timeline")
 """Views of recorded programs."""
@@ -22,9 +19,9 @@ OF_PROGRAMS = ("compiles", "findings", "transfers", "timeline")
 def view_of(view: str) -> RunItems:
     """Return the items of a view, with their facts."""
     if view == "kernels":
-        from jaxprof.facts.kernels import MEASURED, NAME
+        from jaxprof.facts.kernels import KERNELS, measured_rows
 
-        return RunItems((NAME, *MEASURED), _measured_kernels)
+        return RunItems(KERNELS, measured_rows)
     if view == "memory":
         from jaxprof.analysis.kernels.memory import memory_of_run
         from jaxprof.facts.memory import BUFFERS
@@ -34,13 +31,6 @@ def view_of(view: str) -> RunItems:
 
     views = programs.VIEWS if view in OF_PROGRAMS else captures.VIEWS
     return views[view]
-
-
-def _measured_kernels(session: Session, run: Run) -> Sequence[MeasuredKernel] | None:
-    from jaxprof.analysis.kernels.measured import measured
-
-    measured_run = measured(session, run.id)
-    return measured_run.kernels if measured_run is not None else None
 
 
 class _ViewedRun(NamedTuple):

@@ -109,12 +109,20 @@ def _merged(findings: Iterable[Finding]) -> Iterator[Finding]:
         yield replace(first, also=also)
 
 
-def _rank(finding: Finding) -> tuple[bool, bool, float, int, str, str]:
+def _rank(finding: Finding) -> tuple[bool, bool, bool, float, int, str, str]:
     """Return the sort key of a finding."""
     seconds = finding.saves_seconds if finding.saves_seconds is not None else finding.seconds
     weight = (seconds or 0.0) * (_AT_MOST_WEIGHT if finding.at_most else 1.0)
     first = finding.code != "program_failed"
-    return not finding.fault, first, -weight, -(finding.bytes or 0), finding.code, finding.run
+    return (
+        not finding.fault,
+        first,
+        finding.code != "tried_and_faster",
+        -weight,
+        -(finding.bytes or 0),
+        finding.code,
+        finding.run,
+    )
 
 
 _PROGRAM_FAULTS = ("program_failed", "debug_settings")

@@ -11,11 +11,10 @@ from jaxprof.analysis.kernels.ranking import ranking_on
 from jaxprof.analysis.runs.ceilings import ceilings_for, machine_of_run
 from jaxprof.analysis.runs.run_result import result
 from jaxprof.base.values import frozen
-from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding, Scope
 from jaxprof.findings.explanation import code_line
 from jaxprof.findings.hlo import CHECKS, findings
-from jaxprof.hlo.kernels.kernels import Kernel, kernels
+from jaxprof.hlo.kernels.kernels import Kernel, kernels, with_running
 
 if TYPE_CHECKING:
     from jaxprof.hlo.text.model import Module
@@ -72,16 +71,16 @@ def module_findings(
     session: Session, module: Module, weights: KernelWeights, run: Run, *, verify: str
 ) -> Iterator[Finding]:
     """Yield the findings of a module of a run with the cost of their kernels."""
-    by_name = {kernel.name: kernel for kernel in reversed(kernels(module))}
-    for finding in findings(module):
+    found = findings(module)
+    named = {name for finding in found for name in finding.kernels}  # also loops, which are no kernels
+    by_name = {kernel.name: kernel for kernel in reversed(with_running(module, named))}
+    for finding in found:
         priced = _priced(finding, weights, by_name)
         if priced is None:
             continue
-        where = _place(finding, by_name)
         yield replace(
             priced,
-            places=(where,),
-            code_line=code_line(where, session),
+            code_line=code_line(finding.where, session),
             kernels=finding.kernels[:_KERNELS_NAMED],
             verify=verify,
             run=run.id,
@@ -113,16 +112,11 @@ def _priced(finding: Finding, weights: KernelWeights, by_name: Mapping[str, Kern
 
 
 def _timed_as(name: str, by_name: Mapping[str, Kernel]) -> Iterator[str]:
-    """Yield the names under which a capture has the time of a kernel. The wait for an asynchronous pair is the time of
-    its second half."""
+    """Yield the names under which a capture has the time of a kernel: that of a loop is also the time of its kernels,
+    and the wait for an asynchronous pair the time of its second half."""
     yield name
     kernel = by_name.get(name)
+    if kernel is not None and kernel.runs_kernels:
+        yield from (each.name for each in by_name.values() if each.computation in kernel.computations_inside)
     if kernel is not None and kernel.asynchronous:
         yield from (user.name for user in kernel.instruction.users if user.opcode.endswith("-done"))
-
-
-def _place(finding: Finding, by_name: Mapping[str, Kernel]) -> SourceLocation | None:
-    """Return the line of the heaviest kernel that has one."""
-    named = (by_name[name] for name in finding.kernels if name in by_name)
-    source = next((kernel.source for kernel in named if kernel.source is not None), None)
-    return SourceLocation(source.file, source.line) if source is not None else None

@@ -27,6 +27,7 @@ from jaxprof.findings.explanation import (
     program_verified,
     run_verified,
 )
+from jaxprof.findings.trials import times_tried, trial_of
 from jaxprof.findings.warnings import ENTRIES as WARNINGS
 from jaxprof.session.run import IMPORTED
 
@@ -236,13 +237,21 @@ _SLOWER = _comparison("slower", "a side is slower", "Measured in turns with A, a
     "Keep A, or fix these kernels: jaxprof compare shows what changed in each.")  # fmt: skip
 _INCONCLUSIVE = _comparison("inconclusive", "the comparison is undecided",
     "The interval of the ratio holds both faster and slower.", "More launches.")  # fmt: skip
+_TRIED = _comparison("tried_and_faster", "a change was tried, and is faster",
+    "Measured in turns with the program as it is, with the same results, or with others where the change means that.",
+    "Make the change in the program.")  # fmt: skip
 
 
 def side_items(compared: AbResult, name: str) -> Iterator[Finding | Abstention]:
-    """Yield the sides of a comparison that are slower than A, with the kernels that grew; and for a side without a
-    verdict how many launches would decide it."""
+    """Yield the sides of a comparison that are slower than A, with the kernels that grew; for a side without a verdict
+    how many launches would decide it; and of changes that were tried the best."""
     first = compared.sides[0].summary
+    better = [versus for versus in compared.versus if versus.run.plan.trial and _is_better(versus)]
+    if better:
+        yield _tried_finding(compared, max(better, key=lambda versus: times_tried(versus).ratio or 0.0))
     for versus in compared.versus:
+        if versus.run.plan.trial and (versus.times.verdict == "slower" or versus.run.status != "ok"):
+            continue  # what the side is called says so: nothing is to be changed
         if versus.times.verdict == "slower" and first is not None:
             yield _slower_finding(compared, versus, first.median)
         elif versus.times.verdict == "inconclusive":
@@ -253,6 +262,34 @@ def side_items(compared: AbResult, name: str) -> Iterator[Finding | Abstention]:
                 f"whether {versus.label} {question}: {versus.times.reason or 'the interval holds both'}",
                 measured_longer(compared.session, name, versus.run, min(100, launches)),
             )
+
+
+def _is_better(versus: AbVersus) -> bool:
+    """Return whether a change that was tried is faster, and computes the same, or what it is meant to."""
+    results = versus.run.results
+    is_true = results is None or results.agree or (results.alike and trial_of(versus.run.plan.trial).other_numbers)
+    return versus.run.status == "ok" and times_tried(versus).verdict == "faster" and is_true
+
+
+def _tried_finding(compared: AbResult, versus: AbVersus) -> Finding:
+    times, trial, run = times_tried(versus), trial_of(versus.run.plan.trial), versus.run
+    first = compared.sides[0]
+    whole = first.one_time_phases.get("compile") if trial.compiles else first.summary and first.summary.median
+    saved = [whole * (1 - 1 / ratio) if whole and ratio else None for ratio in (times.ratio, times.low, times.high)]
+    return Finding(
+        _TRIED.code,
+        f"with {trial.title} the {'compile' if trial.compiles else 'call'} is {times.ratio_text} as fast",
+        tuple(run.trial.lines) if run.trial is not None else (),
+        own_fix=trial.fix,
+        scope="compile" if trial.compiles else "call",
+        seconds=saved[0],
+        low=saved[1],
+        high=saved[2],
+        share=saved[0] / whole if saved[0] and whole else None,
+        saves_seconds=saved[0],
+        verify=compared_again(compared.session),
+        run=compared.baseline.id,
+    )
 
 
 def _slower_finding(compared: AbResult, versus: AbVersus, median: float) -> Finding:
@@ -324,6 +361,7 @@ def _of_profiles(session: Session, program: ProgramResult | None, name: str) -> 
 def _of_runs(session: Session, runs: Sequence[Run], name: str) -> _Items:
     read = 0
     baselines = {run.plan.baseline for run in session.runs.values() if run.plan.baseline != run.id}
+    runs = [run for run in runs if not run.plan.trial]  # what is found in a changed program is not in the user's
     for run in runs:
         yield from run_findings(session, run, name, baselines)
         yield from call_findings(session, run, name)
@@ -350,5 +388,5 @@ def _of_runs(session: Session, runs: Sequence[Run], name: str) -> _Items:
 
 ENTRIES = (
     _FAILED, _NO_MEMORY, _DISPATCH_BOUND, _COPIES, *(entry for entry, _, _ in _SLOW_PARTS.values()), _SLOWER,
-    _INCONCLUSIVE,
+    _INCONCLUSIVE, _TRIED,
 )  # fmt: skip

@@ -14,7 +14,7 @@ from weakref import ref
 
 from jaxprof.base.errors import FileRefusedError, HloError, missing_file, system_words
 from jaxprof.base.files import open_regular
-from jaxprof.hlo.dumped import DUMP_ENDING, with_reasons
+from jaxprof.hlo.dumped import reasons_beside
 from jaxprof.hlo.stages import ModuleStages, modules
 from jaxprof.hlo.text import files
 from jaxprof.hlo.text.model import Module
@@ -165,8 +165,7 @@ def _with_comments(path: Path, text: str) -> str:
     match = _DUMP.fullmatch(_stem(path.name))
     if match is None or match["before"]:
         return text
-    reasons = path.with_name(f"{match['module']}{DUMP_ENDING}")
-    return with_reasons(text, files.read_text(reasons)) if reasons.is_file() else text
+    return reasons_beside(path.parent, text, match["module"])
 
 
 def _reader(path: Path, module: Module | None = None) -> Callable[[], str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Final, NamedTuple
@@ -104,6 +104,8 @@ _INSTALLED = re.compile(
     r"|[/\\]jaxprof[/\\](?:engine|measure|program)[/\\]"
 )
 """Files of installed packages, of Python itself, and of the process in which jaxprof compiles."""
+_STARTING = re.compile(r"^<frozen |[/\\]jaxprof[/\\](?:engine|measure|program)[/\\]")
+"""Files that start a program, and are no origin of anything in it."""
 
 
 @lru_cache(maxsize=4096)
@@ -112,15 +114,22 @@ def is_own(file: str) -> bool:
     return _INSTALLED.search(file) is None
 
 
-def own_frame(stack: tuple[Frame, ...]) -> Frame | None:
-    """Return the innermost frame in a user's file; in a stack without one the innermost frame; None without a file."""
+def own_and_library(stack: Iterable[Frame]) -> tuple[Frame | None, Frame | None]:
+    """Return the innermost frame in a user's file, and below it the innermost one of the library that it calls, if any.
+    In a stack without a user's file the first is the innermost frame; None without a file. Whatever shows a source line
+    of a program chooses it here."""
     innermost: Frame | None = None
     for frame in stack:
-        if frame.file:
+        if frame.file and not _STARTING.search(frame.file):
             if is_own(frame.file):
-                return frame
+                return frame, innermost
             innermost = innermost or frame
-    return innermost
+    return innermost, None
+
+
+def own_frame(stack: Iterable[Frame]) -> Frame | None:
+    """Return the first of `own_and_library`."""
+    return own_and_library(stack)[0]
 
 
 _TITLE = re.compile(r"^[ \t]*(FileNames|FunctionNames|FileLocations|StackFrames)[ \t\r]*$", re.MULTILINE)
@@ -202,10 +211,19 @@ class Tables:
 
     def stack(self, number: int) -> tuple[Frame, ...]:
         """Return the frames from `number` to the outermost caller. A cyclic table ends where it repeats."""
-        frames: list[Frame] = []
-        seen: set[int] = set()
-        while number in self.frames and number not in seen:
-            seen.add(number)
-            frame, number = self.frames[number]
-            frames.append(frame)
-        return tuple(frames)
+        return tuple(self.frames[frame][0] for frame in self._callers(number))
+
+    def locations(self, number: int) -> tuple[int, ...]:
+        """Return the numbers of the locations of these frames: two calls on one line have different ones."""
+        return tuple(self._locations.get(frame, 0) for frame in self._callers(number))
+
+    @cached_property
+    def _locations(self) -> Mapping[int, int]:
+        return {number: row.get("file_location_id", 0) for number, row in self._rows("StackFrames").items()}
+
+    def _callers(self, number: int) -> list[int]:
+        numbers: dict[int, None] = {}
+        while number in self.frames and number not in numbers:
+            numbers[number] = None
+            number = self.frames[number][1]
+        return list(numbers)

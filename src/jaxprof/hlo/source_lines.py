@@ -8,10 +8,12 @@ comments. They are removed from the text of the latter two, which is then shorte
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 
 from jaxprof.base.values import frozen
 from jaxprof.hlo.kernels.origin import HloSourceLocation
+from jaxprof.hlo.source import Frame, own_and_library
 from jaxprof.hlo.text.syntax import STRING, unquote
 
 
@@ -22,6 +24,14 @@ class LineOrigin:
     place: HloSourceLocation | None = None
     op_name: str = ""
     """Path that ends with the operation; in a jaxpr it begins at the jaxpr's own function."""
+    library: HloSourceLocation | None = None
+    """Innermost line of the library that the user's code calls there, if any."""
+
+    @staticmethod
+    def of(stack: Iterable[Frame], op_name: str) -> LineOrigin | None:
+        """Return the origin of a line with this stack, innermost frame first; None if it says nothing."""
+        own, library = map(HloSourceLocation.of, own_and_library(stack))
+        return LineOrigin(own, op_name, library) or None
 
     def __bool__(self) -> bool:
         return self.place is not None or bool(self.op_name)
@@ -38,6 +48,8 @@ _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$")
 _FILE = re.compile(rf"({STRING}):(\d{{1,18}})(?::\d+)?")
 _NAMED = re.compile(rf"({STRING})(?:\((#loc\d*)\))?$")
 _REFERENCE = re.compile(r"#loc\d*")
+_MOST_LOCATIONS = 512
+"""Most locations that are followed for a line; a stack has two for each call."""
 
 
 def without_locations(text: str) -> tuple[str, Origins]:
@@ -62,21 +74,20 @@ def without_locations(text: str) -> tuple[str, Origins]:
 
 
 def _resolve(location: str, aliases: dict[str, str]) -> LineOrigin | None:
-    """Return the outermost name that is a path, and the innermost file and line; None if there is no file."""
-    op_name = ""
-    for _ in range(64):
-        text = aliases.get(location, "")
-        file = _FILE.match(text)
-        if file is not None:
-            return LineOrigin(HloSourceLocation(unquote(file[1]), int(file[2])), op_name)
+    """Return the outermost name that is a path, and the lines of the stack; None if there is no file."""
+    op_name, stack, pending = "", [], [location]
+    for _ in range(_MOST_LOCATIONS):
+        if not pending:
+            break
+        text = aliases.get(pending.pop(), "")
+        if (file := _FILE.match(text)) is not None:
+            stack.append(Frame(unquote(file[1]), "", int(file[2])))
+            continue
         named = _NAMED.match(text)
         if named is not None and not op_name:
             op_name = unquote(named[1])
-        inner = _REFERENCE.search(text)
-        if inner is None:
-            break
-        location = inner[0]
-    return None
+        pending += reversed(_REFERENCE.findall(text))  # a call site: the callee, then the caller
+    return LineOrigin.of(stack, op_name) if stack else None
 
 
 # -- jaxprs -----------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ captures are aligned; the residue of the alignment is the uncertainty of the off
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     Seconds = np.ndarray[Any, np.dtype[np.float64]]
 
 _MOST_INSTANCES = 4000
-"""Largest number of instances used of a capture: the cost of aligning two captures is the product of their
-instances."""
+"""Largest number of instances used of a capture: aligning two captures costs the product of their instances."""
 
 
 @frozen
@@ -45,8 +44,7 @@ class Exchanged:
 
 @frozen
 class CollectiveEvents:
-    """Executions of one collective in the capture of one process. Times are in order, in seconds of Unix time by the
-    clock of the process's host."""
+    """Executions of one collective in a process's capture, in order, in Unix seconds by its host's clock."""
 
     index: int
     host: str
@@ -123,7 +121,6 @@ def _other_kernels(timeline: Timeline, device: str, known: Mapping[tuple[str, st
 
 
 def _ops(timeline: Timeline, lane: TimelineLane) -> list[TimelineOp | None]:
-    """Return the op of each label of a lane."""
     return [timeline.ops[op] if op is not None else None for _, op in lane.labels]
 
 
@@ -142,8 +139,7 @@ def _known_collectives(session: Session) -> dict[tuple[str, str], Exchanged]:
 
 
 def _is_collective(op: TimelineOp, known: Mapping[tuple[str, str], Exchanged]) -> bool:
-    """Return whether an op is a collective, by its program's HLO; without HLO, by its name, which mostly begins with
-    the opcode."""
+    """Return whether an op is a collective, by its program's HLO; else by its name, which begins with the opcode."""
     from jaxprof.hlo.kernels.opcodes import COLLECTIVES, base_opcode
 
     opcode = op.name.partition(".")[0].replace("_", "-")
@@ -166,8 +162,7 @@ correctly; of 500 pairs without one, 0.6 % are aligned somewhere.
 MOST_COLLECTIVES = 4
 """Largest number of collectives that are examined."""
 SECTIONS = 10
-"""Number of sections that the captured executions are divided into by time: what holds in a single one may be a burst
-of other work."""
+"""Sections by time of the captured executions: what holds in a single one may be a burst of other work."""
 _RESOLUTION = 1e-6
 """Resolution of the clocks in seconds; better fits are considered equal."""
 
@@ -186,8 +181,7 @@ class Arrival:
     caused_wait_seconds: float
     """Time that the median of the others waited for it, over all instances."""
     by_section: tuple[float, ...]
-    """Delay behind the median of the other processes in the median instance of each of `SECTIONS`; negative if it
-    arrives before them."""
+    """Delay behind the others' median in the median instance of each of `SECTIONS`; negative if before them."""
     clock_offset_seconds: float
     """How far its clock is ahead of the first process's clock, estimated from the ends."""
 
@@ -242,7 +236,16 @@ def arrivals(captures: Iterable[Mapping[str, CollectiveEvents]], notices: list[s
                 by_name.setdefault(name, []).append(events)
     shared = {name: captured for name, captured in by_name.items() if len(captured) > 1}
     if not shared:
-        notices += _too_few(seen)
+        if len(seen) == 1:
+            notices.append(
+                f"only process {next(iter(seen))} captured collectives; finding the last arrival needs captures of two "
+                "processes"
+            )
+        elif seen:
+            notices.append(
+                f"the captures hold at most {max(seen.values())} executions of one collective, and {LEAST_INSTANCES} "
+                "on each of two processes are needed: capture more steps"
+            )
         return []
     took = {name: sum(float(np.sum(each.ends - each.starts)) for each in shared[name]) for name in shared}
     most, *others = sorted(took, key=lambda name: -took[name])[:MOST_COLLECTIVES]
@@ -253,8 +256,11 @@ def arrivals(captures: Iterable[Mapping[str, CollectiveEvents]], notices: list[s
 
 
 def _aligned(name: str, captured: Sequence[CollectiveEvents], notices: list[str]) -> Arrivals | None:
+    """Align the captures of one collective with the first capture, and measure the instances that all of them hold."""
+    import numpy as np
+
     first, *others = captured
-    aligned = [(first, 0, 0.0, 0.0)]
+    aligned = [(first, 0, 0.0, 0.0)]  # with the position of the first capture's first instance, offset and residue
     for events in others:
         fit = align(first.ends, events.ends, same_clock=first.host == events.host)
         if fit is None:
@@ -263,26 +269,8 @@ def _aligned(name: str, captured: Sequence[CollectiveEvents], notices: list[str]
             )
         else:
             aligned.append((events, *fit))
-    return _measured(name, aligned) if len(aligned) > 1 else None
-
-
-def _too_few(seen: Mapping[int, int]) -> Iterator[str]:
-    """Yield why the existing captures say nothing about arrivals. `seen` maps each process to the executions of the
-    collective that it captured most often."""
-    if len(seen) == 1:
-        yield f"process {next(iter(seen))} alone has captured collectives: who arrives last takes two processes or more"
-    elif seen:
-        yield (
-            f"the captures hold at most {max(seen.values())} executions of one collective, and who arrives last takes "
-            f"{LEAST_INSTANCES} on two processes: capture more steps"
-        )
-
-
-def _measured(name: str, aligned: Sequence[tuple[CollectiveEvents, int, float, float]]) -> Arrivals | None:
-    """Measure the instances that all captures hold. Each capture has its shift (the position of the first capture's
-    first instance), its clock's offset, and the residue."""
-    import numpy as np
-
+    if len(aligned) < 2:
+        return None
     begin = max(-shift for _, shift, _, _ in aligned)
     end = min(len(events.ends) - shift for events, shift, _, _ in aligned)
     if end - begin < LEAST_INSTANCES // 2:
@@ -294,9 +282,9 @@ def _measured(name: str, aligned: Sequence[tuple[CollectiveEvents, int, float, f
     processes = []
     for place, ((events, _, offset, _), own) in enumerate(zip(aligned, taken, strict=True)):
         is_last = last == place
-        others = np.delete(taken, place, axis=0)
-        late = np.array_split(np.median(others, axis=0) - own, SECTIONS)
-        caused = np.median((others - exchange)[:, is_last], axis=0).sum()
+        theirs = np.delete(taken, place, axis=0)
+        late = np.array_split(np.median(theirs, axis=0) - own, SECTIONS)
+        caused = np.median((theirs - exchange)[:, is_last], axis=0).sum()
         processes.append(
             Arrival(
                 process=events.index,

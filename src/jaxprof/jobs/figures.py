@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from jaxprof.analysis.programs.derive import program_result
-from jaxprof.analysis.programs.functions import FunctionCompiles, row_seconds
+from jaxprof.analysis.programs.functions import row_seconds
 from jaxprof.analysis.programs.loop_time import (
     COMPILE,
     COPY,
@@ -58,22 +58,19 @@ class LoopWindows:
     parts: Array
     """W x P: seconds that go to each of `PARTS`, from samples."""
     own_seconds: Array
-    """Seconds in which the main thread worked, or waited for something other than the device, by its CPU clock; NaN if
-    the system has none."""
+    """Seconds in which the main thread worked, or waited for anything but the device, by its CPU clock; else NaN."""
     first_steps: Array
     """Number of the first step that began in each window; NaN if its steps were not numbered."""
 
     @classmethod
     def of(cls, rows: Iterable[Sequence[float | None]] = ()) -> LoopWindows:
-        """Return the windows of rows, each with the values of a window in the order of the fields, and None for what is
-        unknown."""
+        """Return the windows of rows with the values in the order of the fields, and None for what is unknown."""
         width = len(fields(cls)) - 1 + len(PARTS)
         table = np.asarray(list(rows), dtype="f8").reshape(-1, width)  # None becomes NaN
         began, seconds, samples, *parts, own, steps = table.T
         return cls(began, seconds, samples, np.asarray(parts).T, own, steps)
 
     def part(self, name: str) -> Array:
-        """Return the column of one of `PARTS`."""
         column: Array = self.parts[:, PARTS.index(name)]
         return column
 
@@ -222,8 +219,6 @@ class CompiledAgain:
 
 @frozen
 class ProcessFigures:
-    """Figures of one process of a job."""
-
     index: int
     host: str
     path: str
@@ -237,8 +232,7 @@ class ProcessFigures:
     ended_seconds: float | None = None
     """Unix time of the end by the clock of its host; None if unknown."""
     exception: tuple[float, str] | None = None
-    """Unix time at which a failed process wrote the traceback of its last exception, and the line that names it; None
-    if there is none."""
+    """Unix time at which a failed process wrote its last traceback, and the line that names the exception; or None."""
     exit_code: int | None = None
     wall_seconds: float | None = None
     """Seconds of wall time; like all later fields, None if the session has no program."""
@@ -298,7 +292,6 @@ def share_beside(process: ProcessFigures, others: Iterable[ProcessFigures], part
 
 
 def process_figures(index: int, path: str, session: Session) -> ProcessFigures:
-    """Return the figures of one process from its session, which has this path."""
     host, growing = session.header.host, is_growing(session)
     run = next(iter(session.programs), None)
     notices = [] if growing else list(session.notices)  # the last line of a growing session may be incomplete
@@ -310,6 +303,18 @@ def process_figures(index: int, path: str, session: Session) -> ProcessFigures:
     offset = session.header.wall_seconds - session.header.monotonic_seconds
     if not run.over and not growing:
         error, at = _NO_END, session.last_seconds
+    raised = None
+    text, where, raised_at = result.raised
+    if status in ("failed", "crashed", "interrupted") and raised_at is not None:
+        raised = raised_at + offset, text[:_ERROR_SIZE] + (f" at {where.short(result.directory)}" if where else "")
+    again = []
+    for function in result.functions:
+        reasons = [reason for reason in function.reasons if reason.code != "first"]
+        if reasons and not (function.op_by_op or function.library):
+            line = function.defined_at.line if function.defined_at is not None else None
+            count, took = sum(reason.count for reason in reasons), sum(reason.seconds for reason in reasons)
+            most = reasons[0]
+            again.append(CompiledAgain(function.function, line, count, took, most.text, most.called_from))
     steps = result.steps
     windows = LoopWindows.of(_loop_windows(result, run.program.iterations if run.program is not None else ()))
     forward = windows.chosen(windows.began_seconds >= np.maximum.accumulate(windows.began_seconds))
@@ -323,7 +328,7 @@ def process_figures(index: int, path: str, session: Session) -> ProcessFigures:
         error=error,
         advice=run.hint,
         ended_seconds=at + offset if at is not None else None,
-        exception=_exception(result, offset) if status in ("failed", "crashed", "interrupted") else None,
+        exception=raised,
         exit_code=result.exit_code,
         wall_seconds=result.wall_seconds,
         steps_per_second=steps.per_second if steps is not None else None,
@@ -331,7 +336,7 @@ def process_figures(index: int, path: str, session: Session) -> ProcessFigures:
         step_median_seconds=steps.median_seconds if steps is not None else None,
         compile_count=result.compile_count,
         compile_seconds=result.compile_seconds,
-        again=tuple(_recompiled(result.functions)),
+        again=tuple(again),
         loop=_loop(result.hot),
         windows=forward,
         clock_offset_seconds=offset,
@@ -359,22 +364,6 @@ def figures_from_json(text: str) -> ProcessFigures:
     return msgspec.convert(stored, ProcessFigures)
 
 
-def _exception(result: ProgramResult, offset: float) -> tuple[float, str] | None:
-    """Return when the program raised the exception that ended it, in Unix time, and its name, message and line."""
-    error, where, at = result.raised
-    place = f" at {where.short(result.directory)}" if where else ""
-    return (at + offset, error[:_ERROR_SIZE] + place) if at is not None else None
-
-
-def _recompiled(functions: Sequence[FunctionCompiles]) -> Iterator[CompiledAgain]:
-    for function in functions:
-        again = [reason for reason in function.reasons if reason.code != "first"]
-        if again and not (function.op_by_op or function.library):
-            line = function.defined_at.line if function.defined_at is not None else None
-            count, took = sum(reason.count for reason in again), sum(reason.seconds for reason in again)
-            yield CompiledAgain(function.function, line, count, took, again[0].text, again[0].called_from)
-
-
 def _loop(hot: HotLoop) -> LoopFigures:
     at = totals(((hot.part(spot), spot.place), spot.seconds) for spot in hot.spots if spot.place)
     slowest: dict[str, LoopLine] = {}
@@ -395,7 +384,15 @@ def _loop_windows(result: ProgramResult, events: Sequence[StepsTaken]) -> Iterat
     hot, sampled = result.hot, result.sample_windows
     begins = [window.began_seconds for window in sampled]
     again = _recompile_seconds(result.compiles, begins)
-    steps = _first_steps([taken for taken in events if taken.where == hot.where], begins)
+    times: list[float] = []
+    numbers: list[int] = []
+    for taken in sorted((each for each in events if each.where == hot.where), key=lambda each: each.began_seconds):
+        counts = taken.counts or [1] * len(taken.seconds)
+        times += accumulate(taken.seconds[:-1], initial=taken.began_seconds)
+        numbers += accumulate(counts[:-1], initial=taken.first)
+    # By sample window, the number of the first iteration that began in it or later.
+    firsts = [bisect_left(times, at) for at in begins]
+    steps = [numbers[first] if first < len(numbers) else None for first in firsts]
     for window, compiling, step in zip(sampled, again, steps, strict=True):
         window_spots = Spots()
         window_spots.take([window])
@@ -412,18 +409,6 @@ def _loop_windows(result: ProgramResult, events: Sequence[StepsTaken]) -> Iterat
             own = max(0.0, steady - waited) if waited is not None else None
             in_parts = [parts[part] for part in PARTS]
             yield window.began_seconds, staged + steady, samples, *in_parts, own, step
-
-
-def _first_steps(events: Sequence[StepsTaken], begins: Sequence[float]) -> list[int | None]:
-    """Return, by sample window, the number of the first iteration that began in it or later; None if none did."""
-    times: list[float] = []
-    numbers: list[int] = []
-    for taken in sorted(events, key=lambda each: each.began_seconds):
-        counts = taken.counts or [1] * len(taken.seconds)
-        times += accumulate(taken.seconds[:-1], initial=taken.began_seconds)
-        numbers += accumulate(counts[:-1], initial=taken.first)
-    places = [bisect_left(times, at) for at in begins]
-    return [numbers[place] if place < len(numbers) else None for place in places]
 
 
 def _recompile_seconds(rows: Sequence[Compiled], begins: Sequence[float]) -> list[float]:

@@ -87,12 +87,20 @@ def goodput(processes: Sequence[ProcessFigures], failed_at: float | None) -> Goo
     if not known:
         return None
     times = [_split_at_failure(process, failed_at) for process in known]
+    # A process waits for the others inside compiled functions, as far as its device part is longer than the shortest
+    # one. This shows only where all are in one loop, and for equally long.
+    loops = [sum(time[part] for part in (*IN_LOOP, AGAIN)) + time[PAUSED] for time in times]
+    lines = {process.loop.where for process in known if process.loop is not None}
+    together = len(known) > 1 and len(lines) == 1 and max(loops) <= IN_STEP * min(loops)
+    least = min(time[DEVICE] for time in times)
     causes = dict.fromkeys(CAUSES, 0.0)
-    for time, waited in zip(times, _waiting_seconds(known, times), strict=True):
+    for time, loop in zip(times, loops, strict=True):
         for cause, took in time.items():
             causes[USEFUL if cause == DEVICE else cause] += took
-        causes[USEFUL] -= waited
-        causes[WAITING] += waited
+        waited = time[DEVICE] - least
+        if together and waited >= _LEAST_WAITING * loop:
+            causes[USEFUL] -= waited
+            causes[WAITING] += waited
     return Goodput(sum(causes.values()), len(known), causes)
 
 
@@ -116,18 +124,6 @@ def _split_at_failure(process: ProcessFigures, failed_at: float | None) -> Mappi
         time[cause] -= moved
         taken += moved
     return time | {AFTER: taken}
-
-
-def _waiting_seconds(processes: Sequence[ProcessFigures], times: Sequence[Mapping[str, float]]) -> list[float]:
-    """Return how long each process waited for others inside compiled functions, as far as it shows."""
-    loops = [sum(time[part] for part in (*IN_LOOP, AGAIN)) + time[PAUSED] for time in times]
-    lines = {process.loop.where for process in processes if process.loop is not None}
-    together = len(processes) > 1 and len(lines) == 1 and max(loops) <= IN_STEP * min(loops)
-    if not together:
-        return [0.0] * len(times)
-    least = min(time[DEVICE] for time in times)
-    excess = [time[DEVICE] - least for time in times]
-    return [each if each >= _LEAST_WAITING * loop else 0.0 for each, loop in zip(excess, loops, strict=True)]
 
 
 _STARTED_TOGETHER_SECONDS = 10.0
@@ -176,8 +172,7 @@ def failures(processes: Sequence[ProcessFigures], apart: float = 0.0) -> Iterato
 
 
 def failed_at(processes: Sequence[ProcessFigures]) -> float | None:
-    """Return the Unix time of the first failure by the clock of its host; None if no process failed or the time is
-    unknown."""
+    """Return the Unix time of the first failure by its host's clock; None without one, or if it is unknown."""
     failed = _failed(processes)
     at = _failure_key(failed[0])[0] if failed else math.inf
     return at if math.isfinite(at) else None
@@ -253,20 +248,18 @@ def _longer(process: ProcessFigures, others: Sequence[ProcessFigures]) -> float 
     loops = [
         other.loop.seconds
         for other in others
-        if same_loop(process, other) and other.loop is not None and _as_many_steps(process, other)
+        if same_loop(process, other)
+        and other.loop is not None
+        and process.step_count is not None
+        and other.step_count is not None
+        # The first steps and the last one may not have been counted.
+        and abs(process.step_count - other.step_count) <= max(_UNCOUNTED, _UNCOUNTED_SHARE * process.step_count)
     ]
     if process.loop is None or process.loop.where is None or not loops:
         return None
     took = _pause_seconds(process)
     more = median(loops) - process.loop.seconds
     return more if more >= _LONGER * took else None
-
-
-def _as_many_steps(process: ProcessFigures, other: ProcessFigures) -> bool:
-    """Return whether both counted all their steps, and have the same number, except for the first ones and the last."""
-    if process.step_count is None or other.step_count is None:
-        return False
-    return abs(process.step_count - other.step_count) <= max(_UNCOUNTED, _UNCOUNTED_SHARE * process.step_count)
 
 
 def recompiles(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
@@ -284,7 +277,12 @@ def recompiles(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
             times = f"process {process.index} compiled {function} again {mine.count} times, {usual}"
             yield _compiled_again("recompiles_alone", times, mine, mine.seconds, process.index)
             continue
-        costly = [(other, each) for other, each in found if _is_costly(each, other.wall_seconds)]
+        costly = [
+            (other, each)
+            for other, each in found
+            if (each.count >= COSTLY_COUNT or each.seconds >= COSTLY_SECONDS)
+            and each.seconds >= WORTH_EXACT * (other.wall_seconds or 0.0)
+        ]
         if len(costly) > 1:
             counts = sorted(each.count for _, each in costly)
             times = f"{counts[0]} to {counts[-1]} times" if counts[0] < counts[-1] else counted(counts[0], "time")
@@ -306,16 +304,10 @@ def _compiled_again(code: str, times: str, again: CompiledAgain, took: float, in
     )
 
 
-def _is_costly(again: CompiledAgain, wall_seconds: float | None) -> bool:
-    enough = again.count >= COSTLY_COUNT or again.seconds >= COSTLY_SECONDS
-    return enough and again.seconds >= WORTH_EXACT * (wall_seconds or 0.0)
-
-
 SLOWER = 0.10
 """Relative difference of a clock below the others' median from which it is slow."""
 ACTIVE = 0.5
-"""Share of a clock's readings in which a throttling reason must be active; an occasional reason does not hold a clock
-down."""
+"""Share of a clock's readings with a throttling reason; an occasional one does not hold a clock down."""
 
 
 def throttled(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
@@ -336,8 +328,7 @@ def throttled(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
 
 
 LEAST_SECTIONS = 8
-"""Number of the ten time sections in which a process must arrive late. A burst over two thirds of the time is not
-caused by the device."""
+"""Sections in which a process must arrive late: a burst over two thirds of the time is not the device's."""
 
 
 def last_to_arrive(
@@ -346,12 +337,22 @@ def last_to_arrive(
     """Yield the process that the others wait for at a collective, if nothing on its host explains the wait.
 
     `explained` holds the processes that are late by their own work or by compiling; `compared` holds those whose own
-    work could be compared.
+    work could be compared. A late process arrives late by at least `LEAST_DIFFERENCE` of the time, nearly all of the
+    time.
     """
     hosts = {process.index: process.host for process in processes}
-    for place, arrival in enumerate(seen.processes):
-        index = arrival.process
-        if index in explained or not _is_late(seen, place):
+    late = np.asarray([arrival.by_section for arrival in seen.processes]) * seen.instances / seen.span_seconds
+    means, sections = late.mean(axis=1), late.shape[1]
+    for row, arrival in enumerate(seen.processes):
+        index, sections_late = arrival.process, (late[row] >= LEAST_DIFFERENCE).sum()
+        if index in explained or means[row] < LEAST_DIFFERENCE or sections_late < LEAST_SECTIONS:
+            continue
+        # The delay must also exceed the variation between sections of time, of which successive ones may be alike, and
+        # between the other processes.
+        others = np.delete(means, row)
+        variance = inflation_of(late - means[:, None]) * late[row].var(ddof=1) / sections
+        error = math.sqrt(variance + spread_of(others, float(np.median(others))))
+        if means[row] <= t_quantile(1 - FALSE_ALARM_RATE / len(means), sections - 1) * error:
             continue
         excluded = (
             "data, host, dispatch, copies and compilations do not explain that"
@@ -366,23 +367,6 @@ def last_to_arrive(
         yield Finding("slow_device", message, seconds=arrival.caused_wait_seconds, index=index, part=DEVICE)
 
 
-def _is_late(seen: Arrivals, place: int) -> bool:
-    """Return whether a process arrives late by at least `LEAST_DIFFERENCE` of the time, nearly all of the time.
-
-    The delay must also exceed the variation between sections of time (successive ones may be alike) and between the
-    other processes.
-    """
-    late = np.asarray([arrival.by_section for arrival in seen.processes]) * seen.instances / seen.span_seconds
-    means = late.mean(axis=1)
-    if means[place] < LEAST_DIFFERENCE or (late[place] >= LEAST_DIFFERENCE).sum() < LEAST_SECTIONS:
-        return False
-    count = late.shape[1]
-    variance = inflation_of(late - means[:, None]) * late[place].var(ddof=1) / count
-    others = np.delete(means, place)
-    error = math.sqrt(variance + spread_of(others, float(np.median(others))))
-    return bool(means[place] > t_quantile(1 - FALSE_ALARM_RATE / len(means), count - 1) * error)
-
-
 LEAST_EXPOSED = 0.1
 """Share of the captured time from which exposed exchange is reported, as for the steps of one capture."""
 
@@ -395,29 +379,25 @@ def exposed(collectives: Sequence[Arrivals]) -> Iterator[Finding]:
     took = sum(each.exposed_seconds for each in collectives)
     if took < LEAST_EXPOSED * most.span_seconds:
         return
-    others = f", {counted(len(collectives) - 1, 'more collective')}" if len(collectives) > 1 else ""
-    unknown = "" if most.exchanged is not None else "; how many bytes that are is not known"
+    exchanged, what = most.exchanged, most.name
+    if exchanged is not None:
+        what += f", {exchanged.opcode} of {bytes_(exchanged.bytes)}"
+        if exchanged.devices is not None:
+            what += f" over {exchanged.devices} devices"
+    what += f", {counted(most.instances, 'time')}"
+    if len(collectives) > 1:
+        what += f", {counted(len(collectives) - 1, 'more collective')}"
+    if exchanged is None:
+        what += "; how many bytes that are is not known"
     message = (
         f"exchanging takes about {seconds(took)} of {seconds(most.span_seconds)} "
-        f"({percent(took / most.span_seconds)}), in which the devices run no other kernel and wait for nobody: "
-        f"{_collective_text(most)}{others}{unknown}"
+        f"({percent(took / most.span_seconds)}), in which the devices run no other kernel and wait for nobody: {what}"
     )
     yield Finding("exposed_exchange", message, seconds=took)
 
 
-def _collective_text(collective: Arrivals) -> str:
-    exchanged = collective.exchanged
-    if exchanged is None:
-        return f"{collective.name}, {counted(collective.instances, 'time')}"
-    among = f" over {exchanged.devices} devices" if exchanged.devices is not None else ""
-    times = counted(collective.instances, "time")
-    return f"{collective.name}, {exchanged.opcode} of {bytes_(exchanged.bytes)}{among}, {times}"
-
-
 @frozen
 class JobFigures:
-    """Figures of a job."""
-
     folder: str
     job: str
     count: int

@@ -48,7 +48,16 @@ def job_sessions(folder: Path) -> tuple[list[tuple[int, Path]], list[str]]:
     line each. No session is read. Raises FileRefusedError for a folder that cannot be read."""
     notices: list[str] = []
     newest: dict[int, Path] = {}
-    for index, _, path in _sorted_names(folder, notices):
+    try:
+        paths = list(folder.iterdir())
+    except OSError as error:
+        raise FileRefusedError(
+            f"{folder} cannot be read: {system_words(error)}", "Name the folder of a job."
+        ) from error
+    attempts = attempts_in(paths)
+    if len(attempts) > PROCESSES.most:
+        notices.append(f"the folder holds {PROCESSES.words}; the others are left out. {PROCESSES.hint}")
+    for index, _, path in attempts[: PROCESSES.most]:
         if index in newest:
             notices.append(f"process {index} was started again: {newest[index].name} is left out")
         newest[index] = path
@@ -105,8 +114,7 @@ def copies_in(reports: Iterable[ProcessReport], notices: list[str]) -> set[int]:
 
 
 def agreed(reports: Sequence[ProcessReport], notices: list[str]) -> tuple[str, int]:
-    """Return the id of the job and its number of processes; contradictions and missing processes are added to the
-    notices. `reports` is not empty."""
+    """Return the job's id and number of processes; contradictions go to the notices. `reports` is not empty."""
     counts = {report.count for report in reports} - {0}
     if not counts:
         notices.append("the number of processes is unknown: neither the launcher nor JAX reported it")
@@ -134,27 +142,12 @@ def missing_of(count: int, there: Collection[int]) -> list[str]:
     return [f"{len(missing)} of {count} processes have no session here: {and_more([*map(str, missing)], _MOST_NAMED)}"]
 
 
-def _sorted_names(folder: Path, notices: list[str]) -> list[tuple[int, int, Path]]:
-    """Return index, number of the attempt, and path of every session in the folder, at most as many as the limit."""
-    try:
-        paths = list(folder.iterdir())
-    except OSError as error:
-        raise FileRefusedError(
-            f"{folder} cannot be read: {system_words(error)}", "Name the folder of a job."
-        ) from error
-    attempts = attempts_in(paths)
-    if len(attempts) > PROCESSES.most:
-        notices.append(f"the folder holds {PROCESSES.words}; the others are left out. {PROCESSES.hint}")
-    return attempts[: PROCESSES.most]
-
-
 SILENCE_SECONDS = 30.0
 """A writer on another host, whose lock is not seen here, counts as gone after this long without an event."""
 
 
 def may_grow(session: Path) -> bool:
-    """Return whether a session is being written, as far as is seen without its host: its lock is held, or it has grown
-    lately."""
+    """Return whether a session seems to be written, also from another host: its lock is held, or it has grown."""
     try:
         return is_live(session) or time.time() - session.stat().st_mtime < SILENCE_SECONDS
     except OSError:
@@ -209,31 +202,22 @@ class JobFollower:
         grown = known != size
         if grown:
             self._sizes[path] = size
-            if not self._take(index, path):
+            follower = before
+            try:
+                if follower is None or follower.path != path:
+                    follower = Follower(path, Session)
+                for _ in follower.take():
+                    pass
+                follower.rest()
+            except FileRefusedError as error:
+                self._refused[path] = error.what
                 return True
+            self._refused.pop(path, None)
+            self.members[index] = follower
         member = self.members.get(index)
         if member is None or member.path != path:
             return False
-        member.session.desert(deserted=not self._is_live(member))
+        here = member.session.header.host == self._host  # a lock is seen only on its own host
+        live = not member.session.complete and (is_live if here else may_grow)(member.path)
+        member.session.desert(deserted=not live)
         return grown or before is None or is_growing(member.session) != was_live
-
-    def _take(self, index: int, path: Path) -> bool:
-        """Fold the new events; return False for a session that is refused."""
-        follower = self.members.get(index)
-        try:
-            if follower is None or follower.path != path:
-                follower = Follower(path, Session)
-            for _ in follower.take():
-                pass
-            follower.rest()
-        except FileRefusedError as error:
-            self._refused[path] = error.what
-            return False
-        self._refused.pop(path, None)
-        self.members[index] = follower
-        return True
-
-    def _is_live(self, member: Follower[Session]) -> bool:
-        """Return whether a session is being written. A lock is seen only on its own host."""
-        here = member.session.header.host == self._host
-        return not member.session.complete and (is_live if here else may_grow)(member.path)

@@ -163,52 +163,19 @@ class JobSteps:
 
 
 def read_roll_ups(folder: Path) -> JobFiles:
-    """Read the roll-ups in the folder of a job, and no session. Raises FileRefusedError if the folder cannot be
-    read."""
+    """Read the roll-ups of a job, and no session. Raises FileRefusedError if the folder cannot be read."""
     listed, notices = job_sessions(folder)
     files = JobFiles(folder, dict(listed), notices=notices)
-    if (folder / ROLL_UP_FOLDER).is_dir():
-        if has_extra():
-            _take_roll_ups(files)
-        elif len(listed) > SESSIONS_READ:
+    if not (folder / ROLL_UP_FOLDER).is_dir():
+        return files
+    if not has_extra():
+        if len(listed) > SESSIONS_READ:
             notices.append("its roll-ups cannot be read without the extra `query`: the sessions are read")
-    return files
-
-
-def read_job_files(folder: Path) -> JobFiles:
-    """Read the roll-ups of a job, and the sessions of processes without one. Raises FileRefusedError if the folder
-    cannot be read."""
-    files = read_roll_ups(folder)
-    files.read_rest()
-    return files
-
-
-def read_job_figures(folder: Path) -> JobFigures:
-    """Return the figures of the job in a folder. Raises FileRefusedError if nothing in it can be read."""
-    return read_job_files(folder).job_figures()
-
-
-def usable(rolled: Mapping[int, RolledUp], sessions: Mapping[int, Path]) -> tuple[set[int], float | None]:
-    """Return the processes whose roll-up is used, and the age in seconds of the oldest one of a running process; None
-    if no process runs."""
-    whole = {index for index, roll_up in rolled.items() if index not in sessions or roll_up.is_of(sessions[index])}
-    rest = [index for index in sessions if index not in whole]
-    if len(rest) <= SESSIONS_READ:
-        return whole, None
-    running = {
-        index
-        for index in rest
-        if index in rolled and rolled[index].path == sessions[index].name and is_live(sessions[index])
-    }
-    age = max((rolled[index].age_seconds for index in running), default=None)
-    return whole | running, age
-
-
-def _take_roll_ups(files: JobFiles) -> None:
+        return files
     from jaxprof.jobs.roll_ups import opened, without_parts
 
-    folder, sessions = files.folder, files.sessions
-    with opened(folder, files.notices) as roll_ups:
+    sessions = files.sessions
+    with opened(folder, notices) as roll_ups:
         rolled = roll_ups.processes()
         chosen, age = usable(rolled, sessions)
         files.rolled = {index: rolled[index] for index in sorted(chosen)}
@@ -229,6 +196,34 @@ def _take_roll_ups(files: JobFiles) -> None:
         files.reported.append(ProcessReport(index, roll_up.job, count, roll_up.jaxprof, roll_up.session_id))
     alone = sorted(index for index in chosen if index not in sessions)
     if alone:
-        files.notices.append(f"of {processes_named(alone)} only the roll-up exists")
+        notices.append(f"of {processes_named(alone)} only the roll-up exists")
     if age is not None:
-        files.notices.append(f"the job is running: figures of its processes are up to {seconds(age)} old")
+        notices.append(f"the job is running: figures of its processes are up to {seconds(age)} old")
+    return files
+
+
+def read_job_files(folder: Path) -> JobFiles:
+    """Read a job's roll-ups, and the sessions without one. Raises FileRefusedError if the folder cannot be read."""
+    files = read_roll_ups(folder)
+    files.read_rest()
+    return files
+
+
+def read_job_figures(folder: Path) -> JobFigures:
+    """Return the figures of the job in a folder. Raises FileRefusedError if nothing in it can be read."""
+    return read_job_files(folder).job_figures()
+
+
+def usable(rolled: Mapping[int, RolledUp], sessions: Mapping[int, Path]) -> tuple[set[int], float | None]:
+    """Return the processes whose roll-up is used, and the oldest age in seconds of one that runs, or None."""
+    whole = {index for index, roll_up in rolled.items() if index not in sessions or roll_up.is_of(sessions[index])}
+    rest = [index for index in sessions if index not in whole]
+    if len(rest) <= SESSIONS_READ:
+        return whole, None
+    running = {
+        index
+        for index in rest
+        if index in rolled and rolled[index].path == sessions[index].name and is_live(sessions[index])
+    }
+    age = max((rolled[index].age_seconds for index in running), default=None)
+    return whole | running, age

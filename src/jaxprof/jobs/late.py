@@ -76,8 +76,7 @@ class LoopBlocks:
     """Seconds spent in the loop, by block."""
     samples: Array
     shares: Mapping[str, Array]
-    """Share of the loop's time by block, for each of `PARTS_OF_ITS_OWN`, and for `OWN_WORK` if it is known in all
-    blocks."""
+    """Share of the loop's time by block, for `PARTS_OF_ITS_OWN`, and for `OWN_WORK` if known in all blocks."""
 
 
 class _Means:
@@ -156,8 +155,7 @@ def _median(values: Array) -> float:
 
 
 def in_blocks(process: ProcessFigures, rows: LoopWindows) -> LoopBlocks | None:
-    """Group the windows into at most `MOST_BLOCKS` blocks of as many windows each, give or take one; None if too
-    few."""
+    """Group the windows into at most `MOST_BLOCKS` blocks of about equal number; None if too few."""
     if len(rows) < LEAST_BLOCKS:
         return None
     count = min(len(rows), MOST_BLOCKS)
@@ -182,8 +180,6 @@ def in_blocks(process: ProcessFigures, rows: LoopWindows) -> LoopBlocks | None:
 
 
 class LoopComparison:
-    """Comparison of the loops of several processes."""
-
     def __init__(self, loops: Sequence[LoopBlocks], tests: int = 1) -> None:
         """Compare `loops`; `tests` is the number of such comparisons in one job, which share `FALSE_ALARM_RATE`."""
         self.loops = tuple(loops)
@@ -224,7 +220,6 @@ class LoopComparison:
         return 1 / math.comb(len(mine) + len(others), len(mine)) <= chance
 
     def knows(self, what: str) -> bool:
-        """Return whether all loops have this share."""
         return all(what in loop.shares for loop in self.loops)
 
     def _means_of(self, what: str) -> _Means:
@@ -234,16 +229,14 @@ class LoopComparison:
 
 
 def spread_of(values: Array, middle: float) -> float:
-    """Return the variance between processes, from their median absolute deviation, so that a second late process does
-    not hide the first."""
+    """Return the variance between processes, from their MAD, so that a second late one does not hide the first."""
     return (1.4826 * _median(np.abs(values - middle))) ** 2
 
 
 LEAST_CELLS = 10
 """Smallest number of cells in a late period; any process may be late for a shorter time now and then."""
 FEWEST_CELLS = 5
-"""Smallest number of cells in a late period of a loop with less than twice `LEAST_CELLS`; the period must also be half
-the loop."""
+"""Smallest number of cells in a late period of a loop below twice `LEAST_CELLS`; it must also be half the loop."""
 MOST_CELLS = 200
 """Largest number of cells that a loop's time is divided into; a late period begins and ends on a cell border."""
 _WORTH_A_TEST = 3.0
@@ -262,7 +255,6 @@ class LatePeriod:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the period is the whole loop."""
         return self.began_seconds == 0 and self.ended_seconds is None
 
 
@@ -393,8 +385,7 @@ _FIXES = {
 
 
 def comparable(processes: Sequence[ProcessFigures], notices: list[str]) -> list[ProcessFigures]:
-    """Return the processes seen in the same loop for long enough. Without two of them, return an empty list and append
-    the reason to `notices`."""
+    """Return the processes seen in one loop for long enough; without two of them none, with a notice why."""
     seen = [process for process in processes if len(windows_of(process)) >= LEAST_BLOCKS]
     if len(seen) < 2:
         notices.append(f"{_UNDECIDED}fewer than two processes were seen in a loop for 3 s or more")
@@ -411,8 +402,7 @@ def comparable(processes: Sequence[ProcessFigures], notices: list[str]) -> list[
 
 
 def _named_with_lines(processes: Sequence[ProcessFigures]) -> str:
-    """Return text such as `0 (train.py:24), 1 (loader.py:18)`: each process with the most expensive line of its own
-    loop."""
+    """Return text such as `0 (train.py:24)`: each process with the most expensive line of its own loop."""
     named = []
     for process in processes:
         lines = process.loop.lines if process.loop is not None else ()
@@ -498,8 +488,6 @@ def shared(processes: Sequence[ProcessFigures]) -> list[tuple[str, float, float]
 
 @frozen
 class _Lateness:
-    """That a process is late."""
-
     excess: Excess
     """What it is late by."""
     comparison: LoopComparison

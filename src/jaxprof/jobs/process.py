@@ -22,8 +22,6 @@ _NUMBER = re.compile(r"\d{1,9}")
 
 @frozen
 class JobProcess:
-    """One process of a job."""
-
     index: int = 0
     count: int = 1
     """Number of processes; 0 if the launcher does not report it. JAX knows it later."""
@@ -61,60 +59,37 @@ Open MPI sets"; torchrun: https://pytorch.org/docs/stable/elastic/run.html."""
 
 
 def job_process(environment: Mapping[str, str] = os.environ) -> JobProcess:
-    """Return what the launcher's variables report; the only process if there are none, or they contradict each
-    other."""
-    return _by_launcher(environment) or _by_tpu_pod(environment) or _by_kubernetes(environment) or JobProcess()
-
-
-def _by_launcher(environment: Mapping[str, str]) -> JobProcess | None:
-    """Return what a launcher reports that has variables for both index and count."""
+    """Return what the launcher's variables report; the only process if there are none, or they disagree."""
     for launcher in _LAUNCHERS:
         index, count = environment.get(launcher.index, ""), environment.get(launcher.count, "")
         if launcher.needs and launcher.needs not in environment:
             continue
         if _NUMBER.fullmatch(index) and _NUMBER.fullmatch(count) and int(index) < int(count):
-            return JobProcess(int(index), int(count), _job_id(launcher, environment))
-    return None
-
-
-def _by_tpu_pod(environment: Mapping[str, str]) -> JobProcess | None:
-    """Return which worker of a slice of several hosts this is. Each of several slices (`MEGASCALE_NUM_SLICES`) counts
-    its workers from 0, and JAX counts slice by slice. Source:
-    https://cloud.google.com/kubernetes-engine/docs/concepts/tpus and JAX's own detection,
-    `jax.distributed.initialize`."""
+            groups = ([environment.get(name, "") for name in names] for names in launcher.ids)
+            job = next((f"{launcher.name}-{'.'.join(values)}" for values in groups if all(values)), "")
+            return JobProcess(int(index), int(count), job)
+    # A worker of a slice of several TPU hosts. Each of several slices (`MEGASCALE_NUM_SLICES`) counts its workers
+    # from 0, and JAX counts slice by slice. Source: https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
+    # and JAX's own detection, `jax.distributed.initialize`.
     worker = environment.get("TPU_WORKER_ID", "")
     hosts = len(list(filter(None, environment.get("TPU_WORKER_HOSTNAMES", "").split(","))))
     slices, slice_ = environment.get("MEGASCALE_NUM_SLICES", "1"), environment.get("MEGASCALE_SLICE_ID", "0")
-    if not all(map(_NUMBER.fullmatch, (worker, slices, slice_))):
-        return None
-    index, count = int(slice_) * hosts + int(worker), int(slices) * hosts
-    if int(worker) >= hosts or index >= count or count < 2:
-        return None
-    return JobProcess(index, count, _named_by_kubernetes(environment))
-
-
-def _by_kubernetes(environment: Mapping[str, str]) -> JobProcess | None:
-    """Return which pod of an indexed job this is. The number of pods is not in its environment, but `JAXPROF_JOB_COUNT`
-    may give it. Source:
-    https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode."""
+    if all(map(_NUMBER.fullmatch, (worker, slices, slice_))):
+        at, processes = int(slice_) * hosts + int(worker), int(slices) * hosts
+        if int(worker) < hosts and at < processes and processes > 1:
+            return JobProcess(at, processes, _named_by_kubernetes(environment))
+    # A pod of an indexed job. The number of pods is not in its environment, but `JAXPROF_JOB_COUNT` may give it.
+    # Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode.
     index, count = environment.get("JOB_COMPLETION_INDEX", ""), environment.get(COUNT, "0")
-    if not (_NUMBER.fullmatch(index) and _NUMBER.fullmatch(count)) or 0 < int(count) <= int(index):
-        return None
-    return JobProcess(int(index), int(count), _named_by_kubernetes(environment))
+    if _NUMBER.fullmatch(index) and _NUMBER.fullmatch(count) and not 0 < int(count) <= int(index):
+        return JobProcess(int(index), int(count), _named_by_kubernetes(environment))
+    return JobProcess()
 
 
 def _named_by_kubernetes(environment: Mapping[str, str]) -> str:
     """Return `kubernetes-train` for a pod with the host name `train-3`, as indexed jobs have; empty for others."""
     name, dash, index = environment.get("HOSTNAME", "").rpartition("-")
     return f"kubernetes-{name}" if dash and name and index == environment.get("JOB_COMPLETION_INDEX") else ""
-
-
-def _job_id(launcher: _Launcher, environment: Mapping[str, str]) -> str:
-    for names in launcher.ids:
-        values = [environment.get(name, "") for name in names]
-        if all(values):
-            return f"{launcher.name}-{'.'.join(values)}"
-    return ""
 
 
 def take_own_variables(environment: MutableMapping[str, str] = os.environ) -> bool:

@@ -1,5 +1,4 @@
-"""What a job derives from the session of one of its processes: figures, loop and captured collectives, each when it is
-first needed."""
+"""What a job derives from one process's session: figures, loop and captured collectives, each on demand."""
 
 from __future__ import annotations
 

@@ -88,8 +88,7 @@ class RolledUp:
 
 @contextmanager
 def opened(folder: Path, notices: list[str] | None = None) -> Iterator[RollUps]:
-    """Open the roll-ups in the folder of a job, in a database that can read nothing else. `notices`: gets a line for
-    each roll-up that is left out."""
+    """Open a job's roll-ups in a database that can read nothing else. `notices`: gets those that are left out."""
     connection = connect(folder=folder / ROLL_UP_FOLDER)
     try:
         yield RollUps(connection, folder, [] if notices is None else notices)
@@ -98,8 +97,7 @@ def opened(folder: Path, notices: list[str] | None = None) -> Iterator[RollUps]:
 
 
 def files_of(folder: Path, table: str) -> list[Path]:
-    """Return the files of a table; none without roll-ups. Only regular files count, because Arrow and DuckDB would wait
-    for a named pipe for ever."""
+    """Return the files of a table; regular ones, because Arrow and DuckDB would wait for a named pipe for ever."""
     with suppress(OSError), os.scandir(folder / ROLL_UP_FOLDER / table) as entries:
         named = (
             entry for entry in entries if entry.name.startswith("process-") and entry.name.endswith(ROLL_UP_ENDING)
@@ -117,8 +115,7 @@ class RollUps:
     notices: list[str]
 
     def rows(self, table: str, select: str, most: int = _MOST_ROWS) -> list[tuple[Any, ...]]:
-        """Return the rows of `select`, in which `{files}` stands for the files of a table. Rows after the first `most`
-        are left out with a notice."""
+        """Return the rows of `select`, in which `{files}` stands for the table's files; beyond `most`, a notice."""
         rows = self._answer(table, select, lambda answer: answer.fetchmany(most + 1)) or []
         if len(rows) > most:
             self.notices.append(f"the roll-ups of {table} have more than {integer(most)} rows: the others are left out")

@@ -31,14 +31,12 @@ from jaxprof.events import SourceLocation, StepsCounted, StepsTaken
 from jaxprof.jobs.figures import PARTS_OF_ITS_OWN, Array, LoopWindows, processes_named
 
 _CONTIGUOUS = 2.0
-"""Largest ratio of the distance between two windows' beginnings to the first one's loop time, at which the window
-extends to the next."""
+"""Largest distance of two windows' beginnings, over the first's loop time, at which it extends to the next."""
 
 
 @frozen
 class LoopTrace:
-    """The hot loop of one process. Intervals are arrays of two columns, begin and end; they do not overlap, and are in
-    order."""
+    """The hot loop of one process. Intervals are arrays of begin and end, without overlaps, in order."""
 
     unit: Literal["step", "time"]
     """Unit of the axis: iterations of the loop, or seconds since the loop began."""
@@ -65,9 +63,11 @@ def trace_of(
     taken: Sequence[StepsTaken],
     counted: Iterable[StepsCounted],
 ) -> LoopTrace | None:
-    """Return the trace of the loop at `where`, along its numbered iterations if there are any; None if no loop was
-    seen."""
-    times = _times(windows)
+    """Return the trace of the loop at `where`, by its numbered iterations if there are any; None without a loop."""
+    starts, lengths = windows.began_seconds, windows.seconds
+    to_next = np.append(np.diff(starts), np.inf)
+    ends = starts + np.where(to_next <= _CONTIGUOUS * lengths, to_next, np.minimum(lengths, to_next))
+    times = np.stack([starts, ends], axis=1)
     series = iteration_series(taken, where)
     if series is not None:
         begins, counts, began, seconds = map(np.concatenate, zip(*map(_entries, series.events), strict=True))
@@ -86,14 +86,6 @@ def trace_of(
     begins, seconds, counts = np.asarray(timed, dtype="f8").reshape(-1, 3).T
     bounds = np.maximum.accumulate(np.stack([begins, begins + seconds], axis=1).ravel()).reshape(-1, 2)
     return LoopTrace("time", bounds, counts, seconds, windows, times - origin)
-
-
-def _times(windows: LoopWindows) -> Array:
-    """Return the begin and end of each window, as W x 2."""
-    begins, lengths = windows.began_seconds, windows.seconds
-    to_next = np.append(np.diff(begins), np.inf)
-    ends = begins + np.where(to_next <= _CONTIGUOUS * lengths, to_next, np.minimum(lengths, to_next))
-    return np.stack([begins, ends], axis=1)
 
 
 def _entries(event: StepsTaken) -> tuple[Array, Array, Array, Array]:
@@ -133,11 +125,9 @@ def _numbering_notices(names: set[str], extents: Mapping[int, tuple[float, float
 STEP = "step"
 OWN = "own"
 OWN_PARTS = (*PARTS_OF_ITS_OWN, COMPILE)
-"""Parts of a step in which a process works itself; for the rest the device computes, or the process waits for
-others."""
+"""Parts of a step in which a process works itself; else the device computes, or it waits for others."""
 PARTS_OF = {OWN: OWN_PARTS, STEP: (), **{part: (part,) for part in PARTS}}
-"""Values that a grid can show, each with the parts of a step that it consists of: a process's own work in a step, the
-whole step, or one part."""
+"""Values that a grid can show, with their parts of a step: a process's own work, the whole step, or one part."""
 PART_COLUMNS = {part: f"{part_key(part)}_seconds" for part in PARTS}
 """The column of each part of the loop in the tables of a roll-up."""
 WORKED = "worked_seconds"
@@ -241,23 +231,15 @@ def no_sums(rows: int, columns: int) -> Array:
 
 
 def add_trace(sums: Array, row: int, trace: LoopTrace, edges: Array, parts: Sequence[str]) -> None:
-    """Add the loop of one process to the sums."""
     sums[:2, row : row + 1] = in_columns(trace.iterations, edges, trace.seconds, trace.counts)
     if parts and len(trace.windows):
-        seen = _part_seconds(trace, parts)
+        seen: Array = np.sum([trace.windows.part(part) for part in parts], axis=0)
+        if tuple(parts) == OWN_PARTS:  # for all own parts together, the process's CPU clock decides if there is one
+            by_clock = trace.windows.own_seconds + trace.windows.part(COMPILE)
+            seen = np.where(np.isnan(by_clock), seen, by_clock)
         width = trace.spans[:, 1] - trace.spans[:, 0]
         whole = trace.windows.parts.sum(axis=1)
         sums[2:, row : row + 1] = in_columns(trace.spans, edges, seen, whole, trace.windows.samples, width)
-
-
-def _part_seconds(trace: LoopTrace, parts: Sequence[str]) -> Array:
-    """Return the seconds of each window that went to some parts. For all own parts together, the process's CPU clock
-    decides if there is one."""
-    by_samples: Array = np.sum([trace.windows.part(part) for part in parts], axis=0)
-    if tuple(parts) != OWN_PARTS:
-        return by_samples
-    by_clock = trace.windows.own_seconds + trace.windows.part(COMPILE)
-    return np.where(np.isnan(by_clock), by_samples, by_clock)
 
 
 def assembled(

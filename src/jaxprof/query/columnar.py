@@ -24,12 +24,10 @@ _LARGEST_BIGINT = (1 << 63) - 1
 
 
 def arrow_schema(table: Relation) -> Any:
-    """Return the Arrow schema of a table."""
     return pa.schema([(fact.key, _ARROW[fact.unit.sql]) for fact in table.facts])
 
 
 def arrow_table(table: Relation, file: Any) -> Any:
-    """Return the rows that a session has in a table, as an Arrow table."""
     schema = arrow_schema(table)
     parts = [_part_table(table.facts, part, schema) for part in table.parts(file)]
     return pa.concat_tables(parts).combine_chunks() if parts else schema.empty_table()
@@ -37,14 +35,14 @@ def arrow_table(table: Relation, file: Any) -> Any:
 
 def _part_table(facts: Sequence[Fact[Any]], part: Part, schema: Any) -> Any:
     columns = [part[fact.key] for fact in facts]
-    lengths = (len(_cells(column)) for column in columns if not isinstance(column, Repeated))
+    lengths = (
+        len(column.indices if isinstance(column, Encoded) else column)
+        for column in columns
+        if not isinstance(column, Repeated)
+    )
     count = next(lengths, 1)
     arrays = [_array(fact.unit.sql, column, count) for fact, column in zip(facts, columns, strict=True)]
     return pa.table(arrays, schema=schema)
-
-
-def _cells(column: Any) -> Sequence[Any]:
-    return column.indices if isinstance(column, Encoded) else column
 
 
 def _array(type_: SqlType, column: Any, count: int) -> Any:
@@ -66,8 +64,7 @@ def _plain_array(type_: SqlType, cells: Any) -> Any:
 
 
 def clean_text(cell: Any) -> str | None:
-    """Return a cell as text, lists and objects as JSON. An empty text becomes None (unknown), and a lone surrogate an
-    escape."""
+    """Return a cell as text, lists and objects as JSON. An empty text is None, a lone surrogate an escape."""
     if cell is None or cell == "":
         return None
     if isinstance(cell, tuple):

@@ -62,22 +62,21 @@ def answer(sql: str, tables: Mapping[str, Any]) -> Any:
     understood."""
     with usage_errors():
         connection = connect(memory_bytes=QUERY_MEMORY.most)
-        _check_is_select(connection.extract_statements(sql))
+        statements = connection.extract_statements(sql)
+        kinds = [statement.type.name for statement in statements]
+        if not kinds:
+            raise UsageError("there is no SQL", 'jaxprof query last "SELECT * FROM runs"')
+        if len(kinds) > 1:
+            raise UsageError(f"{len(kinds)} statements were given", "Give one SELECT.")
+        if kinds != ["SELECT"]:
+            what = "PIVOT without IN (...)" if kinds == ["MULTI"] else kinds[0].replace("_", " ")
+            raise UsageError(
+                f"{what} is refused: sessions are only read", "Give one SELECT, WITH, DESCRIBE or SUMMARIZE."
+            )
         for name, table in tables.items():
             connection.register(name, table)
         numbered = connection.sql(sql).select("*")  # repeated names as in a subquery: run, run_1
         return numbered.to_arrow_reader(_BATCH_ROWS)
-
-
-def _check_is_select(statements: list[Any]) -> None:
-    kinds = [statement.type.name for statement in statements]
-    if not kinds:
-        raise UsageError("there is no SQL", 'jaxprof query last "SELECT * FROM runs"')
-    if len(kinds) > 1:
-        raise UsageError(f"{len(kinds)} statements were given", "Give one SELECT.")
-    if kinds != ["SELECT"]:
-        what = "PIVOT without IN (...)" if kinds == ["MULTI"] else kinds[0].replace("_", " ")
-        raise UsageError(f"{what} is refused: sessions are only read", "Give one SELECT, WITH, DESCRIBE or SUMMARIZE.")
 
 
 @contextmanager
@@ -94,8 +93,7 @@ def usage_errors() -> Iterator[None]:
 
 
 def _usage_error(text: str) -> UsageError:
-    """Return a message of DuckDB, `Binder Error: ...!\\nCandidate bindings: "a"\\n\\nLINE 1: ...`, as an error with a
-    hint."""
+    """Return a message of DuckDB, such as `Binder Error: ...!\\nCandidate bindings: "a"`, as an error with a hint."""
     lines = [line.strip() for line in text.partition("\n\nLINE ")[0].splitlines() if line.strip()]
     what = lines[0] if lines else text
     kind, colon, rest = what.partition(" Error: ")

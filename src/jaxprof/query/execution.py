@@ -99,11 +99,9 @@ class SqlProcess:
         REAPER.add(self._process.pid, "")
 
     def start_clock(self) -> None:
-        """Start the time limit of the query."""
         self._timer.start()
 
     def close(self) -> None:
-        """End the process."""
         self._timer.cancel()
         self._process.kill()
         self._process.wait()
@@ -139,7 +137,6 @@ class SqlAnswer:
 
     @property
     def names(self) -> list[str]:
-        """Names of the columns."""
         return list(self.reader.schema.names)
 
     def rows(self) -> Iterator[list[Any]]:
@@ -148,8 +145,7 @@ class SqlAnswer:
             yield from map(list, zip(*map(_values, batch.columns), strict=True))
 
     def first(self, count: int | None) -> tuple[list[list[Any]], bool]:
-        """Return the first `count` rows as Python values (None: all), and whether there are more. Raises
-        UsageError."""
+        """Return the first `count` rows (None: all), and whether there are more. Raises UsageError."""
         rows = self.rows()
         taken = list(islice(rows, count if count is None else min(count, sys.maxsize)))
         return taken, next(rows, None) is not None
@@ -186,11 +182,9 @@ def _value(cell: Any) -> Any:
 
 @contextmanager
 def execute(sql: str, sources: Sequence[QueriedSession]) -> Iterator[SqlAnswer]:
-    """Compute one SELECT over the tables of these sessions. The answer can be read inside the block.
-
-    Raises UsageError for any other statement, and for SQL that cannot be understood; FileRefusedError for a session
-    that cannot be read.
-    """
+    """Compute one SELECT over the tables of these sessions. The answer can be read inside the block. Raises UsageError
+    for any other statement, and for SQL that cannot be understood; FileRefusedError for a session that cannot be
+    read."""
     process = SqlProcess()  # started first: it imports its modules while the tables are gathered
     try:
         with memory_errors():
@@ -245,7 +239,9 @@ def memory_errors() -> Iterator[None]:
 def tables_of(sql: str, sources: Sequence[QueriedSession]) -> tuple[dict[str, Any], list[str]]:
     """Return all tables by name, with rows only in those that the query may read, and what could not be read. Raises
     FileRefusedError."""
-    wanted = [TABLES[name] for name in _tables_in(sql)]
+    words = {word.lower() for word in re.findall(r"\w+", sql)}
+    every = bool(words & {"query", "query_table"})  # these compute the names of the tables that they read
+    wanted = [table for name, table in TABLES.items() if every or name in words]
     parts: dict[str, list[Any]] = {name: [] for name in TABLES}
     notices: dict[tuple[str, str], list[str]] = {}  # state and text → sessions
     stems = [source.path.name.removesuffix(EXTENSION) for source in sources]
@@ -281,14 +277,7 @@ def tables_of(sql: str, sources: Sequence[QueriedSession]) -> tuple[dict[str, An
     return tables, lines
 
 
-def _tables_in(sql: str) -> list[str]:
-    """Return the tables that a query may read: those that it names, or all if it can compute names (`query_table`)."""
-    words = {word.lower() for word in re.findall(r"\w+", sql)}
-    return list(TABLES) if words & {"query", "query_table"} else [name for name in TABLES if name in words]
-
-
 def _tables_of(source: QueriedSession, tables: Sequence[Relation]) -> Iterator[tuple[str, Any, list[str]]]:
-    """Yield name and rows of each table of a session, with what could not be read of it."""
     from jaxprof.session import Session
     from jaxprof.session.log import load
 

@@ -102,23 +102,22 @@ class CaptureWindows:
                 self._steps_left = left - event.count * inside
 
     def tick(self, now: float) -> None:
-        """Begin a pending window, and end one that is over; `now` is monotonic. The recorder's thread calls it
-        often."""
+        """Begin a pending window, and end one that is over, at the monotonic time `now`. Called often."""
         with self._lock:
             if self._requested is not None:
                 self._begin_if_possible()
             if not self.begun:
                 return
-            if self._steps_left is not None and self._steps_left <= 0:
+            if self._steps_left is None:
+                if now >= self._until:
+                    self._end()
+            elif self._steps_left <= 0:
                 self._end()
-            elif self._steps_left is not None and self._is_uncounted(now):
+            elif not self._counts_steps and not self._compiling and now >= self._settled + UNCOUNTED_SECONDS:
+                # The program has had the time to show a loop, and showed none: it compiles before its steps.
                 self._end("uncounted", UNCOUNTED_SECONDS)
             elif now >= self._until:
-                self._end("too_long", LONGEST_SECONDS) if self._steps_left is not None else self._end()
-
-    def _is_uncounted(self, now: float) -> bool:
-        """Whether the program has had the time to show a loop, and showed none: it compiles before its steps."""
-        return not self._counts_steps and not self._compiling and now >= self._settled + UNCOUNTED_SECONDS
+                self._end("too_long", LONGEST_SECONDS)
 
     def end(self) -> None:
         """End the window, also one that is pending: the program has ended, or the user requested it."""
@@ -138,8 +137,15 @@ class CaptureWindows:
         if jax is None or not self._backend_is_up or self._requested is None:
             return
         seconds, steps = self._requested
-        if steps is not None and not self._is_in_its_loop():
-            return
+        if steps is not None:
+            # A window that begins before the loop contains the compilation, and few steps.
+            now = self._clock()
+            if not self._counts_steps and self._compiles_now():
+                self._settled = now
+                return
+            settled = now >= self._settled + SETTLED_SECONDS or now >= self._requested_at + LONGEST_SECONDS
+            if not self._counts_steps and (self._compiling or not settled):
+                return
         self._requested = None
         folder = ""
         try:
@@ -161,18 +167,8 @@ class CaptureWindows:
         self._replaced = [ReplacedName(jax.profiler, name, self._ending_window_first) for name in _PROFILER_NAMES]
         self._emit(CaptureWindow(state="began", path=folder))
 
-    def _is_in_its_loop(self) -> bool:
-        """Whether steps can be expected. A window that begins earlier contains the compilation, and few steps."""
-        now = self._clock()
-        if not self._counts_steps and self._compiles_now():
-            self._settled = now
-            return False
-        settled = now >= self._settled + SETTLED_SECONDS or now >= self._requested_at + LONGEST_SECONDS
-        return self._counts_steps or (settled and not self._compiling)
-
     def _end(self, code: str = "", seconds: float | None = None) -> None:
-        """End the window that is open, and emit where its capture is, or why there is none. `code` and `seconds`: why
-        it ends early."""
+        """End the open window, and emit where its capture is, or why there is none (`code`, `seconds` of its limit)."""
         folder, self._folder = self._folder, ""
         for replaced in self._replaced:
             replaced.restore()

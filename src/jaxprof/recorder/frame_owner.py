@@ -33,7 +33,9 @@ def file_kind(file: str) -> str:
     """Return whose code is in the file: `USER`, `LIBRARY`, `STDLIB`, `JAX` or `OWN` (jaxprof's)."""
     if file.startswith("<"):
         return STDLIB if _GENERATED.match(file) else USER  # a prompt, a cell, `python -c`
-    if file.startswith(_jax_folders()):
+    modules = (sys.modules.get("jax"), sys.modules.get("jaxlib"))
+    folders = (getattr(module, "__file__", None) for module in modules)
+    if file.startswith(tuple(os.path.dirname(folder) + os.sep for folder in folders if folder)):
         return JAX
     if file.startswith(_OWN_FOLDER):
         return OWN
@@ -43,18 +45,11 @@ def file_kind(file: str) -> str:
 
 
 def package_of(file: str) -> str:
-    """Return the package of a library's file, with the subpackage: `equinox`, `flax.nnx`; empty for a file outside the
-    package folders."""
+    """Return the package of a library's file: `equinox`, `flax.nnx`; empty for a file outside the package folders."""
     for folder in _PACKAGE_FOLDERS:
         if folder in file:
             return ".".join(file.rpartition(folder)[2].split(os.sep)[:-1][:2])
     return ""
-
-
-def _jax_folders() -> tuple[str, ...]:
-    modules = (sys.modules.get("jax"), sys.modules.get("jaxlib"))
-    files = [getattr(module, "__file__", None) for module in modules]
-    return tuple(os.path.dirname(file) + os.sep for file in files if file)
 
 
 def frame_kind(frame: FrameType) -> str:
@@ -78,8 +73,7 @@ def outwards(frame: FrameType | None, most: int = _FRAMES_OF_A_CALL) -> Iterator
 
 
 def called_from(frame: FrameType | None) -> SourceLocation:
-    """Return the user's innermost location at or above `frame`; otherwise the innermost one outside JAX, or
-    `NOWHERE`."""
+    """Return the user's innermost location at or above `frame`; else the innermost outside JAX, or `NOWHERE`."""
     fallback = NOWHERE
     for caller in outwards(frame, _FRAMES_LOOKED_AT):
         kind = file_kind(caller.f_code.co_filename)

@@ -21,7 +21,7 @@ from jaxprof.recorder.pipe import Descriptor, ProgramPipe, hidden
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from jaxprof.events import Event, Note
+    from jaxprof.events import Event
     from jaxprof.recorder.recorder import Recorder
 
 SIGN = b'{"type":"heartbeat"}'
@@ -61,8 +61,7 @@ class Launched:
         self._finder.install()
 
     def _jax_imported(self, seconds: float) -> None:
-        """Begin to record, in the program's thread, at the end of its `import jax`. A failure here must not fail the
-        import."""
+        """Begin to record at the end of the program's `import jax`, in its thread. A failure must not fail that."""
         if os.getpid() != self._owner:
             return
         collects = gc.isenabled()
@@ -134,8 +133,7 @@ class Launched:
         self._take_requests()
 
     def _report_handlers(self) -> None:
-        """Report for which of the signals that ask it to end the program has functions of its own: such a program is
-        not ended by us."""
+        """Report which of the signals that ask it to end the program handles itself: we do not end such a program."""
         import signal
 
         default = (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler, None)
@@ -148,8 +146,7 @@ class Launched:
             self._pipe.send(encode(Heartbeat(handled=handled)))
 
     def _take_requests(self) -> None:
-        """Read the client's requests. If the client has gone, end the recording, so that the program no longer pays for
-        it."""
+        """Read the client's requests. Without a client, end the recording, so that the program does not pay for it."""
         if not self._control.ours:
             return
         try:
@@ -167,41 +164,34 @@ class Launched:
             return
         *lines, self._requests = (self._requests + data).split(b"\n")
         for line in lines:
-            self._obey(line)
+            from jaxprof.engine.protocol import read_request
+            from jaxprof.engine.protocol.recording import CaptureRequest
 
-    def _obey(self, line: bytes) -> None:
-        from jaxprof.engine.protocol import read_request
-        from jaxprof.engine.protocol.recording import CaptureRequest
-
-        request: CaptureRequest = read_request(line, [CaptureRequest])
-        if self._recorder is not None:
-            self._recorder.capture(request.seconds)
+            request: CaptureRequest = read_request(line, [CaptureRequest])
+            if self._recorder is not None:
+                self._recorder.capture(request.seconds)
 
     def _end(self) -> None:
-        """End the recording when the program ends normally. Does nothing in a forked child, where the program has not
-        ended."""
+        """End the recording when the program ends normally; not in a forked child, where it has not ended."""
         if os.getpid() != self._owner:
             return
         self._finder.remove()
         error = getattr(sys, "last_value", None)
         if self._recorder is not None:
-            self._recorder.stop(notes=self._notes(), error=error)
+            notes = []
+            if self._pipe.dropped:
+                from jaxprof.events import Note
+
+                notes = [Note(code="pipe_full", lost=self._pipe.dropped)]
+            self._recorder.stop(notes=notes, error=error)
         else:
             self._pipe.send(_ended_without_jax(error))
         if isinstance(error, KeyboardInterrupt):
             be_interrupted()
 
-    def _notes(self) -> list[Note]:
-        if not self._pipe.dropped:
-            return []
-        from jaxprof.events import Note
-
-        return [Note(code="pipe_full", lost=self._pipe.dropped)]
-
 
 def _ended_without_jax(error: BaseException | None) -> bytes:
-    """Return the end of a program that never imported jax, with the exception that ended it. Only such an exception is
-    worth an import."""
+    """Return the end of a program that never imported jax. Only an exception is worth an import."""
     if isinstance(error, Exception):
         from contextlib import suppress
 

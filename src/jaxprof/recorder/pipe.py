@@ -58,8 +58,7 @@ class ProgramPipe:
         self._reading = hidden(reading)
         os.set_blocking(self._descriptor.number, False)
         self._waiting: list[bytes] = []
-        """Lines to write. Appending and popping are single operations under the interpreter's lock, so any thread does
-        both."""
+        """Lines to write. Any thread appends and pops: under the interpreter's lock each is a single operation."""
         self._lock = allocate_lock()
         """Only ever tried: the thread that holds it writes, and owns `_rest` and `_stalled`. A thread that does not get
         it leaves its line in `_waiting`, and the holder looks there again after its release."""

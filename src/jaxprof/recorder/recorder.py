@@ -80,11 +80,15 @@ class Recorder:
         if self._how:
             from jaxprof.base.redaction import redacted  # not in programs that the client started
 
+            try:
+                directory = os.getcwd()
+            except OSError:  # the folder was removed
+                directory = ""
             self._emit(
                 ProgramStarted(
                     argv=redacted(sys.argv if self._argv is None else self._argv),
                     how=self._how,
-                    directory=_directory(),
+                    directory=directory,
                     options=asdict(self._options),
                 )
             )
@@ -263,7 +267,7 @@ class Recorder:
                 raise
             if what not in self._failed:
                 self._failed.add(what)
-                values: dict[str, str | int] = {"part": what, "error": f"{type(error).__name__}: {error}"}
+                values: dict[str, str | int | float] = {"part": what, "error": f"{type(error).__name__}: {error}"}
                 self._emit(WarningRaised(code="recorder_failed", values=values))
 
 
@@ -285,10 +289,3 @@ def failure(error: BaseException | None, seconds: float) -> dict[str, Any]:
         message = ""
     text = f"{name}: {message}" if message else name
     return {"error": text, "error_at": raised_at(error), "error_seconds": seconds}
-
-
-def _directory() -> str:
-    try:
-        return os.getcwd()
-    except OSError:  # the folder was removed
-        return ""

@@ -110,7 +110,15 @@ class Mirror:
 
     def _refresh(self, progress: Progress | None) -> str:
         files = self.files()
-        self._delete_others(files)
+        # Delete the copies of files that the store does not have any more, and what killed processes left: a younger
+        # half file may be one that another process fetches now.
+        stored = {self._target(file) for file in files}
+        killed_before = time.time() - FETCH_TIME.most
+        for path in [*self._folder.glob(f".*{PARTIAL}"), *self.path.rglob("*")]:
+            with suppress(OSError):
+                is_fetched_now = path.name.endswith(PARTIAL) and path.stat().st_mtime > killed_before
+                if path not in stored and not path.is_dir() and not is_fetched_now:
+                    path.unlink(missing_ok=True)
         due = [file for file in files if not self._is_current(file)]
         pool = ThreadPoolExecutor(_FETCH_THREADS if getattr(self._files, "async_impl", False) else 1)
         failures: list[StoreFailure] = []
@@ -230,17 +238,6 @@ class Mirror:
     def _target(self, file: StoredFile) -> Path:
         return self.path / file.name if file.name else self.path
 
-    def _delete_others(self, files: list[StoredFile]) -> None:
-        """Delete the copies of files that the store does not have any more, and what killed processes left: a younger
-        half file may be one that another process fetches now."""
-        stored = {self._target(file) for file in files}
-        killed_before = time.time() - FETCH_TIME.most
-        for path in [*self._folder.glob(f".*{PARTIAL}"), *self.path.rglob("*")]:
-            with suppress(OSError):
-                is_fetched_now = path.name.endswith(PARTIAL) and path.stat().st_mtime > killed_before
-                if path not in stored and not path.is_dir() and not is_fetched_now:
-                    path.unlink(missing_ok=True)
-
 
 def forget_old(now: float) -> None:
     """Delete the copies that were not refreshed for a month, and what was fetched of a place until its first refresh
@@ -261,20 +258,16 @@ def _failures(place: RemotePlace) -> Iterator[None]:
     except (FileRefusedError, UsageError):
         raise
     except Exception as error:
-        raise _failure_of(place, error) from error
-
-
-def _failure_of(place: RemotePlace, error: Exception) -> FileRefusedError:
-    """Return what an error of a library says of a store: that nothing is there, or that it cannot be read."""
-    cause = error.__cause__ or error.__context__
-    if isinstance(error, FileNotFoundError) and isinstance(cause, OSError) and not error.strerror:
-        error = cause  # fsspec raises FileNotFoundError for every problem with a web server
-    kind = type(error).__name__
-    if isinstance(error, FileNotFoundError) or "NoSuchBucket" in kind:
-        return _nothing(place)
-    silence = "no answer in time" if isinstance(error, TimeoutError) else kind
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or silence
-    return StoreFailure(place, " ".join(place.clean(text).split())[:300] or kind)
+        cause = error.__cause__ or error.__context__
+        known: BaseException = error
+        if isinstance(error, FileNotFoundError) and isinstance(cause, OSError) and not error.strerror:
+            known = cause  # fsspec raises FileNotFoundError for every problem with a web server
+        kind = type(known).__name__
+        if isinstance(known, FileNotFoundError) or "NoSuchBucket" in kind:
+            raise _nothing(place) from error
+        silence = "no answer in time" if isinstance(known, TimeoutError) else kind
+        text = known.strerror if isinstance(known, OSError) and known.strerror else str(known) or silence
+        raise StoreFailure(place, " ".join(place.clean(text).split())[:300] or kind) from error
 
 
 def _nothing(place: RemotePlace) -> MissingFileError:
@@ -296,20 +289,19 @@ def _filesystem(place: RemotePlace) -> tuple[Any, str]:
         raise UsageError(f"{place.shown} is no store", "Name the store itself: jaxprof keeps copies.")
     with _failures(place):
         try:
-            files, root = url_to_fs(place.url, **(_web_options() if place.scheme in _WEB else {}))
+            options = {}
+            if place.scheme in _WEB:  # no file is too long for a web server, and none that sends nothing is waited for
+                from aiohttp import ClientTimeout
+
+                timeout = ClientTimeout(sock_connect=_SILENT_SECONDS, sock_read=_SILENT_SECONDS)
+                options = {"client_kwargs": {"timeout": timeout}}
+            files, root = url_to_fs(place.url, **options)
         except (ImportError, ValueError) as error:  # the package of the store is missing, or nobody knows the scheme
             hint = "Install the package of the store: s3fs, gcsfs, adlfs, paramiko, aiohttp..."
             raise UsageError(f"{place.shown} cannot be opened: {place.clean(str(error))}", hint) from error
     if place.scheme in _WEB and place.url.endswith(("/", JOB_EXTENSION)):
         raise UsageError(f"{place.shown}: a web server lists no folders", "Name a session: https://host/run.jaxprof.")
     return files, str(root)
-
-
-def _web_options() -> dict[str, Any]:
-    """Return options with which no file is too long for a web server, and none that sends nothing is waited for."""
-    from aiohttp import ClientTimeout
-
-    return {"client_kwargs": {"timeout": ClientTimeout(sock_connect=_SILENT_SECONDS, sock_read=_SILENT_SECONDS)}}
 
 
 def _seconds(info: Mapping[str, Any]) -> float | None:

@@ -16,8 +16,7 @@ from jaxprof.base.values import frozen
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?:::[^\s:]+)*://\S")
 """At least two letters before the colon: `C://x` is a path on Windows."""
 URLS = "JAXPROF_URLS"
-"""Environment variable that keeps a process and its children from URLs: tools of `jaxprof agent mcp` read only
-files."""
+"""Environment variable that keeps a process and its children from URLs: `jaxprof agent mcp` reads only files."""
 ALLOWED, REFUSED = "allowed", "refused"
 _UNSAFE = re.compile(r"[^\w.+@-]+")
 

@@ -16,7 +16,6 @@ from jaxprof.analysis.compare.difference import Difference, FigureDifference
 from jaxprof.analysis.compare.kernel_difference import KernelDifference, KernelDifferences
 from jaxprof.analysis.compare.session_difference import ModuleDifference, RunDifference, SessionDifference
 from jaxprof.analysis.runs.ab import AbResult, ab_results
-from jaxprof.analysis.runs.speedup import AbVersus
 from jaxprof.base.text import safe
 from jaxprof.base.units import counted, integer, seconds
 from jaxprof.facts import Fact, Facts, column
@@ -138,7 +137,6 @@ def _differing(columns: Sequence[Fact[Any]], rows: Sequence[Any], what: str) -> 
 
 
 def environment_table(difference: SessionDifference) -> Table[Difference[str]]:
-    """Return the table of what differs between the environments."""
     listed, one_sided = compared_environment(difference)
     rows = [row for row in listed if row.differs]
     same = len(listed) - len(rows)
@@ -156,22 +154,19 @@ def _notes(difference: SessionDifference) -> Iterator[str]:
     for session in (difference.before, difference.after):
         yield from (f"note: {notice}" for notice in session.notices)
     if not difference.runs:
-        yield "No run of the first session matches a run of the second: " + _why_no_pair(difference)
+        start = "No run of the first session matches a run of the second:"
+        first, second = (next(iter(session.runs), None) for session in (difference.before, difference.after))
+        if first is None or second is None:
+            yield f"{start} the {'first' if first is None else 'second'} has no runs."
+        else:
+            yield (
+                f"{start} workload, variant, kind of device and parameters must be equal. To compare two runs all the "
+                f"same, name a run of each: jaxprof compare FIRST:{first} SECOND:{second}."
+            )
     for side, runs in (("first", difference.only_before), ("second", difference.only_after)):
         for run in runs:
             parameters = parameters_text(run.plan.parameters)
             yield f"only in the {side} session: {run.id} {run.label}{f' ({parameters})' if parameters else ''}"
-
-
-def _why_no_pair(difference: SessionDifference) -> str:
-    for side, session in (("first", difference.before), ("second", difference.after)):
-        if not session.runs:
-            return f"the {side} has no runs."
-    first, second = (next(iter(session.runs)) for session in (difference.before, difference.after))
-    return (
-        "workload, variant, kind of device and parameters must be equal. To compare two runs all the same, name a run "
-        f"of each: jaxprof compare FIRST:{first} SECOND:{second}."
-    )
 
 
 def _session_line(name: str, session: Session) -> str:
@@ -180,7 +175,6 @@ def _session_line(name: str, session: Session) -> str:
 
 
 def comparison_pieces(difference: SessionDifference) -> Iterator[Piece]:
-    """Yield the report on two sessions."""
     if difference.before is difference.after:  # two of its runs
         yield _session_line("session", difference.before)
     else:
@@ -201,28 +195,21 @@ def comparison_pieces(difference: SessionDifference) -> Iterator[Piece]:
 
 
 def _apart(listed: Iterable[Table[Any]]) -> Iterator[Piece]:
-    """Yield the tables that are not empty, with an empty line before each."""
     for table in listed:
         if table.rows or table.notes:
             yield from ("", table)
 
 
 def ab_lines(result: AbResult) -> Iterator[str]:
-    """Yield the report of a measured comparison as text."""
-    differences = (piece for versus in result.versus for piece in _all_differences(result, versus))
+    pieces = list(ab_head(result))
+    for versus in result.versus:  # environments, exact facts and kernels, and last the phases
+        difference = result.difference(versus)
+        (pair,) = difference.runs
+        pieces += ["", Prose(f"A → {versus.label}: {answer(pair)}", hang=2)]
+        listed = sorted(tables(pair), key=lambda table: table.columns is PHASES)
+        pieces += _apart(named(table, "A", versus.label) for table in (environment_table(difference), *listed))
     sides = (RunRow(side.run.plan.side, side) for side in result.sides)
-    yield from report_lines((*ab_head(result), *differences, *problems(sides), ""), WIDE)
-
-
-def _all_differences(result: AbResult, versus: AbVersus) -> Iterator[Piece]:
-    """Yield what differs between A and one side: the environments, exact facts, kernels, and last the phases."""
-    difference = result.difference(versus)
-    (pair,) = difference.runs
-    yield from ("", Prose(f"A → {versus.label}: {answer(pair)}", hang=2))
-    listed = list(tables(pair))
-    times = [table for table in listed if table.columns is PHASES]
-    exact = [table for table in listed if table.columns is not PHASES]
-    yield from _apart(named(table, "A", versus.label) for table in (environment_table(difference), *exact, *times))
+    yield from report_lines((*pieces, *problems(sides), ""), WIDE)
 
 
 def gate_report(result: GateResult) -> Iterator[Piece]:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.analysis.runs.ab import AbResult
     from jaxprof.analysis.runs.run_result import RunResult
-    from jaxprof.events.finding import Finding
     from jaxprof.findings.explanation import Explanation
     from jaxprof.jobs.findings import JobFigures
     from jaxprof.session import Session
@@ -83,20 +82,22 @@ def closing_lines(session: Session, place: Path | None, width: int = WIDTH) -> I
 
 
 def conclusion(explanation: Explanation) -> Conclusion:
-    """Return the conclusion of an explanation."""
     from jaxprof.findings.explanation import command, compared_again
+    from jaxprof.findings.trials import PROPOSED, changeable_runs
 
     cost, certainty = cost_and_certainty(explanation)
     unknown = next((abstention for abstention in explanation.abstentions if abstention.command), None)
     if explanation.findings:
         first, others = explanation.findings[0], len(explanation.findings) - 1 + explanation.left_out
-        more = f" ({counted(others, 'more finding')})" if others else ""
-        return Conclusion(
-            cost,
-            certainty,
-            f"{_place(first)}{first.fix.split('. ')[0].rstrip('.')}{more}",
-            command("explain", explanation.name),
-        )
+        at = first.where.short(first.directory) if first.where is not None else "".join(first.kernels[:1])
+        action = f"{first.code} at {at}: " if at else f"{first.code}: "
+        action += first.fix.split(". ")[0].rstrip(".")
+        if others:
+            action += f" ({counted(others, 'more finding')})"
+        runs = explanation.session.runs.values() if explanation.session is not None else ()
+        is_tried = first.code in PROPOSED and len(changeable_runs(runs)) == 1
+        words = ("compare", explanation.name, "--try") if is_tried else ("explain", explanation.name)
+        return Conclusion(cost, certainty, action, command(*words))
     session = explanation.session if explanation.is_unmeasured else None
     if session is not None and all(run.over or run.deserted for run in session.runs.values()):
         again = compared_again(session) or command("run", "--from", explanation.name)
@@ -105,11 +106,6 @@ def conclusion(explanation: Explanation) -> Conclusion:
         action = f"{explanation.nothing_found}; unknown: {unknown.reason}"
         return Conclusion(cost, certainty, action, unknown.command, unknown.from_file)
     return Conclusion(cost, certainty, explanation.nothing_found)
-
-
-def _place(finding: Finding) -> str:
-    at = finding.where.short(finding.directory) if finding.where is not None else "".join(finding.kernels[:1])
-    return f"{finding.code} at {at}: " if at else f"{finding.code}: "
 
 
 def cost_and_certainty(explanation: Explanation) -> tuple[str, str]:
@@ -172,8 +168,7 @@ def program_cost(program: ProgramResult) -> tuple[str, str]:
 
 
 def _with_outside(program: ProgramResult, times: Mapping[str, float]) -> dict[str, float]:
-    """Return the seconds by words, with the host's time outside the hot loop as a part of its own if it is among the
-    largest."""
+    """Return the seconds by words; the host's time outside the hot loop is a part of its own if it is large."""
     outside = program.outside_loop
     whole = {_state(state): took for state, took in times.items()}
     if outside is None:
@@ -188,7 +183,6 @@ def _with_outside(program: ProgramResult, times: Mapping[str, float]) -> dict[st
 
 
 def _basis(program: ProgramResult) -> str:
-    """Return what the times of a program's states rest on."""
     exact = any(share.exact and share.seconds > 0 for share in program.timeline)
     announced = "compile times are exact" if exact else ""
     if not program.samples:
@@ -207,11 +201,24 @@ def _runs_cost(session: Session) -> tuple[str, str]:
 
     measured = [result for result in results(session) if result.summary is not None]
     if not measured:
-        return f"unknown: {_why_unmeasured(session)}", "no time was measured"
+        runs = session.runs.values()
+        ends = Counter(run.shown.status for run in runs)
+        if any(run.plan.how == "compile" for run in runs):
+            why = "compiled, and not run"
+        elif len(ends) == 1:
+            why = f"{counted(len(runs), 'run')}, {'all ' if len(runs) > 1 else ''}{next(iter(ends))}"
+        else:
+            why = f"{counted(len(runs), 'run')}, {', '.join(f'{count} {end}' for end, count in ends.items())}"
+        return f"unknown: {why}", "no time was measured"
     compiled = [result for result in measured if any(result.one_time_phases.values())]
     jitted = [result for result in measured if result.run.plan.how == "jit"]
     run = max(jitted or compiled or measured, key=_start_seconds)
-    cost = _first_call_text(run)
+    once = {name: spent for name, spent in run.one_time_phases.items() if spent}
+    call = f"{seconds(run.summary.median)} a call" if run.summary is not None else ""
+    if not once.keys() - {"first_run"}:
+        cost = f"{_name(run)}: {call}"
+    else:
+        cost = f"{_name(run)}: {largest(once, sum(once.values()))} up to the end of the first call; then {call}"
     started = (each for each in measured if each.run.plan.how == "eager" and each.one_time_phases)
     op_by_op = max(started, key=_start_seconds, default=run)
     if (took := _start_seconds(op_by_op)) > _start_seconds(run):
@@ -227,24 +234,6 @@ def _start_seconds(run: RunResult) -> float:
 
 def _name(run: RunResult) -> str:
     return safe(f"{run.run.id} {run.run.label}")
-
-
-def _why_unmeasured(session: Session) -> str:
-    runs = session.runs.values()
-    if any(run.plan.how == "compile" for run in runs):
-        return "compiled, and not run"
-    ends = Counter(run.shown.status for run in runs)
-    everyone = "all " * (len(ends) == 1 < len(runs))
-    words = [f"{everyone}{end}" if len(ends) == 1 else f"{count} {end}" for end, count in ends.items()]
-    return f"{counted(len(runs), 'run')}, {', '.join(words)}"
-
-
-def _first_call_text(run: RunResult) -> str:
-    once = {name: spent for name, spent in run.one_time_phases.items() if spent}
-    call = f"{seconds(run.summary.median)} a call" if run.summary is not None else ""
-    if not once.keys() - {"first_run"}:
-        return f"{_name(run)}: {call}"
-    return f"{_name(run)}: {largest(once, sum(once.values()))} up to the end of the first call; then {call}"
 
 
 def _run_certainty(session: Session, run: RunResult) -> str:

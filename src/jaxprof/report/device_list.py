@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 from jaxprof.base import units
@@ -18,17 +17,14 @@ def devices_text(rows: Sequence[ListedDevice]) -> Iterator[str]:
     """Yield a table of all devices, then what does not fit in it. Only a command may be wider than the page: it is
     never broken, so that it can be copied."""
     yield from text_lines(Table(DEVICES, rows), indent="", width=WIDTH)
-    yield from chain.from_iterable(map(_details, rows))
-
-
-def _details(row: ListedDevice) -> Iterator[str]:
-    device = row.device
-    for text in _sentences(row):
-        yield from wrap(f"{device.id}: {text}", hang=2)
-    if device.used_by_jax is False:
-        yield from wrap(f"{device.id}: not used by JAX: {device.reason or 'the reason is not known'}", hang=2)
-        if device.hint:
-            yield f"    {safe(device.hint)}"
+    for row in rows:
+        device = row.device
+        for text in _sentences(row):
+            yield from wrap(f"{device.id}: {text}", hang=2)
+        if device.used_by_jax is False:
+            yield from wrap(f"{device.id}: not used by JAX: {device.reason or 'the reason is not known'}", hang=2)
+            if device.hint:
+                yield f"    {safe(device.hint)}"
 
 
 _ABOUT: tuple[tuple[Callable[[ListedDevice], Any], Callable[[Any], str]], ...] = (

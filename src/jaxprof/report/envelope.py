@@ -35,13 +35,10 @@ _COMPARED: Mapping[str, int] = {
     "program.functions": 10,
 }
 _KERNEL = (
-    "name", "kind", "count", "flops", "bytes", "bound", "least_seconds", "file", "line", "measured",
+    "name", "kind", "count", "flops", "bytes", "bound", "least_seconds", "file", "line",
+    "self_seconds", "share", "flops_per_second", "bytes_per_second",
 )  # fmt: skip
 _TRANSFER = ("seconds", "bytes", "zero_copy", "bytes_per_second")
-
-
-def _is_doubtful(check: dict[str, Any]) -> bool:
-    return check.get("verdict") != "good"
 
 
 _KEPT: Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[str, Any]], bool]]] = {
@@ -54,7 +51,6 @@ _KEPT: Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[str, Any
         "runs.settings": 0,
         "runs.kernels": 10,
         "runs.kernels.*": _KERNEL,
-        "runs.kernels.measured.*": ("self_seconds", "share"),
         "runs.memory.buffers": 0,
         "runs.memory.live_bytes": 0,
         "runs.memory.peak_at.alive": 0,
@@ -62,7 +58,7 @@ _KEPT: Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[str, Any
         "runs.phases.transfer_out.*": _TRANSFER,
         "runs.captures": 0,
         "runs.device_steps.*": ("device", "count", "median_seconds", "idle_share"),
-        "runs.trust": _is_doubtful,
+        "runs.trust": lambda check: check.get("verdict") != "good",
         "runs.trust.*": ("kind", "code", "verdict"),
         "runs.copies": 10,
         "program.functions": 10,
@@ -89,9 +85,7 @@ _KEPT: Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[str, Any
         "comparisons.after.comparisons": 0,
         **{f"comparisons.runs.{key}": most for key, most in _COMPARED.items()},
     },
-    "ab": {
-        **{f"versus.{key}": most for key, most in _COMPARED.items()},
-    },
+    "ab": {**{f"versus.{key}": most for key, most in _COMPARED.items()}},
     "catalogue": {"findings": 1000},
     "query-schema": {"tables.columns.*": ("name", "type")},
     "sessions": {"sessions.runs": 10},
@@ -153,42 +147,34 @@ class Bounds:
 
     def _value(self, value: Any, path: str) -> Any:
         if isinstance(value, dict):
-            return self._object(value, path)
+            wanted = self._kept.get(f"{path}.*")
+            if isinstance(wanted, tuple) and not value.keys() <= set(wanted):
+                value = {key: inner for key, inner in value.items() if key in wanted}
+                self._leave(f"{path}.*", 1)
+            kept = {}
+            for key, inner in value.items():
+                inside = f"{path}.{key}" if path else str(key)
+                if self._kept.get(inside) == 0 and (size := _size(inner)):
+                    self._leave(inside, size)
+                else:
+                    kept[key] = self._value(inner, inside)
+            return kept
         if isinstance(value, Iterator):
             return self._rows(value, path)
         if isinstance(value, list | tuple):
-            return self._list(value, path)
+            numbers = bool(value) and all(isinstance(each, int | float) for each in value)
+            which = self._kept.get(path)
+            rows = list(filter(which, value)) if callable(which) else value
+            rows = rows[: _NUMBERS if numbers else self._most(path)]
+            self._leave(path, len(value) - len(rows))
+            return [self._value(each, path) for each in rows]
         if isinstance(value, float) and abs(value) < _EXACT_FROM and self._digits:
             return float(f"{value:.{self._digits}g}")
         return value
 
-    def _object(self, value: dict[str, Any], path: str) -> dict[str, Any]:
-        wanted = self._kept.get(f"{path}.*")
-        if isinstance(wanted, tuple) and not value.keys() <= set(wanted):
-            value = {key: inner for key, inner in value.items() if key in wanted}
-            self._leave(f"{path}.*", 1)
-        kept = {}
-        for key, inner in value.items():
-            place = f"{path}.{key}" if path else str(key)
-            if self._kept.get(place) == 0 and (size := _size(inner)):
-                self._leave(place, size)
-            else:
-                kept[key] = self._value(inner, place)
-        return kept
-
     def _most(self, path: str) -> int:
-        """Return how many rows of the list at `path` are kept."""
         kept = self._kept.get(path)
         return self._limit or (kept if isinstance(kept, int) and kept else ROWS)
-
-    def _list(self, values: Sequence[Any], path: str) -> list[Any]:
-        numbers = bool(values) and all(isinstance(value, int | float) for value in values)
-        most = _NUMBERS if numbers else self._most(path)
-        which = self._kept.get(path)
-        wanted = list(filter(which, values)) if callable(which) else values
-        kept = wanted[:most]
-        self._leave(path, len(values) - len(kept))
-        return [self._value(value, path) for value in kept]
 
     def _rows(self, values: Iterator[Any], path: str) -> Iterator[Any]:
         for value in islice(values, self._most(path)):
@@ -211,10 +197,8 @@ def _size(value: Any) -> int:
 
 def answer_pieces(kind: str, data: Any, next_commands: Sequence[str], limit: int | None) -> Iterator[str]:
     """Yield the answer as compact JSON on one line, in pieces. An iterator in `data` becomes a list whose items are
-    written as they arrive. NaN and infinity, which JSON does not have, become null: unknown.
-
-    `next_commands`: commands worth running next. `limit`: most rows of each list, in place of the limits of the kind;
-    0 for the whole answer."""
+    written as they arrive. NaN and infinity, which JSON does not have, become null: unknown. `next_commands`: commands
+    worth running next. `limit`: most rows of each list, in place of the limits of the kind; 0 for the whole answer."""
     bounds = Bounds(kind, limit)
     yield f'{{"schema":{json_text(SCHEMA)},"kind":{json_text(kind)},"data":'
     yield from json_pieces(bounds.cut(data))
@@ -256,8 +240,7 @@ def _has_iterator(data: dict[Any, Any]) -> bool:
 
 
 def encoded(value: Any) -> str:
-    """Return `value` as compact JSON, with null for NaN and infinity. Only a value that holds one of these is searched
-    for them."""
+    """Return `value` as compact JSON, with null for NaN and infinity; only values with these are searched."""
     try:
         return json_text(value, compact=True)
     except ValueError:

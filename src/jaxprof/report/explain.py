@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxprof.analysis.kernels.measured import longest_kernel, whole_profile
 from jaxprof.base.text import columns, json_text, safe, shorten
-from jaxprof.base.units import bytes_, counted, percent, seconds
+from jaxprof.base.units import bytes_, counted, percent, scaled, seconds
 from jaxprof.events.finding import CatalogueEntry, Finding
 from jaxprof.facts import recorder
 from jaxprof.facts.explanations import EXPLANATION, ExplainedRow
@@ -53,8 +53,7 @@ _SCOPES = {
 
 
 def answers(explanation: Explanation) -> list[str]:
-    """Return what is known of the whole, one line each: how it ended or what was called, what costs most, how sure that
-    is."""
+    """Return what is known of the whole, one line each: how it ended, what costs most, how sure that is."""
     session = explanation.session
     if explanation.job is not None:
         from jaxprof.report.hosts import answer_lines
@@ -80,7 +79,16 @@ def _session_lines(session: Session, explanation: Explanation) -> Iterator[str]:
             yield program_title(program_result(session, run.id))
         yield from _longest_kernel_line(session)
     elif explanation.subject == "profile":
-        yield from _profile_lines(session)
+        kernels = whole_profile(session)
+        if not kernels:
+            yield "no kernels were recorded"
+            return
+        yield f"{counted(len(kernels), 'kernel')} took {seconds(sum(kernel.self_seconds for kernel in kernels))}"
+        yield from _longest_kernel_line(session)
+        from jaxprof.analysis.runs.ceilings import utilisations
+
+        for step in utilisations(session):
+            yield f"a step of {seconds(step.seconds)}: {utilisation_text(step) or f'MFU unknown: {step.reason}'}"
     elif explanation.subject != "comparison":
         from jaxprof.analysis.runs.ceilings import of_call
         from jaxprof.analysis.runs.run_result import results
@@ -106,25 +114,16 @@ def _session_lines(session: Session, explanation: Explanation) -> Iterator[str]:
 def _longest_kernel_line(session: Session) -> Iterator[str]:
     longest = longest_kernel(session)
     if longest is not None:
-        run, kernel, in_hlo = longest
-        source = in_hlo.source if in_hlo is not None else None
-        details = (in_hlo.kind if in_hlo is not None else "", source.short if source is not None else "")
+        run, kernel = longest
+        source = kernel.kernel.source if kernel.kernel is not None else None
+        details = (
+            kernel.kernel.kind if kernel.kernel is not None else "",
+            source.short if source is not None else "",
+            scaled(kernel.flops_per_second, "FLOP/s") if kernel.flops_per_second else "",
+            scaled(kernel.bytes_per_second, "B/s") if kernel.bytes_per_second else "",
+        )
         about = f" ({', '.join(filter(None, details))})" if any(details) else ""
         yield f"longest kernel: {run} {kernel.name}{about}, {percent(kernel.share)} of the time of all kernels"
-
-
-def _profile_lines(session: Session) -> Iterator[str]:
-    kernels = whole_profile(session)
-    if not kernels:
-        yield "no kernels were recorded"
-        return
-    yield f"{counted(len(kernels), 'kernel')} took {seconds(sum(kernel.self_seconds for kernel in kernels))}"
-    yield from _longest_kernel_line(session)
-    from jaxprof.analysis.runs.ceilings import utilisations
-
-    for use in utilisations(session):
-        words = utilisation_text(use) or f"MFU unknown: {use.reason}"
-        yield f"a step of {seconds(use.seconds)}: {words}"
 
 
 def cost_text(finding: Finding) -> str:
@@ -156,9 +155,19 @@ def explanation_lines(explanation: Explanation, *, width: int = WIDTH) -> Iterat
     if not explanation.findings:
         yield explanation.nothing_found
     commands = list(dict.fromkeys(finding.verify for finding in explanation.findings if finding.verify))
-    label = _verify_label(explanation)
+    # The command of a job shows a process, and verifies nothing.
+    label = "look at:" if explanation.subject == "job" else f"verify{from_file_text(explanation)}:"
     for number, finding in enumerate(explanation.findings, start=1):
-        yield from _finding_lines(number, finding, width)
+        head = f"{number}. {finding.code}  {cost_text(finding)}"
+        head += "" if finding.where is not None or not finding.run else f"  {finding.run}"
+        source = "  ".join(part for part in (place_text(finding), safe(finding.code_line)) if part)
+        if columns(head) + 2 + columns(source) <= width:
+            yield safe(f"{head}  {source}".rstrip())
+        else:
+            yield from wrap(head, first="", hang=3, width=width)
+            yield from wrap(source, first="   ", hang=2, width=width)
+        yield from wrap(finding.message, first="   ", width=width)
+        yield from wrap(finding.fix, first="   → ", width=width)
         if len(commands) > 1 and finding.verify:
             yield from wrap(f"{label} {finding.verify}", first="   ", hang=2, width=width)
     if explanation.left_out:
@@ -174,30 +183,9 @@ def explanation_lines(explanation: Explanation, *, width: int = WIDTH) -> Iterat
             yield from wrap(f"{of_file} {abstention.command}".strip(), first="   ", hang=2, width=width)
 
 
-def _verify_label(explanation: Explanation) -> str:
-    """Return the label before a finding's command. That of a job shows a process and verifies nothing. Others say
-    whether their words come from a file that this machine did not record."""
-    if explanation.subject == "job":
-        return "look at:"
-    return f"verify{from_file_text(explanation)}:"
-
-
 def from_file_text(explanation: Explanation) -> str:
     """Return ` (from the file)` if the commands of an explanation have words of a file."""
     return " (from the file)" if explanation.from_file and explanation.subject != "job" else ""
-
-
-def _finding_lines(number: int, finding: Finding, width: int) -> Iterator[str]:
-    head = f"{number}. {finding.code}  {cost_text(finding)}"
-    head += "" if finding.where is not None or not finding.run else f"  {finding.run}"
-    source = "  ".join(part for part in (place_text(finding), safe(finding.code_line)) if part)
-    if columns(head) + 2 + columns(source) <= width:
-        yield safe(f"{head}  {source}".rstrip())
-    else:
-        yield from wrap(head, first="", hang=3, width=width)
-        yield from wrap(source, first="   ", hang=2, width=width)
-    yield from wrap(finding.message, first="   ", width=width)
-    yield from wrap(finding.fix, first="   → ", width=width)
 
 
 _SENTENCES = {"findings": ("message", "fix"), "unknown": ("reason",)}
@@ -205,10 +193,8 @@ _SENTENCES = {"findings": ("message", "fix"), "unknown": ("reason",)}
 
 
 def explanation_json(explanation: Explanation) -> dict[str, Any]:
-    """Return the documented form (docs/json.md), with sentences cut and numbers rounded so that it stays small.
-
-    No row is left out: what prints it does that, and counts them.
-    """
+    """Return the documented form (docs/json.md), with sentences cut and numbers rounded so that it stays small. No row
+    is left out: what prints it does that, and counts them."""
     from jaxprof.report.envelope import Bounds  # text has no bounds
 
     whole: dict[str, Any] = Bounds("explanation", sys.maxsize).cut(

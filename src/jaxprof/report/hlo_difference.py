@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from jaxprof.analysis.compare.session_difference import module_difference
-from jaxprof.base.grouping import Pair
 from jaxprof.base.text import safe
 from jaxprof.base.units import counted
 from jaxprof.facts.comparisons import kernel_counts
-from jaxprof.hlo.compare.text_difference import ComputationLines, TextDifference, text_difference
+from jaxprof.hlo.compare.text_difference import text_difference
 from jaxprof.hlo.text.model import Instruction, Module
 from jaxprof.report.comparison import facts_table, kernels_table
 from jaxprof.report.renderers import Piece
@@ -24,7 +23,21 @@ _SIGNS = {"same": " ", "new": "+", "gone": "-"}
 def difference_pieces(before: Module, after: Module) -> Iterator[Piece]:
     """Yield the report: the kernels, the exact figures, then the text, a line at a time."""
     difference = text_difference(before, after)
-    yield from _execution_lines(difference)
+    # how the same result is computed: the schedule, settings of kernels, the code of custom kernels
+    for name, ours, theirs in difference.reordered:
+        yield safe(f"%{name} runs in another order: the first that differ are %{ours} and %{theirs}")
+    for setting in difference.settings[:_SETTINGS_SHOWN]:
+        yield safe(f"%{setting.kernel}: {setting.name} {setting.before or '-'} → {setting.after or '-'}")
+    if len(difference.settings) > _SETTINGS_SHOWN:
+        yield f"and {len(difference.settings) - _SETTINGS_SHOWN} more settings of kernels"
+    if difference.code:
+        named = ", ".join(f"%{name}" for name in difference.code[:3])
+        yield safe(
+            f"the code of {counted(len(difference.code), 'custom kernel')} has different bytes ({named}): whether it "
+            "computes the same is unknown, because the code includes source line numbers"
+        )
+    if difference.reordered or difference.settings or difference.code:
+        yield ""
     if not difference.differs:
         yield NO_DIFFERENCE
         return
@@ -38,59 +51,29 @@ def difference_pieces(before: Module, after: Module) -> Iterator[Piece]:
     for number, computation in enumerate(difference.computations):
         if number or difference.header:
             yield ""
-        yield from _computation(computation)
-
-
-def _execution_lines(difference: TextDifference) -> Iterator[str]:
-    """Yield what differs in how the same result is computed: the schedule, settings of kernels, the code of custom
-    kernels."""
-    for name, before, after in difference.reordered:
-        yield safe(f"%{name} runs in another order: the first that differ are %{before} and %{after}")
-    for setting in difference.settings[:_SETTINGS_SHOWN]:
-        yield safe(f"%{setting.kernel}: {setting.name} {setting.before or '-'} → {setting.after or '-'}")
-    if len(difference.settings) > _SETTINGS_SHOWN:
-        yield f"and {len(difference.settings) - _SETTINGS_SHOWN} more settings of kernels"
-    if difference.code:
-        named = ", ".join(f"%{name}" for name in difference.code[:3])
-        yield safe(
-            f"the code of {counted(len(difference.code), 'custom kernel')} has different bytes ({named}): whether it "
-            "computes the same is unknown, because the code includes source line numbers"
-        )
-    if difference.reordered or difference.settings or difference.code:
-        yield ""
-
-
-def _computation(computation: ComputationLines) -> Iterator[str]:
-    pair = computation.computation
-    names = dict.fromkeys(f"%{side.name}" for side in (pair.before, pair.after) if side is not None)
-    yield safe(f"@@ {' → '.join(names)}: {pair.status}")
-    shown = _near_a_change(computation.lines)
-    last = -1
-    for number, line in enumerate(computation.lines):
-        if number not in shown:
-            continue
-        if number > last + 1:
+        pair = computation.computation
+        names = dict.fromkeys(f"%{side.name}" for side in (pair.before, pair.after) if side is not None)
+        yield safe(f"@@ {' → '.join(names)}: {pair.status}")
+        shown: set[int] = set()
+        for number, line in enumerate(computation.lines):
+            if line.status != "same":
+                shown.update(
+                    range(max(0, number - _CONTEXT_LINES), min(len(computation.lines), number + _CONTEXT_LINES + 1))
+                )
+        last = -1
+        for number, line in enumerate(computation.lines):
+            if number not in shown:
+                continue
+            if number > last + 1:
+                yield "  ..."
+            last = number
+            if line.status == "changed" and line.before is not None and line.after is not None:
+                yield safe(f"- {_text(line.before)}")
+                yield safe(f"+ {_text(line.after)}")
+            else:
+                yield safe(f"{_SIGNS[line.status]} {_text(line.either)}")
+        if last < len(computation.lines) - 1:
             yield "  ..."
-        last = number
-        yield from _line(line)
-    if last < len(computation.lines) - 1:
-        yield "  ..."
-
-
-def _near_a_change(lines: Sequence[Pair[Instruction]]) -> set[int]:
-    shown: set[int] = set()
-    for number, line in enumerate(lines):
-        if line.status != "same":
-            shown.update(range(max(0, number - _CONTEXT_LINES), min(len(lines), number + _CONTEXT_LINES + 1)))
-    return shown
-
-
-def _line(line: Pair[Instruction]) -> Iterator[str]:
-    if line.status == "changed" and line.before is not None and line.after is not None:
-        yield safe(f"- {_text(line.before)}")
-        yield safe(f"+ {_text(line.after)}")
-        return
-    yield safe(f"{_SIGNS[line.status]} {_text(line.either)}")
 
 
 def _text(instruction: Instruction) -> str:

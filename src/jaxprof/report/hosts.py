@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from jaxprof.base.text import safe
 from jaxprof.base.units import counted, percent, scaled, seconds
 from jaxprof.facts.jobs import ARRIVALS, CAUSES, COLLECTIVES, causes_of
 from jaxprof.facts.processes import FIGURES, PART_SECONDS
-from jaxprof.jobs.arrivals import Arrivals
 from jaxprof.jobs.figures import UNSEEN, ProcessFigures
-from jaxprof.jobs.findings import Goodput, JobFigures
+from jaxprof.jobs.findings import JobFigures
 from jaxprof.jobs.late import shared
 from jaxprof.report.renderers import Headline, Piece, Prose, Table, report_lines
 
 
 def process_table(job: JobFigures) -> Table[ProcessFigures]:
-    """Return the table with a row for each process that could be read."""
     return Table(FIGURES, job.processes, is_wide=True)
 
 
 def to_text(job: JobFigures) -> str:
-    """Return the report as text."""
     return "\n".join(report_lines(_report(job)))
 
 
@@ -33,37 +30,27 @@ def _report(job: JobFigures) -> Iterator[Piece]:
     yield from ("", *summary(job), "", process_table(job))
     if any(process.shares is not None for process in job.processes):
         yield Prose(f"{', '.join(PART_SECONDS)}: shares of the time of its loop, from samples")
-    if job.goodput is not None:
-        yield from ("", *_goodput(job.goodput))
-    if job.arrivals is not None:
-        yield from ("", *_arrivals(job.arrivals), "", *_collectives(job.collectives))
-
-
-def _goodput(goodput: Goodput) -> Iterator[Piece]:
-    """Yield what the wall time went to: the causes that took time, and the goodput."""
-    yield Table(CAUSES, [row for row in causes_of(goodput) if row[-1] > 0])
-    yield Prose(
-        f"goodput ≈ {percent(goodput.shares['useful'])} of {seconds(goodput.seconds)} "
-        f"({counted(goodput.processes, 'process', 'processes')} together), from samples; upper bound: time that all "
-        "processes wait together counts as useful",
-    )
-
-
-def _arrivals(arrivals: Arrivals) -> Iterator[Piece]:
-    yield Prose(
-        f"{arrivals.name}: {counted(arrivals.instances, 'execution')} in {seconds(arrivals.span_seconds)}, "
-        f"the exchange itself {seconds(arrivals.exchange_seconds)}",
-    )
-    yield from ("", Table(ARRIVALS, arrivals.processes, is_wide=True))
-    yield Prose("after the others: typical delay after the median arrival of the other processes; negative: earlier")
-    yield Prose(
-        f"its clock: ahead of the first one's, estimated from the ends to ± {seconds(arrivals.clock_uncertain_seconds)}"
-    )
-
-
-def _collectives(figures: Sequence[Arrivals]) -> Iterator[Piece]:
-    yield Table(COLLECTIVES, figures, is_wide=True)
-    yield Prose("alone: estimate of the exchange in which the device of the median process ran no other kernel")
+    if (goodput := job.goodput) is not None:
+        yield from ("", Table(CAUSES, [row for row in causes_of(goodput) if row[-1] > 0]))
+        yield Prose(
+            f"goodput ≈ {percent(goodput.shares['useful'])} of {seconds(goodput.seconds)} "
+            f"({counted(goodput.processes, 'process', 'processes')} together), from samples; upper bound: time that "
+            "all processes wait together counts as useful"
+        )
+    if (last := job.arrivals) is not None:
+        yield ""
+        yield Prose(
+            f"{last.name}: {counted(last.instances, 'execution')} in {seconds(last.span_seconds)}, "
+            f"the exchange itself {seconds(last.exchange_seconds)}"
+        )
+        yield from ("", Table(ARRIVALS, last.processes, is_wide=True))
+        yield Prose(
+            "after the others: typical delay after the median arrival of the other processes; negative: earlier"
+        )
+        apart = seconds(last.clock_uncertain_seconds)
+        yield Prose(f"its clock: ahead of the first one's, estimated from the ends to ± {apart}")
+        yield from ("", Table(COLLECTIVES, job.collectives, is_wide=True))
+        yield Prose("alone: estimate of the exchange in which the device of the median process ran no other kernel")
 
 
 def answer_lines(job: JobFigures) -> list[str]:

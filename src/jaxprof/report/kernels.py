@@ -7,7 +7,7 @@ last kernel.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -16,13 +16,14 @@ from jaxprof.analysis.kernels.ranking import LARGE, KernelGroup, KernelOptions, 
 from jaxprof.base.text import safe
 from jaxprof.base.units import UNKNOWN, bytes_, counted, integer, percent, scaled, seconds
 from jaxprof.facts import Fact, column
-from jaxprof.facts.kernels import KERNEL_OF_MODULE, places_text
+from jaxprof.facts.kernels import KERNELS, KernelRow, places_text
 from jaxprof.facts.units import plain
 from jaxprof.hlo.kernels.kernels import kernels
 from jaxprof.hlo.kernels.notices import NOT_OPTIMISED, Notice, notices, outline
 from jaxprof.report.renderers import Table, joined, text_lines
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.kernels.measured import MeasuredKernel
     from jaxprof.devices.absent.machine import Machine
     from jaxprof.hlo.kernels.cost.peaks import DevicePeaks
     from jaxprof.hlo.text.model import Module
@@ -37,8 +38,10 @@ def times(row: Ranked) -> str:
 
 
 COLUMNS: dict[str, Fact[Ranked]] = {
-    "share": column("share", "share", percent),
+    "share": column("share", lambda row: KernelRow(row.kernel.name, row, row.measured).share, percent, right=True),
     "measured": column("time", "measured_seconds", seconds),
+    "flops_per_second": column("FLOP/s", "measured.flops_per_second", scaled, right=True),
+    "bytes_per_second": column("B/s", "measured.bytes_per_second", scaled, right=True),
     "least": column("least", "least_seconds", seconds),
     "name": column("kernel", "kernel.name", widest=40),
     "kind": column("kind", "kernel.kind"),
@@ -62,18 +65,25 @@ def total_text(name: str, group: KernelGroup) -> str:
     return COLUMNS[name].shown(group.total(name)) if name in _ADDED_UP else ""
 
 
-def kernels_table(programs: Iterable[tuple[str, Iterable[Ranked]]]) -> Table[tuple[str, Ranked]]:
+def kernels_table(programs: Iterable[tuple[str, Iterable[KernelRow]]]) -> Table[tuple[str, KernelRow]]:
     """Return the kernels of labelled programs as one table for CSV, whose rows can be read once."""
-    return joined("label", KERNEL_OF_MODULE, ((label, released(rows)) for label, rows in programs))
+    return joined("label", KERNELS, programs)
 
 
-SHOWN = ("name", "kind", "inside", "times", "flops", "bytes", "least", "bound", "sources", "op_name")
+_MEASURED = ("share", "measured", "flops_per_second", "bytes_per_second")
+SHOWN = ("name", "kind", "inside", "times", "flops", "bytes", *_MEASURED, "least", "bound", "sources", "op_name")
 """Columns of the list as text, by their names in `COLUMNS`."""
 
 
-def kernel_lines(module: Module, machine: Machine | None, choice: KernelOptions = KernelOptions()) -> Iterator[str]:
-    """Yield a line for each kernel, with its least time if the ceilings of the device are known."""
-    rows = rows_of(module, machine, choice)
+def kernel_lines(
+    module: Module,
+    machine: Machine | None,
+    choice: KernelOptions = KernelOptions(),
+    measured: Mapping[str, MeasuredKernel] | None = None,
+) -> Iterator[str]:
+    """Yield a line for each kernel, with its least time if the ceilings of the device are known, and with what a
+    capture measured of it."""
+    rows = rows_of(module, machine, choice, measured=measured)
     first_notices = outline(module) if len(module.text) > LARGE else notices(module)
     yield from _notice_lines(first_notices)
     if first_notices:
@@ -83,12 +93,13 @@ def kernel_lines(module: Module, machine: Machine | None, choice: KernelOptions 
         yield "no kernels" + (" in what was read" if any(notice.serious for notice in notices(module)) else "")
         return
     heading = "kernel" if all(notice.code != NOT_OPTIMISED for notice in first_notices) else "operation"
-    shown = SHOWN if machine is not None else [name for name in SHOWN if name not in ("least", "bound")]
+    unknown = {*(() if machine is not None else ("least", "bound")), *(() if measured else _MEASURED)}
+    shown = [name for name in SHOWN if name not in unknown]
     columns: list[Fact[Ranked]] = [COLUMNS[name] for name in shown]
     columns[0] = replace(columns[0], title=heading)
     yield from text_lines(Table(columns, released(chain((first,), rows))), indent="")
     if choice.top is not None:
-        yield from _count_of_all(module, machine, choice)
+        yield from _count_of_all(module, list(rows_of(module, machine, choice)))
     if machine is not None:
         yield from ("", safe(ceilings_note(machine.device)))
     later = [notice for notice in notices(module) if notice not in first_notices] if choice.top is None else []
@@ -106,9 +117,9 @@ def _notice_lines(listed: tuple[Notice, ...] | list[Notice]) -> Iterator[str]:
     return (safe(str(notice)) for notice in listed)
 
 
-def _count_of_all(module: Module, machine: Machine | None, choice: KernelOptions) -> Iterator[str]:
+def _count_of_all(module: Module, rows: Sequence[Ranked]) -> Iterator[str]:
     every = kernels(module)
-    shown = [row.kernel for row in rows_of(module, machine, choice)]
+    shown = [row.kernel for row in rows]
     if len(shown) < len(every):
         moved = sum(kernel.total_bytes or 0.0 for kernel in every)
         share = sum(kernel.total_bytes or 0.0 for kernel in shown) / moved if moved else None

@@ -13,7 +13,6 @@ from jaxprof.report.renderers import Piece, Prose, Table
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.hlo.kernels.liveness import Liveness
     from jaxprof.session import Session
 
 BUFFERS_IN_TEXT = 20
@@ -32,28 +31,26 @@ def memory_report(picture: MemoryPicture | None) -> Iterator[Piece]:
         return
     if len(picture.live_bytes) > 1:
         yield f"  live size over the schedule, an estimate, at most {bytes_(max(picture.live_bytes))}:"
-        yield f"  {_sparkline(picture.live_bytes)}"
+        points = thinned(picture.live_bytes, _COLUMNS)
+        most = max(points) or 1
+        yield "  " + "".join(_BARS[-(-size * (len(_BARS) - 1) // most)] for size in points)
     if picture.schedule is not None:
-        yield from _peak(picture.schedule)
+        schedule = picture.schedule
+        point, alive = schedule.points[schedule.peak_at], schedule.alive(schedule.peak_at)
+        where = place(point)
+        yield Prose(
+            f"alive at its highest point, {point.instruction}{f' ({where})' if where else ''}, instruction "
+            f"{point.position + 1} of {schedule.length}, an estimate:"
+        )
+        left_bytes = sum(value.bytes for value in alive[ALIVE_IN_TEXT:])
+        more = f"and {{}} more of {bytes_(left_bytes)} together"
+        yield Table(ALIVE, alive, most=ALIVE_IN_TEXT, rest=more, is_wide=True)
         if picture.is_estimate:
             return  # its buffers are those values
         yield Prose("the largest buffers:")
     left = sum(buffer.bytes for buffer in picture.buffers[BUFFERS_IN_TEXT:])
     rest = f"and {{}} more of {bytes_(left)} together"
     yield Table(BUFFERS, picture.buffers, most=BUFFERS_IN_TEXT, rest=rest, is_wide=True)
-
-
-def _peak(schedule: Liveness) -> Iterator[Piece]:
-    """Yield where the live size is highest, and what is alive there."""
-    point, alive = schedule.points[schedule.peak_at], schedule.alive(schedule.peak_at)
-    where = place(point)
-    yield Prose(
-        f"alive at its highest point, {point.instruction}{f' ({where})' if where else ''}, instruction "
-        f"{point.position + 1} of {schedule.length}, an estimate:"
-    )
-    left = sum(value.bytes for value in alive[ALIVE_IN_TEXT:])
-    rest = f"and {{}} more of {bytes_(left)} together"
-    yield Table(ALIVE, alive, most=ALIVE_IN_TEXT, rest=rest, is_wide=True)
 
 
 def memory_heading(picture: MemoryPicture) -> Iterator[str]:
@@ -100,9 +97,3 @@ def fit_words(session: Session, program: ProgramResult) -> str:
 
 _FITS = {"running": "It fits so far", "ok": "It fits", "failed": "It fitted until it failed"}
 """Whether the memory sufficed, by the status of the program; other ends may come from a lack of memory."""
-
-
-def _sparkline(sizes: tuple[int, ...]) -> str:
-    points = thinned(sizes, _COLUMNS)
-    most = max(points) or 1
-    return "".join(_BARS[-(-size * (len(_BARS) - 1) // most)] for size in points)

@@ -31,13 +31,17 @@ def view_lines(program: HloProgram, view: str) -> Iterator[str]:
     yield from _VIEWS[view](program)
 
 
+_LINES = 3
+"""Most source lines of a finding that are listed."""
+
+
 def _findings_lines(program: HloProgram) -> Iterator[str]:
-    """Yield each finding with its fix and its kernels."""
     for finding in findings(program.hlo):
         size = f"  ({bytes_(finding.bytes)})" if finding.bytes else ""
         yield safe(f"{finding.code}: {finding.message}{size}")
         yield safe(f"    {finding.fix}")
-        yield safe(f"    at {and_more(finding.kernels, 5)}")
+        lines = [place.short() for place in finding.places if place]
+        yield safe(f"    at {', '.join([*lines[:_LINES], and_more(finding.kernels, 5)])}")
         yield ""
     if not findings(program.hlo):
         yield _nothing(program, "findings", "no findings among the few that a module before XLA's passes can show")
@@ -62,23 +66,17 @@ def _barriers_lines(program: HloProgram) -> Iterator[str]:
 
 
 def _memory_lines(program: HloProgram) -> Iterator[str]:
-    """Yield the peak of memory, and what is alive there."""
     from jaxprof.report.memory import memory_report  # imports the session modules, which only this view needs
 
     lines = [line.removeprefix("  ") for line in report_lines(memory_report(program.memory), WIDE)]
     yield from lines or ["unknown: the module is not scheduled, or has no instructions"]
 
 
-_VIEWS = {
-    "findings": _findings_lines,
-    "barriers": _barriers_lines,
-    "memory": _memory_lines,
-}
+_VIEWS = {"findings": _findings_lines, "barriers": _barriers_lines, "memory": _memory_lines}
 
 
 def devices_table(programs: Sequence[HloProgram]) -> list[str]:
-    """Return one line for each program, all with a known device: kernels, FLOPs, bytes, lower bound of a run,
-    memory."""
+    """Return one line for each program with a known device: kernels, FLOPs, bytes, lower bound, memory."""
     vendors = {program.device.vendor for program in programs if program.device is not None}
     on_gpu = [_ON_A_GPU] if vendors - {"Google"} else []
     return [*text_lines(Table(_DEVICES, programs), indent=""), "", *_WHAT_STEPS_ARE, *on_gpu]

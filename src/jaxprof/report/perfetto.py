@@ -8,10 +8,10 @@ have here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain
 
-from jaxprof.analysis.timeline.model import TEXT_NAME, Timeline, TimelineLane, tracks_of
+from jaxprof.analysis.timeline.model import TEXT_NAME, Timeline, tracks_of
 from jaxprof.base.errors import UsageError, unknown_name
 from jaxprof.base.text import json_text
 from jaxprof.session import Run, Session
@@ -64,7 +64,23 @@ def _events(timeline: Timeline) -> Iterator[str]:
         track_of, tracks = tracks_of(lane)
         for track in range(tracks):
             yield from _placed("thread", process, thread + track, f"{lane.name} ({track + 1})" if track else lane.name)
-        yield from _intervals(timeline, lane, process, thread, track_of)
+        names = [json_text(name) for name, _ in lane.labels]
+        ops = [_op_arguments(timeline, op) for _, op in lane.labels]
+        executions, correlations = lane.executions, lane.correlations
+        columns = zip(lane.label_of, lane.starts, lane.durations, track_of, strict=True)
+        for at, (label, start, duration, track) in enumerate(columns):
+            arguments = ops[label]
+            if executions is not None and executions[at]:
+                arguments += f',"run_id":"{executions[at]}"'
+            if correlations is not None and correlations[at] >= 0:
+                arguments += f',"correlation_id":"{correlations[at]}"'
+            if at in lane.steps:
+                arguments += f',"step_num":"{lane.steps[at]}"'
+            yield (
+                f'{{"ph":"X","pid":{process},"tid":{thread + track},"name":{names[label]},'
+                f'"ts":{start // 1000}.{start % 1000:03d},"dur":{duration // 1000}.{duration % 1000:03d}'
+                + (f',"args":{{{arguments[1:]}}}}}' if arguments else "}")
+            )
         thread += tracks
     for counter in timeline.counters:
         for time, value in zip(counter.times, counter.values, strict=True):
@@ -79,31 +95,7 @@ def _placed(kind: str, process: int, thread: int, name: str) -> Iterator[str]:
         yield json_text(event, compact=True)
 
 
-def _intervals(
-    timeline: Timeline, lane: TimelineLane, process: int, thread: int, track_of: Sequence[int]
-) -> Iterator[str]:
-    """Yield the intervals of a lane; `thread` is the number of its first track, `track_of` has the track of each."""
-    names = [json_text(name) for name, _ in lane.labels]
-    ops = [_op_arguments(timeline, op) for _, op in lane.labels]
-    executions, correlations = lane.executions, lane.correlations
-    columns = zip(lane.label_of, lane.starts, lane.durations, track_of, strict=True)
-    for at, (label, start, duration, track) in enumerate(columns):
-        arguments = ops[label]
-        if executions is not None and executions[at]:
-            arguments += f',"run_id":"{executions[at]}"'
-        if correlations is not None and correlations[at] >= 0:
-            arguments += f',"correlation_id":"{correlations[at]}"'
-        if at in lane.steps:
-            arguments += f',"step_num":"{lane.steps[at]}"'
-        yield (
-            f'{{"ph":"X","pid":{process},"tid":{thread + track},"name":{names[label]},'
-            f'"ts":{start // 1000}.{start % 1000:03d},"dur":{duration // 1000}.{duration % 1000:03d}'
-            + (f',"args":{{{arguments[1:]}}}}}' if arguments else "}")
-        )
-
-
 def _op_arguments(timeline: Timeline, op: int | None) -> str:
-    """Return the arguments that name the op of an interval, each after a comma."""
     if op is None:
         return ""
     hlo_op = timeline.ops[op]

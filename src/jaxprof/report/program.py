@@ -80,9 +80,7 @@ def letters(program: ProgramResult, width: int) -> str:
 
 def rounded(parts: Sequence[float], whole: float) -> tuple[list[str], str]:
     """Format `parts` and their sum `whole`, in seconds, rounded so that the printed parts add up to the printed sum.
-
-    Each printed part is within one unit of the last decimal of its value.
-    """
+    Each printed part is within one unit of the last decimal of its value."""
     decimals = 1 if whole >= 1000 else 2 if whole >= 100 else 3
     unit = 10.0**-decimals
     total = round(whole / unit)
@@ -172,9 +170,19 @@ def time_line_rows(program: ProgramResult) -> list[TimeLineRow]:
 
 
 def program_report(session: Session, run: Run) -> Iterator[Piece]:
-    """Yield the whole report of one program."""
     program = program_result(session, run.id)
-    yield from _head(program)
+    yield Headline(title(program))
+    if columns(command(program)) > ARGV_WIDTH:
+        yield Prose(command(program), hang=2)
+    ended = program.run.shown
+    if ended.status not in ("ok", "running", "queued"):
+        failure = ended.status if ended.error in ("", ended.status) else f"{ended.status}: {ended.error}"
+        yield Prose(failure, "  ✗ ")
+        yield Prose(ended.hint, "    ")
+    for stage in program.running:
+        took = seconds(max(0.0, program.began_seconds + program.wall_seconds - stage.began_seconds))
+        where = f", from {stage.called_from.short(program.directory)}" if stage.called_from else ""
+        yield Prose(f"{stage.stage} of {stage.function}{where}: {took} so far", hang=2)
     parts = map(list, (part(program) for part in (
         _verdict, _time_line, functions_report, _finding_list, _line_list,
     )))  # fmt: skip
@@ -223,21 +231,6 @@ def summary_lines(session: Session, run_id: str = "", width: int = WIDTH) -> lis
     return lines
 
 
-def _head(program: ProgramResult) -> Iterator[Piece]:
-    yield Headline(title(program))
-    if columns(command(program)) > ARGV_WIDTH:
-        yield Prose(command(program), hang=2)
-    ended = program.run.shown
-    if ended.status not in ("ok", "running", "queued"):
-        failure = ended.status if ended.error in ("", ended.status) else f"{ended.status}: {ended.error}"
-        yield Prose(failure, "  ✗ ")
-        yield Prose(ended.hint, "    ")
-    for stage in program.running:
-        took = seconds(max(0.0, program.began_seconds + program.wall_seconds - stage.began_seconds))
-        where = f", from {stage.called_from.short(program.directory)}" if stage.called_from else ""
-        yield Prose(f"{stage.stage} of {stage.function}{where}: {took} so far", hang=2)
-
-
 def _time_line(program: ProgramResult) -> Iterator[Piece]:
     """Yield the time line in lines of text; a page draws it."""
     rows = time_line_rows(program)
@@ -248,16 +241,10 @@ def _time_line(program: ProgramResult) -> Iterator[Piece]:
     yield ""
     yield from text_lines(Table(TIME_LINE, rows), width=WIDTH)
     if program.samples > 0:
-        yield Prose(
-            f"Exact is what JAX announced; estimates are from {counted(program.samples, 'sample')} of the main "
-            f"thread's stack{_error(program.samples)}.",
-        )
-
-
-def _error(samples: int) -> str:
-    """Return how exact shares from this many samples are, in words; an empty text for too few samples."""
-    half = widest_error(samples)
-    return f", each good to some ± {percent(half)} of the wall time" if half < 0.5 else ""
+        samples, half = counted(program.samples, "sample"), widest_error(program.samples)
+        known = f"Exact is what JAX announced; estimates are from {samples} of the main thread's stack"
+        few = half >= 0.5  # too few samples to say how exact a share is
+        yield Prose(f"{known}." if few else f"{known}, each good to some ± {percent(half)} of the wall time.")
 
 
 def _finding_list(program: ProgramResult) -> Iterator[Piece]:
@@ -286,8 +273,7 @@ def _line_list(program: ProgramResult) -> Iterator[Piece]:
 
 
 def parts_beside(program: ProgramResult) -> Iterator[list[Piece]]:
-    """Yield what is known of its loops, copies and live arrays, and of the recording, in parts of which none is
-    empty."""
+    """Yield what is known of its loops, copies, live arrays, and of the recording, in parts that are not empty."""
     for part in (_loops, _transfer_list, _array_table, _notes):
         if pieces := list(part(program)):
             yield pieces

@@ -13,7 +13,6 @@ from jaxprof.base.units import UNKNOWN, counted, integer, percent, scaled, secon
 from jaxprof.events import Compiled
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.programs.loop_time import HotLoop
     from jaxprof.analysis.programs.verdict import Verdict
     from jaxprof.events.finding import Finding
 
@@ -74,7 +73,16 @@ def verdict(program: ProgramResult) -> str:
     if bound.kind is None:
         return safe(f"what bounds {at} is unknown, because {bound.why_unknown}") if bound.seconds else ""
     if bound.otherwise is None:
-        return safe(f"{_share(bound)} of {at}{_asleep(program)}{_preempted(program.hot)}")
+        from jaxprof.analysis.programs.loop_time import HOST  # the ledger alone needs none of it
+
+        hot, parts = program.hot, [f"{_share(bound)} of {at}"]
+        asleep = sum(spot.seconds for spot in hot.spots if spot.state == "waiting" and hot.part(spot) == HOST)
+        if bound.kind == f"{HOST}-bound" and asleep > hot.parts[HOST] / 2:
+            parts.append(f"asleep for {percent(asleep / hot.seconds)}")
+        if hot.preempted > _MUCH_PREEMPTED * hot.seconds:
+            waited = percent(hot.preempted / hot.seconds)
+            parts.append(f"without the {waited} of its time in which it waited for a processor")
+        return safe(", ".join(parts))
     rest = bound.otherwise
     then = f"; when it works, {_share(rest)} of {at}" if rest.kind is not None else ""
     return safe(f"{_share(bound)} of its time the program waits for work{then}")
@@ -85,24 +93,6 @@ def _share(bound: Verdict) -> str:
     low, high = percent(bound.low), percent(bound.high)
     between = f" ({low.removesuffix(' %')}-{high})" if low != high else ""
     return f"{bound.kind}: {percent(bound.share)}{between}"
-
-
-def _asleep(program: ProgramResult) -> str:
-    """Return `, asleep for 84 %` if the program is host-bound but its main thread waits for most of that time."""
-    from jaxprof.analysis.programs.loop_time import HOST  # the ledger alone needs none of it
-
-    hot = program.hot
-    asleep = sum(spot.seconds for spot in hot.spots if spot.state == "waiting" and hot.part(spot) == HOST)
-    if program.verdict.kind != f"{HOST}-bound" or asleep <= hot.parts[HOST] / 2:
-        return ""
-    return f", asleep for {percent(asleep / hot.seconds)}"
-
-
-def _preempted(hot: HotLoop) -> str:
-    """Return `, without the 40 % of its time in which it waited for a processor` if that is much."""
-    if hot.preempted <= _MUCH_PREEMPTED * hot.seconds:
-        return ""
-    return f", without the {percent(hot.preempted / hot.seconds)} of its time in which it waited for a processor"
 
 
 def verdict_parts(program: ProgramResult) -> str:
@@ -136,8 +126,7 @@ def widest_error(samples: int) -> float:
 
 
 def loop(program: ProgramResult, steps: StepFigures) -> str:
-    """Return a loop with its steps: `loop at train.py:88: 2 388 steps (step 12 to 2 399), 161 steps/s, median
-    6.20 ms`."""
+    """Return a loop with its steps: `loop at train.py:88: 2 388 steps (step 12 to 2 399), median 6.20 ms`."""
     where = steps.where.short(program.directory)
     spread = f", jitter {percent(steps.jitter)}" if steps.jitter is not None else ""
     median = f", median {seconds(steps.median_seconds)}{spread}" if steps.median_seconds is not None else ""
@@ -147,8 +136,7 @@ def loop(program: ProgramResult, steps: StepFigures) -> str:
 
 
 def how_seen(program: ProgramResult, steps: StepFigures) -> str:
-    """Return which counter of the program numbers the steps of a loop, `step 7 to 599`, or how the steps were
-    counted."""
+    """Return which counter numbers the steps of a loop, `step 7 to 599`, or how the steps were counted."""
     series = program.iterations_of(steps)
     if series is None:
         return "counted"
@@ -163,10 +151,9 @@ def why_again(row: Compiled) -> str:
 
 
 def signature(row: Compiled) -> str:
-    """Return the arguments of a compiled function, `(x: f32[4,128], n: 3, and 12 more)`; an empty text if none are
-    known."""
+    """Return the arguments of a compiled function, `(x: f32[4,128], n: 3, and 12 more)`; empty if unknown."""
     shown = row.signature[:_ARGUMENTS_SHOWN]
     more = len(row.signature) + row.signature_more - len(shown)
-    parts = [f"{leaf.name}: {leaf.type}" + " from NumPy" * leaf.from_numpy for leaf in shown]
+    parts = [f"{leaf.name}: {leaf.type}" + f" from NumPy {leaf.narrowed}".rstrip() * leaf.from_numpy for leaf in shown]
     parts += [f"and {integer(more)} more"] if more else []
     return f"({', '.join(parts)})" if parts else ""

@@ -63,12 +63,7 @@ def text_lines(table: Table[Any], *, indent: str = "  ", width: int = 0, all_col
 
 
 def _aligned(
-    table: Table[Any],
-    page: Sequence[list[str]],
-    rest: Iterator[list[str]],
-    indent: str,
-    width: int,
-    all_columns: bool,
+    table: Table[Any], page: Sequence[list[str]], rest: Iterator[list[str]], indent: str, width: int, all_columns: bool
 ) -> Iterator[str]:
     """Yield the heading, the first page, and the `rest` of a longer table. A longer table keeps its empty columns,
     because the rest may have values there."""
@@ -179,7 +174,6 @@ class Table(Generic[Row]):
     columns: Sequence[Fact[Row]]
     rows: Iterable[Row]
     title: str = ""
-    """A line before the table."""
     notes: tuple[str, ...] = ()
     """Lines after the table, for people only."""
     most: int = 0
@@ -192,7 +186,6 @@ class Table(Generic[Row]):
     """Returns what text has below a row, and a page in its last column."""
 
     def for_people(self) -> list[Fact[Row]]:
-        """Return the columns of text and HTML."""
         return [column for column in self.columns if column.title is not None]
 
     def cut(self) -> Table[Row]:
@@ -206,7 +199,6 @@ class Table(Generic[Row]):
 
 
 def texts(table: Table[Row]) -> Iterator[list[str]]:
-    """Yield the cells of each row as people read them."""
     readers = [(fact.reader(), fact.shown) for fact in table.for_people()]
     return ([show(read(row)) for read, show in readers] for row in table.rows)
 

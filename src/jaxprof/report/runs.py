@@ -44,7 +44,6 @@ class RunGroup:
 
     @property
     def devices(self) -> list[str]:
-        """Devices of the runs, without duplicates."""
         return list(dict.fromkeys(result.run.plan.device for result in self.runs))
 
     def label(self, run: Run) -> str:
@@ -53,8 +52,7 @@ class RunGroup:
 
 
 def groups(session: Session) -> list[RunGroup]:
-    """Return the measured runs of a session in groups, in the order of the plan, without programs and imported
-    profiles."""
+    """Return the measured runs of a session in groups, in the order of the plan, without imported profiles."""
     return grouped(
         result for result in results(session) if not result.run.is_program and result.run.plan.how != "imported"
     )
@@ -84,7 +82,6 @@ def parameters_text(parameters: dict[str, Scalar]) -> str:
 
 
 def rows_of_group(group: RunGroup) -> list[RunRow]:
-    """Return a row for each run of a group."""
     return [RunRow(group.label(result.run), result) for result in group.runs]
 
 
@@ -181,7 +178,6 @@ _RATES = pick(
     _FACTS, "dispatch_median_seconds", "pipelined_median_seconds", "first_after_pause_seconds", "flops_per_second",
     "bytes_per_second", "peak_bytes", "transfer_in_bytes_per_second",
 )  # fmt: skip
-"""Columns with the figures of one call."""
 
 
 TABLED = frozenset({"zero_copy"})
@@ -217,7 +213,29 @@ def group_report(session: Session, group: RunGroup, warnings: int | None = _WARN
         from jaxprof.analysis.runs.ab import ab_result
 
         yield from (*ab_head(ab_result(session, group.comparison)), "")
-    yield from _tables(rows, judged=bool(group.comparison))
+    baseline = next((row.run.as_baseline for row in rows if not row.run.plan.baseline), "baseline")
+    sampled = [row for row in rows if row.result.summary is not None]
+    if sampled:
+        columns: Facts[RunRow] = (
+            _LABEL,
+            column("median", "result.summary.median", seconds),
+            column("95 %", lambda row: interval_text(row.result), right=True),
+            column(f"vs {baseline}", lambda row: versus_text(row.result)),
+            BREAK_EVEN,
+            CHECK,
+        )
+        yield Table(columns, rows)
+        if not group.comparison:  # otherwise the verdicts stand above
+            yield Prose(verdicts_text(rows), hang=2)
+    yield from _table("samples", (*_SPREAD, MODES), sampled)
+    yield from _table("phases", _BEFORE_STEADY, rows)
+    for row in rows:
+        if text := launches_text(row.result):
+            yield Prose(f"{row.label}: {text}", hang=2)
+    yield from _table("one call", _RATES, rows)
+    for row in rows:
+        if note := row.result.cost.note:
+            yield Prose(f"{row.label}, FLOPs and bytes: {note}", hang=2)
     yield from problems(rows, warnings)
 
 
@@ -231,34 +249,6 @@ def ab_head(result: AbResult) -> Iterator[Piece]:
     yield from (Prose(note, " " * 7) for note in (*result.plan.notes, inputs_line(result)))
     yield ""
     yield from (Prose(text, f"  {label:<5}") for label, text in basis_lines(result))
-
-
-def _tables(rows: list[RunRow], *, judged: bool) -> Iterator[Piece]:
-    """Yield how fast each run is, its samples, its phases and what a call moves, without empty tables. `judged`: the
-    verdicts were already printed above."""
-    baseline = next((row.run.as_baseline for row in rows if not row.run.plan.baseline), "baseline")
-    sampled = [row for row in rows if row.result.summary is not None]
-    if sampled:
-        columns: Facts[RunRow] = (
-            _LABEL,
-            column("median", "result.summary.median", seconds),
-            column("95 %", lambda row: interval_text(row.result), right=True),
-            column(f"vs {baseline}", lambda row: versus_text(row.result)),
-            BREAK_EVEN,
-            CHECK,
-        )
-        yield Table(columns, rows)
-        if not judged:
-            yield Prose(verdicts_text(rows), hang=2)
-    yield from _table("samples", (*_SPREAD, MODES), sampled)
-    yield from _table("phases", _BEFORE_STEADY, rows)
-    for row in rows:
-        if text := launches_text(row.result):
-            yield Prose(f"{row.label}: {text}", hang=2)
-    yield from _table("one call", _RATES, rows)
-    for row in rows:
-        if note := row.result.cost.note:
-            yield Prose(f"{row.label}, FLOPs and bytes: {note}", hang=2)
 
 
 def _table(title: str, columns: Sequence[Fact[RunRow]], rows: list[RunRow]) -> Iterator[Piece]:
@@ -321,8 +311,7 @@ def _notes(mark: str, notes: _Notes) -> Iterator[Piece]:
 
 
 def sweep_report(sweep: SweepGroup) -> Iterator[Piece]:
-    """Yield the title of a sweep, its table (a row for each size, a column for each variant), and its crossovers in
-    words."""
+    """Yield the title of a sweep, its table by size and variant, and its crossovers in words."""
     yield from (Headline(f"{sweep.workload}  ·  {sweep.parameter} swept"), sweep_table(sweep))
     if crossovers := sweep.crossovers():
         yield ""
@@ -330,7 +319,6 @@ def sweep_report(sweep: SweepGroup) -> Iterator[Piece]:
 
 
 def _labelled_by_size(session: Session, sweep: SweepGroup) -> Iterator[RunRow]:
-    """Yield the runs of a sweep, each with its size in its label."""
     for group in groups(session):
         if group.workload == sweep.workload:
             size = parameters_text({sweep.parameter: group.parameters[sweep.parameter]})

@@ -44,22 +44,6 @@ def to_text(session: Session) -> str:
 
 
 def _whole(session: Session) -> Iterator[Piece]:
-    yield from _heading(session)
-    for run in session.programs:
-        from jaxprof.report.program import program_report  # only for a session with a program
-
-        yield from ("", *program_report(session, run))
-    if not all(run.is_program for run in session.runs.values()):
-        from jaxprof.report.runs import run_reports  # only for a session with measured runs
-
-        for report in run_reports(session):
-            yield from ("", *report)
-    yield from _windows(session)
-    if not session.runs:
-        yield from ("", "No run was recorded.")
-
-
-def _heading(session: Session) -> Iterator[Piece]:
     header = session.header
     state = session.state_words
     host = header.host
@@ -75,18 +59,27 @@ def _heading(session: Session) -> Iterator[Piece]:
             yield safe("  ·  ".join(devices))
     for notice in session.notices:
         yield Prose(notice, "note: ")
+    for run in session.programs:
+        from jaxprof.report.program import program_report  # only for a session with a program
 
+        yield from ("", *program_report(session, run))
+    if not all(run.is_program for run in session.runs.values()):
+        from jaxprof.report.runs import run_reports  # only for a session with measured runs
 
-def _windows(session: Session) -> Iterator[Piece]:
-    """Yield the kernels that took most time in the capture windows of a program, over all compiled programs."""
-    if not any("imported" in run.measured for run in session.runs.values()):
-        return
-    from jaxprof.analysis.kernels.measured import whole_profile
+        for report in run_reports(session):
+            yield from ("", *report)
+    # of capture windows, over all compiled programs
+    if any("imported" in run.measured for run in session.runs.values()):
+        from jaxprof.analysis.kernels.measured import whole_profile
 
-    if kernels := whole_profile(session):
-        yield from ("", Headline("capture window: what the device ran"))
-        rest = "and {} more: jaxprof open NAME --kernels lists them all"
-        yield replace(measured_table(kernels, programs=True, spread=False, rates=False), most=_KERNELS_SHOWN, rest=rest)
+        if kernels := whole_profile(session):
+            yield from ("", Headline("capture window: what the device ran"))
+            rest = "and {} more: jaxprof open NAME --kernels lists them all"
+            yield replace(
+                measured_table(kernels, programs=True, spread=False, rates=False), most=_KERNELS_SHOWN, rest=rest
+            )
+    if not session.runs:
+        yield from ("", "No run was recorded.")
 
 
 def view_table(session: Session, view: str) -> Table[Any]:
@@ -98,8 +91,7 @@ def view_table(session: Session, view: str) -> Table[Any]:
 
 
 def view_text(session: Session, view: str) -> str:
-    """Return the view of every run that has it as text. The kernels of a profile are one table over all its
-    programs."""
+    """Return the view of every run that has it as text; the kernels of a profile are one table."""
     if view in OF_PROGRAMS:
         from jaxprof.report.program import program_view_text
 
@@ -113,8 +105,7 @@ def view_text(session: Session, view: str) -> str:
 
 
 def profile_text(session: Session) -> str:
-    """Return a profile at a glance: its kernels, where the time of its steps went, and every trust check that is not
-    good."""
+    """Return a profile at a glance: its kernels, where the time of its steps went, and the doubts about it."""
     return "\n".join(report_lines(_profile(session), WIDE))
 
 
@@ -152,8 +143,7 @@ def _kernels(session: Session, run: Run) -> Iterator[Piece]:
 
 
 def beside_kernels(measured_run: MeasuredKernels) -> Iterator[str]:
-    """Yield what the capture of a run holds besides kernels, a line each: copies, and time that no kernel accounts
-    for."""
+    """Yield what the capture of a run holds besides kernels: copies, and time without a kernel."""
     from jaxprof.facts.kernels import LEAST_SHARE
 
     if measured_run.kernels:
@@ -175,23 +165,25 @@ def measured_table(
 ) -> Table[MeasuredKernel]:
     """Return the table of measured kernels. `programs` adds a column with the program of each; without `spread`, the
     shortest and longest execution are left out, and without `rates`, FLOP/s and B/s."""
-    from jaxprof.facts.kernels import MEASURED
+    from jaxprof.facts.kernels import MEASURED, places_text
 
     several = any(len(kernel.devices) > 1 for kernel in kernels)
     columns: list[Fact[MeasuredKernel]] = [
         *pick(MEASURED, "share", "self_seconds", "executions", "per_call_seconds"),
         *pick(MEASURED, "median_seconds", *(("minimum_seconds", "maximum_seconds") if spread else ())),
-        column("threads", lambda kernel: None if several else kernel.parallelism, _threads),
+        column(
+            "threads",
+            lambda kernel: None if several else kernel.parallelism,
+            lambda parallelism: ratio(parallelism) if parallelism is not None and parallelism > 1.005 else UNKNOWN,
+        ),
         *(pick(MEASURED, "flops_per_second", "of_peak", "bytes_per_second", "of_bandwidth") if rates else ()),
         column("devices", lambda kernel: len(kernel.devices) if several else None, right=True),
         column("kernel", "name", widest=60),
+        *([column("kind", "kernel.kind")] if rates else []),
+        column("source", "kernel.sources", lambda places: places_text(places or ()), right=False, widest=28),
         column("program", lambda kernel: kernel.module if programs else None, widest=40),
     ]
     return Table(columns, kernels, is_wide=True)
-
-
-def _threads(parallelism: float | None) -> str:
-    return ratio(parallelism) if parallelism is not None and parallelism > 1.005 else UNKNOWN
 
 
 def passes_table(tree: PassTimes, rows: Sequence[Any]) -> Table[Any]:

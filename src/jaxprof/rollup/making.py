@@ -80,8 +80,7 @@ def roll_ups(session_paths: Sequence[Path], workers: int | None = None) -> Itera
 
 
 _GROUP_ROWS = 2048
-"""Rows of a row group. Its statistics have the bounds of its steps, so that a reader of some steps skips other
-groups."""
+"""Rows of a row group, whose statistics bound its steps, so that a reader of some steps skips other groups."""
 
 
 def build(file: ProcessFile) -> dict[str, Any]:
@@ -100,19 +99,16 @@ def write(folder: Path, index: int, tables: Mapping[str, Any]) -> int:
             path.unlink(missing_ok=True)
             continue
         private_folder(path.parent)
+        # In a table of one row, dictionaries and statistics would be larger than the data; numbers that differ in each
+        # row are larger with a dictionary.
+        options: dict[str, Any] = {"use_dictionary": False, "write_statistics": False}
+        if name != PROCESSES.name:
+            encoded = [fact.key for fact in TABLES[name].facts if fact.unit.sql != "DOUBLE"]
+            options = {"use_dictionary": encoded, "row_group_size": _GROUP_ROWS}
         with taking_place(path, PRIVATE, only_regular=True) as fresh:
-            parquet.write_table(tables[name], fresh, **_options(name))
+            parquet.write_table(tables[name], fresh, compression="zstd", store_schema=False, **options)
         size += path.stat().st_size
     return size
-
-
-def _options(name: str) -> dict[str, Any]:
-    """Return the options for writing a table. In a table of one row, dictionaries and statistics would be larger than
-    the data; numbers that differ in each row are larger with a dictionary."""
-    if name == PROCESSES.name:
-        return {"compression": "zstd", "use_dictionary": False, "write_statistics": False, "store_schema": False}
-    encoded = [fact.key for fact in TABLES[name].facts if fact.unit.sql != "DOUBLE"]
-    return {"compression": "zstd", "use_dictionary": encoded, "store_schema": False, "row_group_size": _GROUP_ROWS}
 
 
 def file_of(folder: Path, table: str, index: int) -> Path:

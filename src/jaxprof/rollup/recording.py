@@ -31,8 +31,7 @@ class RollUpRecorder:
     """Writes the roll-up of one process of a job, from the events of its session."""
 
     def __init__(self, header: Header, path: Path, index: int, first_seconds: float = FIRST_SECONDS) -> None:
-        """Begin to write the roll-up of the session at `path`, which is that of process `index`, in the folder of its
-        job."""
+        """Begin to write the roll-up of the session at `path`, of process `index`, in the folder of its job."""
         self.written = 0
         """Number of times that a write was tried."""
         self.failure: Exception | None = None
@@ -84,7 +83,6 @@ class RollUpRecorder:
 
 
 def roll_up_recorder(header: Header, path: Path) -> RollUpRecorder | None:
-    """Return a recorder of the roll-up of the session at `path`; None without the extra `query`, and for a session that
-    belongs to no job."""
+    """Return a recorder of the roll-up of a session; None without the extra `query`, and without a job."""
     index = process_number(path.name)
     return RollUpRecorder(header, path, index) if index is not None and has_extra() else None

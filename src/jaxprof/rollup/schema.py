@@ -56,13 +56,18 @@ def steps(file: ProcessFile) -> Iterator[Part]:
 
 
 def overview(file: ProcessFile) -> Iterator[Part]:
-    """Yield `overview`, the loop in at most `MOST_BLOCKS` blocks of equal size, of `2 ** n` steps each; nothing without
-    a loop."""
+    """Yield `overview`, the loop in at most `MOST_BLOCKS` blocks of `2 ** n` steps each; nothing without a loop."""
     trace = file.trace
     extent = trace.extent if trace is not None else None
     if trace is None or extent is None or extent[1] <= extent[0]:
         return
-    edges = _block_edges(*extent, whole=trace.unit == "step")
+    begin, end = extent
+    edges: Array = np.linspace(begin, end, MOST_BLOCKS + 1)
+    if trace.unit == "step":
+        size = 1
+        while end - begin > size * (MOST_BLOCKS - 1):
+            size *= 2
+        edges = np.arange(math.floor(begin / size), math.ceil(end / size) + 1, dtype="i8") * size
     sums = no_sums(1, len(edges) - 1)
     add_trace(sums, 0, trace, edges, PARTS)
     seconds, counts, _, _, samples, covered = sums[:, 0]
@@ -82,16 +87,6 @@ def overview(file: ProcessFile) -> Iterator[Part]:
         "samples": rounded(samples),
         **of_parts,
     }
-
-
-def _block_edges(begin: float, end: float, *, whole: bool) -> Array:
-    if not whole:
-        return np.linspace(begin, end, MOST_BLOCKS + 1)
-    size = 1
-    while end - begin > size * (MOST_BLOCKS - 1):
-        size *= 2
-    first = math.floor(begin / size)
-    return np.arange(first, math.ceil(end / size) + 1, dtype="i8") * size
 
 
 def parts(file: ProcessFile) -> Iterator[Part]:

@@ -52,10 +52,8 @@ def read_address(text: str) -> Address:
 
 
 def collect(address: Address, seconds: float, folder: Path, interpreter: Interpreter) -> None:
-    """Make the program at `address` profile itself for `seconds`, and write the profile into `folder`.
-
-    Raises UsageError if nothing listens there or xprof is missing, WorkerError if no profile came.
-    """
+    """Make the program at `address` profile itself for `seconds`, and write the profile into `folder`. Raises
+    UsageError if nothing listens there or xprof is missing, WorkerError if no profile came."""
     if interpreter.jax is None:
         raise UsageError(f"{interpreter.path} has no jax", "--python PATH names one that has jax and xprof.")
     host = _reachable(address)
@@ -126,7 +124,6 @@ def _output_until_written(process: subprocess.Popen[bytes], until: float) -> byt
 
 
 def _failure(output: str, address: Address, seconds: float, interpreter: Interpreter) -> UsageError | WorkerError:
-    """Return the error for a capture that failed, by what its process wrote."""
     if "xprof" in output and ("ImportError" in output or "ModuleNotFoundError" in output):
         return UsageError(
             f"taking a profile over the network needs xprof, which {interpreter.path} does not have",

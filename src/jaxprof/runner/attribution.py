@@ -109,11 +109,9 @@ def xla_flags(placed: Mapping[str, str]) -> str:
 
 
 def capture(session_recorder: SessionRecorder, asked: RunRequest, start: Callable[[], EngineRun]) -> None:
-    """Take the second capture of a run, as one of its phases; if it fails, report why instead.
-
-    `asked`: the request to the first child. `start` starts the second one. All that it reports besides the capture
-    belongs to a run that is measured already, and is left out.
-    """
+    """Take the second capture of a run, as one of its phases; if it fails, report why instead. `asked`: the request to
+    the first child. `start` starts the second one. All that it reports besides the capture belongs to a run that is
+    measured already, and is left out."""
     began = time.monotonic()
     session_recorder.emit(PhaseStarted(run=asked.run, phase="capture_attribution"))
     try:

@@ -87,7 +87,6 @@ class Pipes:
 
     @classmethod
     def open(cls) -> Pipes:
-        """Open both pipes."""
         return cls(*os.pipe(), *os.pipe())
 
 
@@ -115,7 +114,6 @@ class ChildProcess:
         self.last_sign_seconds = self.began_seconds
         """Monotonic time when the child last sent an event or a heartbeat."""
         self.heartbeat_seen = False
-        """Whether the child has sent a heartbeat."""
         self.over = False
         """Whether the latest `read` found the child ended, and so returned the last events."""
         self._own_group = own_group
@@ -146,9 +144,11 @@ class ChildProcess:
         self._watch_all(pipes)
 
     def _watch_all(self, pipes: Pipes) -> None:
-        """Watch the pipes, the captured outputs and the end of the process in `read`."""
         self._control = pipes.control_write
-        self._end = _end_descriptor(self._process.pid)
+        self._end = -1
+        if hasattr(os, "pidfd_open"):
+            with contextlib.suppress(OSError):  # a kernel or a sandbox without it
+                self._end = os.pidfd_open(self._process.pid)
         self._events = pipes.events_read
         self._lines = {
             "events": LineBuffer(LINE.most),
@@ -175,7 +175,6 @@ class ChildProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether the process still runs."""
         return self.returncode is None
 
     def read(self, timeout_seconds: float) -> list[Event]:
@@ -187,6 +186,19 @@ class ChildProcess:
         if self.over:
             events += self._drain()
         self._after_read()
+        return events
+
+    def _drain(self) -> list[Event]:
+        """Return the events still in the pipes. The child has ended, so all that it wrote is there: no read waits."""
+        events: list[Event] = []
+        for name, descriptor in self._watched().items():
+            if name == "end":
+                continue
+            for _ in range(DRAIN_READS):
+                came = self._take(name, descriptor)
+                events += came or []
+                if came is None or name not in self._watched():
+                    break
         return events
 
     def kill(self) -> None:
@@ -210,30 +222,30 @@ class ChildProcess:
                 stream.close()
 
     def explain(self) -> WorkerError:
-        """Return why the child has ended."""
         return explain(self.returncode, oom_kill_count() - self._oom_kills, self._last_words)
 
     def _after_read(self) -> None:
         """Do what is due after each read."""
 
     def _received(self, name: str, data: bytes) -> list[Event]:
-        """Return the events in the data that came on the pipe `name`."""
         buffer = self._lines[name]
         events = self._parse(name, [line for line in buffer.feed(data) if line])
         for _ in range(buffer.take_left_out()):
             events.append(self._log_line("events", f"an event of {LINE.words} was left out. {LINE.hint}".encode()))
         return events
 
-    def _over(self, name: str) -> list[Event]:
-        """Return the events in what is left when the pipe `name` has ended; half an event is none."""
-        rest = self._lines[name].end()
-        return self._parse(name, [rest]) if rest and name != "events" else []
-
     def _events_in(self, line: bytes) -> list[Event]:
         """Return the events on a line of the event pipe. A heartbeat is noted and not returned."""
-        from jaxprof.events import Heartbeat
+        from jaxprof.events import Heartbeat, LogLine
+        from jaxprof.session.log.codec import UnknownEvent, decode_line
 
-        event = _read_line(line)
+        try:
+            event = decode_line(line)
+        except UnknownEvent:
+            event = None  # of another version
+        except ValueError as error:
+            text = f"{error}: {line[:_BYTES_SHOWN]!r}"
+            event = LogLine(stream="events", text=text, monotonic_seconds=time.monotonic())
         if isinstance(event, Heartbeat):
             self._heartbeat(event)
             return []
@@ -241,7 +253,6 @@ class ChildProcess:
         return [event] if event is not None else []
 
     def _heartbeat(self, heartbeat: Heartbeat) -> None:
-        """Note a heartbeat of the child."""
         self.last_sign_seconds = time.monotonic()
         self.heartbeat_seen = True
 
@@ -275,20 +286,9 @@ class ChildProcess:
         if data:
             return self._received(name, data)
         self._selector.unregister(descriptor)
-        return self._over(name)
-
-    def _drain(self) -> list[Event]:
-        """Return the events still in the pipes. The child has ended, so all that it wrote is there: no read waits."""
-        events: list[Event] = []
-        for name, descriptor in self._watched().items():
-            if name == "end":
-                continue
-            for _ in range(DRAIN_READS):
-                came = self._take(name, descriptor)
-                events += came or []
-                if came is None or name not in self._watched():
-                    break
-        return events
+        # half an event is none
+        rest = self._lines[name].end()
+        return self._parse(name, [rest]) if rest and name != "events" else []
 
     def _parse(self, name: str, lines: Sequence[bytes]) -> list[Event]:
         if name == "events":
@@ -298,39 +298,11 @@ class ChildProcess:
     def _log_line(self, stream: str, line: bytes) -> LogLine:
         from jaxprof.events import LogLine
 
-        text = _output_text(line)
+        # of a progress bar that overwrites itself, only what it showed last
+        shown = line.rstrip(b"\r")
+        if b"\r" in shown:
+            shown = shown.rsplit(b"\r", 1)[-1]
+        text = shown.decode("utf-8", "replace")[:LOG_LINE_LIMIT]
         if stream == "stderr":
             self._last_words = last_words([text]) or self._last_words
         return LogLine(stream=stream, text=text, monotonic_seconds=time.monotonic())
-
-
-def _output_text(line: bytes) -> str:
-    """Return a line of output; of a progress bar that overwrites itself, only what it showed last."""
-    shown = line.rstrip(b"\r")
-    if b"\r" in shown:
-        shown = shown.rsplit(b"\r", 1)[-1]
-    return shown.decode("utf-8", "replace")[:LOG_LINE_LIMIT]
-
-
-def _read_line(line: bytes) -> Event | None:
-    """Return the event on `line`; a `LogLine` for a damaged one, and None for a type of another version."""
-    from jaxprof.events import LogLine
-    from jaxprof.session.log.codec import UnknownEvent, decode_line
-
-    try:
-        return decode_line(line)
-    except UnknownEvent:
-        return None
-    except ValueError as error:
-        text = f"{error}: {line[:_BYTES_SHOWN]!r}"
-        return LogLine(stream="events", text=text, monotonic_seconds=time.monotonic())
-
-
-def _end_descriptor(pid: int) -> int:
-    """Return a descriptor that becomes readable once the process has ended; -1 if the system has none."""
-    if not hasattr(os, "pidfd_open"):
-        return -1
-    try:
-        return os.pidfd_open(pid)
-    except OSError:  # a kernel or a sandbox without it
-        return -1

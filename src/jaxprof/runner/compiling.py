@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from jaxprof.analysis.kernels.hlo_program import CompileOptions, HloProgram, programs_in
 from jaxprof.analysis.target import Target
@@ -12,10 +11,6 @@ from jaxprof.base.errors import UsageError, WorkerError
 from jaxprof.base.units import counted
 from jaxprof.runner.new_session import report_location
 from jaxprof.runner.planning import find_workloads
-
-if TYPE_CHECKING:
-    from jaxprof.runner.interpreter import Interpreter
-    from jaxprof.runner.planning import PlannedRun
 
 _NOTED_WARNINGS = ("sharding", "library_gemms", "debug_calls_left_out")
 """Codes of the warnings that say what was compiled."""
@@ -35,26 +30,6 @@ def compiled_now(
 
     refuse_to_run("compiling")
     interpreter = find_interpreter(options.python)
-    planned = _planned(target, options, interpreter, variables)
-    writer = LogWriter(new_header(environment_facts()), options.out, replace_existing=options.force, own=True)
-    session = session_of(planned, writer, interpreter)
-    if writer.failure is not None or writer.changed:
-        report_location(writer, note)
-    for run in session.runs.values():
-        if run.status != "ok":
-            raise WorkerError(f"{run.label}: {run.error}", run.hint)
-    modules = programs_in(session)
-    for module in modules:
-        if module.run is not None:
-            module.notes += [warning.message for warning in module.run.warnings if warning.code in _NOTED_WARNINGS]
-    return modules
-
-
-def _planned(
-    target: Target, options: CompileOptions, interpreter: Interpreter, variables: Mapping[str, str] | None
-) -> list[PlannedRun]:
-    """Return the compilations of one target: for this machine, or for each device that it lacks. Raises
-    JaxprofError."""
     from jaxprof.devices.absent.machine import parse_mesh, parse_targets
     from jaxprof.runner.planning import HOST, PlanOptions, plan_compiles, read_settings
 
@@ -82,4 +57,16 @@ def _planned(
         raise
     plans = plan_compiles(info, variant or options.variant, choice, for_devices, options.shard, mesh)
     environment = {**(variables or {}), **options.environment()}
-    return [replace(plan, environment=environment) for plan in plans]
+    planned = [replace(plan, environment=environment) for plan in plans]
+    writer = LogWriter(new_header(environment_facts()), options.out, replace_existing=options.force, own=True)
+    session = session_of(planned, writer, interpreter)
+    if writer.failure is not None or writer.changed:
+        report_location(writer, note)
+    for run in session.runs.values():
+        if run.status != "ok":
+            raise WorkerError(f"{run.label}: {run.error}", run.hint)
+    modules = programs_in(session)
+    for module in modules:
+        if module.run is not None:
+            module.notes += [warning.message for warning in module.run.warnings if warning.code in _NOTED_WARNINGS]
+    return modules

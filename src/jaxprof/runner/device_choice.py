@@ -49,8 +49,7 @@ def choose(
 
 
 def usable_devices(interpreter: Interpreter) -> Sequence[Device]:
-    """Return all devices of this machine, merged from its own list and JAX's. Raises WorkerError if JAX cannot list its
-    devices."""
+    """Return all devices of this machine, from its own list and JAX's. Raises WorkerError if JAX cannot list them."""
     return merge(local_devices(gather(interpreter.path)), jax_devices(interpreter))
 
 

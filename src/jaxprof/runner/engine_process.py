@@ -32,7 +32,6 @@ from jaxprof.events import (
     Event,
     RunFinished,
     RunPlanned,
-    Scalar,
     TurnAwaited,
     WarningRaised,
 )
@@ -72,8 +71,7 @@ class EngineProcess(ChildProcess):
     others."""
 
     def __init__(self, interpreter: Interpreter, environment: Mapping[str, str] | None = None) -> None:
-        """Start the engine; `environment` is laid over ours. Raises WorkerError if it cannot be started, UsageError on
-        Windows."""
+        """Start the engine; `environment` is laid over ours. Raises WorkerError, and UsageError on Windows."""
         refuse_to_run("measuring")
         self.python = interpreter.path
         self.answer: EngineAnswer | None = None
@@ -99,8 +97,7 @@ class EngineProcess(ChildProcess):
         REAPER.add(self.pid, self._scratch)
 
     def send(self, request: Request) -> None:
-        """Send a request. Raises WorkerError if the child has ended, NotAllowedError if it would run code of the user's
-        and may not."""
+        """Send a request. Raises WorkerError if the child has ended, NotAllowedError if it may not run code."""
         spec: RunSpec | None = getattr(request, "spec", None)
         targets = (spec.target, spec.inputs_from) if spec is not None else getattr(request, "targets", ())
         for target in targets:
@@ -112,8 +109,7 @@ class EngineProcess(ChildProcess):
             raise WorkerError("the worker is gone", self.explain().what) from error
 
     def cancel(self) -> None:
-        """Ask the run to end; if the child does not, `read` terminates it and finally kills it. A second call skips
-        the wait."""
+        """Ask the run to end; else `read` terminates the child, then kills it. A second call skips the wait."""
         if self._cancelled_seconds is None:
             self._cancelled_seconds = time.monotonic()
             with contextlib.suppress(OSError):
@@ -133,8 +129,7 @@ class EngineProcess(ChildProcess):
                 time.sleep(_FREEZE_POLL_SECONDS)
 
     def _has_stopped(self) -> bool:
-        """Return whether a signal has stopped all its threads (`is_stopped` looks only at the first), or it has
-        ended."""
+        """Return whether a signal has stopped all its threads (`is_stopped` sees only the first), or it has ended."""
         if sys.platform != "linux":
             return is_stopped(self.pid)
         try:
@@ -143,7 +138,6 @@ class EngineProcess(ChildProcess):
             return True
 
     def thaw(self) -> None:
-        """Let a frozen engine go on."""
         if self._frozen:
             self._frozen = False
             self._signal_all(signal.SIGCONT)
@@ -191,22 +185,18 @@ class EngineProcess(ChildProcess):
 
     def _events_in(self, line: bytes) -> list[Event]:
         if line.startswith((b'{"type": "answer"', b'{"type":"answer"')):
-            self.answer = _answer(line)
+            try:
+                self.answer = _ANSWER.decode(line)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                self.answer = EngineAnswer(error=f"the worker's answer cannot be read: {error}")
+            if not are_bounded(self.answer):
+                self.answer = EngineAnswer(error="the worker's answer holds an impossible number")
             return []
         return super()._events_in(line)
 
     def _heartbeat(self, heartbeat: Heartbeat) -> None:
         if heartbeat.run:  # one that waits for a request gives no sign of the run
             super()._heartbeat(heartbeat)
-
-
-def _answer(line: bytes) -> EngineAnswer:
-    """Return the engine's answer on `line`; one with an error if it cannot be read."""
-    try:
-        answer = _ANSWER.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        return EngineAnswer(error=f"the worker's answer cannot be read: {error}")
-    return answer if are_bounded(answer) else EngineAnswer(error="the worker's answer holds an impossible number")
 
 
 def _scratch() -> str:
@@ -261,8 +251,7 @@ class EngineRun:
             self.process.send(request)
 
     def follow(self, until: Callable[[Event], bool] = lambda event: False) -> Event:
-        """Record what the worker reports until its final event, or the first one that `until` accepts; return that
-        event."""
+        """Record what the worker reports until its final event, or one that `until` accepts; return that."""
         began = time.monotonic()
         try:
             return self._follow(until, began)
@@ -288,10 +277,23 @@ class EngineRun:
                 return self._timed_out or replace(last, run=self.run)
             self._recorder.flush_when_due()
             if self.process.over:
-                return self._ended()
+                if self._timed_out:
+                    return self._timed_out
+                if self.process.cancelled:
+                    return RunFinished(run=self.run, status="cancelled", error="cancelled")
+                return RunFinished.of(self.process.explain(), "crashed", run=self.run)
             self._record(self._watch.take_when_due(now))
             silent_seconds = now - max(began, self.process.last_sign_seconds)
-            self._report_silence(silent_seconds)
+            if silent_seconds > SILENCE_SECONDS and not self._silence_reported:
+                self._silence_reported = True
+                self._recorder.emit(
+                    WarningRaised(
+                        run=self.run,
+                        code="worker_silent",
+                        message=f"the worker has given no sign of the run for {SILENCE_SECONDS:g} s",
+                        advice="It may be stopped, or hang in native code: cancel the run to end it.",
+                    )
+                )
             self._end_in_time(now - began, silent_seconds)
 
     def record_readings(self) -> None:
@@ -313,35 +315,18 @@ class EngineRun:
         if isinstance(event, TurnAwaited) or self._ends(event):
             return
         if isinstance(event, EnvironmentRead):
-            event = replace(event, settings=self._without_placement(event.settings))
+            # the user's own in place of those that we gave the worker: its run names its device
+            users = safe_variables({name: os.environ[name] for name in self._placed & os.environ.keys()})
+            others = {name: value for name, value in event.settings.items() if name not in self._placed}
+            event = replace(event, settings={**others, **users})
         if isinstance(event, RunPlanned) and event.run in ("", self.run):  # the engine knows the device of a profile
             workload = self._recorder.session.runs[self.run].plan.workload
             event = replace(event, spec=replace(event.spec, workload=workload))
         if self.keep is None or self.keep(event):
             self._recorder.take(event, self.run, self.made)
 
-    def _without_placement(self, settings: Mapping[str, Scalar | None]) -> dict[str, Scalar | None]:
-        """Return the settings with the user's own in place of those that we gave the worker: its run names its
-        device."""
-        users = safe_variables({name: os.environ[name] for name in self._placed & os.environ.keys()})
-        return {name: value for name, value in settings.items() if name not in self._placed} | users
-
     def _ends(self, event: Event) -> bool:
-        """Return whether `event` is the engine's final event for the requested run."""
         return isinstance(event, RunFinished) and event.run in ("", self.run)
-
-    def _report_silence(self, silent_seconds: float) -> None:
-        if self._silence_reported or silent_seconds <= SILENCE_SECONDS:
-            return
-        self._silence_reported = True
-        self._recorder.emit(
-            WarningRaised(
-                run=self.run,
-                code="worker_silent",
-                message=f"the worker has given no sign of the run for {SILENCE_SECONDS:g} s",
-                advice="It may be stopped, or hang in native code: cancel the run to end it.",
-            )
-        )
 
     def _end_in_time(self, following_seconds: float, silent_seconds: float) -> None:
         """End a worker that is past its hard cap, or that has been silent for too long."""
@@ -361,10 +346,3 @@ class EngineRun:
             hint = "Choose a smaller size, or a larger --max-seconds."
         self._timed_out = RunFinished(run=self.run, status="timed out", error=why, advice=hint)
         self.process.kill()
-
-    def _ended(self) -> RunFinished:
-        if self._timed_out:
-            return self._timed_out
-        if self.process.cancelled:
-            return RunFinished(run=self.run, status="cancelled", error="cancelled")
-        return RunFinished.of(self.process.explain(), "crashed", run=self.run)

@@ -46,11 +46,8 @@ class _Devices:
 def ask(
     interpreter: Interpreter, request: Request, environment: Mapping[str, str], timeout_seconds: float, kind: type[T]
 ) -> T:
-    """Send one request for data to a new engine and return the answer's data, as `kind`.
-
-    Raises WorkerError, with the engine's message if it fails, ends, or does not answer in time, and if the answer
-    cannot be read as `kind`.
-    """
+    """Send one request for data to a new engine and return the answer's data, as `kind`. Raises WorkerError, with the
+    engine's message if it fails, ends, or does not answer in time, and if the answer cannot be read as `kind`."""
     process = EngineProcess(interpreter, environment)
     try:
         process.send(request)

@@ -37,7 +37,6 @@ class Escalation:
         self.first: int | None = None
         """The first signal that asked the program to end; None if none did."""
         self.asked: int | None = None
-        """The last one."""
         self.step = 0
         """The last step that was due."""
         self._due = float("inf")

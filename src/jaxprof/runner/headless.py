@@ -126,7 +126,6 @@ class Progress:
 
     def __init__(self, stream: TextIO, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.session = Session()
-        """The session, folded from the events so far."""
         self._stream = stream
         self._clock = clock
         self._has_terminal = stream.isatty()

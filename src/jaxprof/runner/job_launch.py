@@ -62,7 +62,10 @@ class JobLaunch:
         self._signals: deque[tuple[int, bool]] = deque()
         """Signals that wait for the thread that waits for the processes."""
         self._escalation = Escalation()
-        port = _free_port()
+        # a port of the loopback interface that is free now, for the coordinator
+        with closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as listener:
+            listener.bind(("127.0.0.1", 0))
+            port = int(listener.getsockname()[1])
         _adopt_orphans(adopt=True)
         for index in range(count):
             environment = _GLOO | dict(os.environ) | variables_for(index, count, job, port)
@@ -82,11 +85,8 @@ class JobLaunch:
 
     def wait(self, failed: Callable[[int, int], object], report: Callable[[str], object]) -> int:
         """Wait for all of them. Return 0, the exit code of the process that failed first, or after a signal that asked
-        them to end, as in a shell, 128 and its number.
-
-        `failed` is called with index and exit code of each failure, in order, until we end the others; `report` with a
-        line on whom we end.
-        """
+        them to end, as in a shell, 128 and its number. `failed` is called with index and exit code of each failure, in
+        order, until we end the others; `report` with a line on whom we end."""
         first_failure = 0
         escalation = self._escalation
         running = dict(enumerate(self._processes))
@@ -178,13 +178,6 @@ def _adopt_orphans(*, adopt: bool) -> None:
 
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_CHILD_SUBREAPER, int(adopt), 0, 0, 0)
-
-
-def _free_port() -> int:
-    """Return a port of the loopback interface that is free now, for the coordinator."""
-    with closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 ALL = "all"

@@ -73,8 +73,7 @@ class _Interrupts:
         self._thread: threading.Thread | None = None
 
     def begin(self, program: Pass, numbers: set[signal.Signals]) -> None:
-        """Pass the signals that a process sent on to the program from now on, and note the others. Call in the main
-        thread."""
+        """Pass signals that a process sent on to the program from now on, and note the others. In the main thread."""
         if not hasattr(signal, "sigtimedwait") or not numbers:
             return
         self._numbers = numbers

@@ -76,7 +76,6 @@ class PlanOptions:
     """Whether kernels and compile passes are captured, apart from the timed calls."""
     seed: int = 0
     launches: int = DEFAULT_LAUNCHES
-    """Number of fresh processes that measure each run."""
 
 
 def plan_all(infos: Sequence[WorkloadInfo], choice: PlanOptions) -> tuple[list[PlannedRun], list[str]]:
@@ -105,16 +104,19 @@ def plan_all(infos: Sequence[WorkloadInfo], choice: PlanOptions) -> tuple[list[P
 
 def plan_runs(info: WorkloadInfo, choice: PlanOptions) -> list[PlannedRun]:
     """Plan the runs of a workload, by size, variant and device, the baseline first. Raises UsageError for a wrong name
-    or value.
-
-    A NumPy variant runs on the host whatever the devices are, and is planned once.
-    """
+    or value. A NumPy variant runs on the host whatever the devices are, and is planned once."""
     if choice.budget_seconds <= 0 or (choice.max_seconds is not None and choice.max_seconds <= 0):
         raise UsageError("a time budget must be above 0 seconds", "--budget 2 is the default.")
     if not choice.devices:
         raise UsageError("no device is chosen", "jaxprof devices lists them.")
-    chosen = _chosen_variants(info, choice.variants)
-    return [plan for parameters in _sizes(info, choice) for plan in _one_size(info, chosen, parameters, choice)]
+    baseline = info.variant(info.baseline)
+    wanted = [info.variant(name) for name in choice.variants] if choice.variants else list(info.variants)
+    chosen = [baseline, *(variant for variant in info.variants if variant in wanted and variant is not baseline)]
+    sizes = [info.resolve(choice.preset, choice.settings)]
+    if choice.sweep:
+        name, values = read_sweep(choice.sweep, info.parameters)
+        sizes = [{**sizes[0], name: value} for value in values]
+    return [plan for parameters in sizes for plan in _one_size(info, chosen, parameters, choice)]
 
 
 def plan_compiles(
@@ -126,11 +128,8 @@ def plan_compiles(
     mesh: Mapping[str, int] | None = None,
 ) -> list[PlannedRun]:
     """Plan compiling one variant, here or for each of `for_devices`. `variant`: empty for the first that is compiled as
-    a whole.
-
-    Raises UsageError for a wrong name or value, a variant that NumPy runs, a mesh that does not use all the devices,
-    and a split that names no argument.
-    """
+    a whole. Raises UsageError for a wrong name or value, a variant that NumPy runs, a mesh that does not use all the
+    devices, and a split that names no argument."""
     for text in shard:
         split_shard(text)
     for absent in for_devices:
@@ -266,21 +265,6 @@ def read_sweep(text: str, parameters: Sequence[Parameter]) -> tuple[str, Sequenc
     steps = [low * (high / low) ** (index / (points - 1)) for index in range(points)]
     swept = sorted({round(step) for step in steps} if parameter.kind == "int" else set(steps))
     return name, swept
-
-
-def _chosen_variants(info: WorkloadInfo, names: Sequence[str]) -> list[VariantInfo]:
-    """Return the baseline, then the chosen variants in the workload's order."""
-    baseline = info.variant(info.baseline)
-    wanted = [info.variant(name) for name in names] if names else list(info.variants)
-    return [baseline, *(variant for variant in info.variants if variant in wanted and variant is not baseline)]
-
-
-def _sizes(info: WorkloadInfo, choice: PlanOptions) -> list[dict[str, Scalar]]:
-    base = info.resolve(choice.preset, choice.settings)
-    if not choice.sweep:
-        return [base]
-    name, values = read_sweep(choice.sweep, info.parameters)
-    return [{**base, name: value} for value in values]
 
 
 def _one_size(

@@ -30,10 +30,8 @@ WINDOW = "capture window"
 
 
 def plan_profile(path: Path, run: str = "", host: str = "", views: Sequence[str] = ()) -> PlannedRun:
-    """Plan the reading of a profile, for a Scheduler; with `views`, only the parts that these need.
-
-    Raises UsageError and FileRefusedError if there is no such profile.
-    """
+    """Plan the reading of a profile, for a Scheduler; with `views`, only the parts that these need. Raises UsageError
+    and FileRefusedError if there is no such profile."""
     return PlannedRun(
         spec=RunSpec(
             target=str(path),
@@ -80,8 +78,7 @@ def session_name(path: Path) -> str:
 
 
 def open_window(session_recorder: SessionRecorder, folder: str) -> bool:
-    """Block until the profile in `folder` has been read; its programs are then runs of the session. Return whether it
-    succeeded."""
+    """Block until the profile in `folder` has been read as runs of the session. Return whether it succeeded."""
     from jaxprof.runner.scheduler import Scheduler
 
     spec = RunSpec(workload=WINDOW, variant="profile", how="imported", device=NOT_KNOWN_YET, check=False)

@@ -29,14 +29,7 @@ from jaxprof.base.values import field, frozen
 from jaxprof.engine.protocol import encode_request
 from jaxprof.engine.protocol.recording import CaptureRequest, RecordingOptions
 from jaxprof.runner.child import OUT_OF_MEMORY, ChildProcess, Pipes
-from jaxprof.runner.escalation import (
-    ENDING_SIGNALS,
-    TERMINATE,
-    Escalation,
-    continue_stopped,
-    descendants,
-    signal_each,
-)
+from jaxprof.runner.escalation import ENDING_SIGNALS, TERMINATE, Escalation, continue_stopped, descendants, signal_each
 
 if TYPE_CHECKING:
     import psutil
@@ -80,11 +73,7 @@ class ProgramCommand:
         module = argv[:1] == ["-m"]
         path, *arguments = argv[module:] or [""]
         return cls(
-            path=path,
-            module=module,
-            arguments=tuple(arguments),
-            directory=directory,
-            options=RecordingOptions(**again),
+            path=path, module=module, arguments=tuple(arguments), directory=directory, options=RecordingOptions(**again)
         )
 
     @property
@@ -181,14 +170,12 @@ class ProgramProcess(ChildProcess):
 
     @property
     def exit_code(self) -> int | None:
-        """The program's exit code as a shell gives it: 128 plus the signal's number after a signal; None while it
-        runs."""
+        """The program's exit code as a shell gives it: 128 plus the number of a signal; None while it runs."""
         code = self.returncode
         return code if code is None or code >= 0 else 128 - code
 
     def capture(self, seconds: float) -> None:
-        """Request a window of so many seconds in which JAX's profiler is on. A program that does not read requests gets
-        none."""
+        """Request a capture of so many seconds. A program that does not read requests gets none."""
         with contextlib.suppress(OSError):
             os.write(self._control, encode_request(CaptureRequest(seconds)))
 
@@ -211,11 +198,9 @@ class ProgramProcess(ChildProcess):
             _thread.start_new_thread(self._end_when_due, ())
 
     def interrupt(self) -> None:
-        """Interrupt the program as ctrl+c does."""
         self.signal(signal.SIGINT)
 
     def terminate(self) -> None:
-        """Send SIGTERM to the program."""
         self.signal(signal.SIGTERM)
 
     def explain(self) -> WorkerError:
@@ -287,8 +272,7 @@ class ProgramProcess(ChildProcess):
         return super()._received(name, data)
 
     def _pass_on(self, data: bytes) -> None:
-        """Write all of `data` to our stderr. If nobody reads ours any more, close the program's, so that it notices
-        itself."""
+        """Write all of `data` to our stderr. If nobody reads ours any more, close the program's: it will notice."""
         try:
             write_all(STDERR, data)
         except OSError:

@@ -12,7 +12,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -82,8 +82,7 @@ class ProgramScheduler(RecordingScheduler):
         *,
         process: ProgramProcess | None = None,
     ) -> None:
-        """`process`: the program, if it was started before this object was made; otherwise `start` starts it, with its
-        output captured."""
+        """`process`: the program, if it was started before; otherwise `start` starts it, with its output captured."""
         super().__init__(writer, interpreter, listen)
         self.program = program
         self._run = ""
@@ -182,40 +181,29 @@ class ProgramScheduler(RecordingScheduler):
             self._process.capture(seconds)
 
     def cancel(self, run: str) -> None:
-        """Interrupt the program as ctrl+c would; a second call sends SIGTERM, a third one SIGKILL. Other ids are
-        ignored."""
+        """Interrupt the program as ctrl+c would; a second call sends SIGTERM, a third SIGKILL. Ignores other ids."""
         if run != self._run or self._process is None:
             return
         self._cancel_requests += 1
-        steps: tuple[Callable[[], None], ...] = (
-            self._process.interrupt,
-            self._process.terminate,
-            self._process.kill,
-        )
+        steps: tuple[Callable[[], None], ...] = (self._process.interrupt, self._process.terminate, self._process.kill)
         steps[min(self._cancel_requests, len(steps)) - 1]()
 
     def cancel_all(self) -> None:
-        """Cancel the program."""
         self.cancel(self._run)
 
     def close(self, reason: str = "finished") -> None:
         """End the program if it runs, and close the log with its last event. The program may take `PATIENCE_SECONDS`
         to clean up, and its events until then are kept."""
-        if not self._closed:
-            self._end_program()
+        if not self._closed and self._process is not None and self._process.alive:
+            self._cancel_requests += 1
+            self._process.end(PATIENCE_SECONDS)
+            if self._follower not in (None, threading.current_thread()):
+                self._over.wait(PATIENCE_SECONDS / 4)
         with self._session_recorder.lock:
             if self._closed:
                 return
             self._closed = True
             self._session_recorder.close(reason)
-
-    def _end_program(self) -> None:
-        if self._process is None or not self._process.alive:
-            return
-        self._cancel_requests += 1
-        self._process.end(PATIENCE_SECONDS)
-        if self._follower not in (None, threading.current_thread()):
-            self._over.wait(PATIENCE_SECONDS / 4)
 
     def _emit(self, event: Event) -> None:
         self._session_recorder.emit(replace(event, run=self._run))
@@ -228,19 +216,15 @@ class ProgramScheduler(RecordingScheduler):
         if isinstance(event, CaptureWindow):
             self._window_folder = event.path if event.state == "began" else ""
             if event.state == "ended":
-                self._open(event.path)
+                from jaxprof.runner.profiles import open_window
 
-    def _open(self, folder: str) -> None:
-        """Read the profile of a window while the program goes on."""
-        from jaxprof.runner.profiles import open_window
+                def work() -> None:
+                    if open_window(self._session_recorder, event.path):
+                        shutil.rmtree(event.path, ignore_errors=True)
 
-        def work() -> None:
-            if open_window(self._session_recorder, folder):
-                shutil.rmtree(folder, ignore_errors=True)
-
-        thread = threading.Thread(target=work, name="jaxprof-window", daemon=True)
-        self._windows.append(thread)
-        thread.start()
+                thread = threading.Thread(target=work, name="jaxprof-window", daemon=True)
+                self._windows.append(thread)
+                thread.start()
 
     def _watch(self, process: ProgramProcess) -> DeviceWatch | None:
         """Return a watch on the devices once the program has run for a moment; None before."""
@@ -249,7 +233,6 @@ class ProgramScheduler(RecordingScheduler):
         return DeviceWatch()
 
     def _finish(self, process: ProgramProcess) -> None:
-        """Emit how the program ended, and close its runs."""
         wall = time.monotonic() - process.began_seconds
         if self._end_event is not None and self.program.options.function:
             wall = self._end_event.wall_seconds  # the function was measured after the program's own end
@@ -257,7 +240,14 @@ class ProgramScheduler(RecordingScheduler):
         ended = self._end_event or ProgramEnded(exit_code=None, wall_seconds=wall)
         if Path(self._window_folder).name.startswith(WINDOW_FOLDER):
             shutil.rmtree(self._window_folder, ignore_errors=True)
-        notes = [*ended.notes, *self._missing(process)]
+        notes = list(ended.notes)
+        program = self.session.runs[self._run].program
+        if not process.heartbeat_seen:
+            notes.append(Note(code="not_recorded"))
+        elif self._end_event is None:
+            notes.append(Note(code="not_unwound", by_signal=(process.returncode or 0) < 0))
+        elif program is not None and program.jax is None:
+            notes.append(Note(code="no_jax"))
         self._emit(replace(ended, exit_code=process.exit_code, wall_seconds=wall, notes=notes, monotonic_seconds=0.0))
         finished = self._outcome(process)
         self._session_recorder.close_runs([*self._made.values(), self._run], finished)
@@ -266,10 +256,8 @@ class ProgramScheduler(RecordingScheduler):
         self._time_empty_call()
 
     def _time_empty_call(self) -> None:
-        """Time an empty call if calls of the hot loop are so brief that their own work has to be told from it.
-
-        A job's processes, which may be thousands, leave that unknown, and so does a program that the user ended.
-        """
+        """Time an empty call if calls of the hot loop are so brief that their own work has to be told from it. A job's
+        processes, which may be thousands, leave that unknown, and so does a program that the user ended."""
         from jaxprof.analysis.programs.derive import program_result
         from jaxprof.analysis.programs.loop_time import needs_empty_call
 
@@ -310,16 +298,6 @@ class ProgramScheduler(RecordingScheduler):
             named.add(str(Path(self.program.directory or _directory(), self.program.argv[0])))
         if digests := digests_of_sources(named, began):
             self._emit(SourcesRead.of(digests))
-
-    def _missing(self, process: ProgramProcess) -> Iterator[Note]:
-        """Yield what could not be seen of the program, if anything."""
-        program = self.session.runs[self._run].program
-        if not process.heartbeat_seen:
-            yield Note(code="not_recorded")
-        elif self._end_event is None:
-            yield Note(code="not_unwound", by_signal=(process.returncode or 0) < 0)
-        elif program is not None and program.jax is None:
-            yield Note(code="no_jax")
 
     def _outcome(self, process: ProgramProcess) -> RunFinished:
         """Return how the run of the program ended, by its exit code."""

@@ -179,9 +179,7 @@ class Revision:
     head: str
     """Abbreviated hash of the present tree's commit."""
     dirty: bool
-    """Whether the present tree has changes that are not committed."""
     tree: Path
-    """Folder of the revision's files."""
 
     def target(self, present: str) -> str:
         """Return the target `present` in this revision. Raises UsageError if the revision lacks its file or module."""
@@ -194,8 +192,7 @@ class Revision:
         return f"{self.tree / inside}{colon}{function}"
 
     def side(self, target: str, *, is_then: bool) -> dict[str, Any]:
-        """Return fields of a `ComparedSide`: of the one at this revision, whose target on disk is `target`, or of the
-        one on disk."""
+        """Return fields of a `ComparedSide`: of the one at this revision, or of `target` on disk."""
         repository = str(self.repository)
         if not is_then:
             return {"tree": {"commit": self.head, "repository": repository, "dirty": self.dirty}}

@@ -21,11 +21,9 @@ from jaxprof.workloads import names
 
 
 def place(planned: PlannedRun, interpreter: Interpreter) -> WorkerEnvironment:
-    """Return the environment for one planned run. Raises JaxprofError for a device that is missing or unusable.
-
-    A worker that compiles for devices elsewhere runs on the CPU. It has their compiler beside its jax, and as many CPU
-    devices as there are devices elsewhere, from which the program's own meshes are made.
-    """
+    """Return the environment for one planned run. Raises JaxprofError for a device that is missing or unusable. A
+    worker that compiles for devices elsewhere runs on the CPU. It has their compiler beside its jax, and as many CPU
+    devices as there are devices elsewhere, from which the program's own meshes are made."""
     if planned.profile is not None:
         return WorkerEnvironment(environment={}, device=HOST)
     if planned.elsewhere is not None:
@@ -42,8 +40,7 @@ def place(planned: PlannedRun, interpreter: Interpreter) -> WorkerEnvironment:
 
 
 def plan_event(run: str, plan: PlannedRun, ids: Mapping[PlannedRun, str], batch: int | None = None) -> RunPlanned:
-    """Return the event that a run joined the queue, with a spec that is valid from any folder; `ids` holds the ids of
-    all runs so far."""
+    """Return the event that a run joined the queue, with a spec valid from any folder; `ids`: of all runs so far."""
     baseline = ids[plan.baseline] if plan.baseline is not None else ""
     lender = _found_again_at(plan.baseline) or plan.spec.inputs_from if plan.baseline and plan.spec.inputs_from else ""
     spec = replace(plan.spec, target=_found_again_at(plan), inputs_from=lender, baseline=baseline)
@@ -61,30 +58,25 @@ def run_request(run: str, plan: PlannedRun, device: str) -> Request:
     if plan.profile is not None:
         return replace(plan.profile, run=run)
     if plan.compile_only:
-        return _compile_request(run, plan, device)
+        spec = replace(plan.spec, device=device)
+        if plan.elsewhere is None:
+            return CompileRequest(run=run, spec=spec)
+        chip = plan.elsewhere.chip
+        return CompileRequest(
+            run=run,
+            spec=spec,
+            platform="tpu" if chip.vendor == "tpu" else "cuda",
+            topology=plan.elsewhere.topology,
+            topology_name=chip.name,
+            chip_config=chip.chip_config,
+            target_config=target_config(chip) if chip.vendor == "nvidia" else "",
+            devices=plan.elsewhere.devices,
+            mesh=dict(plan.mesh),
+            shard=list(plan.shard),
+        )
     return timed_request(run, plan, device)
 
 
 def timed_request(run: str, plan: PlannedRun, device: str) -> RunRequest:
     """Return what `run_request` does for a run that is timed."""
     return RunRequest(run=run, spec=replace(plan.spec, device=device), keep_output=plan.keep_output)
-
-
-def _compile_request(run: str, plan: PlannedRun, device: str) -> CompileRequest:
-    """Return the request for a compile, for the devices of `plan.elsewhere` if it names some."""
-    spec = replace(plan.spec, device=device)
-    if plan.elsewhere is None:
-        return CompileRequest(run=run, spec=spec)
-    chip = plan.elsewhere.chip
-    return CompileRequest(
-        run=run,
-        spec=spec,
-        platform="tpu" if chip.vendor == "tpu" else "cuda",
-        topology=plan.elsewhere.topology,
-        topology_name=chip.name,
-        chip_config=chip.chip_config,
-        target_config=target_config(chip) if chip.vendor == "nvidia" else "",
-        devices=plan.elsewhere.devices,
-        mesh=dict(plan.mesh),
-        shard=list(plan.shard),
-    )

@@ -51,15 +51,18 @@ def refuse_fetched(*paths: str | Path) -> None:
 
 def plan_again(session: Session, wanted: str = "") -> list[PlannedRun]:
     """Plan all runs of `session` that can be repeated, or those that match `wanted` (a run's id, its workload, its
-    function), each after its baseline.
-
-    Raises UsageError if there is no such run, or if a named one (or every one) cannot be repeated.
-    """
+    function), each after its baseline. Raises UsageError if there is no such run, or if a named one (or every one)
+    cannot be repeated."""
     made: dict[str, PlannedRun] = {}
     refused: list[UsageError] = []
     for run in chosen_runs(session, wanted):
         try:
-            _with_baseline(session, run, made)
+            # first what it is compared with; a baseline has none of its own: in a file two runs can name each other
+            first = session.runs.get(run.plan.baseline)
+            if first is not None and first.id not in made:
+                made[first.id] = _planned(session, first, None)
+            if run.id not in made:
+                made[run.id] = _planned(session, run, made[first.id] if first is not None else None)
         except UsageError as error:
             refused.append(error)
     if refused and (wanted or not made):
@@ -100,16 +103,6 @@ def _call(session: Session, run: Run) -> str:
     argv = _argv(session, run)
     call = shlex.join([run.plan.target or run.plan.workload, *given])
     return f"{call}{f' with sys.argv {shlex.join(argv)}' if argv else ''}, in {os.getcwd()}"
-
-
-def _with_baseline(session: Session, run: Run, made: dict[str, PlannedRun]) -> None:
-    """Plan a run again, and before it the run that it is compared with. A baseline has none of its own: in a file two
-    runs can name each other."""
-    first = session.runs.get(run.plan.baseline)
-    if first is not None and first.id not in made:
-        made[first.id] = _planned(session, first, None)
-    if run.id not in made:
-        made[run.id] = _planned(session, run, made[first.id] if first is not None else None)
 
 
 def _planned(session: Session, run: Run, baseline: PlannedRun | None) -> PlannedRun:

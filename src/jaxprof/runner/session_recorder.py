@@ -58,7 +58,6 @@ class SessionRecorder:
         """Bytes that the children of a run printed, by run id."""
 
     def new_id(self) -> str:
-        """Return the id for a new run."""
         with self.lock:
             self._count += 1
             return f"r{self._count}"
@@ -79,8 +78,7 @@ class SessionRecorder:
             self._batch.append(event)
 
     def take(self, event: Event, run: str, made: dict[str, str]) -> None:
-        """Record an event of a child that works on `run`; `made`: our ids of the runs that the child made, by its own
-        names."""
+        """Record an event of a child that works on `run`; `made`: our ids of the runs that it made, by its names."""
         event = replace(event, run=self._id_of(event, run, made))
         if isinstance(event, LogLine):
             self._take_output(event)
@@ -103,7 +101,6 @@ class SessionRecorder:
             self.show(line)
 
     def close_run(self, run: str, finished: RunFinished) -> None:
-        """End a run, with its summary."""
         with self.lock:
             self.emit(replace(finished, run=run))
             self.emit(closing(self.session.runs[run], finished))
@@ -136,7 +133,6 @@ class SessionRecorder:
         return due
 
     def flush(self) -> None:
-        """Pass on the batch."""
         with self.lock:
             self._flushed_seconds = time.monotonic()
             if self._batch:
@@ -152,7 +148,6 @@ class SessionRecorder:
 
 
 def closing(run: Run, finished: RunFinished) -> RunClosed:
-    """Return the summary at the end of a run."""
     samples = run.samples("run")
     summary = None
     if samples:
@@ -173,9 +168,7 @@ def closing(run: Run, finished: RunFinished) -> RunClosed:
 
 
 RUN_SECONDS = 2.0
-"""Time between readings of a run's device."""
 PROGRAM_SECONDS = 0.5
-"""Time between readings of the devices of a recorded program."""
 
 
 class RecordingScheduler:
@@ -232,7 +225,6 @@ class DeviceWatch:
         self.take()  # the shares of the host's cores refer to the time since the previous reading
 
     def take(self) -> list[DeviceReading]:
-        """Take a reading now."""
         self._last = time.monotonic()
         return self._monitor.read() if self._monitor is not None else []
 

@@ -103,7 +103,6 @@ def plan_sides(sides: Sequence[ComparedSide], options: SideOptions) -> list[Plan
 def _planned(side: ComparedSide, options: SideOptions, baseline: PlannedRun | None) -> PlannedRun:
     """Plan the run of one side; `baseline` is that of side A, None for A itself."""
     workload, variant = side.workload, _variant(side, side.variant or options.variant)
-    launches = options.launches or MOST_LAUNCHES
     precision = {"JAX_DEFAULT_MATMUL_PRECISION": side.precision} if side.precision else {}
     spec = RunSpec(
         target=workload.target,
@@ -114,10 +113,7 @@ def _planned(side: ComparedSide, options: SideOptions, baseline: PlannedRun | No
         parameters=workload.resolve(options.preset, side.settings),
         preset=options.preset,
         precision=side.precision or variant.precision,
-        launches=launches,
-        budget_seconds=LAUNCH_SECONDS * launches,
-        max_seconds=options.max_seconds or (None if options.launches else options.budget_seconds),
-        until_half_width=None if options.launches else options.half_width,
+        **timing(options),
         arguments=tuple(side.arguments or options.arguments),
         inputs_from=workload.inputs_from,
         capture=options.capture,
@@ -133,6 +129,17 @@ def _planned(side: ComparedSide, options: SideOptions, baseline: PlannedRun | No
         keep_output=str(options.folder / f"{side.label}.npz") if options.folder is not None else "",
         group_seconds=None if options.launches else options.budget_seconds,
     )
+
+
+def timing(options: SideOptions) -> dict[str, Any]:
+    """Return the fields of a run's spec that say for how long a side is measured."""
+    launches = options.launches or MOST_LAUNCHES
+    return {
+        "launches": launches,
+        "budget_seconds": LAUNCH_SECONDS * launches,
+        "max_seconds": options.max_seconds or (None if options.launches else options.budget_seconds),
+        "until_half_width": None if options.launches else options.half_width,
+    }
 
 
 def tree_note(sides: Sequence[SideSpec]) -> str:

@@ -77,8 +77,7 @@ class LaunchRule:
     def __init__(
         self, seconds: float | None, half_width: float | None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`seconds`: time for the whole group; `half_width`: of each speed-up's 95 % interval, as a share. None: no
-        limit."""
+        """`seconds`: for the whole group; `half_width`: of each speed-up's 95 % interval. None: no limit."""
         self._seconds, self._half_width, self._clock = seconds, half_width, clock
         self._began = self._last = clock()
         self._took: list[float] = []
@@ -112,14 +111,11 @@ class LaunchRule:
             allowed = max(LONGER * self._seconds, LEAST_SECONDS) if few else self._seconds
             if now - self._began + missing * expected > allowed:
                 return True
-        return len(self._took) >= LEAST_LAUNCHES and self._is_narrow(session, runs)
-
-    def _is_narrow(self, session: Session, runs: Sequence[str]) -> bool:
+        if self._half_width is None or len(self._took) < LEAST_LAUNCHES:
+            return False
         from jaxprof.analysis.runs.speedup import compared
         from jaxprof.stats.comparison import narrow_enough
 
-        if self._half_width is None:
-            return False
         baseline = session.runs[runs[0]]
         others = [session.runs[run] for run in runs[1:]]
         return all(narrow_enough(compared(session, baseline, run), self._half_width) for run in others)
@@ -159,7 +155,6 @@ class Side:
     spent_seconds: float = 0.0
     """Seconds its engines have worked on it, without the turns of others."""
     launches: int = 0
-    """Number of launches that succeeded."""
     cancelled: bool = False
 
     @property
@@ -170,8 +165,7 @@ class Side:
 
     @property
     def has_turns(self) -> bool:
-        """Whether its process of this launch goes on: not after a failure, nor after the hard cap, at which a launch
-        ends as succeeded."""
+        """Whether its process goes on: not after a failure, nor after the hard cap, at which a launch succeeds."""
         return self.finished is None and self.engine is not None
 
     @property
@@ -216,7 +210,14 @@ class Group:
             if not active or launch > self._launches or (launch > 1 and self._has_enough(active, launch - 1)):
                 break
             first = (launch - 1) % len(active)
-            self._launch(launch, [*active[first:], *active[:first]])
+            active = [*active[first:], *active[:first]]
+            if len(active) > 1 and not self._apart_reason:
+                self._launch_together(launch, active)
+                if not self._apart_reason:
+                    continue
+                active = [side for side in active if side.finished is None and side.launches < launch]
+            for side in active:
+                self._launch_together(launch, [side])
         for side in self.sides:
             if side.finished is None:
                 self._end(side, RunFinished(run=side.run, status="ok"))
@@ -254,15 +255,6 @@ class Group:
             return True
         return False
 
-    def _launch(self, launch: int, sides: Sequence[Side]) -> None:
-        if len(sides) > 1 and not self._apart_reason:
-            self._launch_together(launch, sides)
-            if not self._apart_reason:
-                return
-            sides = [side for side in sides if side.finished is None and side.launches < launch]
-        for side in sides:
-            self._launch_together(launch, [side])
-
     def _launch_together(self, launch: int, sides: Sequence[Side]) -> None:
         """Measure one launch of all `sides`. If they do not fit together, stop early and set `_apart_reason`."""
         ready: list[Side] = []
@@ -292,7 +284,14 @@ class Group:
                 self._launches = 1  # which has the whole budget
             self._take_turns(launch, ready)
             for side in ready:
-                self._finish_launch(side, launch)
+                if side.finished is None and side.engine is not None:  # what comes after the steady run, and its end
+                    began = time.monotonic()
+                    side.engine.process.thaw()
+                    side.engine.send(TurnsOverRequest())
+                    last = side.engine.follow()
+                    side.spent_seconds += time.monotonic() - began
+                    self._launch_over(side, launch, last)
+                    self._close(side)
         finally:
             for side in sides:
                 self._close(side)
@@ -327,7 +326,12 @@ class Group:
         """Start an engine and follow it to its first turn, or to the end of a run that has none."""
         began = time.monotonic()
         try:
-            placement = self._placement(side, shared=shared)
+            if side.placement is None:
+                side.placement = self._place(side.plan)
+            if not shared or side.plan.spec.device.startswith("cpu:"):
+                placement = side.placement
+            else:  # the first engine would otherwise take most of the device's memory from the others
+                placement = replace(side.placement, environment={**side.placement.environment, PREALLOCATE: "false"})
             side.engine = self._start(side, placement)
         except JaxprofError as error:
             return RunFinished.of(error, run=side.run)
@@ -346,14 +350,6 @@ class Group:
         assert isinstance(reached, TurnAwaited | RunFinished)
         return reached
 
-    def _placement(self, side: Side, *, shared: bool) -> WorkerEnvironment:
-        if side.placement is None:
-            side.placement = self._place(side.plan)
-        if not shared or side.plan.spec.device.startswith("cpu:"):
-            return side.placement
-        # The first engine would otherwise take most of the device's memory from the others.
-        return replace(side.placement, environment={**side.placement.environment, PREALLOCATE: "false"})
-
     def _is_recorded_later(self, side: Side, event: Event) -> bool:
         if isinstance(event, WarningRaised):
             return not any(raised.code == event.code for raised in self._recorder.session.runs[side.run].warnings)
@@ -364,7 +360,20 @@ class Group:
         if not sides:
             return
         budget = min(side.plan.spec.timing_seconds for side in sides) / self._launches
-        self._probe(launch, sides)
+        unknown = [side for side in sides if side.warm_in_seconds is None]
+        if len(sides) > 1 and unknown:  # find how soon their calls settle
+            probes = plan_probes([side.call_seconds for side in sides])
+            blocks: dict[str, list[list[float]]] = {side.run: [] for side in sides}
+            for index in probes.order:
+                side = sides[index]
+                if side.has_turns:
+                    blocks[side.run].append(
+                        self._block(side, launch, "settling", probes.block_seconds, probes.most_samples)
+                    )
+                    self._suspend(side)
+            for side in unknown:
+                unprobed = UNPROBED_WARM_IN_SECONDS if side.call_seconds < UNPROBED_WARM_IN_SECONDS else 0.0
+                side.warm_in_seconds = settling_seconds(blocks[side.run]) if probes.order else unprobed
         plan = plan_turns(
             [side.call_seconds for side in sides],
             budget,
@@ -402,22 +411,6 @@ class Group:
         budget = ALONE_SHARE * side.plan.spec.timing_seconds / self._launches
         self._block(side, launch, "alone", min(ALONE_SECONDS, budget), ALONE_SAMPLES, ALONE_WARM_IN_SECONDS)
 
-    def _probe(self, launch: int, sides: Sequence[Side]) -> None:
-        """Find how soon the calls of each side settle, where that is not known yet."""
-        unknown = [side for side in sides if side.warm_in_seconds is None]
-        if len(sides) < 2 or not unknown:
-            return
-        plan = plan_probes([side.call_seconds for side in sides])
-        blocks: dict[str, list[list[float]]] = {side.run: [] for side in sides}
-        for index in plan.order:
-            side = sides[index]
-            if side.has_turns:
-                blocks[side.run].append(self._block(side, launch, "settling", plan.block_seconds, plan.most_samples))
-                self._suspend(side)
-        for side in unknown:
-            unprobed = UNPROBED_WARM_IN_SECONDS if side.call_seconds < UNPROBED_WARM_IN_SECONDS else 0.0
-            side.warm_in_seconds = settling_seconds(blocks[side.run]) if plan.order else unprobed
-
     def _block(
         self, side: Side, launch: int, series: str, block_seconds: float, most: int, warm_in_seconds: float = 0.0
     ) -> list[float]:
@@ -428,11 +421,7 @@ class Group:
         number = self._next_block()
         side.engine.send(
             TurnRequest(
-                block=number,
-                seconds=block_seconds,
-                most_samples=most,
-                warm_in_seconds=warm_in_seconds,
-                series=series,
+                block=number, seconds=block_seconds, most_samples=most, warm_in_seconds=warm_in_seconds, series=series
             )
         )
         event = side.engine.follow(lambda event: isinstance(event, SamplesTaken) and event.block == number)
@@ -463,18 +452,6 @@ class Group:
                 fraction = (launch - 1 + share) / self._launches
                 self._recorder.emit(ProgressMade(run=side.run, fraction=fraction, remaining_seconds=left, note=note))
         self._recorder.flush_when_due()
-
-    def _finish_launch(self, side: Side, launch: int) -> None:
-        """Finish one launch: what comes after the steady run, and the end of the process."""
-        if side.finished is not None or side.engine is None:
-            return
-        began = time.monotonic()
-        side.engine.process.thaw()
-        side.engine.send(TurnsOverRequest())
-        last = side.engine.follow()
-        side.spent_seconds += time.monotonic() - began
-        self._launch_over(side, launch, last)
-        self._close(side)
 
     def _launch_over(self, side: Side, launch: int, last: Event) -> None:
         assert isinstance(last, RunFinished)

@@ -42,8 +42,7 @@ def process_number(name: str) -> int | None:
 
 
 def attempts_in(paths: Iterable[Path]) -> list[tuple[int, int, Path]]:
-    """Return index, number of the attempt, and path of each session of a process, so that of equal indices the newest
-    comes last."""
+    """Return index, attempt and path of each process's session, so that of equal indices the newest comes last."""
     named = ((match, path) for path in paths if (match := PROCESS_NAME.fullmatch(path.name)))
     return sorted((int(match[1]), int(match[2] or 1), path) for match, path in named)
 
@@ -66,13 +65,11 @@ def state_folder() -> Path:
 
 
 def sessions_folder() -> Path:
-    """Return the folder in which sessions are kept."""
     return state_folder() / "sessions"
 
 
 def lasting_name(path: Path) -> str:
-    """Return a name for the session or the job at `path` that later commands understand, unlike `last`, which
-    changes."""
+    """Return a name for the session or job at `path` that later commands understand, unlike `last`."""
     kept = path.parent.absolute() == sessions_folder().absolute() and not path.name.startswith("-")
     return path.name.removesuffix(EXTENSION) if kept else url_of(path) or path_word(path)
 
@@ -93,8 +90,7 @@ def fetched_folder() -> Path:
 
 
 def is_fetched(path: Path) -> bool:
-    """Return whether `path` is part of what was fetched from URLs, into any state folder: each folder of
-    what was fetched holds its URL."""
+    """Return whether `path` is in what was fetched from URLs, whose folders hold their URL."""
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(fetched_folder())) or bool(note_of_copy(path))
 
 

@@ -68,8 +68,7 @@ class Session:
         self.header = header if header is not None else e.Header()
         self.runs: dict[str, Run] = {}
         self.process_index, self.process_count = self.header.process_index, self.header.process_count
-        """Index of the recorded process in its job, and number of its processes. JAX may report them later, in a
-        program that records itself."""
+        """Index of the recorded process in its job, and their number; JAX may report them later."""
         self.family: Counter[str] = Counter()
         """Number of runs compared with each baseline: the intervals of all of them hold together."""
         self.texts = Texts()
@@ -163,7 +162,6 @@ class Session:
         return self.texts.decode(recorded.digest) if recorded.digest else recorded.text
 
     def apply(self, event: e.Event) -> None:
-        """Add what an event says."""
         if event.seq:
             self.last_seq = event.seq
         if event.monotonic_seconds:
@@ -207,7 +205,7 @@ def _planned(session: Session, event: e.RunPlanned) -> None:
 def _warned(session: Session, event: e.WarningRaised) -> None:
     event = with_text(event)
     if event.run:
-        session._run(event).warnings.append(with_text(event))
+        session._run(event).warnings.append(event)
     else:  # of the file
         session.notice(event.message[:_NOTICE_CHARACTERS])
 
@@ -305,6 +303,7 @@ def _program(session: Session, event: e.Event) -> None:
 _KEPT: dict[type[e.Event], str] = {
     e.ComparisonPlanned: "comparison",
     e.ResultsCompared: "results",
+    e.TrialReached: "trial",
     e.EnvironmentRead: "environment",
     e.RevisionRead: "revision",
     e.CostReported: "cost",

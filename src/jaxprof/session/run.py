@@ -73,8 +73,7 @@ class RunLaunch:
 
 @frozen
 class RunEnd:
-    """The end of a run. `status` is one of `events.STATUSES`, or `interrupted`; `queued` and `running` only in one
-    that is still being written."""
+    """The end of a run: one of `events.STATUSES`, or `interrupted`; `queued`, `running` while it is written."""
 
     status: str
     error: str
@@ -82,7 +81,6 @@ class RunEnd:
 
     @property
     def over(self) -> bool:
-        """Whether the run has ended."""
         return self.status not in ("queued", "running")
 
 
@@ -207,6 +205,8 @@ class Run:
     """The comparison of which this run is the first side; None otherwise."""
     results: e.ResultsCompared | None = None
     """How far the run's result is from that of the first side; None if the two were not compared."""
+    trial: e.TrialReached | None = None
+    """Where the change that the run tries has reached the program; None if it tries none, or has reached nothing."""
     program: RecordedProgram | None = None
     """What was recorded inside the run, if it is a program; else None."""
     finished: e.RunFinished | None = None
@@ -251,7 +251,6 @@ class Run:
 
     @property
     def over(self) -> bool:
-        """Whether the run has ended."""
         return self.status not in ("queued", "running")
 
     @property

@@ -38,8 +38,7 @@ Verdict = Literal["faster", "slower", "same", "inconclusive"]
 LimitState = Literal["within", "exceeded", "undecided"]
 Unit = Literal["launch", "pair of blocks"]
 Measured = Literal["in turns", "launches in turns", "apart"]
-"""How the sides were measured: blocks took turns; short launches took turns; neither, as in sessions of different
-times."""
+"""How the sides were measured: blocks in turns; short launches in turns; neither, as in sessions of two times."""
 
 
 @frozen
@@ -62,8 +61,7 @@ class TimeComparison:
     family: int = 1
     """Number of comparisons among which this one is read. The intervals of all of them hold together with 95 %."""
     of_fast_calls: bool = False
-    """Whether the effect of a launch is the ratio of both sides' fast calls, because other processes worked beside
-    them."""
+    """Whether a launch's effect is the ratio of both sides' fast calls, because other processes worked beside them."""
     by_width: bool = False
     """Whether the number of launches was not fixed beforehand, but depended on the interval's width."""
     refusal: str = ""
@@ -167,8 +165,7 @@ class TimeComparison:
         return high / low > ROUGH or min(abs(math.log(low)), abs(math.log(high))) <= math.log1p(MARGIN)
 
     def words(self, baseline: str) -> str:
-        """Return the verdict as text: `faster than numpy`, or `inconclusive: ...` with its reason and what would decide
-        it."""
+        """Return the verdict as text: `faster than numpy`, or `inconclusive: ...` with what would decide it."""
         if self.verdict == "inconclusive":
             decide = more_launches(self.launches_to_decide, is_near=self.is_near)
             return ", ".join(filter(None, (f"inconclusive: {self.reason}", decide)))
@@ -260,7 +257,7 @@ class TimeComparison:
         if self._why_unjudged or self.ratio is None or wide is None or narrow is None:
             return "inconclusive", self._why_unjudged
         edge = 1.0 if self.unit == "launch" else 1 + max(self.margin, ONE_LAUNCH)
-        if _reach(narrow) < math.log1p(self.margin):
+        if max(-math.log(narrow[0]), math.log(narrow[1])) < math.log1p(self.margin):  # how far from 1 it reaches
             return "same", ""
         if wide[0] > edge or wide[1] < 1 / edge:
             if self.is_near:
@@ -402,8 +399,3 @@ def _effect_of_fast_calls(launch: LaunchBlocks, baseline: int, other: int) -> Lo
 
 def _unknown(launches: int, measured: Measured, refusal: str = "") -> TimeComparison:
     return TimeComparison(None, (), 0, "launch", launches, None, measured, refusal=refusal)
-
-
-def _reach(interval: tuple[float, float]) -> float:
-    """Return how far from 1 an interval reaches, on the log scale."""
-    return max(-math.log(interval[0]), math.log(interval[1]))

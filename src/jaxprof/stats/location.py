@@ -38,8 +38,7 @@ class Spread:
     degrees: float
 
     def half_width(self, confidence: float) -> float:
-        """Return half of the interval that holds the truth with `confidence` (0..1), in the unit of the standard
-        error."""
+        """Return half of the interval that holds the truth with `confidence` (0..1), in the unit of the error."""
         return self.standard_error * t_quantile((1 + confidence) / 2, self.degrees)
 
 
@@ -114,24 +113,19 @@ def location(values: Sequence[float]) -> Location:
     independent = _independent(bounded)
     if independent < FEWEST_VALUES:
         return Location(value, None)
-    return Location(value, _widest_error(bounded, independent, most_degrees=len(kept) - 1))
+    # Of the estimates of the mean's error that allow for correlation, the one with the widest 95 % interval.
+    most = len(kept) - 1
+    alike = _variance(bounded) * (count - 1) / (count - count / independent) / independent
+    errors = [Spread(math.sqrt(alike), min(int(independent) - 1, most))]
+    while len(bounded) >= 2 * FEWEST_BATCHES:
+        bounded = [(each + following) / 2 for each, following in zip(bounded[::2], bounded[1::2], strict=False)]
+        errors.append(Spread(math.sqrt(_variance(bounded) / len(bounded)), min(len(bounded) - 1, most)))
+    return Location(value, max(errors, key=lambda spread: spread.half_width(0.95)))
 
 
 def bounded_exp(value: float) -> float:
     """Return exp(value), limited to what a float holds: the end of the widest possible interval is still positive."""
     return math.exp(min(max(value, -700.0), 700.0))
-
-
-def _widest_error(values: list[float], independent: float, most_degrees: float) -> Spread:
-    """Return the error of the mean of `values`: of the estimates that allow for correlation, the one with the widest
-    95 % interval."""
-    count = len(values)
-    alike = _variance(values) * (count - 1) / (count - count / independent) / independent
-    errors = [Spread(math.sqrt(alike), min(int(independent) - 1, most_degrees))]
-    while len(values) >= 2 * FEWEST_BATCHES:
-        values = [(each + following) / 2 for each, following in zip(values[::2], values[1::2], strict=False)]
-        errors.append(Spread(math.sqrt(_variance(values) / len(values)), min(len(values) - 1, most_degrees)))
-    return max(errors, key=lambda spread: spread.half_width(0.95))
 
 
 def _independent(values: list[float]) -> float:

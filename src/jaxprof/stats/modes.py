@@ -10,7 +10,7 @@ multimodality", 1991).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from jaxprof.base.units import percent, seconds
@@ -60,28 +60,21 @@ def two_modes(samples: Sequence[float]) -> Modes | None:
     if not np.isfinite(values).all() or values.min() <= 0:
         return None
     ordered = np.sort(values)
-    for first, cut, last in _cuts(ordered):
-        low, high = float(np.median(ordered[first:cut])), float(np.median(ordered[cut:last]))
-        if high >= APART * low and _has_valley(ordered, low, high):
-            fast = values < ordered[cut]
-            switches = int(np.count_nonzero(fast[1:] != fast[:-1]))
-            return Modes(low, high, cut / len(ordered), switches, float(ordered[cut]))
-    return None
-
-
-def _cuts(ordered: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Iterator[tuple[int, int, int]]:
-    """Yield where two clusters may begin, part and end. A part too small for a mode is outliers, and the rest is cut
-    again."""
-    import numpy as np
-
-    least = LEAST_SHARE * len(ordered)
     first, last = 0, len(ordered)
     for _ in range(_MOST_CUTS):
         cut = first + _cut(np.log(ordered[first:last]))
-        if min(cut - first, last - cut) >= least:
-            yield first, cut, last
-            return
-        first, last = (cut, last) if cut - first < least else (first, cut)
+        if min(cut - first, last - cut) >= LEAST_SHARE * len(ordered):
+            break
+        # A part too small for a mode is outliers, and the rest is cut again.
+        first, last = (cut, last) if cut - first < LEAST_SHARE * len(ordered) else (first, cut)
+    else:
+        return None
+    low, high = float(np.median(ordered[first:cut])), float(np.median(ordered[cut:last]))
+    if high < APART * low or not _has_valley(ordered, low, high):
+        return None
+    fast = values < ordered[cut]
+    switches = int(np.count_nonzero(fast[1:] != fast[:-1]))
+    return Modes(low, high, cut / len(ordered), switches, float(ordered[cut]))
 
 
 def _cut(ordered: np.ndarray[tuple[int], np.dtype[np.float64]]) -> int:

@@ -52,7 +52,6 @@ class MedianTime:
 
     @property
     def ci95(self) -> tuple[float, float] | None:
-        """The interval, or None."""
         return None if self.low is None or self.high is None else (self.low, self.high)
 
 
@@ -93,8 +92,7 @@ def summarise(samples: Sequence[float]) -> Summary | None:
 
 
 def median_interval(samples: Sequence[float]) -> tuple[float, float] | None:
-    """Return the 95 % percentile-bootstrap interval of the median, in the samples' unit; None for under five
-    samples."""
+    """Return the 95 % percentile-bootstrap interval of the median, in the samples' unit; None below five samples."""
     if len(samples) < FEWEST_FOR_INTERVAL:
         return None
     import numpy as np

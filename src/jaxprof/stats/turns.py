@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from jaxprof.base.values import frozen
 
@@ -39,8 +39,7 @@ ALONE_WARM_IN_SECONDS = 0.02
 LEAST_BLOCKS = 4
 """Least number of blocks of a side in a launch, however long its calls: two rounds there and back."""
 LEAST_SAMPLES = 6
-"""Least number of samples of a side over all launches: four calls of two seconds, in one launch, showed almost
-nothing."""
+"""Least number of samples of a side over all launches: four calls of two seconds showed almost nothing."""
 MOST_SAMPLES = 10_000
 """Largest number of samples of a side over all launches."""
 
@@ -141,8 +140,12 @@ def balanced_order(sides: int, blocks: int, seed: int = 0) -> tuple[int, ...]:
     while len(order) < sides * blocks:
         names = list(range(sides))
         shuffled.shuffle(names)
-        rounds = [(0, 1), (1, 0), (1, 0), (0, 1)] if sides == 2 else _williams_square(sides)
-        if sides > 2:
+        rounds: list[tuple[int, ...]] = [(0, 1), (1, 0), (1, 0), (0, 1)]
+        if sides != 2:
+            zigzag = [(place + 1) // 2 if place % 2 else -(place // 2) % sides for place in range(sides)]
+            rounds = [tuple((place + shift) % sides for place in zigzag) for shift in range(sides)]
+            if sides % 2:  # each pair of sides is in each order equally often in twice as many rounds
+                rounds += [row[::-1] for row in rounds]
             shuffled.shuffle(rounds)
         order += [names[place] for row in rounds for place in row]
     return tuple(order[: sides * blocks])
@@ -211,23 +214,12 @@ def settling_seconds(blocks: Sequence[Sequence[float]]) -> float:
     if length < 2:
         return 0.0
     half = length // 2
-    end = 0
-    for begin, until in _doubling(half):
-        if _changed(blocks, slice(begin, until), slice(half, length)):
-            end = until
-    return _elapsed(blocks, end)
-
-
-def _doubling(length: int) -> Iterator[tuple[int, int]]:
-    begin, until = 0, 1
-    while begin < length:
-        yield begin, min(until, length)
+    end, begin, until = 0, 0, 1
+    while begin < half:
+        if _changed(blocks, slice(begin, min(until, half)), slice(half, length)):
+            end = min(until, half)
         begin, until = until, 2 * until
-
-
-def _elapsed(blocks: Sequence[Sequence[float]], calls: int) -> float:
-    """Return the median time of the first `calls` of a block, in seconds."""
-    return middle([math.fsum(block[:calls]) for block in blocks]) if calls else 0.0
+    return middle([math.fsum(block[:end]) for block in blocks]) if end else 0.0
 
 
 def _changed(blocks: Sequence[Sequence[float]], early: slice, late: slice) -> bool:
@@ -251,19 +243,15 @@ def change_within(blocks: Sequence[Sequence[float]]) -> float | None:
         if half:
             halves[0].extend(block[:half])
             halves[1].extend(block[-half:])
-    if len(halves[0]) < _LEAST_HALF or not _differ(*halves):
+    if len(halves[0]) < _LEAST_HALF:
         return None
-    return middle(halves[1]) / middle(halves[0]) - 1
+    early, late = map(middle, halves)
+    error = math.hypot(*map(_error_of_median, halves))
+    return late / early - 1 if abs(early - late) > max(SETTLED_WITHIN * late, _SURELY * error) else None
 
 
 _LEAST_HALF = 8
 """Least number of calls in the first halves of all blocks for `change_within` to compare them."""
-
-
-def _differ(some: Sequence[float], others: Sequence[float]) -> bool:
-    one, two = middle(some), middle(others)
-    error = math.hypot(*(_error_of_median(values) for values in (some, others)))
-    return abs(one - two) > max(SETTLED_WITHIN * two, _SURELY * error)
 
 
 _SURELY = 3.0
@@ -284,13 +272,6 @@ _ERROR_OF_MEDIAN = 1.4826 * 1.2533
 def least_blocks(launches: int) -> int:
     """Return the least number of blocks of a side in each of `launches`, however long its calls."""
     return max(LEAST_BLOCKS, math.ceil(LEAST_SAMPLES / launches))
-
-
-def _williams_square(sides: int) -> list[tuple[int, ...]]:
-    """Return `sides` rounds, or twice as many if `sides` is odd: each pair of sides is in each order equally often."""
-    zigzag = [(place + 1) // 2 if place % 2 else -(place // 2) % sides for place in range(sides)]
-    rounds = [tuple((place + shift) % sides for place in zigzag) for shift in range(sides)]
-    return rounds + [row[::-1] for row in rounds] if sides % 2 else rounds
 
 
 def not_times(launches: Iterable[LaunchBlocks], *sides: int) -> bool:

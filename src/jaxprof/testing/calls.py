@@ -100,19 +100,35 @@ class Caller:
 
     @property
     def programs(self) -> list[CalledProgram]:
-        """The programs of all calls so far."""
         return [program for function in self.functions for program in function.programs]
 
     def __call__(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> CallResult:
         """Call `fn(*args, **kwargs)` and return the result with its program. A function that is not compiled already
-        (by `jax.jit`, `nnx.jit`, `eqx.filter_jit`) is compiled by `jax.jit`.
+        (by `jax.jit`, `nnx.jit`, `eqx.filter_jit`) is compiled by `jax.jit`. Raises UsageError for something that is
+        not callable, and what the function raises."""
+        from jaxprof.engine.measure.ahead_of_time import abstract
+        from jaxprof.recorder.calls.kept_call import KeptArguments, KeptArray
 
-        Raises UsageError for something that is not callable, and what the function raises.
-        """
         if not callable(fn):
             raise UsageError(f"jaxprof needs a function, not {type(fn).__name__}", "jaxprof(fn, *args, **kwargs)")
-        function = self._function(fn)
-        call = _call(function, args, kwargs)
+        try:
+            hash(fn)
+            key: Any = fn
+        except TypeError:
+            key = id(fn)  # stays unique: CalledFunction keeps the function alive
+        function = self._known.get(key)
+        if function is None:
+            function = self._known[key] = CalledFunction(fn, self.watch)
+            self.functions.append(function)
+        kept = KeptArguments.of(args, kwargs, values=False)
+        types = [
+            (leaf.shape, str(leaf.dtype), leaf.weak, leaf.sharding) if isinstance(leaf, KeptArray) else type(leaf)
+            for leaf in kept.leaves
+        ]
+        values = tuple(leaf for leaf in kept.leaves if not isinstance(leaf, KeptArray))
+        call = MadeCall(
+            function, abstract((args, kwargs)), _types(kept, function.compiled), (kept.structure, *types), values
+        )
         before = len(self.watch.seen)
         try:
             value = function.compiled(*args, **kwargs)
@@ -126,18 +142,6 @@ class Caller:
             program = self._read(call, compilation)
             function.programs.append(program)
         return CallResult(value, program)
-
-    def _function(self, fn: Callable[..., Any]) -> CalledFunction:
-        try:
-            hash(fn)
-            key: Any = fn
-        except TypeError:
-            key = id(fn)  # stays unique: CalledFunction keeps the function alive
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = CalledFunction(fn, self.watch)
-            self.functions.append(known)
-        return known
 
     def _read(self, call: MadeCall, compilation: Compiled | None) -> CalledProgram:
         """Return the program of a call that was just made. `compilation`: the one that the call caused, if any."""
@@ -160,21 +164,6 @@ class Caller:
         with self.watch.paused():
             compile_call("r1", spec, call.function.compiled, args, kwargs, events.append)
         return CalledProgram(list(as_compiled(events, compilation)), call)
-
-
-def _call(function: CalledFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> MadeCall:
-    from jaxprof.engine.measure.ahead_of_time import abstract
-    from jaxprof.recorder.calls.kept_call import KeptArguments, KeptArray
-
-    kept = KeptArguments.of(args, kwargs, values=False)
-    types = [
-        (leaf.shape, str(leaf.dtype), leaf.weak, leaf.sharding) if isinstance(leaf, KeptArray) else type(leaf)
-        for leaf in kept.leaves
-    ]
-    values = tuple(leaf for leaf in kept.leaves if not isinstance(leaf, KeptArray))
-    return MadeCall(
-        function, abstract((args, kwargs)), _types(kept, function.compiled), (kept.structure, *types), values
-    )
 
 
 def _same(call: MadeCall, programs: list[CalledProgram]) -> CalledProgram | None:

@@ -15,15 +15,7 @@ from jaxprof.analysis.compare.session_difference import facts_of
 from jaxprof.api.session import Session
 from jaxprof.base.grouping import grouped
 from jaxprof.base.values import frozen
-from jaxprof.events import (
-    Compiled,
-    CompileObserved,
-    Event,
-    PhaseEnded,
-    RunFinished,
-    SessionClosed,
-    WarningRaised,
-)
+from jaxprof.events import Compiled, CompileObserved, Event, PhaseEnded, RunFinished, SessionClosed, WarningRaised
 from jaxprof.facts import recorder
 from jaxprof.facts.comparisons import EXACT
 from jaxprof.recorder.compiles.ledger import Ledger
@@ -122,7 +114,6 @@ class CalledFunction:
         """What tells it from another function of the same name."""
 
     def compilations(self) -> tuple[Compiled, ...]:
-        """Return the function's compilations in this test so far."""
         return tuple(event for key, event in self._watch.seen if key in self.keys)
 
     def took(self, before: int) -> Compiled | None:

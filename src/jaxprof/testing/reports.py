@@ -19,7 +19,6 @@ from jaxprof.events import SessionClosed
 from jaxprof.facts import column, pick, within
 from jaxprof.facts.comparisons import EXACT
 from jaxprof.report.renderers import Table, text_lines
-from jaxprof.session import Run
 from jaxprof.session.files import EXTENSION
 from jaxprof.session.log import new_header
 from jaxprof.session.log.codec import decode_line
@@ -77,14 +76,6 @@ _SHOWN = {
 
 def _table_lines(session: Session) -> Iterator[str]:
     runs = list(session.runs.values())
-    rows = [(name, facts_of(session, run)) for name, run in zip(_names(runs), runs, strict=True)]
-    exact = (replace(fact, title=_SHOWN[fact.key]) for fact in pick(EXACT, *_SHOWN))
-    columns = [column("name", itemgetter(0)), *within(itemgetter(1), exact)]
-    yield from text_lines(Table(columns, rows), indent="")
-
-
-def _names(runs: Sequence[Run]) -> list[str]:
-    """Return the names of the tests, with the function if a test called several, and the file if two have one name."""
     programs = Counter(run.plan.workload for run in runs)
     tests = Counter({run.plan.workload: run.plan.workload.rpartition("::")[2] for run in runs}.values())
     names = []
@@ -92,4 +83,7 @@ def _names(runs: Sequence[Run]) -> list[str]:
         short = run.plan.workload.rpartition("::")[2]
         test = short if tests[short] == 1 else run.plan.workload
         names.append(f"{test} {run.plan.variant}" if programs[run.plan.workload] > 1 else test)
-    return names
+    rows = [(name, facts_of(session, run)) for name, run in zip(names, runs, strict=True)]
+    exact = (replace(fact, title=_SHOWN[fact.key]) for fact in pick(EXACT, *_SHOWN))
+    columns = [column("name", itemgetter(0)), *within(itemgetter(1), exact)]
+    yield from text_lines(Table(columns, rows), indent="")

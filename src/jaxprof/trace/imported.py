@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from jaxprof.base.errors import JaxprofError
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import and_more, bytes_, counted
 from jaxprof.base.values import frozen
@@ -32,11 +31,10 @@ from jaxprof.events import (
     TextRecorded,
     WarningRaised,
 )
-from jaxprof.hlo.text.proto import text as hlo_text
 from jaxprof.trace.buffers import buffers_in
 from jaxprof.trace.executions import executions_on
 from jaxprof.trace.model import Program, Trace, program_proto
-from jaxprof.trace.ops import op_times
+from jaxprof.trace.ops import op_times, text_of
 from jaxprof.trace.sources import choose, read_file
 from jaxprof.trace.summary import TIMELINE, VIEWS, events_of
 
@@ -235,14 +233,3 @@ def _calls(trace: Trace, program: _Program) -> int | None:
         ):
             return len(executed.starts)
     return None
-
-
-def text_of(trace: Trace, program: Program) -> tuple[str | None, str]:
-    """Return the HLO text of a program, or the reason why there is none."""
-    held = program_proto(trace, *program)
-    if held is None:
-        return None, "the profile does not hold its HLO"
-    try:
-        return hlo_text(held.proto), ""
-    except (JaxprofError, RecursionError) as error:
-        return None, f"its HLO cannot be read: {error}"

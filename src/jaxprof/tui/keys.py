@@ -346,7 +346,6 @@ SHOWN_AS = {
 """Names of keys as people write them, by Textual's names."""
 
 ACTIONS = {f"{group}.{key.name}": key for group, listed in GROUPS.items() for key in listed.keys}
-"""Every action, by the id of its bindings."""
 IN_MENU = "m:"
 """Prefix of a key that is the letter of an action in the menu."""
 LETTERS = frozenset("rwcCyes")
@@ -355,7 +354,6 @@ _remapped: dict[str, str] = {}
 
 
 def keys_of(action: Key) -> list[str]:
-    """Return Textual's names of the keys of an action."""
     return action.keys.split()
 
 
@@ -366,7 +364,6 @@ def letter_of(action: Key) -> str:
 
 
 def bindings(group: str) -> list[BindingType]:
-    """Return the bindings of a class: those of one group of the table."""
     from textual.binding import Binding
 
     return [
@@ -391,8 +388,7 @@ def remap(keys: Mapping[str, str]) -> None:
 
 
 def checked(keys: Mapping[str, str]) -> dict[str, str]:
-    """Return a user's keys by binding id, as Textual names them. Raises UsageError for an unknown action, and if there
-    is no key."""
+    """Return a user's keys by binding id, as Textual names them. Raises UsageError for what is no action or key."""
     from jaxprof.base.errors import UsageError, unknown_name
 
     by_action: dict[str, str] = {}
@@ -410,7 +406,6 @@ class Clash:
     """A key that the user gives to two actions that work at once, so that one of them is never reached."""
 
     key: str
-    """Name of the key as people write it."""
     actions: tuple[str, str]
 
     def __str__(self) -> str:

@@ -38,26 +38,21 @@ def written_function(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @functools.cache
 def source_of(function: Callable[..., Any]) -> str:
-    """Return the source code of a function, dedented, without `@workload(...)`; empty if it cannot be read. Reading it
-    costs a millisecond."""
+    """Return a function's source, dedented, without `@workload(...)`; empty if unreadable. Takes a millisecond."""
     try:
-        return _without_declaration(textwrap.dedent(inspect.getsource(function)))
+        source = textwrap.dedent(inspect.getsource(function))
     except (OSError, TypeError):
         return ""
-
-
-def _without_declaration(source: str) -> str:
-    """Return `source` without jaxprof's decorator, which computes nothing. What does not parse stays unchanged."""
     if not source.startswith("@"):
         return source
     import ast
 
     try:
-        (function,) = ast.parse(source).body
+        (statement,) = ast.parse(source).body
     except (SyntaxError, ValueError):
         return source
     lines = source.splitlines(keepends=True)
-    for decorator in reversed(getattr(function, "decorator_list", [])):
+    for decorator in reversed(getattr(statement, "decorator_list", [])):
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
         if ast.unparse(called).rpartition(".")[2] == "workload":
             del lines[decorator.lineno - 1 : decorator.end_lineno]
@@ -98,8 +93,7 @@ def arguments_by_name(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def call_by_name(function: Callable[..., Any], known: Mapping[str, Any], what: str) -> Any:
-    """Call `function` with those of `known` that it names. Raises UsageError if it needs others; `what` names it
-    there."""
+    """Call `function` with those of `known` that it names. Raises UsageError with `what` if it needs others."""
     wanted = arguments_by_name(function)
     missing = [key for key, default in wanted.items() if key not in known and default is inspect.Parameter.empty]
     if missing:

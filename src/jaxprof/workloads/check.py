@@ -155,10 +155,19 @@ class _Scales:
 
     @classmethod
     def of(cls, got: Any, right: Any, tolerance: float, *, elementwise: bool) -> _Scales:
-        largest = max(_largest(right[start : start + _CHUNK]) for start in range(0, right.size, _CHUNK))
+        import numpy as np
+
+        def finite_magnitudes(part: Any) -> Any:
+            magnitudes = np.abs(_wide(part))
+            return magnitudes[np.isfinite(magnitudes)]
+
+        parts = (finite_magnitudes(right[start : start + _CHUNK]) for start in range(0, right.size, _CHUNK))
+        largest = max(float(np.max(part, initial=0.0)) for part in parts)
+        sampled = finite_magnitudes(right[:: max(1, right.size // _SAMPLED)])
+        typical = float(np.median(sampled[sampled > 0])) if (sampled > 0).any() else 0.0
         dtypes = (str(got.dtype), str(right.dtype))
         smallest = max(_SMALLEST_NORMAL.get(name, 2.0**-126) for name in dtypes) if tolerance else 0.0
-        return cls(tolerance, largest, max(_typical(right), SPREAD * largest), smallest, elementwise)
+        return cls(tolerance, largest, max(typical, SPREAD * largest), smallest, elementwise)
 
 
 class _Errors:
@@ -213,24 +222,7 @@ def _peak(values: Any, start: int) -> tuple[float, int]:
     return float(values[at]), start + at
 
 
-def _largest(part: Any) -> float:
-    import numpy as np
-
-    magnitudes = np.abs(_wide(part))
-    return float(np.max(magnitudes, initial=0.0, where=np.isfinite(magnitudes)))
-
-
-def _typical(flat: Any) -> float:
-    """Return the median magnitude of the numbers that are not 0."""
-    import numpy as np
-
-    magnitudes = np.abs(_wide(flat[:: max(1, flat.size // _SAMPLED)]))
-    finite = magnitudes[np.isfinite(magnitudes) & (magnitudes > 0)]
-    return float(np.median(finite)) if finite.size else 0.0
-
-
 def _array(leaf: Any) -> numpy.ndarray[Any, Any]:
-    """Return `leaf` as an array on the host."""
     import numpy as np
 
     if is_key(leaf):

@@ -36,8 +36,7 @@ VARIANTS = {
 _DEFAULT = ("jax", "jit")
 
 Default = int | float | tuple[str, ...] | Parameter
-"""Default of a parameter: a number; words to choose from, the default first; or a `Parameter`, whose value the preset
-`quick` gives."""
+"""Default of a parameter: a number; words, the default first; or a `Parameter` with a value in `quick`."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -137,7 +136,12 @@ def _declaration(options: Mapping[str, Any]) -> Declaration:
     bound = _SIGNATURE.bind(None, **options)
     bound.apply_defaults()
     given = {name: value for name, value in bound.arguments.items() if name != "function"}
-    inputs, shardings = given["inputs"], given["shardings"]
+    inputs, shardings, variants = given["inputs"], given["shardings"], given["variants"]
+    if not variants:
+        raise UsageError("a workload needs a variant", f"variants= takes some of {', '.join(VARIANTS)}.")
+    for variant in variants:
+        if isinstance(variant, str) and variant not in VARIANTS:
+            raise unknown_name("variant", variant, VARIANTS)
     specs = [inputs] if isinstance(inputs, str) else inputs
     return Declaration(
         **given
@@ -146,19 +150,10 @@ def _declaration(options: Mapping[str, Any]) -> Declaration:
             "inputs": inputs if callable(inputs) else None,
             "parameters": dict(given["parameters"] or {}),
             "presets": {preset: dict(values) for preset, values in (given["presets"] or {}).items()},
-            "variants": _variants(given["variants"]),
+            "variants": tuple(VARIANTS[each] if isinstance(each, str) else each for each in variants),
             "shardings": shardings if shardings is None or callable(shardings) else tuple(shardings),
         }
     )
-
-
-def _variants(variants: Sequence[str | Variant]) -> tuple[Variant, ...]:
-    if not variants:
-        raise UsageError("a workload needs a variant", f"variants= takes some of {', '.join(VARIANTS)}.")
-    for variant in variants:
-        if isinstance(variant, str) and variant not in VARIANTS:
-            raise unknown_name("variant", variant, VARIANTS)
-    return tuple(VARIANTS[variant] if isinstance(variant, str) else variant for variant in variants)
 
 
 def declared_parameters(

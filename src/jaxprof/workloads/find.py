@@ -90,8 +90,7 @@ def _fitting(module: ModuleType, place: str, wanted: Sequence[str], arguments: S
 
 
 def functions_in(module: ModuleType) -> list[str]:
-    """Return the names of the functions that `module` itself defines, the declared ones first, without inputs functions
-    and classes."""
+    """Return the names of a module's own functions, declared ones first, without inputs functions and classes."""
     own = [
         name
         for name, value in vars(module).items()
@@ -115,8 +114,7 @@ def _workload(
     arguments: Sequence[str] = (),
     inputs_from: str = "",
 ) -> Workload:
-    """Return the workload of the function `wanted` in a module. Raises UsageError. `place`: how a target names the
-    module."""
+    """Return the workload `wanted` of a module. Raises UsageError. `place`: the module's name in a target."""
     function = _attribute(module, place, wanted)
     short = Path(place).name if place.endswith(".py") else place
     workload = workload_of(
@@ -183,19 +181,19 @@ def _is_place(text: str) -> bool:
     """Return whether `text` can be a file or a module, rather than the mistyped name of a workload."""
     if _is_file(text):
         return True
-    return all(part.isidentifier() for part in text.split(".")) and ("." in text or _module_exists(text))
+    if not all(part.isidentifier() for part in text.split(".")):
+        return False
+    if "." in text:
+        return True
+    _put_first_on_path(Path.cwd())
+    try:
+        return importlib.util.find_spec(text) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def _is_file(place: str) -> bool:
     return place.endswith(".py") or "/" in place or Path(place).is_file()
-
-
-def _module_exists(name: str) -> bool:
-    _put_first_on_path(Path.cwd())
-    try:
-        return importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError):
-        return False
 
 
 @contextmanager

@@ -48,9 +48,26 @@ def _make(spec: Spec, parameters: Parameters, random: numpy.random.Generator) ->
     if spec.kind == "value":
         return spec.value
     if spec.kind == "key":
-        return _make_key(spec, parameters, random)
+        import jax
+
+        try:
+            key = jax.random.key(int(random.integers(2**31)), impl=spec.dtype or None)
+        except ValueError as error:
+            raise UsageError(f"{spec.text}: {error}", "Write key for a key of JAX's default kind.") from None
+        return jax.random.split(key, spec.sizes(parameters)) if spec.shape else key
     if spec.kind == "nested":
-        return _build_container(spec, [(label, _make(part, parameters, random)) for label, part in spec.parts])
+        parts = [(label, _make(part, parameters, random)) for label, part in spec.parts]
+        if spec.container in ("tuple", "list"):
+            values = [value for _, value in parts]
+            return tuple(values) if spec.container == "tuple" else values
+        if spec.container == "dict":
+            return dict(parts)
+        made = named_tuple(spec.container)
+        try:
+            return made(**{str(label): value for label, value in parts})
+        except TypeError as error:
+            what = f"{spec.container} cannot be made: {error}"
+            raise UsageError(what, "Its fields have changed since it was recorded.") from None
     shape, dtype = spec.sizes(parameters), spec.dtype
     if dtype == "bool":
         return random.random(shape) < 0.5
@@ -65,34 +82,6 @@ def _make(spec: Spec, parameters: Parameters, random: numpy.random.Generator) ->
     if dtype != "float16":
         import ml_dtypes  # noqa: F401 - tells NumPy the names of its dtypes
     return random.standard_normal(shape, dtype="float32").astype(dtype)
-
-
-def _make_key(spec: Spec, parameters: Parameters, random: numpy.random.Generator) -> Any:
-    import jax
-
-    try:
-        key = jax.random.key(int(random.integers(2**31)), impl=spec.dtype or None)
-    except ValueError as error:
-        raise UsageError(f"{spec.text}: {error}", "Write key for a key of JAX's default kind.") from None
-    return jax.random.split(key, spec.sizes(parameters)) if spec.shape else key
-
-
-def _build_container(spec: Spec, parts: Sequence[tuple[str | int, Any]]) -> Any:
-    """Return the container of `spec` with these values. Raises UsageError for a class that cannot be found."""
-    values = [value for _, value in parts]
-    if spec.container == "tuple":
-        return tuple(values)
-    if spec.container == "list":
-        return values
-    if spec.container == "dict":
-        return dict(parts)
-    made = named_tuple(spec.container)
-    try:
-        return made(**{str(label): value for label, value in parts})
-    except TypeError as error:
-        raise UsageError(
-            f"{spec.container} cannot be made: {error}", "Its fields have changed since it was recorded."
-        ) from None
 
 
 def named_tuple(path: str) -> type[Any]:
@@ -208,23 +197,19 @@ def _variants(
     declared: Declaration, function: Callable[..., Any], given_by_name: tuple[str, ...], settable: tuple[str, ...]
 ) -> tuple[Variant, ...]:
     """Return the declared variants, the NumPy twin first, each with its function."""
-    twin = () if declared.numpy is None else (replace(_TWIN, function=declared.numpy),)
-    return tuple(
-        replace(_complete(variant, declared, function, given_by_name), settable=settable)
-        for variant in (*twin, *declared.variants)
-    )
-
-
-def _complete(
-    variant: Variant, declared: Declaration, function: Callable[..., Any], given_by_name: tuple[str, ...]
-) -> Variant:
-    if variant.function is None:
-        variant = replace(variant, function=function, factory=declared.factory)
-    if variant.how == "numpy" and variant.adapt is None:
-        variant = replace(variant, adapt=_to_numpy)
-    if variant.factory or variant.function is None:
-        return variant
-    return replace(variant, function=last_by_name(variant.function, given_by_name))
+    variants = [*declared.variants]
+    if declared.numpy is not None:
+        variants.insert(0, replace(_TWIN, function=declared.numpy))
+    complete = []
+    for variant in variants:
+        if variant.function is None:
+            variant = replace(variant, function=function, factory=declared.factory)
+        if variant.how == "numpy" and variant.adapt is None:
+            variant = replace(variant, adapt=_to_numpy)
+        if not variant.factory and variant.function is not None:
+            variant = replace(variant, function=last_by_name(variant.function, given_by_name))
+        complete.append(replace(variant, settable=settable))
+    return tuple(complete)
 
 
 def _baseline(declared: Declaration, variants: tuple[Variant, ...], origin: str) -> str:
@@ -333,8 +318,7 @@ def _estimate(declared: Declaration, origin: str) -> Callable[[Parameters], Esti
 
 
 def _no_arguments(function: Callable[..., Any], origin: str, *, factory: bool) -> tuple[Spec, ...]:
-    """Return no specs for a function without arguments. For any other, raises UsageError with the three ways to give
-    arguments."""
+    """Return no specs for a function without arguments; else raises UsageError with the ways to give them."""
     signature = signature_of(function)
     if signature is not None and not factory:
         try:
@@ -370,29 +354,17 @@ def _with_checked_specs(
                     f"{origin}: {spec.text} gives an argument of a factory's function by name", "Give it by position."
                 )
         return declared, ()
-    _refuse_misfit(function, declared.specs, parameters, origin)
-    specs, given_by_name = _ordered(function, declared.specs)
-    return replace(declared, specs=specs), given_by_name
-
-
-def _refuse_misfit(function: Callable[..., Any], specs: Sequence[Spec], parameters: Parameters, origin: str) -> None:
-    """Raises UsageError if the function cannot be called with these arguments."""
+    by_name = {spec.keyword: spec for spec in declared.specs if spec.keyword}
+    positional = tuple(spec for spec in declared.specs if not spec.keyword)
     signature = signature_of(function)
-    if signature is None:
-        return
-    try:
-        by_name = {spec.keyword: spec for spec in specs if spec.keyword}
-        filled = {key: None for key in keyword_only(function) if key in parameters}
-        signature.bind(*(spec for spec in specs if not spec.keyword), **{**filled, **by_name})
-    except TypeError as error:
-        given = ", ".join(spec.text for spec in specs) or "nothing"
-        raise UsageError(
-            f"{origin} takes {signature}, and was given {given}: {error}", "Give one spec for each argument."
-        ) from None
-
-
-def _ordered(function: Callable[..., Any], specs: Sequence[Spec]) -> tuple[tuple[Spec, ...], tuple[str, ...]]:
-    """Return the specs in the order of the call, those that must be given by name last, and these names."""
-    by_name = {spec.keyword: spec for spec in specs if spec.keyword}
-    placed, named = in_order(function, tuple(spec for spec in specs if not spec.keyword), by_name)
-    return (*placed, *named.values()), tuple(named)
+    if signature is not None:
+        try:
+            filled = {key: None for key in keyword_only(function) if key in parameters}
+            signature.bind(*positional, **{**filled, **by_name})
+        except TypeError as error:
+            given = ", ".join(spec.text for spec in declared.specs) or "nothing"
+            raise UsageError(
+                f"{origin} takes {signature}, and was given {given}: {error}", "Give one spec for each argument."
+            ) from None
+    placed, named = in_order(function, positional, by_name)
+    return replace(declared, specs=(*placed, *named.values())), tuple(named)

@@ -86,15 +86,12 @@ class Parameter:
                     f"{self.name} must be a whole number, not {text!r}", f"{self.name}: {self.description}"
                 )
             value = int(value)
-        if not self._within(value):
+        above = self.minimum is None or value >= self.minimum  # False for NaN
+        if not above or not (self.maximum is None or value <= self.maximum):
             low = "" if self.minimum is None else f" from {self.minimum:g}"
             high = "" if self.maximum is None else f" up to {self.maximum:g}"
             raise UsageError(f"{self.name}={text} is out of bounds", f"{self.name} takes values{low}{high}.")
         return value
-
-    def _within(self, value: float) -> bool:
-        above = self.minimum is None or value >= self.minimum
-        return above and (self.maximum is None or value <= self.maximum)
 
 
 @frozen(kw_only=True)
@@ -108,12 +105,10 @@ class Variant:
     """What is called with the workload's inputs; in `@workload(variants=[...])` None is the decorated function. Its
     source is what the screens show."""
     factory: bool = False
-    """Whether `function` makes the function that is called. It is called once, before anything is timed, with the
-    parameters that it names."""
+    """Whether `function` makes the one that is called: once, before timing, with the parameters that it names."""
     description: str = ""
     inputs: Placement = "device"
-    """`device`: the inputs are put there once, before the calls; `host`: each call takes NumPy arrays, and transfers
-    them."""
+    """`device`: inputs are put there once, before the calls; `host`: each call takes and transfers NumPy arrays."""
     precision: Literal["", "highest"] = ""
     """Matrix precision (`jax.default_matmul_precision`); empty for JAX's default on that device."""
     adapt: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None
@@ -128,8 +123,7 @@ class Variant:
         return self.adapt(inputs) if self.adapt else inputs
 
     def build(self, parameters: Parameters) -> Callable[..., Any]:
-        """Return the function that is called with the workload's inputs. Raises UsageError if a factory needs other
-        parameters."""
+        """Return the function called with the workload's inputs. Raises UsageError if a factory needs others."""
         if self.function is None:
             raise UsageError(f"the variant {self.name} has no function", "Give it function=.")
         load_modules(written_function(self.function), with_jax=self.how != "numpy")
@@ -183,8 +177,7 @@ class DeclaredWorkload(Generic[V]):
     """One paragraph: what it computes, why it is worth measuring, what to look at."""
     parameters: tuple[Parameter, ...]
     presets: Mapping[str, Parameters]
-    """Preset → parameters; at least `quick` (about a second on two CPU cores) and `published` (the source's exact
-    sizes)."""
+    """Preset → parameters; at least `quick` (about a second on two cores) and `published` (the source's sizes)."""
     variants: tuple[V, ...]
     baseline: str = "numpy"
     """The variant that the others are compared with. Its result counts as right if there is no `expected`."""
@@ -237,8 +230,7 @@ class Workload(DeclaredWorkload[Variant]):
     """Largest accepted error of a number, relative as `workloads.check` says, by effective precision."""
     estimate: Callable[[Parameters], Estimate] = lambda parameters: Estimate()
     shardings: Sequence[Any] | Callable[..., Any] | None = None
-    """How the arguments are split over a mesh of several devices: a spec for each, or a function that returns them (it
-    may take the mesh)."""
+    """How arguments are split over a mesh: a spec for each, or a function that returns them and may take the mesh."""
 
 
 @frozen(kw_only=True)
@@ -247,8 +239,7 @@ class WorkloadInfo(DeclaredWorkload[VariantInfo]):
 
 
 def worth_running(variant: Variant | VariantInfo, platform: str) -> bool:
-    """Return whether `variant` can differ from its default twin on `platform`: on a CPU, `highest` is the same
-    program."""
+    """Return whether `variant` can differ from its default twin on `platform`: on a CPU, `highest` does not."""
     return not (variant.precision == "highest" and platform == "cpu")
 
 

@@ -81,24 +81,22 @@ class Spec:
 
     def sizes(self, parameters: Parameters) -> tuple[int, ...]:
         """Return the shape in numbers. Raises UsageError for an unknown parameter, or a value that is not a size."""
-        return tuple(self._size(size, parameters) for size in self.shape)
+        sizes = []
+        for size in self.shape:
+            value = size if isinstance(size, int) else parameters.get(size)
+            if value is None:
+                hint = f"The parameters are: {', '.join(parameters)}." if parameters else "There are no parameters."
+                raise UsageError(f"{self.text}: there is no parameter {size!r}", f"{hint} Or write a number.")
+            if not isinstance(value, int) or (isinstance(size, str) and value < 0):
+                raise UsageError(f"{self.text}: {size}={value} is not a size", "A size is a whole number from 0.")
+            sizes.append(value)
+        return tuple(sizes)
 
     def bytes(self, parameters: Parameters) -> int:
         """Return the bytes of the array, or of all arrays inside."""
         if self.kind == "nested":
             return sum(part.bytes(parameters) for _, part in self.parts)
         return prod(self.sizes(parameters)) * _BITS[self.dtype] // 8 if self.kind == "array" else 8
-
-    def _size(self, size: int | str, parameters: Parameters) -> int:
-        if isinstance(size, int):
-            return size
-        if size not in parameters:
-            hint = f"The parameters are: {', '.join(parameters)}." if parameters else "There are no parameters."
-            raise UsageError(f"{self.text}: there is no parameter {size!r}", f"{hint} Or write a number.")
-        value = parameters[size]
-        if not isinstance(value, int) or value < 0:
-            raise UsageError(f"{self.text}: {size}={value} is not a size", "A size is a whole number from 0.")
-        return value
 
 
 def parse_leaf(text: str) -> Spec:
@@ -109,7 +107,13 @@ def parse_leaf(text: str) -> Spec:
         return Spec(text=stripped, kind="key", dtype=key[1] or "", shape=_shape(key[2] or "", stripped))
     match = _ARRAY.fullmatch(text)
     if match:
-        return Spec(text=stripped, kind="array", dtype=_dtype(match[1], stripped), shape=_shape(match[2], stripped))
+        dtype = _SHORT.get(match[1], match[1])
+        if dtype not in _BITS:
+            known = [*_SHORT, *_BITS]
+            near = get_close_matches(match[1], known, n=3, cutoff=0.5)
+            hint = f"Did you mean {', '.join(near)}?" if near else f"Known: {', '.join(known)}."
+            raise UsageError(f"{stripped}: unknown dtype {match[1]!r}", hint)
+        return Spec(text=stripped, kind="array", dtype=dtype, shape=_shape(match[2], stripped))
     for read in (int, float):
         try:
             return Spec(text=stripped, kind="value", value=read(stripped))
@@ -133,35 +137,26 @@ def array_text(dtype: str, shape: Sequence[int]) -> str | None:
     return f"{short}[{','.join(map(str, shape))}]"
 
 
-def _dtype(name: str, text: str) -> str:
-    dtype = _SHORT.get(name, name)
-    if dtype not in _BITS:
-        near = get_close_matches(name, [*_SHORT, *_BITS], n=3, cutoff=0.5)
-        hint = f"Did you mean {', '.join(near)}?" if near else f"Known: {', '.join([*_SHORT, *_BITS])}."
-        raise UsageError(f"{text}: unknown dtype {name!r}", hint)
-    return dtype
-
-
 def _shape(text: str, spec_text: str) -> tuple[int | str, ...]:
     """Return the sizes between the brackets; a comma at the end is allowed, as in Python."""
     items = [item.strip() for item in text.split(",")]
     if items[-1] == "":
         items.pop()
-    return tuple(_dimension(item, spec_text) for item in items)
-
-
-def _dimension(item: str, spec_text: str) -> int | str:
-    if item.isidentifier():
-        return item
-    try:
-        size = float(item)
-        if size < 0 or size != int(size):
-            raise ValueError(item)
-    except (ValueError, OverflowError):
-        raise UsageError(
-            f"{spec_text}: {item!r} is not a size", f"A size is a whole number from 0. {_EXAMPLES}"
-        ) from None
-    return int(size)
+    sizes: list[int | str] = []
+    for item in items:
+        if item.isidentifier():
+            sizes.append(item)
+            continue
+        try:
+            size = float(item)
+            if size < 0 or size != int(size):
+                raise ValueError(item)
+        except (ValueError, OverflowError):
+            raise UsageError(
+                f"{spec_text}: {item!r} is not a size", f"A size is a whole number from 0. {_EXAMPLES}"
+            ) from None
+        sizes.append(int(size))
+    return tuple(sizes)
 
 
 def parse(text: str) -> Spec:
@@ -180,7 +175,9 @@ def parse(text: str) -> Spec:
 
 def _as_python(match: re.Match[str]) -> str:
     """Return what Python reads as part of a name, as long as what it stands for, so that places stay the same."""
-    return match[0] if match["string"] else "." if match[0] == ":" else "_" * len(match[0])
+    if match["string"]:
+        return match[0]
+    return "." if match[0] == ":" else "_" * len(match[0])
 
 
 def _spec_of(node: ast.expr, line: bytes) -> Spec:

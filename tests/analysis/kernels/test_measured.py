@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - an instruction of HLO is one line
 """Measured kernels joined with those of the HLO, and whether they add up to what was measured. The memory of a run.
 Ceilings; model FLOPs utilisation and the share of the roofline, against figures that can be worked out by hand."""
 
@@ -12,6 +13,7 @@ from jaxprof import events as e
 from jaxprof.analysis.kernels.measured import measured, seconds_per_call
 from jaxprof.analysis.kernels.memory import asked_bytes, memory_of_run, peak_memory
 from jaxprof.analysis.runs.ceilings import ceilings_for, measured_in, remember, utilisations
+from jaxprof.facts.kernels import measured_rows
 from jaxprof.report.explain import utilisation_text
 from report.sessions import kernel_times
 
@@ -44,6 +46,50 @@ def test_rates_and_shares_of_the_ceilings():
     found = measured(_captured(capture), "r1")
     told = {name: figures_text(kernel) for name, kernel in found.by_name().items()}
     held_cases("measured_kernels.txt", told | {"without a match": figures_text({"share": found.unmatched_share})})
+
+
+LOOP = """HloModule jit_f, is_scheduled=true
+
+body {
+  state = (s32[], f32[1000]) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  x = f32[1000] get-tuple-element(state), index=1
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  y = f32[1000] negate(x)
+  ROOT out = (s32[], f32[1000]) tuple(next, y)
+}
+
+condition {
+  state = (s32[], f32[1000]) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  limit = s32[] constant(10)
+  ROOT go = pred[] compare(i, limit), direction=LT
+}
+
+ENTRY main {
+  first = (s32[], f32[1000]) parameter(0)
+  ROOT loop.1 = (s32[], f32[1000]) while(first), condition=condition, body=body, metadata={op_name="jit(f)/while" source_file="/home/me/f.py" source_line=4}, backend_config={"known_trip_count":{"n":"10"}}
+}
+"""
+
+
+@pytest.mark.parametrize(("inside_seconds", "rate"), [(0.0, 10_021.0), (0.75, 10_021.0), (0.9, None)])
+def test_a_loop_has_its_line_and_the_rate_of_what_it_runs(inside_seconds, rate):
+    """A second a call, of which the kernels inside took a part. If they took more than ran within its intervals, it
+    went on elsewhere, and how long it took is unknown."""
+    loop = _row("loop.1", 1.0, self_seconds=0.25 if inside_seconds else 1.0)
+    inside = [_row("y", inside_seconds)] if inside_seconds else []
+    of = session(run("r1", _capture(loop, *inside), device="cpu:0", hlo=LOOP))
+    found = measured(of, "r1").by_name()["loop.1"]
+    assert (found.in_hlo, found.kernel.kind, found.kernel.source.short) == (True, "loop", "f.py:4")
+    assert found.flops_per_second == (None if rate is None else pytest.approx(rate))
+    assert (found.bytes_per_second is None) == (rate is None)
+    assert measured(of, "r1").unmatched_share == pytest.approx(0)
+    rows = measured_rows(of, of.runs["r1"])
+    assert [(row.name, row.static is not None, row.share is not None) for row in rows] == [
+        (name, True, True) for name in sorted(["loop.1", *(["y"] if inside else [])], key=lambda name: name != "y")
+    ]
 
 
 def test_seconds_of_a_call_are_those_of_one_device_and_of_the_capture_with_names():

@@ -1,5 +1,7 @@
 """The kernels of a program as rows: weights and shares, order, filters and groups; and what they are on paper."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from golden import figures_text, held_cases
@@ -28,6 +30,12 @@ KERNELS = kernels(module(HLO))
 H100 = machine_of(device("h100"))
 
 
+def times(**seconds):
+    """What a capture has of kernels: their self time in one call."""
+    more = {"flops_per_second": 1e9, "bytes_per_second": None, "share": None}
+    return {name: SimpleNamespace(per_call_seconds=took, **more) for name, took in seconds.items()}
+
+
 def names(ranking, numbers):
     return [ranking.kernels[number].name for number in numbers]
 
@@ -39,8 +47,8 @@ def sorted_names(ranking, column, *, turned=False):
 def test_with_a_device_shares_are_of_least_time_and_measured_time_comes_first():
     assert (Ranking(KERNELS).basis, Ranking(KERNELS, H100).basis) == ("bytes", "least")
     assert sorted_names(Ranking(KERNELS), "share")[0] == "dot.1"
-    assert Ranking(KERNELS, None, {"other": 1.0}).basis == "bytes", "names of another program are no measure"
-    measured = Ranking(KERNELS, H100, {"reduce.1": 3e-6, "dot.1": 1e-6})
+    assert Ranking(KERNELS, None, times(other=1.0)).basis == "bytes", "names of another program are no measure"
+    measured = Ranking(KERNELS, H100, times(**{"reduce.1": 3e-6, "dot.1": 1e-6}))
     assert measured.basis == "measured"
     order = ordered(measured, range(len(measured)), "share")
     assert names(measured, order) == ["reduce.1", "dot.1", "tanh_fusion", "grad_fusion"]
@@ -62,7 +70,7 @@ def test_a_collective_is_bound_by_its_links_and_a_run_has_a_bound_and_an_estimat
     assert row.over == over["main", "r"]
     assert row.least_seconds == step.bound_seconds == pytest.approx(16 * 2**20 / 450e9)
     assert ranking.step == step
-    assert ranking_on(H100, exchange, kernels(exchange), {"r": 1.0}).step is None  # what was measured says more
+    assert ranking_on(H100, exchange, kernels(exchange), times(r=1.0)).step is None  # what was measured says more
     assert ranking_on(None, exchange, kernels(exchange), None)[0].bound == ""
 
 
@@ -95,7 +103,7 @@ def test_groups_are_a_tree_with_sums():
 
 
 def test_every_column_sorts_and_its_opposite_keeps_what_is_unknown_last():
-    ranking, told = Ranking(KERNELS, H100, {"dot.1": 1e-6, "reduce.1": 2e-6}), {}
+    ranking, told = Ranking(KERNELS, H100, times(**{"dot.1": 1e-6, "reduce.1": 2e-6})), {}
     for column in (*SORTS[:2], "measured", *SORTS[2:]):
         told[column] = figures_text(*(sorted_names(ranking, column, turned=turned) for turned in (False, True)))
         assert column in COLUMNS

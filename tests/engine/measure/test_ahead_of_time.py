@@ -26,6 +26,8 @@ from jaxprof.runner.planning import PlanOptions, find_workloads, plan_compiles
 from jaxprof.runner.scheduler import Scheduler
 from jaxprof.session.log import LogWriter, new_header
 from jaxprof.session.log.codec import decode_line
+from jaxprof.session.warning_text import with_text
+from waiting import SLOWER
 
 pytestmark = pytest.mark.process
 
@@ -114,7 +116,7 @@ def in_words(events):
     found = hlo(events)
     inputs = sorted(parameter.shape.dimensions for parameter in found.entry.parameters)
     results = [leaf.dimensions for leaf in found.entry.root.shape.leaves()]
-    (warning,) = [event for event in of(events, WarningRaised) if event.code == "sharding"]
+    (warning,) = [with_text(event) for event in of(events, WarningRaised) if event.code == "sharding"]
     lines = (
         f"{found.attributes['num_partitions']} partitions: {inputs} → {results}",
         f"exchanged: {sorted({one.opcode for one in collectives(found)})}",
@@ -201,7 +203,7 @@ def test_a_program_with_a_mesh_of_its_own_is_the_one_that_jax_makes_on_these_dev
     interpreter, (target,) = find_interpreter(), parse_targets(devices)
     environment = {**os.environ, **wheels.environment(target.chip.vendor, interpreter.path)}
     script = [interpreter.path, str(HERE / "oracle.py"), devices, str(tmp_path / "hlo")]
-    done = subprocess.run(script, env=environment, capture_output=True, text=True, timeout=200)
+    done = subprocess.run(script, env=environment, capture_output=True, text=True, timeout=200 * SLOWER)
     assert done.returncode == 0, done.stderr
     assert counted(found) == counted(module((tmp_path / "hlo").read_text()))
     assert found.attributes["num_partitions"] == "8"

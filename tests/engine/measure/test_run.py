@@ -20,6 +20,7 @@ from jaxprof.engine.measure.failure import failed, is_out_of_memory
 from jaxprof.engine.measure.run import _complete, inputs_of
 from jaxprof.engine.protocol.request import RunRequest
 from jaxprof.events import BuffersReported, RunSpec
+from jaxprof.session.warning_text import with_text
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import Estimate
 
@@ -117,7 +118,7 @@ def test_a_run_that_reaches_its_cap_has_a_result_if_it_has_samples():
         max_seconds=60.0,
     )
     assert (end(events).status, end(events).error) == ("ok", "")
-    warning = only(events, e.WarningRaised)
+    warning = with_text(only(events, e.WarningRaised))
     assert warning.code == "max_seconds_reached"
     assert "in phase run" in warning.message
     assert of(events, e.CheckReported) == []
@@ -269,8 +270,9 @@ def test_a_call_longer_than_the_budget_is_told():
     preflight.warn_of_few_samples(recorder, request, 2.0)
     assert events == [], "as long as the budget"
     preflight.warn_of_few_samples(recorder, request, 3.0)
-    (warning,) = events
-    assert (warning.code, "the first call took 3.00 s" in warning.message) == ("over_budget", True)
+    (warning,) = map(with_text, events)
+    assert warning.code == "over_budget"
+    assert warning.message == "the first call took 3.00 s, more than the budget of 2.00 s"
 
 
 def test_of_the_machine_and_its_control_group_the_one_with_less_counts(monkeypatch):

@@ -27,6 +27,7 @@ from jaxprof.engine.measure.sharding import (
 )
 from jaxprof.engine.protocol.request import CompileRequest
 from jaxprof.events import RunFinished, RunSpec, TextRecorded, WarningRaised
+from jaxprof.session.warning_text import with_text
 from jaxprof.workloads import built_in
 from tables import rows
 
@@ -162,7 +163,7 @@ def test_devices_that_stay_idle_are_told_and_who_gave_a_spec_is_not_told_how(lea
     axes = {"data": 2, "model": 2}
     mesh = SimpleNamespace(shape=axes, axis_names=tuple(axes), devices=np.empty((2, 2)))
     elsewhere(recorder=recorder, **request_)._report_sharding(leaves, {}, mesh)
-    warning = only(events, WarningRaised)
+    warning = with_text(only(events, WarningRaised))
     assert (warning.message, warning.advice.partition("as in ")[2]) == (message, advice)
 
 

@@ -112,19 +112,27 @@ def test_without_its_word_the_reason_is_derived(dump):
 _ON_CPU = ', backend_config={"outer_dimension_partitions":["2"]}'
 
 
-def _sum_of_parts(made_of):
+def _sum_of_parts(
+    primitive,
+    made="dot(a, b), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, \
+            rhs_contracting_dims={1}",
+    end="abs(r)",
+):
+    """A sum over the first dimension of `made`, whose `primitive` may be that of a product, and what follows in it."""
     return f"""
         summing {{
-          p = f32[16,64] parameter(0)
+          p = f32[16,8,8] parameter(0)
           zero = f32[] constant(0)
-          ROOT r = f32[64] reduce(p, zero), dimensions={{0}}, to_apply=add
+          r = f32[8,8] reduce(p, zero), dimensions={{0}}, to_apply=add, metadata={{op_name="jit(f)/{primitive}"}}
+          ROOT e = f32[8,8] {end}, metadata={{op_name="jit(f)/abs"}}
         }}
 
         ENTRY main {{
-          x = f32[16,64] parameter(0)
-          y = f32[16,64] negate(x)
-          sum = f32[64] fusion(y), kind=kInput, calls=summing, metadata={{op_name="jit(f)/{made_of}"}}
-          ROOT out = f32[64] sort(sum), dimensions={{0}}, to_apply=less
+          a = f32[16,8,32] parameter(0)
+          b = f32[16,32,8] parameter(1)
+          y = f32[16,8,8] {made}
+          sum = f32[8,8] fusion(y), kind=kInput, calls=summing, metadata={{op_name="jit(f)/abs"}}
+          ROOT out = f32[8,8] sort(sum), dimensions={{0}}, to_apply=less
         }}
     """
 
@@ -144,7 +152,11 @@ def _joined(along, config):
     ("text", "reasons"),
     [
         (_sum_of_parts("dot_general"), {"split-k"}),
-        (_sum_of_parts("reduce_sum"), {"reduction", "not-told"}),
+        (_sum_of_parts("reduce_sum"), {"matrix-product", "reduction"}),
+        (
+            _sum_of_parts("dot_general", "gather(a, b), slice_sizes={1,8,8}"),
+            {"reduction", "not-told"},
+        ),  # a sum of products itself
         (_copied(8), {"layout"}),
         (_copied(1), {"buffer-copy"}),
         (_joined(1, _ON_CPU), {"cpu-rule"}),

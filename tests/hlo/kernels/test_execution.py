@@ -6,7 +6,7 @@ import pytest
 
 from hlo.kernels.programs import fused, written
 from jaxprof.hlo.kernels.collectives import collectives
-from jaxprof.hlo.kernels.kernels import kernels
+from jaxprof.hlo.kernels.kernels import kernels, totals, with_running
 from tables import rows
 
 _COUNTED_LOOP = """
@@ -138,6 +138,16 @@ def test_free_instructions_are_not_kernels():
     assert list(_counts(text)) == ["n"]
 
 
+def test_a_half_of_a_complex_array_is_a_kernel_where_it_is_copied():
+    text = """
+        x = c64[8]{0:T(256)} parameter(0)
+        here = f32[8]{0:T(256)} custom-call(x), custom_call_target="X64SplitLow"
+        chip = f32[8]{0:T(256)S(1)} custom-call(x), custom_call_target="X64SplitHigh"
+        ROOT both = c64[8]{0:T(256)} custom-call(chip, chip), custom_call_target="X64Combine"
+    """
+    assert list(_counts(text)) == ["chip", "both"]
+
+
 def test_asynchronous_pairs_are_one_kernel():
     text = """
         wrapped {
@@ -209,3 +219,90 @@ def test_a_fusion_around_an_all_reduce_that_keeps_a_part_is_a_reduce_scatter(kep
     """
     (found,) = collectives(written(fused(inside, "f32[1024]{0}", "u32[]", kind="kCustom")))
     assert (found.opcode, found.bytes, found.groups) == (opcode, 4096, ((0, 1, 2, 3),))
+
+
+_SMALL = """
+    add {{
+      a = f32[] parameter(0)
+      ROOT b = f32[] negate(a)
+    }}
+
+    body {{
+      state = (s32[], f32[8]) parameter(0)
+      i = s32[] get-tuple-element(state), index=0
+      x = f32[8] get-tuple-element(state), index=1
+      one = s32[] constant(1)
+      next = s32[] add(i, one)
+      y = f32[8] {body}
+      ROOT out = (s32[], f32[8]) tuple(next, y)
+    }}
+
+    condition {{
+      state = (s32[], f32[8]) parameter(0)
+      i = s32[] get-tuple-element(state), index=0
+      limit = s32[] constant(200)
+      ROOT go = pred[] compare(i, limit), direction=LT
+    }}
+
+    outlined {{
+      first = (s32[], f32[8]) parameter(0)
+      ROOT loop = (s32[], f32[8]) while(first), condition=condition, body=body, metadata={{op_name="jit(f)/while"}}, backend_config={{"known_trip_count":{{"n":"200"}}}}
+    }}
+
+    one {{
+      p = f32[8] parameter(0)
+      ROOT negated = f32[8] negate(p)
+    }}
+
+    two {{
+      p = f32[8] parameter(0)
+      ROOT kept = f32[8] {second}
+    }}
+
+    ENTRY main {{
+      x = f32[8] parameter(0)
+      zero = s32[] constant(0)
+      first = (s32[], f32[8]) tuple(zero, x)
+      call.16 = (s32[], f32[8]) call(first), to_apply=outlined{marks}, metadata={{op_name="jit(f)/while" source_file="/home/me/f.py" source_line=4}}
+      ROOT result = f32[8] get-tuple-element(call.16), index=1
+    }}
+"""
+_MARKS = ', frontend_attributes={xla_cpu_small_call="true"}'
+_BRANCH = "conditional(i, x, x), branch_computations={one, two}"
+
+
+def _named(text, *names):
+    """The kernels, with the loops, branches and calls of these names."""
+    return {kernel.name: kernel for kernel in with_running(written(text), names)}
+
+
+def test_a_call_that_xla_makes_one_kernel_of_is_one_with_all_that_it_runs():
+    """Once in 200 iterations: 9 additions and negations, and a comparison more. Without the mark its loop is listed."""
+    text = _SMALL.format(body="negate(x)", second="negate(p)", marks=_MARKS)
+    (call,) = kernels(written(text))
+    iteration, condition = (12 + 64, 9), (9, 1)
+    assert (call.name, call.kind, call.count, call.dtype) == ("call.16", "loop", 1, "f32")
+    assert (call.source.short, call.op_name) == ("f.py:4", "jit(f)/while")
+    assert call.flops == 200 * iteration[1] + 201 * condition[1]
+    assert call.bytes == 200 * iteration[0] + 201 * condition[0]
+    listed = written(_SMALL.format(body="negate(x)", second="negate(p)", marks=""))
+    assert [kernel.name for kernel in kernels(listed)] == ["go", "next", "y"]
+    assert totals(listed) == totals(written(text))
+
+
+def test_a_loop_that_a_capture_names_has_the_cost_of_what_it_runs_and_adds_nothing_to_the_whole():
+    text = _SMALL.format(body="negate(x)", second="negate(p)", marks="")
+    named = _named(text, "loop", "call.16", "y", "no such op")
+    assert [*named] == ["go", "next", "y", "call.16", "loop"]
+    inside = sum(named[name].total_flops for name in ("go", "next", "y"))
+    assert named["loop"].flops == named["call.16"].flops == inside
+    assert [name for name, kernel in named.items() if kernel.runs_kernels] == ["call.16", "loop"]
+    assert named["loop"].computations_inside == ["condition", "body"]
+    assert totals(named["loop"].instruction.computation.module).flops == inside
+
+
+@pytest.mark.parametrize(("second", "flops"), [("negate(p)", 8.0), ("copy(p)", None)])
+def test_the_cost_of_branches_is_known_if_they_are_alike(second, flops):
+    named = _named(_SMALL.format(body=_BRANCH, second=second, marks=""), "y", "loop")
+    assert (named["y"].kind, named["y"].flops, named["y"].unsized) == ("branch", flops, flops is None)
+    assert (named["loop"].flops is None) == (flops is None)

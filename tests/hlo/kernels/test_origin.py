@@ -14,7 +14,10 @@ from hlo.kernels.programs import compiled, only_kernel, written
 from jaxprof.base.text import REDACTED
 from jaxprof.hlo.kernels.kernels import kernels
 from jaxprof.hlo.kernels.origin import HloSourceLocation, OpPath, op_path, origin_columns, source_lines, source_of
-from jaxprof.hlo.source import is_own, own_files
+from jaxprof.hlo.source import Frame, is_own, own_and_library, own_files
+from jaxprof.hlo.source_lines import LineOrigin, without_locations
+from jaxprof.hlo.text.parse import module
+from jaxprof.tui.hlo.modules import HloDocument
 from tables import rows
 
 
@@ -155,6 +158,32 @@ def test_a_fused_kernel_has_all_its_lines_the_users_own_first():
     assert [(origin.is_own, origin.frame.line if origin.frame else None) for origin in kernel.origins] == [
         (False, 77), (True, 12), (True, 12), (True, 15),
     ]  # fmt: skip
+    assert [origin.library for origin in kernel.origins] == [None, *[HloSourceLocation(_LIBRARY, 1194)] * 2, None]
+
+
+def test_what_only_started_the_program_is_no_line_of_it():
+    engine, frozen = (Frame(file, "run", 9) for file in ("/x/jaxprof/engine/measure/stages.py", "<frozen runpy>"))
+    library, own = (Frame(file, "call", 9) for file in (_LIBRARY, _OWN))
+    assert own_and_library((engine, frozen)) == (None, None)
+    assert own_and_library((library, engine)) == (library, None)
+    assert own_and_library((library, own, engine)) == (own, library)
+
+
+def test_a_line_of_every_stage_is_the_users_with_the_librarys_below():
+    """As kernels have it: the text of the HLO, StableHLO with whole stacks."""
+    document = HloDocument([module(_LAYERED)])
+    line = next(at for at in range(document.line_count) if "exponential" in document.line(at))
+    own, library = HloSourceLocation(_OWN, 12), HloSourceLocation(_LIBRARY, 1194)
+    assert document.origin(line) == LineOrigin(own, "jit(f)/exp", library)
+    stack = f"""    %0 = stablehlo.exp %arg0 : tensor<8xf32> loc(#loc7)
+    %1 = stablehlo.exp %arg0 : tensor<8xf32> loc(#loc4)
+#loc1 = loc("{_LIBRARY}":1194:4 to :37)
+#loc2 = loc("{_OWN}":12:4 to :9)
+#loc3 = loc("__call__"(#loc1))
+#loc4 = loc("loss"(#loc2))
+#loc5 = loc(callsite(#loc3 at #loc4))
+#loc7 = loc("jit(f)/exp"(#loc5))"""
+    assert without_locations(stack)[1] == {0: LineOrigin(own, "jit(f)/exp", library), 1: LineOrigin(own, "loss")}
 
 
 def test_whose_file_it_is():

@@ -17,6 +17,7 @@ from jaxprof.analysis.programs.sentences import compile_reason
 from jaxprof.events import Compiled
 from pythons import EVERY
 from recorder.running import SOURCE
+from waiting import SLOWER
 
 pytestmark = pytest.mark.process  # a recorded child, shared by the tests
 
@@ -29,7 +30,12 @@ def told(request):
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     environment.pop("JAX_COMPILATION_CACHE_DIR", None)
     done = subprocess.run(
-        [request.param, str(PLANTED)], env=environment, capture_output=True, text=True, timeout=110, check=False
+        [request.param, str(PLANTED)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=110 * SLOWER,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout)

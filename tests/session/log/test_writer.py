@@ -26,6 +26,7 @@ from jaxprof.session.log import writer as log_writer
 from jaxprof.session.log.codec import encode_header
 from jaxprof.session.log.reader import is_live
 from report import sessions
+from waiting import SLOWER
 
 EVENTS = sessions.events()
 
@@ -168,7 +169,9 @@ read = load(path, Session)
 assert read.complete and read.last_seq == 2
 """
     words = [sys.executable, "-c", script, str(tmp_path / "x.jaxprof")]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": "src"})
+    done = subprocess.run(
+        words, capture_output=True, text=True, timeout=60 * SLOWER, env={**os.environ, "PYTHONPATH": "src"}
+    )
     assert done.returncode == 0, done.stderr
 
 

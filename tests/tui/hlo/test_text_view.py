@@ -154,7 +154,6 @@ async def test_the_ways_through_hlo_and_the_copy():
 
 
 async def searched(pilot, text):
-    """What is said of a search, once it is over."""
     pane = pilot.app.query_one(StageSide)
     await pilot.press("slash", *text)
     await until(pilot, lambda: pane.hits is not None)

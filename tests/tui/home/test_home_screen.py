@@ -22,7 +22,6 @@ pytestmark = pytest.mark.usefixtures("catalogue", "shelf")
 
 
 async def ready(walk):
-    """Home once its threads have brought everything."""
     screen = await walk.on(HomeScreen)
     await walk.until(lambda: screen.info is not None and walk.app.devices.asked, "workloads and devices")
     await walk.pause()

@@ -46,7 +46,6 @@ def kept_keys(walk):
 
 
 async def listed(walk, count=3):
-    """Start, with the cursor on the newest session."""
     walk.app.switch_mode("home")
     await walk.home()
     await walk.until(lambda: len(kept_keys(walk)) == count, f"{count} sessions")
@@ -58,7 +57,6 @@ async def listed(walk, count=3):
 
 
 async def answer(walk, keys, value):
-    """Presses keys that ask for a text, and gives it."""
     await walk.press(keys)
     await walk.until(lambda: len(walk.app.screen_stack) > 1 and walk.screen.query(Input))
     walk.find(Input).value = str(value)

@@ -113,8 +113,7 @@ async def test_a_program_that_is_recorded_now_is_followed_and_one_that_has_ended
 
 @pytest.mark.usefixtures("one_moment")
 @pytest.mark.parametrize(
-    ("statuses", "trouble"),
-    [("failed", "1 failed"), ("ok", ""), ("ok failed crashed", "1 failed, 1 crashed")],
+    ("statuses", "trouble"), [("failed", "1 failed"), ("ok", ""), ("ok failed crashed", "1 failed, 1 crashed")]
 )
 def test_a_whole_session_whose_run_failed_says_so(shelf, statuses, trouble):
     runs = [("train.py", f"v{number}", status, None) for number, status in enumerate(statuses.split())]

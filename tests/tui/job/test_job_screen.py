@@ -21,7 +21,6 @@ pytestmark = pytest.mark.usefixtures("small_catalogue", "one_moment")
 
 
 def made(beside, name):
-    """Where another job goes."""
     folder = beside.parent / f"{name}.jaxprof.d"
     folder.mkdir()
     return folder
@@ -29,7 +28,6 @@ def made(beside, name):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Where a job goes."""
     return made(tmp_path / "beside", "train")
 
 
@@ -39,7 +37,6 @@ def late(folder, count=4):
 
 
 async def opened(walk, folder):
-    """The screen, once it shows the job in that folder."""
     walk.app.open_session(folder)
     await walk.until(lambda: walk.app.job_folder == folder)
     screen = await walk.on("JobScreen")
@@ -173,7 +170,6 @@ async def test_a_folder_that_goes_is_said_and_what_was_read_stays(folder):
 
 
 async def shown(walk, folder):
-    """The map, once it has steps."""
     found = (await opened(walk, folder)).query_one(ProcessList)
     await walk.until(lambda: found.grid is not None)
     await walk.pause()
@@ -181,7 +177,6 @@ async def shown(walk, folder):
 
 
 def row_of(walk, name):
-    """The cells of a row."""
     line = next(line for line in walk.text.splitlines() if f" {name} " in line and " on node" not in line)
     return line.partition(name)[2].strip("│ ")
 

@@ -19,7 +19,6 @@ pytestmark = pytest.mark.usefixtures("catalogue", "shelf")
 
 
 def captured():
-    """A program with a window that was read."""
     tape = recorded.finished()
     tape.plan("r2", "profile", "imported", workload="capture window")
     tape.add(e.TextRecorded, "r2", name=TEXT_NAME, text="{}", bytes=2)

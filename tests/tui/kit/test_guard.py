@@ -70,8 +70,6 @@ class Fragile(Guarded, Widget, can_focus=True):
 
 
 def failing_in(place):
-    """One that fails in this place, and is called so."""
-
     def method(self, *_):
         self.broken()
 

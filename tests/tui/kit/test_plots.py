@@ -29,7 +29,6 @@ AXES = Axis("n", count_tick, log=True), Axis("time", seconds_tick, log=True)
 
 
 def plot(width, height):
-    """The times of two variants over a size."""
     sizes = (1e3, 1e4, 1e5, 1e6)
     numpy = PlotLine("numpy", tuple((n, n * 4e-9) for n in sizes), "$baseline", "●")
     jit = PlotLine("jit", tuple((n, 2e-5) for n in sizes), "$primary", "▲")

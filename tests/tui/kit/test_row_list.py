@@ -83,7 +83,6 @@ ROWS = {"c": ("c", 2), "a": ("a", None), "b": ("b", 10)}
 
 @asynccontextmanager
 async def showing(width=40):
-    """The table with `ROWS` and the focus."""
     app = Shown()
     async with app.run_test(size=(width, 10)) as pilot:
         table = app.query_one(Numbers)

@@ -120,7 +120,6 @@ ENTRY %main (x: f32[256], y: f32[512]) -> f32[256] {
 
 
 async def opened(walk, tape=None, view="timeline", run="r2"):
-    """A view of a run, with everything read."""
     await walk.show(tape or profiles.captured(), "profile", view=view, run=run)
     seen = walk.find(TimelineView)
     await walk.until(lambda: seen.count or "Reading" not in walk.text, "the timeline is read")

@@ -43,7 +43,6 @@ PROGRAM = ProgramCommand(path="train.py", arguments=("--epochs", "1"), directory
 
 
 async def started(walk):
-    """A program that was started and goes on."""
     walk.app.start_program(PROGRAM)
     await walk.on("ProgramScreen")
     await walk.shows("running")

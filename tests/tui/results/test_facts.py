@@ -35,7 +35,6 @@ def test_a_clock_never_shows_a_time_that_has_not_come(elapsed, shown):
 
 
 def speedup(ratio, low=None, high=None, measured="in turns"):
-    """A ratio whose interval has about these ends."""
     degrees = 1e6
     spreads = () if low is None else (Spread(math.log(high / low) / 2 / t_quantile(0.975, degrees), degrees),)
     return TimeComparison(ratio, spreads, 10, "launch", 10, None, measured)
@@ -68,7 +67,6 @@ def test_a_speedup_is_shown_with_what_is_known_of_it(speedup, long, short, style
 
 
 def unknown():
-    """A compile of unknown length, and three samples."""
     tape = Tape()
     tape.plan("r1", "jit")
     tape.start("r1")
@@ -120,7 +118,6 @@ TAPES = {
 
 
 def lines_of(result, width):
-    """All that the panel says of a run."""
     return [
         *facts.figure_lines(result, "numpy", width),
         *table_lines(facts.phase_table(result), width),

@@ -17,7 +17,6 @@ from tui.session_tapes import Tape
 
 @pytest.fixture
 def growing(monkeypatch):
-    """A session that somebody writes."""
     monkeypatch.setattr(Profiler, "session_grows", property(lambda app: True))
 
 
@@ -28,7 +27,6 @@ def grow(walk, tape, told, run="r2"):
 
 
 async def started(walk):
-    """Three queued runs of this app, on the Run screen."""
     await walk.home()
     await walk.press("enter")
     await walk.on(ResultsScreen)
@@ -41,7 +39,6 @@ def begun(run):
 
 
 def phases(walk):
-    """The column of that name."""
     return re.findall(r"^│ \S (?:numpy|jax|jit)\b.*? ([a-z]+)(?= )", walk.text, re.MULTILINE)
 
 

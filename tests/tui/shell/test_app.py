@@ -27,7 +27,6 @@ FEW = 7
 
 
 async def started(walk):
-    """A queue that is going on."""
     await walk.home()
     await walk.press("enter")
     await walk.until(lambda: walk.app.live.busy and walk.app.session.runs)

@@ -71,7 +71,6 @@ class Writer:
 
 @pytest.fixture
 def writing(tmp_path, monkeypatch):
-    """Makes a writer, by whose machine the clocks of the app go."""
     return partial(Writer, tmp_path, monkeypatch)
 
 

@@ -45,8 +45,7 @@ class FigureDifference(Difference[float]):
 
     @property
     def growth(self) -> float | None:
-        """Difference as a share of the first side: 0.1 is 10 % more. None if unknown, or if only the first side is
-        0."""
+        """Difference as a share of the first side: 0.1 is 10 % more. None if unknown, or if that side is 0."""
         if self.before is None or self.after is None:
             return None
         if self.before == self.after:

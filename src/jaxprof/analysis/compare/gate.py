@@ -125,19 +125,24 @@ def judged_programs(
             hint = f"It has programs on {', '.join(kinds)}; --device compiles for another."
             raise UsageError(f"{base.name} has no program on {run.device_kind}", hint)
     found = paired_programs(before, after)
-    held = [(ours, theirs) for ours, theirs in found if ours is not None and theirs is not None]
+    held = [(old, new) for old, new in found if old is not None and new is not None]
     if not held:
         has, wanted = (", ".join(f"{run.id} {run.label}" for _, run in side[:10]) for side in (before, after))
         raise UsageError(f"{base.name} has none of these programs: {wanted}", f"It has {has}.")
     rows = [row for pair in held for row in judged(label_of(pair[1][1]), run_difference(*pair[0], *pair[1]), limits)]
-    rows += [row for pair in held for row in _judged_apart(*pair, limits)]
+    times = [limit for limit in limits if limit.is_time]
+    for pair in held if times else ():
+        ours, theirs = (result(session, run.id).phase_seconds for session, run in pair)
+        for limit in times:
+            figure = FigureDifference(limit.fact, ours.get(limit.fact), theirs.get(limit.fact))
+            reason = "not measured together: --base REV measures both in turns"
+            rows.append(GateRow(label_of(pair[1][1]), limit, "undecided", figure, reason))
     notes = [note for pair in held for note in _notes(*pair, is_kept=base.reading == "session")]
-    notes += [f"not in the base: {theirs[1].label}" for ours, theirs in found if ours is None and theirs is not None]
+    notes += [f"not in the base: {new[1].label}" for old, new in found if old is None and new is not None]
     return rows, list(dict.fromkeys(filter(None, notes)))
 
 
 def label_of(run: Run) -> str:
-    """Return a program and its device in words."""
     return f"{run.plan.workload} {run.plan.variant} {run.plan.device}"
 
 
@@ -193,7 +198,9 @@ def _judged_fact(figure: FigureDifference, difference: RunDifference, limit: Gat
     if difference.unlike:
         return "undecided", f"not the same measurement: {'; '.join(difference.unlike)}"
     if before is None or after is None:
-        side = "either side" if before is None and after is None else "the baseline" if before is None else "this side"
+        side = "the baseline" if before is None else "this side"
+        if before is None and after is None:
+            side = "either side"
         return "undecided", f"not known of {side}"
     worse = before - after if limit.less_is_worse else after - before
     if worse > before * limit.growth:
@@ -231,13 +238,3 @@ def _judged_time(label: str, limit: GateLimit, phase: PhaseDifference, times: Ti
     state, reason = times.within(limit.growth)
     more = times.launches_until(lambda more: more.within(limit.growth)[0] != "undecided") if reason else None
     return GateRow(label, limit, state, phase, reason, times, more)
-
-
-def _judged_apart(before: Program, after: Program, limits: Iterable[GateLimit]) -> Iterator[GateRow]:
-    """Yield each limit on a time as undecided, because the two were not measured in turns."""
-    times = [limit for limit in limits if limit.is_time]
-    ours, theirs = (result(session, run.id).phase_seconds if times else {} for session, run in (before, after))
-    for limit in times:
-        figure = FigureDifference(limit.fact, ours.get(limit.fact), theirs.get(limit.fact))
-        reason = "not measured together: --base REV measures both in turns"
-        yield GateRow(label_of(after[1]), limit, "undecided", figure, reason)

@@ -132,7 +132,6 @@ class KernelDifferences:
 
     @property
     def differ(self) -> bool:
-        """Whether a kernel is new, gone or changed."""
         return any(row.status in ("new", "gone", "changed") for row in self.rows)
 
 
@@ -142,11 +141,9 @@ def kernel_differences(
     before_measured: Sequence[MeasuredKernel] | None,
     after_measured: Sequence[MeasuredKernel] | None,
 ) -> KernelDifferences | None:
-    """Compare the kernels of two programs; None unless both modules or both captures exist.
-
-    The modules are the optimised HLO, and the measured kernels those of `analysis.measured`. Times are left out unless
-    both sides have them for a call.
-    """
+    """Compare the kernels of two programs; None unless both modules or both captures exist. The modules are the
+    optimised HLO, and the measured kernels those of `analysis.measured`. Times are left out unless both sides have them
+    for a call."""
     has_times = _is_timed(before_measured) and _is_timed(after_measured)
     has_modules = before is not None and after is not None
     if not has_modules and not has_times:
@@ -251,21 +248,22 @@ class _Pairing:
             fingerprints, own = module.once(Fingerprints), kernels(module)
             self._prints |= {kernel: fingerprints.of_instruction(kernel.instruction) for kernel in own}
             if len(own) <= _MOST_FOLLOWED:
-                self._follow(own, module.once(Flow))
-
-    def _follow(self, own: Sequence[Kernel], passages: Iterable[Passage]) -> None:
-        read: dict[Kernel, list[Passage]] = defaultdict(list)
-        written: dict[Kernel, list[Passage]] = defaultdict(list)
-        for passage in passages:
-            read[passage.consumer].append(passage)
-            written[passage.producer].append(passage)
-        for kernel in own:
-            self._near[kernel] = [*(one.producer for one in read[kernel]), *(one.consumer for one in written[kernel])]
-            led = [(one.number, self._past.get(one.producer)) for one in read[kernel]]
-            self._past[kernel] = hash((self._prints[kernel], *led))
-        for kernel in reversed(own):
-            following = [(one.number, self._future.get(one.consumer, 0)) for one in written[kernel]]
-            self._future[kernel] = hash((self._prints[kernel], *sorted(following)))
+                passages = module.once(Flow)
+                read: dict[Kernel, list[Passage]] = defaultdict(list)
+                written: dict[Kernel, list[Passage]] = defaultdict(list)
+                for passage in passages:
+                    read[passage.consumer].append(passage)
+                    written[passage.producer].append(passage)
+                for kernel in own:
+                    self._near[kernel] = [
+                        *(one.producer for one in read[kernel]),
+                        *(one.consumer for one in written[kernel]),
+                    ]
+                    led = [(one.number, self._past.get(one.producer)) for one in read[kernel]]
+                    self._past[kernel] = hash((self._prints[kernel], *led))
+                for kernel in reversed(own):
+                    following = [(one.number, self._future.get(one.consumer, 0)) for one in written[kernel]]
+                    self._future[kernel] = hash((self._prints[kernel], *sorted(following)))
 
     def pair(self) -> None:
         """Pair all kernels that belong together, the surest first."""
@@ -290,7 +288,6 @@ class _Pairing:
         )
 
     def rows(self) -> Iterator[KernelDifference]:
-        """Yield all kernels of both sides."""
         for kernel in self._theirs:
             one = self._partner.get(kernel)
             if one is None:

@@ -9,7 +9,7 @@ only runs of one session, which took turns, can have another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, TypeAlias
@@ -19,12 +19,11 @@ from jaxprof.analysis.kernels.measured import MeasuredKernel, measured, stage_ti
 from jaxprof.analysis.kernels.memory import KINDS, SCHEDULE, MemoryPicture, memory_of_run
 from jaxprof.analysis.opener import read_module
 from jaxprof.analysis.runs.run_result import RunCost, module_cost, result, run_cost
-from jaxprof.analysis.runs.speedup import AbVersus, compared, side_versus
+from jaxprof.analysis.runs.speedup import AbVersus, compared, compared_once, side_versus
 from jaxprof.base.grouping import Pair, paired, pairs
 from jaxprof.base.values import frozen
 from jaxprof.session import Run, Session
-from jaxprof.stats.comparison import TimeComparison, compare, compare_apart, corrected, refuse
-from jaxprof.stats.turns import Block, LaunchBlocks
+from jaxprof.stats.comparison import TimeComparison, compare_apart, refuse
 
 if TYPE_CHECKING:
     from jaxprof.analysis.compare.kernel_difference import KernelDifferences
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from jaxprof.hlo.kernels.liveness import LiveValue
     from jaxprof.hlo.text.model import Module
 
-_SAMPLED_ONCE = ("transfer_in", "transfer_out")
 """Phases that only the first launch samples."""
 _MOMENTARY = ("load_average_before", "load_average_after", "other_busy_cores")
 """Settings that describe the moment, not the environment: they always differ."""
@@ -138,7 +136,9 @@ class RunDifference(ModuleDifference):
             *(difference.differs for difference in self.facts.values()),
         ]
         answers += [difference.differs for difference in self.collectives or ()]
-        return True if True in answers else None if None in answers else False
+        if True in answers:
+            return True
+        return None if None in answers else False
 
 
 @frozen
@@ -165,7 +165,15 @@ def session_difference(
     if run_before is not None and run_after is not None:
         pairs: list[tuple[Run | None, Run | None]] = [(ours[0], theirs[0])]
     else:
-        pairs = _matched(ours, theirs)
+        keys: list[Callable[[Run], Hashable]] = [lambda run: (run.plan.workload, run.plan.side, measurement(run))]
+        if any(run.plan.side for side in (ours, theirs) for run in side):
+            keys.append(lambda run: (run.plan.workload, measurement(run)))
+        # A single program of each session is the same program; likewise a single function of the user, in any file.
+        if all(sum(run.is_program for run in side) == 1 for side in (ours, theirs)):
+            keys.append(lambda run: "program" if run.is_program else None)
+        if all(len({run.plan.workload for run in side if run.plan.target}) == 1 for side in (ours, theirs)):
+            keys.append(lambda run: (run.plan.side, measurement(run)) if run.plan.target else None)
+        pairs = paired(ours, theirs, keys)
     runs: list[RunDifference] = []
     for first, second in pairs:
         if first is None or second is None:
@@ -191,19 +199,6 @@ def session_difference(
         tuple(first for first, second in pairs if first is not None and second is None),
         tuple(second for first, second in pairs if first is None and second is not None),
     )
-
-
-def _matched(ours: Sequence[Run], theirs: Sequence[Run]) -> list[tuple[Run | None, Run | None]]:
-    """Match runs by workload, variant, device kind, parameters and arguments. If each session has a single program,
-    they are the same program; likewise a single function of the user, in whatever file."""
-    keys: list[Callable[[Run], Hashable]] = [lambda run: (run.plan.workload, run.plan.side, measurement(run))]
-    if any(run.plan.side for side in (ours, theirs) for run in side):
-        keys.append(lambda run: (run.plan.workload, measurement(run)))
-    if all(sum(run.is_program for run in side) == 1 for side in (ours, theirs)):
-        keys.append(lambda run: "program" if run.is_program else None)
-    if all(len({run.plan.workload for run in side if run.plan.target}) == 1 for side in (ours, theirs)):
-        keys.append(lambda run: (run.plan.side, measurement(run)) if run.plan.target else None)
-    return paired(ours, theirs, keys)
 
 
 def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> RunDifference:
@@ -254,7 +249,6 @@ def arguments_of(session: Session, run: Run) -> tuple[str, ...]:
 
 
 def module_difference(before: Module, after: Module) -> ModuleDifference:
-    """Compare two HLO modules."""
     return _of_modules(before, after, exact_facts(_module_facts(before), _module_facts(after)))
 
 
@@ -268,11 +262,25 @@ def _of_modules(
     """Compare the kernels of two modules, with their times if both were captured, the collectives and the findings."""
     from jaxprof.analysis.compare.kernel_difference import kernel_differences
     from jaxprof.findings.hlo import findings
+    from jaxprof.hlo.kernels.collectives import collectives
 
     kernels = kernel_differences(before, after, before_measured, after_measured)
     if before is None or after is None:
         return ModuleDifference(kernels, None, None, facts)
-    return ModuleDifference(kernels, _collectives(before, after), _findings(findings(before), findings(after)), facts)
+    groups: dict[tuple[str, int | None], tuple[list[Collective], list[Collective]]] = {}
+    for side, module in enumerate((before, after)):
+        for collective in collectives(module):
+            groups.setdefault((collective.opcode, collective.group_size), ([], []))[side].append(collective)
+    differences: list[CollectiveDifference] = []
+    for kind, sides in groups.items():
+        (before_count, before_bytes), (after_count, after_bytes) = map(_exchanged, sides)
+        differences.append(CollectiveDifference(*kind, before_count, after_count, before_bytes, after_bytes))
+    # A module has one finding of each code; the order is that of the first module.
+    then = findings(before)
+    order = {finding.code: number for number, finding in enumerate(then)}
+    found = pairs(then, findings(after), [lambda each: each.code], lambda each: (each.message, len(each.kernels)))
+    found.sort(key=lambda pair: order.get(pair.either.code, len(order)))
+    return ModuleDifference(kernels, tuple(differences), tuple(found), facts)
 
 
 def unlike(run_a: Run, run_b: Run) -> tuple[str, ...]:
@@ -381,33 +389,12 @@ def _cost_facts(cost: RunCost) -> _Facts:
     return {"flops": cost.flops, "accessed_bytes": cost.bytes_accessed, "transcendentals": cost.transcendentals}
 
 
-def _collectives(before: Module, after: Module) -> tuple[CollectiveDifference, ...]:
-    from jaxprof.hlo.kernels.collectives import collectives
-
-    groups: dict[tuple[str, int | None], tuple[list[Collective], list[Collective]]] = {}
-    for side, module in enumerate((before, after)):
-        for collective in collectives(module):
-            groups.setdefault((collective.opcode, collective.group_size), ([], []))[side].append(collective)
-    differences: list[CollectiveDifference] = []
-    for kind, sides in groups.items():
-        (before_count, before_bytes), (after_count, after_bytes) = map(_exchanged, sides)
-        differences.append(CollectiveDifference(*kind, before_count, after_count, before_bytes, after_bytes))
-    return tuple(differences)
-
-
 def _exchanged(found: Sequence[Collective]) -> tuple[int | None, int | None]:
     """Return the executions of collectives and the bytes that they exchange; None if a trip count is unknown."""
     counts = [each.kernel.count for each in found if each.kernel.count is not None]
     if len(counts) < len(found):
         return None, None
     return sum(counts), sum(count * each.bytes for count, each in zip(counts, found, strict=True))
-
-
-def _findings(before: Sequence[Finding], after: Sequence[Finding]) -> tuple[Pair[Finding], ...]:
-    """Pair the findings by code, of which a module has one each; the order is that of the first module."""
-    ours = {finding.code: place for place, finding in enumerate(before)}
-    found = pairs(before, after, [lambda each: each.code], lambda each: (each.message, len(each.kernels)))
-    return tuple(sorted(found, key=lambda pair: ours.get(pair.either.code, len(ours))))
 
 
 def _buffers(before: MemoryPicture | None, after: MemoryPicture | None) -> tuple[Pair[LiveValue], ...] | None:
@@ -471,7 +458,7 @@ def _phases(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> t
     if not (run_a.plan.side and run_b.plan.side):  # sides differ on purpose, such as in size or precision
         reasons += unlike(run_a, run_b)
     in_one_group = session_a is session_b and (run_a.plan.baseline or run_a.id) == (run_b.plan.baseline or run_b.id)
-    once_times = _once_comparisons(run_a, run_b, {*ours, *theirs}) if in_one_group else {}
+    once_times = compared_once(run_a, run_b, {*ours, *theirs}) if in_one_group else {}
     for phase in dict.fromkeys((*ours, *theirs)):
         before, after = ours.get(phase), theirs.get(phase)
         if before is None and after is None:
@@ -486,28 +473,6 @@ def _phases(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> t
             times = refuse(times, reasons[0])
         phases.append(PhaseDifference(phase, before, after, times=times))
     return tuple(phases)
-
-
-def _once_comparisons(run_a: Run, run_b: Run, phases: Container[str]) -> dict[str, TimeComparison]:
-    """Compare phases that are not measured in turns, for two runs of one group.
-
-    These are phases that happen once per process, over the launches that both runs have, and the transfers, which the
-    first launch samples. The verdicts of all phases hold together.
-    """
-    blocks: dict[str, list[LaunchBlocks]] = {}
-    for first, second in zip(run_a.launches, run_b.launches, strict=False):
-        for phase in first.phases:
-            ours = first.phases[phase].seconds
-            theirs = second.phases[phase].seconds if phase in second.phases else None
-            if phase in phases and phase not in run_a.series and ours and theirs:
-                blocks_of_both = Block(0, (ours,)), Block(1, (theirs,))
-                blocks.setdefault(phase, []).append(LaunchBlocks(blocks_of_both, in_turns=False))
-    for phase in _SAMPLED_ONCE:
-        if phase in phases and (before := run_a.samples(phase)) and (after := run_b.samples(phase)):
-            blocks_of_both = Block(0, tuple(before)), Block(1, tuple(after))
-            blocks[phase] = [LaunchBlocks(blocks_of_both, in_turns=False)]
-    comparisons = {phase: compare(launches) for phase, launches in blocks.items()}
-    return dict(zip(comparisons, corrected(list(comparisons.values())), strict=True))
 
 
 def _reporting_run(runs: Sequence[Run]) -> Run | None:

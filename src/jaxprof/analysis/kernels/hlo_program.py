@@ -4,7 +4,7 @@ and how one that is not compiled yet is compiled."""
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ from jaxprof.base.errors import JaxprofError, UsageError, unknown_name
 from jaxprof.base.values import frozen
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.kernels.measured import MeasuredKernel
     from jaxprof.analysis.kernels.memory import MemoryPicture
     from jaxprof.devices.absent.least_time import StepTime
     from jaxprof.devices.absent.machine import Machine
@@ -104,6 +105,14 @@ class HloProgram:
     def device_label(self) -> str:
         """The device that the program was compiled for, as `--for` takes it; without a run the program's label."""
         return self.run.plan.device if self.run is not None else self.label
+
+    @cached_property
+    def measured(self) -> Mapping[str, MeasuredKernel]:
+        """What a capture of the program's run measured, by the kernel's name."""
+        from jaxprof.analysis.kernels.measured import measured
+
+        found = measured(self.session, self.stages.key) if self.session is not None else None
+        return found.by_name() if found is not None else {}
 
     @property
     def elsewhere(self) -> bool:

@@ -1,5 +1,6 @@
-"""The measured kernels of a run: the rows of its captures joined with their cost according to the HLO. Also the self
-times of the passes of its compilation, which add up to the whole.
+"""The measured kernels of a run: the rows of its captures joined with the HLO, which has their cost and origin. A loop,
+branch or call that a capture names has those of what it runs. Also the self times of the passes of its compilation,
+which add up to the whole.
 
 A row of the capture is one op on one device. Here an op is one kernel: its devices are summed, and rates are those of
 one device. Shares use self time, so that a loop does not count the kernels inside it again.
@@ -65,8 +66,10 @@ class MeasuredKernel:
     """`flops_per_second` over the device's ceiling for the kernel's dtype; None if either is unknown."""
     of_bandwidth: float | None
     """`bytes_per_second` over the device's bandwidth; above 1 if a cache served the data."""
+    kernel: Kernel | None
+    """The kernel of the run's HLO, or the loop, branch or call; None if the HLO lacks it, or without HLO."""
     in_hlo: bool | None
-    """Whether the op is a kernel of the run's HLO; None without HLO."""
+    """Whether the run's HLO has the op; None without HLO."""
     names: tuple[str, ...]
     """Names of the kernels on the device."""
     launch: KernelLaunch | None
@@ -114,14 +117,13 @@ def measured(session: Session, run_id: str) -> MeasuredKernels | None:
     event = capture_of(run)
     if event is None:
         return None
-    kernels, device = kernels_of(session, run_id), None
+    kernels, device = kernels_of(session, run_id, running=True), None
     if kernels:
         from jaxprof.analysis.runs.ceilings import ceilings_for
 
         device = ceilings_for(session, run)
-    in_hlo = {kernel.name: kernel for kernel in kernels} if kernels is not None else None
     return MeasuredKernels(
-        kernels=_kernels(event, _whole_seconds(session, run, event), in_hlo, device),
+        kernels=_kernels(event, _whole_seconds(session, run, event), kernels, device),
         transfers=tuple(event.transfers),
         unattributed_seconds=dict(event.unattributed_seconds),
     )
@@ -174,23 +176,29 @@ def _whole_seconds(session: Session, run: Run, event: KernelsMeasured) -> float:
 def _kernels(
     event: KernelsMeasured,
     whole: float,
-    in_hlo: Mapping[str, Kernel] | None = None,
+    in_hlo: Sequence[Kernel] | None = None,
     device: DevicePeaks | None = None,
 ) -> tuple[MeasuredKernel, ...]:
     """Return the kernels of a capture, longest self time first. `whole`: the self time that their shares are of."""
     groups = grouped(((row.module, row.program, row.name), row) for row in event.rows)
-    kernels = [_kernel(rows, event, whole, in_hlo, device) for rows in groups.values()]
+    by_name = {kernel.name: kernel for kernel in in_hlo} if in_hlo is not None else None
+    self_seconds = totals((row.name, row.self_seconds) for row in event.rows)
+    by_computation = totals((kernel.computation, self_seconds.get(kernel.name, 0.0)) for kernel in in_hlo or ())
+    kernels = [_kernel(rows, event, whole, by_name, by_computation, device) for rows in groups.values()]
     return tuple(sorted(kernels, key=lambda kernel: -kernel.self_seconds))
 
 
-def kernels_of(session: Session, run_id: str) -> tuple[Kernel, ...] | None:
-    """Return the kernels in order of execution; None if the run has no HLO, or it cannot be read."""
-    module = module_of(session, session.runs[run_id])
+def kernels_of(session: Session, run_id: str, *, running: bool = False) -> tuple[Kernel, ...] | None:
+    """Return the kernels in order of execution; None if the run has no HLO, or it cannot be read. With `running`, also
+    the loops, branches and calls that its capture names, last."""
+    run = session.runs[run_id]
+    module = module_of(session, run)
     if module is None:
         return None
-    from jaxprof.hlo.kernels.kernels import kernels
+    from jaxprof.hlo.kernels.kernels import kernels, with_running
 
-    return kernels(module)
+    event = capture_of(run) if running else None
+    return with_running(module, {row.name for row in event.rows}) if event is not None else kernels(module)
 
 
 def _kernel(
@@ -198,6 +206,7 @@ def _kernel(
     event: KernelsMeasured,
     whole: float,
     in_hlo: Mapping[str, Kernel] | None,
+    by_computation: Mapping[str, float],
     device: DevicePeaks | None,
 ) -> MeasuredKernel:
     longest = max(rows, key=lambda row: row.self_seconds)
@@ -205,9 +214,14 @@ def _kernel(
     wall, self_seconds = sum(row.wall_seconds for row in rows), sum(row.self_seconds for row in rows)
     static = (in_hlo or {}).get(name)
     flops_per_second = bytes_per_second = of_peak = of_bandwidth = None
-    if static is not None and wall > 0 and not static.asynchronous:  # its data moves until the matching done
+    has_rates = static is not None and wall > 0 and not static.asynchronous  # its data moves until the matching done
+    if static is not None and static.runs_kernels:
+        # XLA:CPU goes on with a loop in another thread: then its own interval does not last until its end.
+        inside = sum(by_computation.get(name, 0.0) for name in static.computations_inside)
+        has_rates &= inside <= (sum(row.total_seconds for row in rows) - self_seconds) * (1 + _ROUNDING)
+    if static is not None and has_rates:
         flops_per_second = static.flops * count / wall if static.flops is not None else None
-        bytes_per_second = static.bytes * count / wall if static.bytes is not None else None
+        bytes_per_second = None if static.unsized else static.bytes * count / wall
         if device is not None:
             from jaxprof.hlo.kernels.cost.peaks import roofline
 
@@ -230,10 +244,15 @@ def _kernel(
         bytes_per_second=bytes_per_second,
         of_peak=of_peak,
         of_bandwidth=of_bandwidth,
-        in_hlo=None if in_hlo is None else name in in_hlo,
+        kernel=static,
+        in_hlo=None if in_hlo is None else static is not None,
         names=tuple(dict.fromkeys(kernel_name for row in rows for kernel_name in row.kernels)),
         launch=longest.launch,
     )
+
+
+_ROUNDING = 1e-6
+"""By which part sums of times may differ."""
 
 
 def _share(reached: float | None, ceiling: float | None) -> float | None:
@@ -269,11 +288,8 @@ def stage_times(tree: PassTimes) -> tuple[StageTime, ...]:
     return tuple(sorted(stages, key=lambda spent: (-spent.seconds, spent.stage)))
 
 
-def longest_kernel(session: Session) -> tuple[str, MeasuredKernel, Kernel | None] | None:
-    """Return the longest kernel of all captures of a session together, with the id of its run, its share of the whole,
-    and the kernel in the HLO, if that is there; None if there is no kernel."""
+def longest_kernel(session: Session) -> tuple[str, MeasuredKernel] | None:
+    """Return the longest kernel of all captures of a session together, with the id of its run and its share of the
+    whole; None if there is no kernel."""
     run, longest = next(iter(kernels_together(session, session.runs)), ("", None))
-    if longest is None or longest.share is None:
-        return None
-    in_hlo = (kernel for kernel in kernels_of(session, run) or () if kernel.name == longest.name)
-    return run, longest, next(in_hlo, None)
+    return None if longest is None or longest.share is None else (run, longest)

@@ -18,10 +18,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from jaxprof.base.values import frozen
-from jaxprof.hlo.kernels.kernels import Kernel, kernels, stream
+from jaxprof.hlo.kernels.kernels import Kernel, kernels, stream, with_running
 from jaxprof.hlo.kernels.origin import HloSourceLocation, OpPath, OriginColumns, Place, op_path, source_of
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.kernels.measured import MeasuredKernel
     from jaxprof.devices.absent.least_time import Exchange, StepTime
     from jaxprof.devices.absent.machine import Machine
     from jaxprof.hlo.kernels.cost.peaks import DevicePeaks, Roofline
@@ -51,7 +52,7 @@ class Ranked(NamedTuple):
     """Fraction of the sum of all weights, from 0 to 1."""
     least_once: float | None = None
     """Least seconds that one execution takes."""
-    measured_seconds: float | None = None
+    measured: MeasuredKernel | None = None
     roof: Roofline | None = None
     bound: str = ""
     """What bounds the kernel: `memory`, `compute` or `links`; empty if unknown."""
@@ -68,6 +69,11 @@ class Ranked(NamedTuple):
         """Least seconds of all executions together."""
         count = self.kernel.count
         return None if self.least_once is None or count is None else self.least_once * count
+
+    @property
+    def measured_seconds(self) -> float | None:
+        """Self time of all executions in one call."""
+        return self.measured.per_call_seconds if self.measured is not None else None
 
     @property
     def source(self) -> str:
@@ -95,7 +101,7 @@ class KernelCeilings:
 
     def of(self, kernel: Kernel) -> tuple[Roofline | None, float | None, str]:
         """Return a kernel's roofline, the least seconds of one execution, and what bounds the kernel."""
-        if self.machine is None:
+        if self.machine is None or kernel.runs_kernels:
             return None, None, ""
         over = self.exchange(kernel)
         cached = self._known.get(kernel.likeness) if over is None else None
@@ -120,11 +126,11 @@ class Ranking:
         self,
         kernels: Sequence[Kernel] = (),
         machine: Machine | None = None,
-        measured: Mapping[str, float] | None = None,
+        measured: Mapping[str, MeasuredKernel] | None = None,
         over: Mapping[tuple[str, str], Exchange] | None = None,
         step: StepTime | None = None,
     ) -> None:
-        """Rank `kernels` on a machine. `measured` maps kernel names to seconds of one run of the program; `over` maps
+        """Rank `kernels` on a machine. `measured` maps kernel names to what a capture has of them; `over` maps
         (computation, name) to the collective on the machine's links; `step` estimates one run on that machine."""
         self.kernels = kernels
         self.device: DevicePeaks | None = machine.device if machine is not None else None
@@ -143,7 +149,7 @@ class Ranking:
         kernel, known = self.kernels[number], self.column("weight")[number]
         weight = None if math.isnan(known) else known
         row = self._ceilings.row(number, kernel)
-        return row._replace(weight=weight, share=self.share_of(weight), measured_seconds=self.measured(kernel))
+        return row._replace(weight=weight, share=self.share_of(weight), measured=self.captured(kernel))
 
     def rows(self, numbers: Iterable[int]) -> Iterator[Ranked]:
         """Return the rows of these kernels, in the given order."""
@@ -208,15 +214,20 @@ class Ranking:
         self._origins = origins
 
     def _basis(self) -> str:
-        if self._measured and any(kernel.name in self._measured for kernel in self.kernels):
+        if any(self.measured(kernel) is not None for kernel in self.kernels if kernel.name in self._measured):
             return "measured"
         if self.device is not None and any(self.least(kernel) is not None for kernel in self.kernels):
             return "least"
         return "bytes"
 
-    def measured(self, kernel: Kernel) -> float | None:
-        """Return the measured seconds of all executions in one run."""
+    def captured(self, kernel: Kernel) -> MeasuredKernel | None:
+        """Return what a capture has of the kernel."""
         return self._measured.get(kernel.name)
+
+    def measured(self, kernel: Kernel) -> float | None:
+        """Return the measured self seconds of all executions in one run."""
+        measured = self.captured(kernel)
+        return measured.per_call_seconds if measured is not None else None
 
     def least(self, kernel: Kernel) -> float | None:
         """Return the least seconds of all executions."""
@@ -233,10 +244,13 @@ class Ranking:
 
 
 def ranking_on(
-    machine: Machine | None, module: Module | None, kernels: Sequence[Kernel], measured: Mapping[str, float] | None
+    machine: Machine | None,
+    module: Module | None,
+    kernels: Sequence[Kernel],
+    measured: Mapping[str, MeasuredKernel] | None,
 ) -> Ranking:
     """Rank the known kernels of `module` on a machine, with its collectives over the machine's links. A program that
-    was not measured also gets an estimate of one run. `measured` maps kernel names to seconds of one run."""
+    was not measured also gets an estimate of one run. `measured` maps kernel names to what a capture has of them."""
     if machine is None or module is None:
         return Ranking(kernels, machine, measured)
     from jaxprof.devices.absent.least_time import exchanges, step_time
@@ -250,11 +264,14 @@ FIGURES: dict[str, Callable[[Ranking, Kernel], float | None]] = {
     "weight": Ranking.weight,
     "measured": Ranking.measured,
     "least": Ranking.least,
-    "flops": lambda ranking, kernel: kernel.total_flops,
-    "bytes": lambda ranking, kernel: kernel.total_bytes,
+    # The work of a loop is that of the kernels in it.
+    "flops": lambda ranking, kernel: 0.0 if kernel.runs_kernels else kernel.total_flops,
+    "bytes": lambda ranking, kernel: 0.0 if kernel.runs_kernels else kernel.total_bytes,
     "times": lambda ranking, kernel: kernel.count,
     "inside": lambda ranking, kernel: kernel.instructions,
     "intensity": lambda ranking, kernel: kernel.intensity,
+    "flops_per_second": lambda ranking, kernel: getattr(ranking.captured(kernel), "flops_per_second", None),
+    "bytes_per_second": lambda ranking, kernel: getattr(ranking.captured(kernel), "bytes_per_second", None),
 }
 """Numeric figures that kernels are sorted by. The first five can be summed."""
 
@@ -552,19 +569,25 @@ def released(rows: Iterable[Ranked]) -> Iterator[Ranked]:
 
 
 def rows_of(
-    module: Module, machine: Machine | None, choice: KernelOptions = KernelOptions(), *, keep: bool = False
+    module: Module,
+    machine: Machine | None,
+    choice: KernelOptions = KernelOptions(),
+    *,
+    measured: Mapping[str, MeasuredKernel] | None = None,
+    keep: bool = False,
 ) -> Iterator[Ranked]:
     """Return the rows of the kernels that `choice` selects. In the order of execution of a large module, a row comes as
     soon as its kernel is read; it then has no share of all kernels. The module does not keep these kernels unless
-    `keep` is set."""
+    `keep` is set. `measured` maps names to what a capture has of kernels, and of loops, branches and calls."""
     links = None
     if machine is not None:
         from jaxprof.devices.absent.least_time import exchanges
 
         links = exchanges(module, machine)
-    if choice.column == "order" and len(module.text) > LARGE:
+    if choice.column == "order" and len(module.text) > LARGE and not measured:
         ceilings = KernelCeilings(machine, links)
         every = kernels(module) if keep or links is not None else stream(module)
         return islice((ceilings.row(number, kernel) for number, kernel in enumerate(every)), choice.top)
-    ranking = Ranking(kernels(module), machine, over=links)
+    listed = with_running(module, measured) if measured else kernels(module)
+    ranking = Ranking(listed, machine, measured, links)
     return ranking.rows(ordered(ranking, range(len(ranking)), choice.column)[: choice.top])

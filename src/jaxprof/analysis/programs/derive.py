@@ -36,24 +36,29 @@ def program_result(session: Session, run_id: str) -> ProgramResult:
     key = _key(session, run, program)
     if sums.result is None or sums.key != key or sums.result.run is not run:
         last = run.ended_seconds if run.over and run.ended_seconds is not None else session.last_seconds
-        began = _began(run, program, last)
+        # The process began when it was started if that is known, else with its recording, else with the first event; a
+        # recording within a program began when it was set up.
+        started, first = program.started, program.sampled[0].began_seconds if program.sampled else None
+        moments = (run.started_seconds, started.monotonic_seconds if started is not None else None, first)
+        began = min(filter(None, moments), default=last)
+        if first and started is not None and started.how in ("record", "cell"):
+            began = first
         announced = program.ended.wall_seconds if program.ended is not None else max(0.0, last - began)
         sums.key, sums.result = key, ProgramResult(run, sums, began, announced, session.readings, _find)
     return sums.result
 
 
 def _key(session: Session, run: Run, program: RecordedProgram) -> tuple[object, ...]:
-    """Return a key that changes with every event that the result depends on; a running program's clock counts half
-    seconds."""
+    """Return a key that changes with every event of the result; a running program's clock counts half seconds."""
+    sizes: list[object] = []  # what changes with each event that is added to a part of the program
+    for each in fields(program):
+        part = getattr(program, each.name)
+        if isinstance(part, dict):
+            sizes += map(id, part.values())
+        else:
+            sizes.append(len(part) if isinstance(part, list) else id(part))
     clock = int(2 * session.last_seconds) if program.ended is None else 0
-    return (*(_size(getattr(program, each.name)) for each in fields(program)), clock, run.status, run.started_seconds)
-
-
-def _size(part: object) -> object:
-    """Return what changes with each event that is added to a part of a program."""
-    if isinstance(part, dict):
-        return tuple(map(id, part.values()))
-    return len(part) if isinstance(part, list) else id(part)
+    return (*sizes, clock, run.status, run.started_seconds)
 
 
 def _find(program: ProgramResult) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
@@ -64,33 +69,18 @@ def _find(program: ProgramResult) -> tuple[tuple[Finding, ...], tuple[Finding, .
 
 def with_share(program: ProgramResult, finding: Finding) -> Finding:
     """Return a finding with its share of the wall time, and with its interval if it rests on samples."""
-    low, high = _interval(program, finding) if finding.estimate else (None, None)
+    low = high = None
+    if finding.estimate:
+        # Wilson's interval of the sampled share in seconds, plus the time that JAX reported. The exact times of lines
+        # would narrow it further.
+        from jaxprof.analysis.programs.verdict import interval
+
+        whole, samples = program.active_seconds, program.samples_of_work
+        sampled = (finding.seconds or 0.0) - finding.announced_seconds
+        if 0 < sampled <= whole and samples > 0:
+            low, high = (finding.announced_seconds + whole * end for end in interval(sampled / whole, samples))
     share = program.of_wall(finding.seconds)
     return replace(finding, low=low, high=high, share=share, held=finding.bytes is not None)
-
-
-def _interval(program: ProgramResult, finding: Finding) -> tuple[float | None, float | None]:
-    """Return Wilson's interval of the sampled share in seconds, plus the time that JAX reported. The exact times of
-    lines would narrow it further."""
-    from jaxprof.analysis.programs.verdict import interval
-
-    whole, samples = program.active_seconds, program.samples_of_work
-    sampled = (finding.seconds or 0.0) - finding.announced_seconds
-    if not 0 < sampled <= whole or samples <= 0:
-        return None, None
-    low, high = (finding.announced_seconds + whole * end for end in interval(sampled / whole, samples))
-    return low, high
-
-
-def _began(run: Run, program: RecordedProgram, last: float) -> float:
-    """Return when the process began if known, else the recording, else the first event; else the `last` known moment. A
-    recording within a program begins when it is set up."""
-    within = program.started is not None and program.started.how in ("record", "cell")
-    if within and program.sampled and program.sampled[0].began_seconds:
-        return program.sampled[0].began_seconds
-    started = program.started.monotonic_seconds if program.started is not None else None
-    sampled = program.sampled[0].began_seconds if program.sampled else None
-    return min(filter(None, (run.started_seconds, started, sampled)), default=last)
 
 
 _WARNINGS = ("function_not_called", "function_not_kept", "function_not_measured")

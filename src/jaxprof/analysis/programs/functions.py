@@ -16,16 +16,14 @@ from jaxprof.analysis.programs.sentences import argument_name, compile_reason, s
 from jaxprof.base.grouping import grouped, totals
 from jaxprof.base.text import safe
 from jaxprof.base.values import frozen
-from jaxprof.events import STAGES, Compiled, SignatureLeaf, SourceLocation
+from jaxprof.events import STAGES, Compiled, SourceLocation
 
 _TYPE = re.compile(r"([A-Za-z][\w<>:]*)\[([\d,]*)\]")
 _MOST_LISTED = 4
-"""Largest number of types or values that are listed; of more, the range is given, or the first ones and their
-number."""
+"""Largest number of types or values listed; of more, the range, or the first ones and their number."""
 
 COSTLY_COUNT = 3
-"""Number of recompilations for one reason from which they are reported: a last short batch and an evaluation make
-two."""
+"""Recompilations for one reason from which they are reported: a last short batch and an evaluation make two."""
 COSTLY_SECONDS = 1.0
 """Seconds from which a single recompilation is reported: it is paid at each start, and gains nothing."""
 WORTH_EXACT = 0.01
@@ -61,7 +59,9 @@ class Variation:
         dtypes = "|".join(dict.fromkeys(array.dtype for array in arrays))
         if len(ranks) > 1:
             return f"{dtypes} of {min(ranks)} to {max(ranks)} dimensions"
-        return f"{dtypes}[{','.join(map(_extent, zip(*(array.shape for array in arrays), strict=True)))}]"
+        extents = ((min(sizes), max(sizes)) for sizes in zip(*(array.shape for array in arrays), strict=True))
+        axes = (str(least) if least == most else f"{least}..{most}" for least, most in extents)
+        return f"{dtypes}[{','.join(axes)}]"
 
 
 @frozen
@@ -97,7 +97,8 @@ class Signatures:
         self._seen: dict[tuple[tuple[str, bool], ...], dict[tuple[str, ...], None]] = {}
         """Tuples of argument types, by the arguments' names and whether each is static."""
         for row in rows:
-            heads = tuple((_named(leaf, at), leaf.static) for at, leaf in enumerate(row.signature))
+            names = ((leaf, leaf.name or str(at)) for at, leaf in enumerate(row.signature))
+            heads = tuple((name if leaf.static else argument_name(name), leaf.static) for leaf, name in names)
             self._seen.setdefault(heads, {})[tuple(leaf.type for leaf in row.signature)] = None
 
     def variations(self) -> tuple[Variation, ...]:
@@ -113,13 +114,15 @@ class Signatures:
             return None
         axes: list[tuple[int, ...]] = []
         for (_, static), column in self._columns():
-            if not static and _vary_in_size(tuple(dict.fromkeys(column))):
-                every = zip(*(array.shape for array in _arrays(column)), strict=True)
+            arrays, types = _arrays(column), set(column)
+            alike = len({(array.dtype, len(array.shape)) for array in arrays}) == 1
+            if not static and alike and len(types) > 1 and len(arrays) == len(column):
+                every = zip(*(array.shape for array in arrays), strict=True)
                 axes += [each for each in every if len(set(each)) > 1]
         if not axes:
             return None
         exact = set(zip(*axes, strict=True))
-        rounded = {tuple(map(_power_of_two, sizes)) for sizes in exact}
+        rounded = {tuple(1 << (size - 1).bit_length() if size > 1 else size for size in sizes) for sizes in exact}
         return Padding(len(exact), len(rounded), min(map(min, axes)), max(map(max, axes)))
 
     def _columns(self) -> Iterator[tuple[tuple[str, bool], tuple[str, ...]]]:
@@ -128,28 +131,8 @@ class Signatures:
             yield from zip(heads, zip(*signatures, strict=True), strict=True)
 
 
-def _named(leaf: SignatureLeaf, place: int) -> str:
-    name = leaf.name or str(place)
-    return name if leaf.static else argument_name(name)
-
-
 def _arrays(types: Sequence[str]) -> list[ArrayType]:
     return [array for text in types if (array := array_type(text)) is not None]
-
-
-def _vary_in_size(types: Sequence[str]) -> bool:
-    """Return whether these different types are arrays of one dtype and one rank."""
-    arrays = _arrays(types)
-    return len(arrays) == len(types) > 1 and len({(array.dtype, len(array.shape)) for array in arrays}) == 1
-
-
-def _power_of_two(size: int) -> int:
-    return 1 << (size - 1).bit_length() if size > 1 else size
-
-
-def _extent(sizes: Sequence[int]) -> str:
-    least, most = min(sizes), max(sizes)
-    return str(least) if least == most else f"{least}..{most}"
 
 
 def _listed(texts: Sequence[str], kind: str) -> str:
@@ -159,8 +142,7 @@ def _listed(texts: Sequence[str], kind: str) -> str:
 
 
 def changed_arguments(code: str, rows: Iterable[Compiled]) -> tuple[Variation, ...]:
-    """Return the arguments that changed according to the recorder's reasons, for changes of the kind `code`, each with
-    what it was and became."""
+    """Return the arguments that changed by the recorder's reasons of the kind `code`, with before and now."""
     seen: dict[str, dict[str, None]] = {}
     for reason in (reason for row in rows for reason in row.reasons if reason.kind == code):
         types = (text.removeprefix("weak ") for text in (reason.before, reason.now))
@@ -177,8 +159,7 @@ class ReasonCount:
     count: int
     seconds: float
     text: str
-    """Reason as text for all of the compilations: `shape of x varies: f32[1..412]`; for a single one, its own
-    reason."""
+    """Reason as text for all compilations: `shape of x varies: f32[1..412]`; for a single one, its own."""
     called_from: SourceLocation | None
     """Line that called most of the compilations."""
     varying: tuple[Variation, ...] = ()
@@ -217,7 +198,6 @@ class FunctionCompiles:
     library: bool
 
     def reason(self, code: str) -> ReasonCount | None:
-        """Return the compilations for a reason; None if there are none."""
         return next((reason for reason in self.reasons if reason.code == code), None)
 
     def spreads(self) -> dict[str, StageSpread]:
@@ -251,41 +231,36 @@ def by_function(rows: Sequence[Compiled], known: dict[Definition, FunctionCompil
     """Return the rows of a ledger by function, most expensive first. `known` keeps what an earlier call derived: only
     functions with new rows are derived again."""
     for key, own in grouped(((row.function, row.defined_at or None), row) for row in rows).items():
-        if key not in known or len(known[key].rows) < len(own):
-            known[key] = _function_compiles(own)
+        if key in known and len(known[key].rows) >= len(own):
+            continue
+        first, signatures = own[0], Signatures(own)
+        varying = signatures.variations()
+        by_reason = grouped((row.reason_code, row) for row in own)
+        reasons = []
+        for code, of_reason in by_reason.items():
+            varied = _varying_for(code, of_reason, varying)
+            text, seconds = _reason_text(code, of_reason, varied), sum(map(row_seconds, of_reason))
+            count, caller = sum(row.count for row in of_reason), _top_caller(of_reason)
+            reasons.append(ReasonCount(code, count, seconds, text, caller, varied if code in _VARYING else ()))
+        known[key] = FunctionCompiles(
+            function=first.function,
+            defined_at=first.defined_at or None,
+            called_from=_top_caller(own),
+            count=sum(reason.count for reason in reasons),
+            seconds=sum(reason.seconds for reason in reasons),
+            rows=tuple(own),
+            reasons=tuple(sorted(reasons, key=lambda reason: -reason.count)),
+            varying=varying,
+            padding=signatures.padding() if "shape" in by_reason else None,
+            op_by_op=first.op_by_op,
+            library=first.library,
+        )
     return tuple(sorted(known.values(), key=lambda function: -function.seconds))
-
-
-def _function_compiles(rows: Sequence[Compiled]) -> FunctionCompiles:
-    first, signatures = rows[0], Signatures(rows)
-    varying = signatures.variations()
-    by_reason = grouped((row.reason_code, row) for row in rows)
-    reasons = [_reason_count(code, of_reason, varying) for code, of_reason in by_reason.items()]
-    return FunctionCompiles(
-        function=first.function,
-        defined_at=first.defined_at or None,
-        called_from=_top_caller(rows),
-        count=sum(reason.count for reason in reasons),
-        seconds=sum(reason.seconds for reason in reasons),
-        rows=tuple(rows),
-        reasons=tuple(sorted(reasons, key=lambda reason: -reason.count)),
-        varying=varying,
-        padding=signatures.padding() if "shape" in by_reason else None,
-        op_by_op=first.op_by_op,
-        library=first.library,
-    )
 
 
 def _top_caller(rows: Iterable[Compiled]) -> SourceLocation | None:
     callers = totals((row.called_from or None, row.count) for row in rows)
     return max(callers, key=lambda caller: callers[caller])
-
-
-def _reason_count(code: str, rows: Sequence[Compiled], varying: Sequence[Variation]) -> ReasonCount:
-    varied = _varying_for(code, rows, varying)
-    text, seconds = _reason_text(code, rows, varied), sum(map(row_seconds, rows))
-    count = sum(row.count for row in rows)
-    return ReasonCount(code, count, seconds, text, _top_caller(rows), varied if code in _VARYING else ())
 
 
 _PLAIN = {
@@ -304,8 +279,7 @@ _MOST_NAMED = 3
 
 
 def _varying_for(code: str, rows: Iterable[Compiled], varying: Sequence[Variation]) -> tuple[Variation, ...]:
-    """Return the arguments that varied for that reason: for a shape, those whose shape changed, not all that ever
-    changed."""
+    """Return the arguments that varied for that reason: for a shape, those whose shape changed."""
     if code == "static_argument":
         return tuple(argument for argument in varying if argument.static)
     if code not in _VARYING:

@@ -52,8 +52,7 @@ class Spot:
     through: str = ""
     """Library or callback that the time goes through, as in `ProgramSampled.lines`."""
     delay: float = 0.0
-    """Seconds for which the thread waited for a processor there, if such waits are spread evenly over all lines of a
-    window at which it ran."""
+    """Seconds for which the thread waited for a processor there, if waits are even over all lines where it ran."""
 
     def site_in(self, loop: LoopKey | None) -> LoopSite | None:
         """Return the site of this spot in a loop; None if the spot is outside the loop, or there is no loop."""
@@ -381,7 +380,7 @@ def loop_figures(
         brief_call=_least_arguments(called),
         preempted=preempted,
         waited=waited,
-        undelayed=_undelayed(parts, _running_seconds(steady, launching, part), delayed),
+        undelayed=_undelayed(parts, steady, launching, part, delayed),
         shares_processors=shares_processors,
         calls_python=calls_python,
         asleep=tuple(spot for spot in spots if _is_asleep(spot, key)),
@@ -394,20 +393,20 @@ def _delayed_share(spots: Sequence[Spot], waited: float) -> float:
     return min(_MOST_DELAYED, waited / running) if running else 0.0
 
 
-def _undelayed(parts: Mapping[str, float], running: Mapping[str, float], delayed: float) -> dict[str, float]:
-    """Return the parts without the waits for a processor, which are this share of the `running` time of each."""
-    return {part: seconds - delayed * running.get(part, 0.0) for part, seconds in parts.items()}
-
-
-def _running_seconds(
-    spots: Iterable[Spot], launching: Mapping[str, float], part: Callable[[Spot], str]
+def _undelayed(
+    parts: Mapping[str, float],
+    spots: Iterable[Spot],
+    launching: Mapping[str, float],
+    part: Callable[[Spot], str],
+    delayed: float,
 ) -> dict[str, float]:
-    """Return the time in which the thread ran, or waited only for a processor, in seconds by part."""
+    """Return the parts without the waits for a processor, which are this share of the time in which the thread ran, or
+    waited only for a processor, in each."""
     running = totals((part(spot), spot.seconds) for spot in spots if _may_be_delayed(spot))
     for other, seconds in launching.items():
         running[other] = running.get(other, 0.0) + seconds
         running[DEVICE] = running.get(DEVICE, 0.0) - seconds
-    return running
+    return {part: seconds - delayed * running.get(part, 0.0) for part, seconds in parts.items()}
 
 
 def _is_asleep(spot: Spot, key: LoopKey | None) -> bool:
@@ -455,8 +454,7 @@ def _in_inner_loops(spots: Iterable[Spot], key: LoopKey | None) -> bool:
 
 
 def _called_inline(spots: Sequence[Spot], rows: Sequence[Compiled]) -> list[Compiled]:
-    """Return the compilations of the functions that the calling thread may compute itself; those of all functions if
-    none is known to be one."""
+    """Return the compilations of functions that the calling thread may compute; all if none is known to be one."""
     inline = [spot for spot in spots if spot.kind == "inline"]
     places = {spot.place for spot in inline}
     names = {spot.call.removesuffix("()").rpartition(".")[2] for spot in inline}
@@ -465,8 +463,7 @@ def _called_inline(spots: Sequence[Spot], rows: Sequence[Compiled]) -> list[Comp
 
 
 def _least_arguments(called: Sequence[Compiled]) -> tuple[int, int]:
-    """Return the fewest arrays and the fewest Python numbers with which one of these functions is called, within
-    `MOST_ARGUMENTS`."""
+    """Return the fewest arrays and Python numbers of a call of these functions, within `MOST_ARGUMENTS`."""
 
     def arrays(row: Compiled) -> int:
         return leaves_of(row) - row.numbers - sum(leaf.static for leaf in row.signature)
@@ -636,7 +633,6 @@ def unaccounted_lines(spots: Sequence[Spot], key: LoopKey | None, times: StepFig
 
 
 def part_of(spot: Spot, key: LoopKey | None, working: frozenset[int], eager: frozenset[int]) -> str:
-    """Return what the time at a spot goes to."""
     site = spot.site_in(key)
     if site is not None and site.line in eager and spot.kind in ("host", "data"):
         return DISPATCH

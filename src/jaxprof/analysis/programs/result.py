@@ -182,12 +182,6 @@ def merged_pauses(seen: Sequence[ProgramStopped], began_seconds: float) -> tuple
     return tuple(pause for pause in found if pause.seconds >= LEAST_SECONDS)
 
 
-def _all_are_processors(run: Run) -> bool:
-    """Return whether JAX saw no device but the machine's own processors."""
-    devices = run.environment.devices if run.environment is not None else []
-    return bool(devices) and all(device.get("platform") == "cpu" for device in devices)
-
-
 def _sum_of_known(values: Iterable[_Number | None]) -> _Number | None:
     """Return the sum of the known values; None if none is known."""
     known = [value for value in values if value is not None]
@@ -215,11 +209,9 @@ class ProgramSums:
         self._functions: dict[Definition, FunctionCompiles] = {}
 
     def functions(self) -> tuple[FunctionCompiles, ...]:
-        """Return the compilations by function."""
         return by_function(self.program.compiled, self._functions)
 
     def spots(self) -> tuple[Spot, ...]:
-        """Return the spots at which the main thread was seen."""
         self._spots.take(self.program.sampled)
         return self._spots.spots()
 
@@ -362,7 +354,6 @@ class ProgramResult:
 
     @cached_property
     def compiles(self) -> tuple[Compiled, ...]:
-        """Rows of the compilation ledger."""
         return tuple(self._program.compiled)
 
     @cached_property
@@ -372,7 +363,6 @@ class ProgramResult:
 
     @cached_property
     def compile_count(self) -> int:
-        """Number of compilations."""
         return sum(function.count for function in self.functions)
 
     @cached_property
@@ -424,7 +414,6 @@ class ProgramResult:
 
     @cached_property
     def failed_windows(self) -> tuple[CaptureWindow, ...]:
-        """The captures that failed."""
         return tuple(window for window in self._program.windows if window.state == "failed")
 
     @cached_property
@@ -446,13 +435,15 @@ class ProgramResult:
 
         key = find_hot_loop(self.spots, self._program.compiled)
         where = SourceLocation(key[0], key[2], key[1]) if key is not None else NOWHERE
+        environment = self.run.environment
+        devices = environment.devices if environment is not None else []
         return loop_figures(
             self.spots,
             key,
             next((loop for loop in self.loops if where and loop.where == where), StepFigures(where)),
             self._program.compiled,
             self._program.empty_call,
-            shares_processors=_all_are_processors(self.run),
+            shares_processors=bool(devices) and all(device.get("platform") == "cpu" for device in devices),
         )
 
     @cached_property
@@ -464,8 +455,7 @@ class ProgramResult:
 
     @cached_property
     def other_thread(self) -> str:
-        """Name of the thread in which the program's functions were compiled, if the main thread compiled none, and runs
-        none in its hot loop."""
+        """Thread in which the program's functions were compiled, if the main thread compiled and runs none."""
         own = [row.thread for row in self.compiles if not row.op_by_op and not row.library]
         looped = self.hot.spots if self.hot.key is not None else ()
         here = any(spot.kind in ("compiled", "inline", "call", "fed") for spot in looped)
@@ -529,8 +519,7 @@ class ProgramResult:
 
     @property
     def active_seconds(self) -> float:
-        """Wall time without imports, compiling, pauses and time not seen: the time in which the program did its
-        work."""
+        """Wall time without imports, compiling, pauses and time not seen: in which the program did its work."""
         idle = {*EXACT_STATES, "import", "paused"}
         return sum(took for state, took in self.states.items() if state not in idle)
 

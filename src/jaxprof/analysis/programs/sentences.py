@@ -10,6 +10,7 @@ from collections.abc import Callable
 from itertools import zip_longest
 from pathlib import PurePath
 
+from jaxprof.base.units import counted
 from jaxprof.events import CaptureWindow, Compiled, CompileReason, Note, SourceLocation
 
 _MOST_VARIABLES = 4
@@ -71,7 +72,9 @@ def _keys(reason: CompileReason) -> str:
 
 
 def _static_change(reason: CompileReason) -> str:
-    return f"{reason.before} → {'another ' * (reason.before == reason.now)}{reason.now}"
+    if reason.before == reason.now:
+        return f"{reason.before} → another {reason.now}"
+    return f"{reason.before} → {reason.now}"
 
 
 def _types_change(reason: CompileReason) -> str:
@@ -80,23 +83,23 @@ def _types_change(reason: CompileReason) -> str:
 
 def _sharding_change(reason: CompileReason) -> str:
     """Return `P('x') over 4 devices → P(None) over 4 devices (axis 0: 'x' → not split)`."""
-    same = "another arrangement of " * (reason.before == reason.now)
-    return f"{_sharding(reason.before)} → {same}{_sharding(reason.now)}{_axes_changes(reason.before, reason.now)}"
+    now = _sharding(reason.now)
+    if reason.before == reason.now:
+        now = f"another arrangement of {now}"
+    # The axes of an array that are split differently, unless the devices differ as well.
+    old, new = _SPEC.match(reason.before), _SPEC.match(reason.now)
+    changes = []
+    if old is not None and new is not None and old[2] == new[2]:
+        parts = zip_longest(_axes(old[1]), _axes(new[1]), fillvalue="None")
+        changed = [(axis, earlier, later) for axis, (earlier, later) in enumerate(parts) if earlier != later]
+        changes = [f"axis {axis}: {_split(earlier)} → {_split(later)}" for axis, earlier, later in changed]
+    return f"{_sharding(reason.before)} → {now}" + (f" ({', '.join(changes)})" if changes else "")
 
 
 def _sharding(text: str) -> str:
-    return "not committed" if not text else text if " over " in text else f"one device {text}"
-
-
-def _axes_changes(before: str, now: str) -> str:
-    """Return the axes of an array that are split differently; empty if the devices differ as well."""
-    old, new = _SPEC.match(before), _SPEC.match(now)
-    if old is None or new is None or old[2] != new[2]:
-        return ""
-    parts = zip_longest(_axes(old[1]), _axes(new[1]), fillvalue="None")
-    changed = [(axis, earlier, later) for axis, (earlier, later) in enumerate(parts) if earlier != later]
-    changes = [f"axis {axis}: {_split(earlier)} → {_split(later)}" for axis, earlier, later in changed]
-    return f" ({', '.join(changes)})" if changes else ""
+    if not text:
+        return "not committed"
+    return text if " over " in text else f"one device {text}"
 
 
 def _axes(spec: str) -> list[str]:
@@ -149,7 +152,7 @@ _PHRASES: dict[str, Callable[[Compiled, CompileReason], str]] = {
     },
     "config": _setting,
     "jit_option": _setting,
-    "more": lambda _, reason: f"and {reason.more} more difference{'s' * (reason.more != 1)}",
+    "more": lambda _, reason: f"and {counted(reason.more, 'more difference')}",
     "first_under": lambda _, reason: f"the first time under {reason.now}",
     "traced_before": lambda _, __: "first compilation of its own: before, it was traced inside another function",
     "caches_cleared": lambda row, _: f"{_AGAIN}jax.clear_caches() at {_line(row.cleared_at)} emptied JAX's caches",

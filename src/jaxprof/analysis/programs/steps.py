@@ -12,7 +12,7 @@ from statistics import median
 
 from jaxprof.base.grouping import grouped, totals
 from jaxprof.base.values import field, frozen
-from jaxprof.events import LoopSite, ProgramSampled, SourceLocation, StepsCounted, StepsTaken
+from jaxprof.events import ProgramSampled, SourceLocation, StepsCounted, StepsTaken
 
 _FEW_STEPS = 5
 """Number of single steps below which no jitter is given."""
@@ -29,8 +29,7 @@ TIMED_SHARE = 0.5
 """Share of a line's sampled time from which its timed iterations count as most of the work."""
 SPELL_EVENTS = 500
 SPELL_SECONDS = 0.03
-"""Size of one timing spell of the recorder: this many beginnings of iterations and lines, or at least this many
-seconds."""
+"""Size of one timing spell of the recorder: so many beginnings of iterations and lines, or so many seconds."""
 
 
 @frozen
@@ -100,22 +99,51 @@ def loops(
     counts = totals((event.where, event.count) for event in taken)
     took = totals((event.where, sum(event.seconds)) for event in taken)
     seen = _sampled_seconds(sampled, taken)
-    figures = [
-        _step_figures(where, events, (counts.get(where, 0), took.get(where, 0.0)), seen.get(where, 0.0))
-        for where, events in groups.items()
-    ]
+    figures = []
+    for where, events in groups.items():
+        single = [seconds for event in events for seconds in event.intervals_seconds]
+        middle = median(single) if single else None
+        jitter = None
+        if middle and len(single) >= _FEW_STEPS:
+            jitter = median(abs(seconds - middle) for seconds in single) / middle
+        count, spent = sum(event.count for event in events), sum(event.seconds for event in events)
+        is_brief = spent < BRIEF_SPELL_SECONDS * count
+        rated = (count, 0.0 if is_brief else spent)
+        if took.get(where, 0.0) > 0:  # unless samples saw the program in the loop for longer
+            reported = took[where] >= LEAST_REPORTED * seen.get(where, 0.0)
+            rated = (counts[where], took[where]) if reported else (count, 0.0)
+        rows = [row for event in events for row in event.lines]
+        hits, by_line = totals((row.line, row.hits) for row in rows), totals((row.line, row.seconds) for row in rows)
+        kept = sorted(single)[:-1]
+        bound = 2 * median(kept) if kept else 0.0
+        beyond = sum(seconds - bound for seconds in kept if seconds > bound)
+        uneven = beyond / sum(kept) if sum(kept) > 0 else 0.0
+        figures.append(
+            StepFigures(
+                where=where,
+                count=count,
+                seconds=spent,
+                median_seconds=middle,
+                jitter=jitter,
+                per_second=rated[0] / rated[1] if rated[1] > 0 else None,
+                by_line={line: (seconds, hits[line]) for line, seconds in by_line.items()},
+                most_events=max((event.count + sum(row.hits for row in event.lines) for event in events), default=0),
+                uneven=uneven,
+            )
+        )
     return tuple(sorted(figures, key=lambda loop: -loop.seconds))
 
 
 def loops_around(where: SourceLocation, sampled: Sequence[ProgramSampled]) -> int:
     """Return how many loops of its function samples saw around the loop at `where`."""
-    inside = {(site.loop_line, site.last_line) for window in sampled for site in window.sites if _is_in(site, where)}
+    inside = {
+        (site.loop_line, site.last_line)
+        for window in sampled
+        for site in window.sites
+        if (site.file, site.function) == (where.file, where.function)
+    }
     last = max((last for first, last in inside if first == where.line), default=0)
     return sum(first < (where.line or 0) and last <= end for first, end in inside)
-
-
-def _is_in(site: LoopSite, where: SourceLocation) -> bool:
-    return (site.file, site.function) == (where.file, where.function)
 
 
 def _sampled_seconds(sampled: Sequence[ProgramSampled], taken: Sequence[StepsTaken]) -> dict[SourceLocation, float]:
@@ -132,46 +160,6 @@ def _sampled_seconds(sampled: Sequence[ProgramSampled], taken: Sequence[StepsTak
             for where in heads & reported:
                 seconds[where] = seconds.get(where, 0.0) + line.seconds
     return seconds
-
-
-def _step_figures(
-    where: SourceLocation,
-    events: Sequence[StepsCounted],
-    steps: tuple[int, float],
-    sampled_seconds: float,
-) -> StepFigures:
-    single = [seconds for event in events for seconds in event.intervals_seconds]
-    middle = median(single) if single else None
-    jitter = None
-    if middle and len(single) >= _FEW_STEPS:
-        jitter = median(abs(seconds - middle) for seconds in single) / middle
-    count, took = sum(event.count for event in events), sum(event.seconds for event in events)
-    is_brief = took < BRIEF_SPELL_SECONDS * count
-    rated = steps if steps[1] > 0 else (count, 0.0 if is_brief else took)
-    if rated is steps and rated[1] < LEAST_REPORTED * sampled_seconds:
-        rated = (count, 0.0)
-    rows = [row for event in events for row in event.lines]
-    hits, line_seconds = totals((row.line, row.hits) for row in rows), totals((row.line, row.seconds) for row in rows)
-    return StepFigures(
-        where=where,
-        count=count,
-        seconds=took,
-        median_seconds=middle,
-        jitter=jitter,
-        per_second=rated[0] / rated[1] if rated[1] > 0 else None,
-        by_line={line: (spent, hits[line]) for line, spent in line_seconds.items()},
-        most_events=max((event.count + sum(row.hits for row in event.lines) for event in events), default=0),
-        uneven=_uneven_share(single),
-    )
-
-
-def _uneven_share(iterations: Sequence[float]) -> float:
-    kept = sorted(iterations)[:-1]
-    whole = sum(kept)
-    if whole <= 0:
-        return 0.0
-    bound = 2 * median(kept)
-    return sum(took - bound for took in kept if took > bound) / whole
 
 
 @frozen
@@ -206,12 +194,10 @@ class IterationSeries:
 
     @property
     def timed(self) -> int:
-        """Number of timed iterations."""
         return sum(event.count for event in self.events)
 
     @property
     def seconds(self) -> float:
-        """Seconds of the timed iterations."""
         return sum(sum(event.seconds) for event in self.events)
 
 

@@ -30,8 +30,7 @@ class Verdict:
     kind: str | None
     """Kind of bound, such as `data-bound`, or `idle`; None if unknown."""
     share: float | None
-    """Share of the loop's time that goes to this part; for `idle`, share of the program's time without imports and
-    compilations."""
+    """Share of the loop's time that goes to this part; for `idle`, of the time without imports and compilations."""
     low: float | None
     high: float | None
     """Upper end of the share's 95 % interval; `low` is the lower end."""
@@ -75,7 +74,6 @@ def verdict(loop: HotLoop, *, timed: bool = True) -> Verdict:
 
 
 def _jax_worked(loop: HotLoop) -> bool:
-    """Return whether JAX was seen at work."""
     return loop.key is not None or loop.parts[COMPILE] > 0 or any(spot.kind in WORKS for spot in loop.spots)
 
 
@@ -129,19 +127,14 @@ def _undelayed_share(name: str, loop: HotLoop) -> float | None:
         ordered = parts[name] > max(seconds for part, seconds in parts.items() if part != name) + loop.unknown
     if ordered:
         return parts[name] / (known + loop.unknown)
-    least = _least_share(name, loop)
-    return least if interval(least, loop.samples)[0] > _MOST else None
-
-
-def _least_share(name: str, loop: HotLoop) -> float:
-    """Return the lower bound of a part's share of the loop without the waits for a processor. The bound assumes that
-    unknown time and waits in calls belong to other parts, and that all other waits were in this one. If the device is
-    made of the same processors, only what the calling thread computes counts, because no sample shows the waits of
-    other threads."""
+    # The lower bound assumes that unknown time and waits in calls belong to other parts, and that all other waits were
+    # in this one. If the device is made of the same processors, only what the calling thread computes counts, because
+    # no sample shows the waits of other threads.
     ran = loop.parts[name]
     if name == DEVICE and loop.shares_processors:
         ran = sum(spot.seconds for spot in loop.spots if spot.kind == "inline") - sum(loop.launching.values())
-    return max(0.0, ran - loop.waited) / (loop.seconds - loop.waited)
+    least = max(0.0, ran - loop.waited) / (loop.seconds - loop.waited)
+    return least if interval(least, loop.samples)[0] > _MOST else None
 
 
 def _no_verdict(loop: HotLoop, reason: str, needs_seconds: float | None) -> Verdict:

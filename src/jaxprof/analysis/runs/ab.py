@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
+from string import digits
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.analysis.runs.run_result import RunResult, result
-from jaxprof.analysis.runs.speedup import AbVersus, compared
+from jaxprof.analysis.runs.speedup import AbVersus, ab_versus
 from jaxprof.base.units import counted
 from jaxprof.base.values import frozen
 from jaxprof.events import ComparisonPlanned, ResultsCompared, SideSpec, WarningRaised, finite
@@ -35,16 +37,20 @@ _ACCEPTED = {
     "float16": 1e-2,
     "bfloat16": 5e-2,
 }
-"""Largest difference between two ways to compute the same, relative to the largest magnitude. Narrower float dtypes:
-0.25."""
+"""Largest difference of two ways to compute the same, over the largest magnitude. Narrower dtypes: 0.25."""
 
 
-def agreement(baseline: Path, other: Path) -> ResultsCompared | None:
-    """Compare two kept results, in the order of their trees; None if one of them was not kept."""
+def agreement(baseline: Path, other: Path, *, other_widths: bool = False) -> ResultsCompared | None:
+    """Compare two kept results, in the order of their trees; None if one of them was not kept. `other_widths`: whether
+    the same numbers may be float64 in one of them and float32 in the other."""
     first, second = _load(baseline), _load(other)
     if first is None or second is None:
         return None
-    if unlike := difference([leaf for leaf, _ in first], [leaf for leaf, _ in second]):
+    shapes = [
+        [replace(leaf, dtype=leaf.dtype.rstrip(digits if other_widths else "")) for leaf, _ in side]
+        for side in (first, second)
+    ]
+    if unlike := difference(*shapes):
         return ResultsCompared(alike=False, agree=False, relative=None, note=unlike)
     worst, where, agree = 0.0, "", True
     for (leaf, right), (_, got) in zip(first, second, strict=True):
@@ -86,8 +92,7 @@ def difference(baseline: list[KeptLeaf], other: list[KeptLeaf]) -> str:
 
 
 def _relative_error(right: Any, got: Any) -> float:
-    """Return the largest error of an array over its largest magnitude; infinite if a number is finite on one side
-    only."""
+    """Return an array's largest error over its largest magnitude; infinite if a number is finite on one side only."""
     import numpy as np
 
     if right.size == 0 or np.array_equal(right, got, equal_nan=right.dtype.kind in "fc"):
@@ -128,8 +133,6 @@ def _load(path: Path) -> list[tuple[KeptLeaf, numpy.ndarray[Any, Any]]] | None:
 
 @frozen
 class AbResult:
-    """A whole comparison."""
-
     session: Session
     plan: ComparisonPlanned
     """What is compared, and how."""
@@ -140,7 +143,6 @@ class AbResult:
 
     @property
     def baseline(self) -> Run:
-        """The run of A."""
         return self.sides[0].run
 
     @property
@@ -167,7 +169,7 @@ def ab_result(session: Session, baseline: str) -> AbResult:
         session=session,
         plan=plan,
         sides=tuple(result(session, run.id) for run in (first, *others)),
-        versus=tuple(AbVersus(run, compared(session, first, run)) for run in others),
+        versus=tuple(ab_versus(session, first, run) for run in others),
     )
 
 

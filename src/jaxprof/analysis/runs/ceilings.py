@@ -43,8 +43,7 @@ BANDWIDTH_WORKLOAD, PEAK_WORKLOAD = "triad", "gemm-peak"
 _DTYPES = {"float32": "f32", "tf32": "tf32", "bfloat16 passes": "bf16", "bfloat16": "bf16"}
 """Names of device rates, by the effective precision of products that a check reports."""
 LEAST_BYTES = float(256 << 20)
-"""Smallest number of bytes that a call must move for its rate to be that of memory; fewer may fit into a last-level
-cache."""
+"""Fewest bytes of a call for its rate to be that of memory; fewer may fit into a last-level cache."""
 _DISTURBED = frozenset({"busy_machine", "disturbed"})
 """Warnings of runs that reached less than the device can."""
 
@@ -233,8 +232,7 @@ class Utilisation:
     peak_source: str = ""
     """Origin of the peaks: a vendor's document, or this machine."""
     at_least: bool = False
-    """Whether some FLOPs are unknown (opaque kernels, loops of unknown length, branches), so that the figures are lower
-    bounds."""
+    """Whether some FLOPs are unknown (opaque kernels, loops, branches), so that figures are lower bounds."""
     roofline: float | None = None
     """Least time under the device's ceilings over `seconds`, from 0 to 1."""
     reason: str = ""
@@ -334,8 +332,13 @@ def _utilisation(
     recomputed_seconds = sum(product.peak_seconds or 0.0 for product in counted if product.recomputed)
     dtypes = tuple(dict.fromkeys(product.dtype for product in counted))
     reason = ""
-    if device is None:
-        reason = _no_peak_reason(run)
+    kind = device_kind(run)
+    if device is None and not kind:
+        reason = f"the model of {run.plan.device} was not recorded, so no peak is known"
+    elif device is None:
+        reason = f"no peak is known for {kind}"
+        if run.plan.device.startswith("cpu"):
+            reason += "; jaxprof run gemm-peak triad measures what it reaches"
     elif not has_peaks:
         reason = f"{device.title} has no known peak for products of {', '.join(dtypes)}"
     elif not flops and not recomputed_flops:
@@ -357,14 +360,6 @@ def _utilisation(
         roofline=_roofline(run, device, seconds, programs),
         reason=reason,
     )
-
-
-def _no_peak_reason(run: Run) -> str:
-    kind = device_kind(run)
-    if not kind:
-        return f"the model of {run.plan.device} was not recorded, so no peak is known"
-    measure = "; jaxprof run gemm-peak triad measures what it reaches" if run.plan.device.startswith("cpu") else ""
-    return f"no peak is known for {kind}{measure}"
 
 
 def _products(module: Module, device: DevicePeaks | None, times: int) -> Iterator[_Product]:

@@ -46,7 +46,6 @@ from jaxprof.stats.turns import Block, LaunchBlocks, middle
 
 if TYPE_CHECKING:
     from jaxprof.events import TextRecorded
-    from jaxprof.hlo.kernels.cost import Cost
     from jaxprof.hlo.text.model import Module
 
 COUNTED = "HLO, loops by their trip counts"
@@ -82,7 +81,13 @@ def run_cost(session: Session, run: Run) -> RunCost:
         key = _text_key(kept)
         cost = _counted.get(key)
         if cost is None:
-            cost = _count(session, run)
+            from jaxprof.hlo.stages import modules
+
+            try:
+                text = session.text(run.id, "hlo")
+                cost = module_cost(modules(text)[0]) if text else NOTHING_KNOWN
+            except JaxprofError as error:
+                cost = RunCost(note=f"its HLO cannot be read: {error}")
             if len(_counted) >= _MOST_KEPT:
                 _counted.clear()
             if not kept.digest or kept.digest in session.texts:  # chunks of a text may not have arrived yet
@@ -112,51 +117,34 @@ def _text_key(text: TextRecorded) -> str:
     return text.digest or hashlib.sha256(text.text.encode("utf-8", "backslashreplace")).hexdigest()
 
 
-def _count(session: Session, run: Run) -> RunCost:
-    from jaxprof.hlo.stages import modules
-
-    try:
-        text = session.text(run.id, "hlo")
-        return module_cost(modules(text)[0]) if text else NOTHING_KNOWN
-    except JaxprofError as error:
-        return RunCost(note=f"its HLO cannot be read: {error}")
-
-
 def module_cost(module: Module) -> RunCost:
-    """Return the cost of one run of `module`."""
-    from jaxprof.hlo.kernels.kernels import totals
+    from jaxprof.hlo.kernels.execution import Execution
+    from jaxprof.hlo.kernels.kernels import kernels, totals
 
     if module.entry is None:
         return RunCost(note="its HLO has no entry computation")
     whole = totals(module)
+    notes: list[str] = []
+    edges = [edge for edges in module.once(Execution).edges.values() for edge in edges]
+    if whole.opaque or whole.unsized:
+        loops = dict.fromkeys(edge.caller.name for edge in edges if edge.times is None)
+        if loops:
+            notes.append(f"how often a loop runs is not in its HLO: {and_more(loops, _MOST_NAMED)}")
+        opaque = {kernel.name: kernel for kernel in kernels(module) if kernel.flops is None}
+        if opaque:
+            named = [f"{name} ({each.target})" if each.target else name for name, each in opaque.items()]
+            notes.append(f"what a call computes is not in its HLO: {and_more(named, _MOST_NAMED)}")
+        if not notes:
+            notes.append("its HLO is not whole")
+    if any(edge.branch for edge in edges):
+        notes.append("upper bound: the most expensive branch of each conditional counts")
     return RunCost(
         flops=None if whole.opaque else whole.flops,
         bytes_accessed=None if whole.unsized else float(whole.bytes),
         transcendentals=None if whole.opaque else whole.transcendentals,
         source=COUNTED,
-        note=_cost_note(module, whole),
+        note="; ".join(notes),
     )
-
-
-def _cost_note(module: Module, whole: Cost) -> str:
-    from jaxprof.hlo.kernels.execution import Execution
-    from jaxprof.hlo.kernels.kernels import kernels
-
-    parts: list[str] = []
-    edges = [edge for edges in module.once(Execution).edges.values() for edge in edges]
-    if whole.opaque or whole.unsized:
-        loops = dict.fromkeys(edge.caller.name for edge in edges if edge.times is None)
-        if loops:
-            parts.append(f"how often a loop runs is not in its HLO: {and_more(loops, _MOST_NAMED)}")
-        opaque = {kernel.name: kernel for kernel in kernels(module) if kernel.flops is None}
-        if opaque:
-            named = [f"{name} ({each.target})" if each.target else name for name, each in opaque.items()]
-            parts.append(f"what a call computes is not in its HLO: {and_more(named, _MOST_NAMED)}")
-        if not parts:
-            parts.append("its HLO is not whole")
-    if any(edge.branch for edge in edges):
-        parts.append("upper bound: the most expensive branch of each conditional counts")
-    return "; ".join(parts)
 
 
 ONCE_PHASES = ("trace", "lower", "compile")
@@ -185,7 +173,6 @@ class RunResult:
     """Figures of one run. Times are seconds per call; None means unknown or not applicable."""
 
     session: Session = field(repr=False, compare=False)
-    """The session of the run."""
     run: Run
     summary: Summary | None
     """Summary of the steady run."""

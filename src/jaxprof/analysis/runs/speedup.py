@@ -8,7 +8,7 @@ speed-up, unless both runs are disturbed alike.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from typing import Generic, TypeVar
 
@@ -16,13 +16,14 @@ from jaxprof.base.values import frozen
 from jaxprof.events import DeviceReading
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS, RunLaunch
-from jaxprof.stats.comparison import TimeComparison, compare, compare_apart, refuse
+from jaxprof.stats.comparison import TimeComparison, compare, compare_apart, corrected, refuse
 from jaxprof.stats.launches import ALONE_MARGIN, ALONE_MARGIN_OF_ONE, summarise_run, turns_over_alone
 from jaxprof.stats.summary import Summary
 from jaxprof.stats.turns import BLOCK_SECONDS, Block, LaunchBlocks, in_blocks, middle
 
 Derived = TypeVar("Derived")
 _MOST_KEPT = 512
+_SAMPLED_ONCE = ("transfer_in", "transfer_out")
 BUSY_SHARE = 0.15
 """Share of the cores used by other processes during the run above which the machine is called busy."""
 
@@ -49,8 +50,7 @@ _times_of: Memo[TimeComparison] = Memo()
 
 
 def disturbed(run: Run) -> tuple[float, float] | None:
-    """Return the seconds of a call in turns with the other runs of its group, and alone, if they differ; None if they
-    agree, or if it is unknown."""
+    """Return the seconds of a call in turns, and alone, if they differ; None if they agree, or if it is unknown."""
     launches = [launch for launch in run.launches if launch.turns and launch.alone]
     samples = sum(len(turn.seconds) for launch in launches for turn in launch.turns)
     return _disturbed.of((run,), (len(launches), samples), lambda: _turns_or_alone(run, launches))
@@ -100,92 +100,13 @@ def alone_launches(run: Run, side: int = 0) -> list[LaunchBlocks]:
 
 def compared(session: Session, baseline: Run, run: Run) -> TimeComparison:
     """Return how many times as fast `run` is as `baseline`, with the verdict. Runs with the same baseline are one
-    family, whose intervals hold together. Computed again only after one of the two series has grown."""
+    family, whose intervals hold together. Computed again only after one of the two series has grown. Refused if one of
+    the sides does not count, or if the two cannot be compared with each other."""
     theirs, ours = baseline.samples("run"), run.samples("run")
-    times = _times_of.of((theirs, ours), (len(theirs), len(ours)), lambda: _compared(baseline, run))
+    comparison = _times_of.of((theirs, ours), (len(theirs), len(ours)), lambda: _compared(baseline, run))
     if baseline.comparison is not None:
-        times = replace(times, margin=baseline.comparison.margin)
-    return _refused(session, replace(times, family=max(1, session.family[baseline.id])), baseline, run)
-
-
-@frozen
-class AbVersus:
-    """One side compared with A."""
-
-    run: Run
-    times: TimeComparison
-
-    @property
-    def label(self) -> str:
-        """Label of the side, such as `B`."""
-        return self.run.plan.side
-
-
-def side_versus(session: Session, before: Run, after: Run) -> AbVersus | None:
-    """Return `after` compared with A, if `before` is that A; None for all other runs of the session."""
-    is_side = after.plan.side and after.plan.baseline == before.id
-    return AbVersus(after, compared(session, before, after)) if is_side else None
-
-
-def _compared(baseline: Run, run: Run) -> TimeComparison:
-    by_width = run.plan.until_half_width is not None
-    pairs = zip(baseline.launches, run.launches, strict=False)
-    launches = [launch for theirs, ours in pairs if (launch := _ordered_turns(theirs, ours)) is not None]
-    busy = any(others > BUSY_SHARE * cores for others, cores in map(others_cores, (baseline, run)))
-    in_turns = compare(launches, by_width=by_width, beside_others=busy) if launches else None
-    if disturbed(baseline) or disturbed(run):
-        # What disturbs both alike, as in a program beside itself, leaves the ratio as it is; pairs show that best.
-        alone = compare(_both_alone(baseline, run), by_width=by_width)
-        if in_turns is None or not _agree(in_turns, alone):
-            return alone
-    if in_turns is None:
-        samples = baseline.samples("run"), run.samples("run")
-        return compare_apart(*(middle(each) if each else None for each in samples))
-    return in_turns
-
-
-def _agree(one: TimeComparison, other: TimeComparison) -> bool:
-    """Return whether two ratios differ by no more than a run may from itself alone before it is called disturbed."""
-    margin = ALONE_MARGIN if min(one.launches, other.launches) > 1 else ALONE_MARGIN_OF_ONE
-    if one.ratio is None or other.ratio is None:
-        return False
-    return abs(math.log(one.ratio / other.ratio)) <= math.log1p(margin)
-
-
-def others_cores(run: Run) -> tuple[float, float]:
-    """Return the cores that other processes used during the first launch of a run, and all cores; 0 and 0 if
-    unknown."""
-    settings = run.environment.settings if run.environment is not None else {}
-    others, cores = settings.get("other_busy_cores"), settings.get("cores")
-    if not isinstance(others, int | float) or not isinstance(cores, int | float):
-        return 0.0, 0.0
-    return others, cores
-
-
-def _both_alone(baseline: Run, run: Run) -> list[LaunchBlocks]:
-    """Return both runs as they are alone, launch by launch."""
-    return [
-        LaunchBlocks((*theirs.blocks, *ours.blocks), in_turns=False)
-        for theirs, ours in zip(alone_launches(baseline), alone_launches(run, side=1), strict=False)
-    ]
-
-
-def _ordered_turns(baseline: RunLaunch, other: RunLaunch) -> LaunchBlocks | None:
-    """Return the turns of two runs in one launch, in the order taken; None if one run has no turns."""
-    if not baseline.turns or not other.turns:
-        return None
-    turns = sorted(
-        [(turn.number, 0, turn.seconds) for turn in baseline.turns]
-        + [(turn.number, 1, turn.seconds) for turn in other.turns]
-    )
-    apart = (
-        baseline.turns[-1].number < other.turns[0].number or other.turns[-1].number < baseline.turns[0].number
-    ) and len(turns) > 2
-    return LaunchBlocks(tuple(Block(side, seconds) for _, side, seconds in turns), in_turns=not apart)
-
-
-def _refused(session: Session, comparison: TimeComparison, baseline: Run, run: Run) -> TimeComparison:
-    """Refuse the comparison if one of its sides does not count, or if the two cannot be compared with each other."""
+        comparison = replace(comparison, margin=baseline.comparison.margin)
+    comparison = replace(comparison, family=max(1, session.family[baseline.id]))
     for side, whose in ((run, "its"), (baseline, "the baseline's")):
         if side.check is not None and side.check.passed is False:
             return refuse(comparison, f"{whose} result is wrong")
@@ -203,6 +124,100 @@ def _refused(session: Session, comparison: TimeComparison, baseline: Run, run: R
         which = "its run" if throttled[1] else "the baseline's run"
         return refuse(comparison, f"the device throttled its clocks during {which} only")
     return comparison
+
+
+def compared_once(run_a: Run, run_b: Run, phases: Container[str]) -> dict[str, TimeComparison]:
+    """Compare phases that are not measured in turns, for two runs of one group.
+
+    These are phases that happen once per process, over the launches that both runs have, and the transfers, which the
+    first launch samples. The verdicts of all phases hold together.
+    """
+    blocks: dict[str, list[LaunchBlocks]] = {}
+    for first, second in zip(run_a.launches, run_b.launches, strict=False):
+        for phase in first.phases:
+            ours = first.phases[phase].seconds
+            theirs = second.phases[phase].seconds if phase in second.phases else None
+            if phase in phases and phase not in run_a.series and ours and theirs:
+                blocks_of_both = Block(0, (ours,)), Block(1, (theirs,))
+                blocks.setdefault(phase, []).append(LaunchBlocks(blocks_of_both, in_turns=False))
+    for phase in _SAMPLED_ONCE:
+        if phase in phases and (before := run_a.samples(phase)) and (after := run_b.samples(phase)):
+            blocks_of_both = Block(0, tuple(before)), Block(1, tuple(after))
+            blocks[phase] = [LaunchBlocks(blocks_of_both, in_turns=False)]
+    comparisons = {phase: compare(launches) for phase, launches in blocks.items()}
+    return dict(zip(comparisons, corrected(list(comparisons.values())), strict=True))
+
+
+@frozen
+class AbVersus:
+    """One side compared with A."""
+
+    run: Run
+    times: TimeComparison
+    compiling: TimeComparison | None = None
+    """The compiles of both; None if unknown."""
+
+    @property
+    def label(self) -> str:
+        """Label of the side, such as `B`."""
+        return self.run.plan.side
+
+
+def side_versus(session: Session, before: Run, after: Run) -> AbVersus | None:
+    """Return `after` compared with A, if `before` is that A; None for all other runs of the session."""
+    is_side = after.plan.side and after.plan.baseline == before.id
+    return ab_versus(session, before, after) if is_side else None
+
+
+def ab_versus(session: Session, baseline: Run, run: Run) -> AbVersus:
+    """Return a side compared with A, `baseline`."""
+    return AbVersus(run, compared(session, baseline, run), compared_once(baseline, run, ("compile",)).get("compile"))
+
+
+def _compared(baseline: Run, run: Run) -> TimeComparison:
+    by_width = run.plan.until_half_width is not None
+    pairs = zip(baseline.launches, run.launches, strict=False)
+    launches = [launch for theirs, ours in pairs if (launch := _ordered_turns(theirs, ours)) is not None]
+    busy = any(others > BUSY_SHARE * cores for others, cores in map(others_cores, (baseline, run)))
+    in_turns = compare(launches, by_width=by_width, beside_others=busy) if launches else None
+    if disturbed(baseline) or disturbed(run):
+        # What disturbs both alike, as in a program beside itself, leaves the ratio as it is; pairs show that best.
+        pairs_alone = zip(alone_launches(baseline), alone_launches(run, side=1), strict=False)
+        both = [LaunchBlocks((*theirs.blocks, *ours.blocks), in_turns=False) for theirs, ours in pairs_alone]
+        alone = compare(both, by_width=by_width)
+        # They agree if they differ by no more than a run may from itself alone before it is called disturbed.
+        launches_of_both = min(in_turns.launches, alone.launches) if in_turns is not None else 1
+        margin = ALONE_MARGIN if launches_of_both > 1 else ALONE_MARGIN_OF_ONE
+        ratios = (in_turns.ratio if in_turns is not None else None, alone.ratio)
+        if ratios[0] is None or ratios[1] is None or abs(math.log(ratios[0] / ratios[1])) > math.log1p(margin):
+            return alone
+    if in_turns is None:
+        samples = baseline.samples("run"), run.samples("run")
+        return compare_apart(*(middle(each) if each else None for each in samples))
+    return in_turns
+
+
+def others_cores(run: Run) -> tuple[float, float]:
+    """Return the cores that others used during the first launch of a run, and all cores; 0 and 0 if unknown."""
+    settings = run.environment.settings if run.environment is not None else {}
+    others, cores = settings.get("other_busy_cores"), settings.get("cores")
+    if not isinstance(others, int | float) or not isinstance(cores, int | float):
+        return 0.0, 0.0
+    return others, cores
+
+
+def _ordered_turns(baseline: RunLaunch, other: RunLaunch) -> LaunchBlocks | None:
+    """Return the turns of two runs in one launch, in the order taken; None if one run has no turns."""
+    if not baseline.turns or not other.turns:
+        return None
+    turns = sorted(
+        [(turn.number, 0, turn.seconds) for turn in baseline.turns]
+        + [(turn.number, 1, turn.seconds) for turn in other.turns]
+    )
+    apart = (
+        baseline.turns[-1].number < other.turns[0].number or other.turns[-1].number < baseline.turns[0].number
+    ) and len(turns) > 2
+    return LaunchBlocks(tuple(Block(side, seconds) for _, side, seconds in turns), in_turns=not apart)
 
 
 def readings_during(session: Session, run: Run) -> list[DeviceReading]:

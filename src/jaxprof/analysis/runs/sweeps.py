@@ -60,33 +60,28 @@ class SweepGroup:
 def sweep_groups(session: Session) -> list[SweepGroup]:
     """Return the sweeps of a session: workloads in which exactly one numeric parameter takes several values."""
     by_workload = grouped((run.plan.workload, result(session, run.id)) for run in session.runs.values())
-    swept = ((workload, _swept(members), members) for workload, members in by_workload.items())
-    return [_group(workload, parameter, members) for workload, parameter, members in swept if parameter]
-
-
-def _swept(members: list[RunResult]) -> str:
-    """Return the only parameter that takes several values, if these are numbers; else an empty text."""
-    values: dict[str, set[object]] = {}
-    for member in members:
-        for name, value in member.run.plan.parameters.items():
-            values.setdefault(name, set()).add(value)
-    varying = [name for name, seen in values.items() if len(seen) > 1]
-    numeric = all(isinstance(value, int | float) for name in varying for value in values[name])
-    return varying[0] if len(varying) == 1 and numeric else ""
-
-
-def _group(workload: str, parameter: str, members: list[RunResult]) -> SweepGroup:
-    points: dict[tuple[str, str], dict[float, RunResult]] = {}
-    baseline_key: tuple[str, str] | None = None
-    for member in members:
-        key = (member.run.plan.variant, member.run.plan.device)
-        if not member.run.plan.baseline:
-            baseline_key = key
-        if member.summary is not None:
-            points.setdefault(key, {})[float(member.run.plan.parameters[parameter])] = member
-    lines = {key: SweepLine(*key, dict(sorted(at.items()))) for key, at in points.items()}
-    baseline = lines.get(baseline_key) if baseline_key is not None else None
-    return SweepGroup(workload, parameter, baseline, tuple(lines.values()))
+    groups = []
+    for workload, members in by_workload.items():
+        values: dict[str, set[object]] = {}
+        for member in members:
+            for name, value in member.run.plan.parameters.items():
+                values.setdefault(name, set()).add(value)
+        varying = [name for name, seen in values.items() if len(seen) > 1]
+        if len(varying) != 1 or not all(isinstance(value, int | float) for value in values[varying[0]]):
+            continue
+        (parameter,) = varying
+        points: dict[tuple[str, str], dict[float, RunResult]] = {}
+        baseline_key: tuple[str, str] | None = None
+        for member in members:
+            key = (member.run.plan.variant, member.run.plan.device)
+            if not member.run.plan.baseline:
+                baseline_key = key
+            if member.summary is not None:
+                points.setdefault(key, {})[float(member.run.plan.parameters[parameter])] = member
+        lines = {key: SweepLine(*key, dict(sorted(at.items()))) for key, at in points.items()}
+        baseline = lines.get(baseline_key) if baseline_key is not None else None
+        groups.append(SweepGroup(workload, parameter, baseline, tuple(lines.values())))
+    return groups
 
 
 def _crossover(baseline: SweepLine, line: SweepLine, parameter: str) -> str:

@@ -20,7 +20,6 @@ from jaxprof.base.grouping import totals
 from jaxprof.base.values import frozen
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.kernels.ranking import Ranking
     from jaxprof.analysis.programs.loop_time import Spot
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.hlo.kernels.kernels import Kernel
@@ -56,24 +55,6 @@ class WeightedStack:
     """Number of times that the stack was entered; for samples, number of samples."""
 
 
-def _measured_stacks(session: Session, run: Run) -> list[WeightedStack]:
-    """Return the kernels of a run's capture under their program and named scopes, with the self time of all
-    executions."""
-    of_run = measured(session, run.id)
-    if of_run is None:
-        return []
-    by_name = {kernel.name: kernel for kernel in kernels_of(session, run.id) or ()}
-    return [
-        WeightedStack(kernel_frames(row.module, row.name, by_name.get(row.name)), row.self_seconds, row.count)
-        for row in of_run.kernels
-        if row.self_seconds > 0
-    ] + [
-        WeightedStack((StackFrame(NO_OP), StackFrame(device)), took, 0)
-        for device, took in of_run.unattributed_seconds.items()
-        if took > 0
-    ]
-
-
 def kernel_frames(module: str, name: str, kernel: Kernel | None) -> tuple[StackFrame, ...]:
     """Return the stack of a kernel: its module if `module` is not empty, functions and named scopes outermost first
     (`no scope` without any), and the kernel itself. `kernel`: None if the HLO is not known."""
@@ -88,9 +69,7 @@ def kernel_frames(module: str, name: str, kernel: Kernel | None) -> tuple[StackF
 def line_stacks(program: ProgramResult) -> list[WeightedStack]:
     """Return the lines of a recorded program with the main thread's states, estimated from samples. A line is below the
     loops and lines that led to it, as far as they were recorded. The rest of the wall time has stacks of its own."""
-    stacks = [
-        WeightedStack((*_called(spot), *_line(spot)), spot.seconds, 1) for spot in program.spots if spot.seconds > 0
-    ]
+    stacks = [WeightedStack(tuple(_frames(spot)), spot.seconds, 1) for spot in program.spots if spot.seconds > 0]
     at_lines = totals((spot.state, spot.seconds) for spot in program.spots)
     for share in program.timeline:
         left = share.seconds - at_lines.get(share.state, 0.0)
@@ -99,25 +78,20 @@ def line_stacks(program: ProgramResult) -> list[WeightedStack]:
     return stacks
 
 
-def _called(spot: Spot) -> Iterator[StackFrame]:
-    """Yield the loops around a spot, outermost first, each with the line from which the inner code was called."""
-    around = spot.sites[::-1]
+def _frames(spot: Spot) -> Iterator[StackFrame]:
+    """Yield the loops around a spot, outermost first, each with the line from which the inner code was called; then the
+    spot's function (unless its innermost loop is in that function), its line, and its state."""
+    place, around = spot.place, spot.sites[::-1]
     for outer, site, inner in zip((None, *around), around, (*around[1:], None), strict=False):
         function = (site.file, site.function)
         if outer is None or (outer.file, outer.function) != function:
             yield _function(*function)
         yield StackFrame(f"loop at line {site.loop_line}", site.file, site.loop_line)
-        if (
-            (inner.file, inner.function) != function
-            if inner
-            else (site.file, site.line) != (spot.place.file, spot.place.line)
-        ):
+        calls = (
+            (inner.file, inner.function) != function if inner else site.line != place.line or site.file != place.file
+        )
+        if calls:
             yield StackFrame(f"line {site.line} {site.call}".rstrip(), site.file, site.line)
-
-
-def _line(spot: Spot) -> Iterator[StackFrame]:
-    """Yield the spot's function (unless its innermost loop is in that function), its line, and its state."""
-    place = spot.place
     innermost = spot.sites[0] if spot.sites else None
     if innermost is None or (innermost.file, innermost.function) != (place.file, place.function):
         yield _function(place.file, place.function)
@@ -242,11 +216,30 @@ def kernel_flame(session: Session, run: Run) -> FlameGraph | None:
     from jaxprof.analysis.timeline.profile import is_whole, programs_of
 
     parts = [run, *programs_of(session, run)] if is_whole(run) else [run]
-    if stacks_of_capture := [stack for part in parts for stack in _measured_stacks(session, part)]:
-        return stacks_flame(stacks_of_capture, "measured")
-    ranking = _ranking(session, run)
-    if ranking is None:
+    captured: list[WeightedStack] = []
+    for part in parts:
+        of_run = measured(session, part.id)
+        if of_run is None:
+            continue
+        captured += [
+            WeightedStack(kernel_frames(row.module, row.name, row.kernel), row.self_seconds, row.count)
+            for row in of_run.kernels
+            if row.self_seconds > 0
+        ]
+        captured += [
+            WeightedStack((StackFrame(NO_OP), StackFrame(device)), took, 0)
+            for device, took in of_run.unattributed_seconds.items()
+            if took > 0
+        ]
+    if captured:
+        return stacks_flame(captured, "measured")
+    from jaxprof.analysis.kernels.ranking import Ranking
+    from jaxprof.analysis.runs.ceilings import ceilings_for, machine_of_run
+
+    kernels = kernels_of(session, run.id)
+    if not kernels:
         return None
+    ranking = Ranking(kernels, machine_of_run(run, ceilings_for(session, run)))
     weights = ranking.column("weight")
     stacks = (
         WeightedStack(kernel_frames("", kernel.name, kernel), weight, kernel.count or 0)
@@ -254,11 +247,3 @@ def kernel_flame(session: Session, run: Run) -> FlameGraph | None:
         if weight > 0
     )
     return stacks_flame(stacks, ranking.basis, sum(map(math.isnan, weights)))
-
-
-def _ranking(session: Session, run: Run) -> Ranking | None:
-    from jaxprof.analysis.kernels.ranking import Ranking
-    from jaxprof.analysis.runs.ceilings import ceilings_for, machine_of_run
-
-    kernels = kernels_of(session, run.id)
-    return Ranking(kernels, machine_of_run(run, ceilings_for(session, run))) if kernels else None

@@ -111,8 +111,7 @@ class LaneRow:
         return slice(first, max(first, int(np.searchsorted(self.starts, end, "left"))))
 
     def near(self, time: int, step: int) -> int | None:
-        """Return the index of the first interval after `time` (`step` > 0), or of the last one before it, by their
-        begins."""
+        """Return the first interval after `time` (`step` > 0), or the last one before it, by their begins."""
         if step > 0:
             index = int(np.searchsorted(self.starts, time, "right"))
             return index if index < len(self.starts) else None
@@ -201,8 +200,7 @@ def lanes_of(
 
 
 def _order(lane: LaneGroup) -> tuple[bool, str, float]:
-    """Order lanes: hosts first with the busiest thread on top, then devices, each with its counters before its
-    lanes."""
+    """Order lanes: hosts first, the busiest thread on top, then devices, each with counters before its lanes."""
     if lane.kind == COUNTER:
         return not lane.device.endswith("host"), lane.device, -1.0 if not lane.device.endswith("host") else 0.0
     return (
@@ -230,8 +228,7 @@ def _counter(counter: TimelineCounter, end: int) -> LaneGroup:
 
 
 def _busy_lane(device: str, members: Sequence[TimelineLane]) -> LaneGroup:
-    """Return when anything ran in these lanes of a device. If any of their intervals are left out, it is unknown which
-    of its gaps are idle."""
+    """Return when anything ran in these lanes of a device; with intervals left out, its idle gaps are unknown."""
     work = Coverage.over(Coverage.of(*_intervals(member)) for member in members)
     kind, title = KINDS.index(BUSY), "device busy"
     label = np.zeros(len(work.starts), np.int64)
@@ -266,13 +263,24 @@ def _lane(
     offset = 0
     for member in members:
         starts, ends = _intervals(member)
-        active.append(Coverage.of(starts, ends) if member.active is None else _busy_parts(*member.active))
+        if member.active is None:
+            active.append(Coverage.of(starts, ends))
+        else:
+            begins, took = map(_times, member.active)
+            active.append(Coverage(begins[took > 0], (begins + took)[took > 0]))
         order = np.lexsort((-ends, starts))
         columns = [starts[order], ends[order], np.asarray(member.label_of, np.int64)[order] + offset]
         if member.correlations is not None:
             columns.append(np.asarray(member.correlations, np.int64)[order])
         rows += [_row(member.name, level, kinds, *held) for level, held in enumerate(_levels(columns))]
         offset += len(member.labels)
+    outermost = [row for row in rows if row.level == 0]
+    summary = outermost[0] if outermost else None
+    if summary is None or len(outermost) > 1:
+        together = zip(*((row.starts, row.ends, row.label) for row in outermost), strict=True)
+        joint = [joined(column) for column in together]
+        order = np.argsort(joint[0], kind="stable")
+        summary = _row(title, 0, kinds, *(column[order] for column in joint), capacity=len(outermost))
     return LaneGroup(
         device,
         kind,
@@ -280,15 +288,10 @@ def _lane(
         labels,
         kinds.tolist(),
         tuple(rows),
-        _summary(title, rows, kinds),
+        summary,
         Busy.of(joined(part.starts for part in active), joined(part.ends for part in active)),
         left_out=sum(member.left_out for member in members),
     )
-
-
-def _busy_parts(begins: list[int], busy: list[int]) -> Coverage:
-    starts, took = _times(begins), _times(busy)
-    return Coverage(starts[took > 0], (starts + took)[took > 0])
 
 
 def _times(values: list[int]) -> Ints:
@@ -305,24 +308,20 @@ def _levels(columns: Sequence[Ints]) -> Iterator[list[Ints]]:
         starts, ends, *_ = columns
         if not len(starts):
             return
+        # The first interval, and each that is the first to begin after the end of the one before it in this row.
+        reached = np.maximum.accumulate(ends)
+        first = np.append(0, np.flatnonzero(starts[1:] >= reached[:-1]) + 1)
+        if (reached[np.append(first[1:] - 1, -1)] != ends[first]).any():  # not all others lie within these
+            after = np.searchsorted(starts, ends).tolist()
+            at, row = 0, []
+            while at < len(after):
+                row.append(at)
+                at = after[at]
+            first = np.array(row, np.int64)
         top = np.zeros(len(starts), np.bool_)
-        top[_following(starts, ends)] = True
+        top[first] = True
         yield [column[top] for column in columns]
         columns = [column[~top] for column in columns]
-
-
-def _following(starts: Ints, ends: Ints) -> Ints:
-    """Return the first interval, and each that is the first to begin after the end of the one before it in this row."""
-    reached = np.maximum.accumulate(ends)
-    apart = np.flatnonzero(starts[1:] >= reached[:-1]) + 1
-    if (reached[np.append(apart - 1, -1)] == ends[np.append(0, apart)]).all():
-        return np.append(0, apart)  # all others lie within these
-    after = np.searchsorted(starts, ends).tolist()
-    at, row = 0, []
-    while at < len(after):
-        row.append(at)
-        at = after[at]
-    return np.array(row, np.int64)
 
 
 def _row(
@@ -333,15 +332,6 @@ def _row(
     of_kind = kinds[label]
     busy = {int(kind): Busy.of(starts[of_kind == kind], ends[of_kind == kind]) for kind in np.unique(of_kind)}
     return LaneRow(name, level, starts, ends, label, busy, capacity, correlation)
-
-
-def _summary(title: str, rows: list[LaneRow], kinds: Ints) -> LaneRow:
-    outermost = [row for row in rows if row.level == 0]
-    if len(outermost) == 1:
-        return outermost[0]
-    columns = [joined(column) for column in zip(*((row.starts, row.ends, row.label) for row in outermost), strict=True)]
-    order = np.argsort(columns[0], kind="stable")
-    return _row(title, 0, kinds, *(column[order] for column in columns), capacity=len(outermost))
 
 
 @frozen
@@ -383,9 +373,30 @@ class LaneTotals:
 
 
 def range_totals(lanes: Lanes, begin: int, end: int) -> list[LaneTotals]:
-    """Return the totals from `begin` to `end` (nanoseconds) of every lane that is not a counter, in the order of the
-    timeline."""
-    return [_totals(at, lane, begin, end) for at, lane in enumerate(lanes.lanes) if lane.summary.values is None]
+    """Return the totals from `begin` to `end` (nanoseconds) of every lane but counters, in their order."""
+    totals = []
+    for at, lane in enumerate(lanes.lanes):
+        if lane.summary.values is not None:
+            continue
+        took, counts = np.zeros(len(lane.labels)), np.zeros(len(lane.labels), np.int64)
+        nests = lane.kind != "stream"  # kernels of one stream may overlap without one holding the other
+        for row, below in zip(lane.rows, [*lane.rows[1:], None], strict=True):
+            part = row.inside(begin, end)
+            starts, ends, label = np.maximum(row.starts[part], begin), np.minimum(row.ends[part], end), row.label[part]
+            own = ends - starts
+            if nests and below is not None and below.level == row.level + 1:
+                nested = below.inside(begin, end)
+                own = own - Coverage(below.starts[nested], below.ends[nested]).within(starts, ends)
+            counts += np.bincount(label, minlength=len(counts))
+            took += np.bincount(label, weights=own, minlength=len(took))
+        names = _merged(
+            NameTotal(lane.labels[label][0], int(counts[label]), round(float(took[label])))
+            for label in np.flatnonzero(counts).tolist()
+        )
+        threads = sum(row.level == 0 for row in lane.rows)
+        busy = lane.active.between(begin, end)
+        totals.append(LaneTotals(at, end - begin, busy, threads, int(counts.sum()), names, lane.left_out))
+    return totals
 
 
 def kernels_on(lanes: Lanes, device: str, totals: Iterable[LaneTotals]) -> tuple[NameTotal, ...]:
@@ -394,29 +405,7 @@ def kernels_on(lanes: Lanes, device: str, totals: Iterable[LaneTotals]) -> tuple
     return _merged(total for found in held if lanes.lanes[found.lane].device == device for total in found.names)
 
 
-def _totals(at: int, lane: LaneGroup, begin: int, end: int) -> LaneTotals:
-    took, counts = np.zeros(len(lane.labels)), np.zeros(len(lane.labels), np.int64)
-    nests = lane.kind != "stream"  # kernels of one stream may overlap without one holding the other
-    for row, below in zip(lane.rows, [*lane.rows[1:], None], strict=True):
-        part = row.inside(begin, end)
-        starts, ends, label = np.maximum(row.starts[part], begin), np.minimum(row.ends[part], end), row.label[part]
-        own = ends - starts
-        if nests and below is not None and below.level == row.level + 1:
-            nested = below.inside(begin, end)
-            own = own - Coverage(below.starts[nested], below.ends[nested]).within(starts, ends)
-        counts += np.bincount(label, minlength=len(counts))
-        took += np.bincount(label, weights=own, minlength=len(took))
-    names = _merged(
-        NameTotal(lane.labels[label][0], int(counts[label]), round(float(took[label])))
-        for label in np.flatnonzero(counts).tolist()
-    )
-    threads = sum(row.level == 0 for row in lane.rows)
-    busy = lane.active.between(begin, end)
-    return LaneTotals(at, end - begin, busy, threads, int(counts.sum()), names, lane.left_out)
-
-
 def _merged(totals: Iterable[NameTotal]) -> tuple[NameTotal, ...]:
-    """Merge the totals of equal names, longest time first."""
     by_name: dict[str, NameTotal] = {}
     for total in totals:
         known = by_name.get(total.name, NameTotal(total.name, 0, 0))
@@ -484,16 +473,17 @@ class Matches:
         return float(np.median(self.ends - self.starts))
 
     def end(self, number: int) -> End:
-        """Return where a match is."""
         return End(*self.places[number].tolist())
 
 
 def search(lanes: Lanes, pattern: re.Pattern[str]) -> Matches:
-    """Return the matches of an expression in all lanes."""
     found: list[tuple[Ints, Ints, Ints]] = []
     busy: dict[tuple[int, int], Busy] = {}
     for at, lane in enumerate(lanes.lanes):
-        wanted = np.array([_is_match(lanes, *label, pattern) for label in lane.labels], np.bool_)
+        matches = (
+            pattern.search(name) or (op is not None and pattern.search(lanes.ops[op].name)) for name, op in lane.labels
+        )
+        wanted = np.array([bool(match) for match in matches], np.bool_)
         hits = [np.flatnonzero(wanted[row.label]) for row in lane.rows]
         of_lane = [
             (row.starts[hit], row.ends[hit], np.stack([np.full_like(hit, at), np.full_like(hit, number), hit], 1))
@@ -509,13 +499,8 @@ def search(lanes: Lanes, pattern: re.Pattern[str]) -> Matches:
     return Matches(starts[order], ends[order], places[order], busy)
 
 
-def _is_match(lanes: Lanes, name: str, op: int | None, pattern: re.Pattern[str]) -> bool:
-    return bool(pattern.search(name) or (op is not None and pattern.search(lanes.ops[op].name)))
-
-
 def other_end(lanes: Lanes, end: End) -> End | None:
-    """Return the first kernel of a launch, or the launch of a kernel; None if there is none. One pass over the rows of
-    the other side."""
+    """Return the first kernel of a launch, or the launch of a kernel, in one pass over the rows; None without one."""
     here = lanes.lanes[end.lane]
     correlation = here.rows[end.row].correlation
     if correlation is None or correlation[end.index] < 0:

@@ -57,8 +57,7 @@ class TimelineLane:
     left_out: int = 0
     """Number of the lane's intervals that are left out here."""
     active: tuple[list[int], list[int]] | None = None
-    """Begins of equal parts of the profile, and how long the lane's intervals cover each part; None if no interval is
-    left out."""
+    """Begins of equal parts of the profile, and the time covered in each; None if no interval is left out."""
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -133,6 +132,11 @@ def _lane(data: dict[str, Any], ops: int) -> TimelineLane:
     for name in ("label", "start", "duration"):
         if not set(map(type, data[name])) <= {int, float}:
             raise TypeError(f"a lane's {name} has more than numbers")
+    active = data.get("active")
+    if active is not None:
+        busy = [int(took) for took in active["busy"]]
+        starts = [int(active["start"]) + int(active["step"]) * number for number in range(len(busy))]
+        active = (starts, busy)
     lane = TimelineLane(
         device=data["device"],
         name=data["name"],
@@ -145,7 +149,7 @@ def _lane(data: dict[str, Any], ops: int) -> TimelineLane:
         correlations=_cumulative(data.get("correlation")),
         steps={int(at): int(number) for at, number in data.get("steps", ())},
         left_out=int(data.get("left_out", 0)),
-        active=_active(data.get("active")),
+        active=active,
     )
     columns = (lane.label_of, lane.starts, lane.durations, lane.executions, lane.correlations)
     sizes = {len(column) for column in columns if column is not None}
@@ -154,13 +158,6 @@ def _lane(data: dict[str, Any], ops: int) -> TimelineLane:
     if len(sizes) != 1 or not known_ops or not known_labels:
         raise ValueError(f"the columns of lane {lane.name!r} do not match")
     return lane
-
-
-def _active(data: dict[str, Any] | None) -> tuple[list[int], list[int]] | None:
-    if data is None:
-        return None
-    busy = [int(took) for took in data["busy"]]
-    return [int(data["start"]) + int(data["step"]) * number for number in range(len(busy))], busy
 
 
 def _counter(data: dict[str, Any]) -> TimelineCounter:
@@ -178,8 +175,7 @@ _QUANTITIES = (("memory", "bytes", "memory_used_bytes"), ("power", "watts", "pow
 
 
 def readings_within(session: Session, timeline: Timeline) -> list[TimelineCounter]:
-    """Return memory and power of each device during the recording. Empty if the recording's begin is unknown, or if it
-    has no reading."""
+    """Return memory and power of each device during the recording; empty if its begin is unknown, or none read."""
     header = session.header
     if timeline.started_unix_ns is None:
         return []
@@ -202,8 +198,7 @@ def readings_within(session: Session, timeline: Timeline) -> list[TimelineCounte
 
 
 def tracks_of(lane: TimelineLane) -> tuple[list[int], int]:
-    """Divide the intervals of a lane into tracks, so that those of one track nest. Returns the track of each interval,
-    and the number of tracks."""
+    """Divide a lane's intervals into tracks in which they nest. Returns each interval's track, and their number."""
     tracks: list[list[int]] = [[]]
     numbers = []
     for start, duration in zip(lane.starts, lane.durations, strict=True):
@@ -257,8 +252,7 @@ _HOST = (
 
 
 def kind_of(lane_kind: str, name: str, op: str | None = None, kernels: Mapping[str, str] | None = None) -> int:
-    """Return the index in `KINDS` of an interval called `name` that belongs to `op`. `kernels` maps each op to its kind
-    in the HLO."""
+    """Return the index in `KINDS` of an interval `name` of `op`. `kernels`: kind of each op in the HLO."""
     if lane_kind in ("modules", "steps"):
         return KINDS.index("programs")
     if lane_kind not in DEVICE_LANES:

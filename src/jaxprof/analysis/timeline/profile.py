@@ -55,8 +55,7 @@ class DeviceSteps:
     count: int
     """Number of all steps, including those that the profile cuts off or does not list."""
     complete: int
-    """Number of steps in the figures below. Truncated steps are left out, and so is the last execution, whose end
-    nothing marks."""
+    """Number of steps in the figures below, without truncated ones and the last, whose end nothing marks."""
     median_seconds: float | None
     minimum_seconds: float | None
     maximum_seconds: float | None
@@ -84,10 +83,26 @@ def device_steps(event: StepsMeasured | None) -> tuple[DeviceSteps, ...]:
     lengths = grouped((row.device, row.seconds) for row in event.steps if row.complete and row.to_next)
     by_device = {steps.device: steps for steps in event.devices}
     by_device |= {device: StepsDevice(device=device) for device in counts if device not in by_device}
-    return tuple(
-        _device_steps(steps, event.found_by, counts.get(device, 0), lengths.get(device, []))
-        for device, steps in by_device.items()
-    )
+    figures = []
+    for device, steps in by_device.items():
+        seconds = lengths.get(device, [])
+        cuts = quantiles(seconds, n=4, method="inclusive") if len(seconds) >= 4 else None
+        figures.append(
+            DeviceSteps(
+                device=device,
+                found_by=steps.found_by or event.found_by,
+                count=steps.steps or counts.get(device, 0),
+                complete=len(seconds),
+                median_seconds=median(seconds) if seconds else None,
+                minimum_seconds=min(seconds, default=None),
+                maximum_seconds=max(seconds, default=None),
+                quartiles_seconds=(cuts[0], cuts[2]) if cuts is not None else None,
+                span_seconds=steps.span_seconds,
+                busy_seconds=steps.busy_seconds,
+                idle_seconds=steps.idle_seconds,
+            )
+        )
+    return tuple(figures)
 
 
 def causes_text(causes: Sequence[IdleCause]) -> str:
@@ -115,23 +130,6 @@ def mean_step(steps: Sequence[StepTimes]) -> StepTimes:
     )
 
 
-def _device_steps(measured: StepsDevice, found_by: str, count: int, lengths: Sequence[float]) -> DeviceSteps:
-    cuts = quantiles(lengths, n=4, method="inclusive") if len(lengths) >= 4 else None
-    return DeviceSteps(
-        device=measured.device,
-        found_by=measured.found_by or found_by,
-        count=measured.steps or count,
-        complete=len(lengths),
-        median_seconds=median(lengths) if lengths else None,
-        minimum_seconds=min(lengths, default=None),
-        maximum_seconds=max(lengths, default=None),
-        quartiles_seconds=(cuts[0], cuts[2]) if cuts is not None else None,
-        span_seconds=measured.span_seconds,
-        busy_seconds=measured.busy_seconds,
-        idle_seconds=measured.idle_seconds,
-    )
-
-
 _MEMORY_OF = 8
 """Number of programs whose memory is derived, which requires reading their HLO."""
 
@@ -150,14 +148,11 @@ class ProfileProgram:
 
     @property
     def has_hlo(self) -> bool:
-        """Whether the profile has the program's HLO."""
         return "hlo" in self.run.texts
 
 
 @frozen
 class ProfileOverview:
-    """Overview of a profile."""
-
     run: Run
     """The run of the whole profile."""
     devices: tuple[DeviceSteps, ...]
@@ -168,8 +163,7 @@ class ProfileOverview:
 
 
 def is_whole(run: Run) -> bool:
-    """Return whether the run is a whole profile rather than one of its programs, which have no trust checks of their
-    own."""
+    """Return whether the run is a whole profile, not one of its programs, which have no trust checks."""
     return run.plan.how == IMPORTED and IMPORTED in run.trust
 
 
@@ -196,30 +190,26 @@ def with_hlo(session: Session, run: Run) -> Run:
 
 
 def overview(session: Session, run: Run) -> ProfileOverview:
-    """Return the overview of the profile whose whole is `run`. Reads the HLO of its longest programs, so call it in a
-    thread."""
+    """Return the overview of the profile whose whole is `run`. Reads HLO: call it in a thread."""
+    from jaxprof.analysis.kernels.memory import memory_of_run
+
     programs = programs_of(session, run)
     of_whole = measured(session, run.id)
     kernels = kernels_together(session, [run.id, *(program.id for program in programs)])
     by_run = totals((run_id, kernel.self_seconds) for run_id, kernel in kernels)
     whole = sum(by_run.values())
+    listed = []
+    for number, program in enumerate(programs):
+        picture = None
+        if number < _MEMORY_OF and "hlo" in program.texts:
+            with suppress(JaxprofError):  # the HLO view says why it cannot be read
+                picture = memory_of_run(session, program.id)
+        seconds = by_run.get(program.id, 0.0)
+        listed.append(ProfileProgram(program, seconds, seconds / whole if whole > 0 else None, picture))
     return ProfileOverview(
         run=run,
         devices=device_steps(run.steps),
         kernels=tuple(kernels),
-        programs=tuple(
-            _program(session, program, by_run.get(program.id, 0.0), whole, memory=number < _MEMORY_OF)
-            for number, program in enumerate(programs)
-        ),
+        programs=tuple(listed),
         unattributed_seconds=of_whole.unattributed_seconds if of_whole is not None else {},
     )
-
-
-def _program(session: Session, run: Run, seconds: float, whole: float, *, memory: bool) -> ProfileProgram:
-    from jaxprof.analysis.kernels.memory import memory_of_run
-
-    picture = None
-    if memory and "hlo" in run.texts:
-        with suppress(JaxprofError):  # the HLO view says why it cannot be read
-            picture = memory_of_run(session, run.id)
-    return ProfileProgram(run, seconds, seconds / whole if whole > 0 else None, picture)

@@ -13,8 +13,16 @@ import click
 from jaxprof.analysis.target import Target, resolve
 from jaxprof.base.errors import UsageError, unknown_name
 from jaxprof.cli import options
-from jaxprof.cli.answers import command_line, measure, print_conclusion, print_facts
-from jaxprof.cli.options import refuse_others, refuse_without
+from jaxprof.cli.answers import (
+    Outcome,
+    command_line,
+    measure,
+    measure_group,
+    print_conclusion,
+    print_facts,
+    side_options,
+)
+from jaxprof.cli.options import refuse, refuse_others, refuse_without
 from jaxprof.cli.output import (
     combine_options,
     format_option,
@@ -80,9 +88,18 @@ _measured_options = combine_options(
 @options.target("Compile A, B... for h100, tpu-v5e...: exact facts, without the device.")
 @options.arguments(help="An argument of your functions: f32[1024,1024].")
 @_measured_options
+@click.option(
+    "--try",
+    "tried",
+    is_flag=False,
+    flag_value="",
+    metavar="[CODE]",
+    help="Try what the findings of A propose, or this finding: each change as a side, in a process of its own.",
+)
+@options.yes(help="With --try of a session: run what it names without a question.")
 @click.option("--no-run", is_flag=True, help="Run nothing: A and B are sessions, whatever their names are.")
 @format_option("text", "json", "markdown")
-def command(files: tuple[str, ...], form: str, no_run: bool, **words: Any) -> int | None:
+def command(files: tuple[str, ...], form: str, no_run: bool, tried: str | None, **words: Any) -> int | None:
     """Compare A with B: what can be run is measured, what was recorded is compared as it is.
 
     Functions of yours (path/to/file.py:function), workloads (selu, selu:jit), or two settings of one: which is faster,
@@ -94,8 +111,14 @@ def command(files: tuple[str, ...], form: str, no_run: bool, **words: Any) -> in
     session, a part of it, or `last`; a profile that was recorded elsewhere works too. Runs of the same workload,
     variant, kind of device and parameters belong together. A:r2 B:r5 compares these two runs, whatever they are; A:r1
     A:r2 two runs of one session.
+
+    With --try, A alone is a function, a workload, or a session whose call is measured again. What its findings propose
+    is tried on it (a setting, lax.map in place of vmap at that line...), and no file is changed.
     """
     targets = [resolve(word, note, code=not no_run, runs=True) for word in files]
+    if tried is not None:
+        return _measured(targets, form, words, tried)
+    refuse_without("tried", ("yes",))
     if words["for_devices"]:
         refuse_others("does not apply to programs that are only compiled", "files", "form", *_COMPILED)
         _refuse_alone(targets)
@@ -124,9 +147,9 @@ def _are_measured(targets: Sequence[Target]) -> bool:
     return bool(run)
 
 
-def _measured(targets: Sequence[Target], form: str, words: dict[str, Any]) -> int:
+def _measured(targets: Sequence[Target], form: str, words: dict[str, Any], tried: str | None = None) -> int:
     """Measure the sides in turns, print which is faster, or that it is unknown, and return the exit code. `words`:
-    parameter name → value."""
+    parameter name → value. `tried`: the sides are changes of the one target, as `--try` takes it."""
     if form not in ("text", "json"):
         raise no_form("a comparison that is measured", form, "text", "json")
     from jaxprof.analysis.runs.ab import ab_results
@@ -138,10 +161,16 @@ def _measured(targets: Sequence[Target], form: str, words: dict[str, Any]) -> in
     from jaxprof.runner.sides import read_sides
 
     refuse_to_run("jaxprof compare")
-    with unwound_by_signals(), TemporaryFolder("ab") as folder, read_sides(targets, words) as read:
-        first = read[0][0]
-        device, *_ = choose([words["device"]] if words["device"] else [], first.interpreter, note, first.environment)
-        measured = measure(read, folder, words, device=device)
+    with unwound_by_signals(), TemporaryFolder("ab") as folder, ExitStack() as stack:
+        if tried is not None:
+            measured = _tried(targets, tried, folder, words)
+        else:
+            read = stack.enter_context(read_sides(targets, words))
+            first = read[0][0]
+            device, *_ = choose(
+                [words["device"]] if words["device"] else [], first.interpreter, note, first.environment
+            )
+            measured = measure(read, folder, words, device=device)
     (result,) = ab_results(measured.session)
     if form == "json":
         path = str(measured.path) if measured.path is not None else None
@@ -151,6 +180,33 @@ def _measured(targets: Sequence[Target], form: str, words: dict[str, Any]) -> in
         print_lines(ab_lines(result))
         print_conclusion(measured.session, measured.path, print_text)
     return measured.exit_code
+
+
+def _tried(targets: Sequence[Target], code: str, folder: Path, words: dict[str, Any]) -> Outcome:
+    """Measure the one target and the trials of its findings; with `code`, those of this finding alone."""
+    from jaxprof.cli.trials import compiled_run, recorded_run
+    from jaxprof.findings.catalogue import find_entry
+    from jaxprof.findings.trials import MOST_TRIALS, PROPOSED, proposed
+    from jaxprof.runner.trials import plan_trials
+
+    differing = ("revision", "environment_b", "settings_b", "precision_b", "python_b", *_COMPILED[:3], "no_run")
+    refuse(differing, "does not apply to what --try changes", "Leave it out.")
+    if len(targets) != 1:
+        raise UsageError("--try changes one target", "jaxprof compare TARGET --try, or --try CODE behind the target.")
+    if code and (code := find_entry(code).code) not in PROPOSED:
+        raise UsageError(f"nothing can be tried of {code}", f"--try takes {', '.join(sorted(PROPOSED))}.")
+    (target,) = targets
+    original, findings = compiled_run(target, folder, words) if target.is_code else recorded_run(target, words)
+    trials = proposed(findings, code)
+    if not trials:
+        shown = ", ".join(sorted({finding.code for finding in findings})) or "none"
+        hint = f"Its findings: {shown}. --try CODE tries one of {', '.join(sorted(PROPOSED))} all the same."
+        raise UsageError(f"no finding of {target.word} has a change that can be tried", hint)
+    for trial in trials[MOST_TRIALS:]:
+        note(f"note: left out, because {MOST_TRIALS} changes are tried at a time: {trial.title}")
+    options = side_options(words, folder, device=original.spec.device)
+    assert original.interpreter is not None
+    return measure_group(plan_trials(original, trials[:MOST_TRIALS], options), original.interpreter, words)
 
 
 def _refuse_alone(targets: Sequence[Target]) -> None:

@@ -12,6 +12,7 @@ from jaxprof.base.text import safe
 from jaxprof.cli import options
 from jaxprof.cli.answers import print_answer
 from jaxprof.cli.output import format_option, note, print_text
+from jaxprof.facts.answers import SettingsInForce
 from jaxprof.tui.keys import checked, clashes
 
 SHELLS = ("bash", "zsh", "fish")
@@ -31,7 +32,7 @@ def command() -> None:
 def show(form: str) -> None:
     """Print each setting in force, and where it is from."""
     config = read_config()
-    print_answer(form, "config", config, _lines(config))
+    print_answer(form, "config", SettingsInForce(config, clashes(checked(config.keys))), _lines(config))
 
 
 def _lines(config: Config) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,9 +12,6 @@ from jaxprof.cli import options
 from jaxprof.cli.answers import command_line, explained_job, next_of_session, print_answer
 from jaxprof.cli.output import format_option, note, print_json, print_report
 from jaxprof.cli.recorded import recorded
-
-if TYPE_CHECKING:
-    from jaxprof.findings.explanation import Explanation
 
 
 @click.command("explain")
@@ -34,50 +30,43 @@ def command(file: str | None, code: str | None, full: bool, form: str) -> None:
     it helped (of a job: one that shows the process).
     """
     if code is not None:
-        _print_entry(code, form)
+        from jaxprof.findings.catalogue import entries, find_entry
+        from jaxprof.report import explain
+
+        if code == "all":
+            next_commands = [command_line("explain", "--code", "CODE")]
+            print_answer(form, "catalogue", {"findings": entries().values()}, explain.catalogue_lines(), next_commands)
+        else:
+            entry = find_entry(code)
+            print_answer(form, "finding", entry, explain.entry_lines(entry))
         return
     from jaxprof.findings.explanation import MOST_FINDINGS
     from jaxprof.report import explain
 
     most = sys.maxsize if full else MOST_FINDINGS
-    explained = _explain("last" if file is None else file, most)
+    name = "last" if file is None else file
+    target = resolve(name, note, jobs=True)
+    if target.kind is Kind.JOB:
+        explained = explained_job(target.file)
+    else:
+        from jaxprof.findings.explain import explanation
+        from jaxprof.findings.explanation import command as shell_line
+
+        if target.kind is Kind.HLO:
+            raise UsageError(
+                f"{name} is HLO, which has no times", f"Its findings: {shell_line('hlo', name, '--findings')}"
+            )
+        with recorded(target, ("kernels", "steps", "trust")) as found:
+            explained = explanation(found.session, found.name, most=most)
 
     if form == "json":
-        print_json("explanation", explain.explanation_json(explained), _next(explained))
+        # Commands that verify a fix start something, and have words of the session: they stand beside their findings,
+        # and are never proposed here.
+        if explained.session is not None:
+            commands = next_of_session(explained.session, explained.name)[1:]  # the first one was just given
+        else:  # of a job, which names nothing but the paths of its processes
+            commands = [f"{finding.verify} --format json" for finding in explained.findings if finding.verify]
+        next_commands = list(dict.fromkeys(commands)) or [command_line("explain", "--code", "all")]
+        print_json("explanation", explain.explanation_json(explained), next_commands)
     else:
         print_report(explain.explanation_lines(explained), form)
-
-
-def _explain(file: str, most: int) -> Explanation:
-    target = resolve(file, note, jobs=True)
-    if target.kind is Kind.JOB:
-        return explained_job(target.file)
-    from jaxprof.findings.explain import explanation
-    from jaxprof.findings.explanation import command as shell_line
-
-    if target.kind is Kind.HLO:
-        raise UsageError(f"{file} is HLO, which has no times", f"Its findings: {shell_line('hlo', file, '--findings')}")
-    with recorded(target, ("kernels", "steps", "trust")) as found:
-        return explanation(found.session, found.name, most=most)
-
-
-def _next(explained: Explanation) -> list[str]:
-    """Return the commands that say more. Those that verify a fix start something, and have words of the session: they
-    stand beside their findings, and are never proposed here."""
-    if explained.session is not None:
-        commands = next_of_session(explained.session, explained.name)[1:]  # the first one was just given
-    else:  # of a job, which names nothing but the paths of its processes
-        commands = [f"{finding.verify} --format json" for finding in explained.findings if finding.verify]
-    return list(dict.fromkeys(commands)) or [command_line("explain", "--code", "all")]
-
-
-def _print_entry(code: str, form: str) -> None:
-    from jaxprof.findings.catalogue import entries, find_entry
-    from jaxprof.report import explain
-
-    if code == "all":
-        next_commands = [command_line("explain", "--code", "CODE")]
-        print_answer(form, "catalogue", {"findings": entries().values()}, explain.catalogue_lines(), next_commands)
-    else:
-        entry = find_entry(code)
-        print_answer(form, "finding", entry, explain.entry_lines(entry))

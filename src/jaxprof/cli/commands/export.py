@@ -24,25 +24,12 @@ NAMES = ("perfetto", "html", "parquet")
 
 @click.command("export")
 @click.argument("file", metavar="FILE", shell_complete=options.completed_by("session"))
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(NAMES),
-    default=NAMES[0],
-    show_default=True,
-    help="What to write.",
-)
+@click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help="What to write.")
 @options.run(help="The run: r2. Needed for perfetto if several runs have a timeline; the others have all runs.")
 @options.out(help="Default: stdout. With .gz, compressed.")
 @options.force()
 @options.profile
-def command(
-    file: str,
-    form: str,
-    run_id: str | None,
-    out: Path | None,
-    force: bool,
-) -> None:
+def command(file: str, form: str, run_id: str | None, out: Path | None, force: bool) -> None:
     """Write the session FILE in a form that other tools read.
 
     \b
@@ -89,7 +76,6 @@ def _put(pieces: Iterable[str], out: Path | None, force: bool, opens: str) -> No
 
 
 def _tables(file: SessionFile) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of a file for each table of SQL that has rows."""
     from pyarrow.parquet import write_table
 
     from jaxprof.facts.tables import TABLES

@@ -77,14 +77,7 @@ _HEAD = "HEAD"
 @options.device(help="The device to compile for and to run on, in place of the one that JAX uses.")
 @options.measuring("For times: ")
 @format_option("text", "markdown", "json")
-def command(
-    target: str,
-    base: str | None,
-    limits: tuple[str, ...],
-    strict: bool,
-    form: str,
-    **words: Any,
-) -> int:
+def command(target: str, base: str | None, limits: tuple[str, ...], strict: bool, form: str, **words: Any) -> int:
     """Fail if an exact fact of TARGET, or a time, has grown since BASE.
 
     TARGET is a function of yours (path/to/file.py:function), a workload, or a session (of `run`, or of `hlo --out`).
@@ -97,20 +90,38 @@ def command(
     (--strict).
     """
     parsed_limits = read_limits(limits)
-    _refuse_ineffective(words["for_devices"], parsed_limits, timed=any(limit.is_time for limit in parsed_limits))
+    timed = any(limit.is_time for limit in parsed_limits)
+    if timed and words["for_devices"]:
+        limit = next(limit for limit in parsed_limits if limit.is_time)
+        raise UsageError(
+            f"--fail-on {limit.text} is a time, and --for compiles for devices that are not here",
+            "With --for, limit exact facts: kernels, flops, accessed_bytes, peak_bytes.",
+        )
+    if not timed:
+        refuse(TIMED, "applies to times, and no limit is one", "Limit a time: --fail-on run:5%.")
     timing = {name: words.pop(name) for name in TIMED}
     program = resolve(target, code=True, runs=True)
     result, measured = _compared(program, base, parsed_limits, CompileOptions(**words), timing)
-    _print(result, form, program, measured.path if measured is not None else None)
+    path = measured.path if measured is not None else None
+    if form == "json":
+        print_facts("gate", result, [command_line("open", path)] if path is not None else [])
+    else:
+        print_report(report_lines(gate_report(result), WIDE), form)
+        if form == "text":
+            print_lines(["", *conclusion_lines(gate_conclusion(result, _details(result.base, program)), WIDE)])
     return _exit_code(result, measured, strict=strict)
 
 
+def _exit_code(result: GateResult, measured: Outcome | None, *, strict: bool) -> int:
+    if measured is not None and measured.exit_code:
+        return measured.exit_code
+    if result.outcome == "exceeded":
+        return ExitCode.LIMIT_PASSED
+    return ExitCode.UNDECIDED if strict and result.outcome == "undecided" else ExitCode.OK
+
+
 def _compared(
-    target: Target,
-    base: str | None,
-    limits: Sequence[GateLimit],
-    compiling: CompileOptions,
-    timing: Mapping[str, Any],
+    target: Target, base: str | None, limits: Sequence[GateLimit], compiling: CompileOptions, timing: Mapping[str, Any]
 ) -> tuple[GateResult, Outcome | None]:
     """Judge each limit. Return the result, and what was measured for limits on times, with the parameters `timing`."""
     rows: list[GateRow] = []
@@ -219,14 +230,9 @@ def _no_revision(target: Target, word: str | None) -> UsageError | None:
 
 
 def _measure_times(
-    target: Target,
-    base: FoundBase,
-    compiling: CompileOptions,
-    timing: Mapping[str, Any],
-    limits: Sequence[GateLimit],
+    target: Target, base: FoundBase, compiling: CompileOptions, timing: Mapping[str, Any], limits: Sequence[GateLimit]
 ) -> Outcome:
-    """Measure both sides, A the base and B the target, with the parameters `timing`. Raises UsageError for sides
-    that do not fit."""
+    """Measure both sides, A the base and B the target, with `timing`. Raises UsageError for sides that do not fit."""
     revision = base.revision
     sides = (target if revision else base.target, target)
     if len(chosen := {each for each in (*(side.variant for side in sides), compiling.variant) if each}) > 1:
@@ -251,26 +257,6 @@ def _measure_times(
         )
 
 
-def _refuse_ineffective(for_devices: str, parsed_limits: Sequence[GateLimit], *, timed: bool) -> None:
-    """Raises UsageError for a time of a device that is not here, and for options of times if no limit is a time."""
-    if timed and for_devices:
-        limit = next(limit for limit in parsed_limits if limit.is_time)
-        raise UsageError(
-            f"--fail-on {limit.text} is a time, and --for compiles for devices that are not here",
-            "With --for, limit exact facts: kernels, flops, accessed_bytes, peak_bytes.",
-        )
-    if not timed:
-        refuse(TIMED, "applies to times, and no limit is one", "Limit a time: --fail-on run:5%.")
-
-
-def _exit_code(result: GateResult, measured: Outcome | None, *, strict: bool) -> int:
-    if measured is not None and measured.exit_code:
-        return measured.exit_code
-    if result.outcome == "exceeded":
-        return ExitCode.LIMIT_PASSED
-    return ExitCode.UNDECIDED if strict and result.outcome == "undecided" else ExitCode.OK
-
-
 def _programs(target: Target, compiling: CompileOptions, variables: Mapping[str, str] | None = None) -> list[Program]:
     """Return the compiled programs of the target, or the recorded ones of a session. Raises JaxprofError."""
     session = session_of(target)
@@ -278,15 +264,6 @@ def _programs(target: Target, compiling: CompileOptions, variables: Mapping[str,
         return [(session, run) for run in recorded if target.run in ("", run.id)]
     programs = compiled_programs(target, compiling, variables)
     return [(session, run) for session, run in programs if "hlo" in run.texts] or programs
-
-
-def _print(result: GateResult, form: str, target: Target, path: Path | None) -> None:
-    if form == "json":
-        print_facts("gate", result, [command_line("open", path)] if path is not None else [])
-        return
-    print_report(report_lines(gate_report(result), WIDE), form)
-    if form == "text":
-        print_lines(["", *conclusion_lines(gate_conclusion(result, _details(result.base, target)), WIDE)])
 
 
 def _details(base: GateBase, target: Target) -> str:

@@ -46,12 +46,7 @@ SORTS = (
     metavar="BY",
     help=f"Sort the kernels, largest first, names from A to Z: {', '.join(SORTS)}.",
 )
-@click.option(
-    "--diff",
-    "other",
-    metavar="B",
-    help="What differs from the module B, ignoring names.",
-)
+@click.option("--diff", "other", metavar="B", help="What differs from the module B, ignoring names.")
 @click.option("--stage", type=click.Choice(STAGES), help="The program's text at this stage.")
 @click.option("--short", is_flag=True, help="The text without metadata and the backend's configuration.")
 @options.run(help="The run of a session: r2.")
@@ -97,7 +92,10 @@ def command(
 
     view = chosen_view("other", "stage")
     compiling = CompileOptions(**words)
-    _refuse_misfits(view, compiling, form)
+    if view != "kernels" and not compiling.for_devices:
+        refuse(("top", "sort"), "applies to the list of kernels", "Give --kernels, too.")
+    if form == "csv" and view != "kernels":
+        raise UsageError("only --kernels has a CSV form", "Give --kernels, or --format text or json.")
     sides = [resolve(word, note, code=True, runs=True) for word in (target, other) if word is not None]
     compiling = placed(compiling, *sides)
     if other is not None:
@@ -129,7 +127,6 @@ def command(
 def _difference(
     targets: tuple[Target, Target], run_id: str | None, number: int | None, compiling: CompileOptions, form: str
 ) -> ExitCode:
-    """Print what differs between one module of each target."""
     from jaxprof.cli.modules import find_pair
     from jaxprof.facts.comparisons import difference_row
     from jaxprof.report.hlo_difference import difference_pieces
@@ -149,17 +146,8 @@ def _difference(
     return ExitCode.NOT_WHOLE if _is_doubtful(sides, None, as_text=True) else ExitCode.OK
 
 
-def _refuse_misfits(view: str | None, compiling: CompileOptions, form: str) -> None:
-    """Raises UsageError for options that have no effect together, and for a format that the view does not have."""
-    if view != "kernels" and not compiling.for_devices:
-        refuse(("top", "sort"), "applies to the list of kernels", "Give --kernels, too.")
-    if form == "csv" and view != "kernels":
-        raise UsageError("only --kernels has a CSV form", "Give --kernels, or --format text or json.")
-
-
 def _is_doubtful(modules: list[HloProgram], stage: str | None, *, as_text: bool) -> bool:
-    """Return whether the printed answer is unreliable. The text itself is reliable also before XLA's passes; the other
-    stages always are."""
+    """Return whether the printed answer is unreliable; of a text, that before XLA's passes is reliable, too."""
     if stage not in (None, "hlo"):
         return False
     from jaxprof.hlo.kernels.notices import NOT_OPTIMISED, notices
@@ -184,7 +172,14 @@ def _print_text(modules: list[HloProgram], stage: str, target: str, *, short: bo
             raise UsageError(f"--stage {stage} prints one program", "Name one device with --for.")
         raise UsageError(f"{len(with_stage)} runs of {target} have {stage}", f"Choose one with --run: {named}.")
     for module in with_stage:
-        text = _without_origins(name, module.stages.text(name))
+        # without what says where its lines came from, which JSON keeps
+        whole = module.stages.text(name)
+        if name in ("hlo", "hlo_before"):
+            text = whole
+        else:
+            from jaxprof.hlo.source_lines import without_comments, without_locations
+
+            text = (without_comments if name == "jaxpr" else without_locations)(whole)[0]
         print_lines(safe_lines((short_text(text) if short else text).rstrip("\n")))
         if name == "hlo":
             _note_problems(module)
@@ -200,15 +195,6 @@ def _note_problems(module: HloProgram) -> None:
         note(f"line {problem.line}: {problem.message}")
 
 
-def _without_origins(name: str, text: str) -> str:
-    """Return the text of a stage without what says where its lines came from. JSON keeps that."""
-    if name in ("hlo", "hlo_before"):
-        return text
-    from jaxprof.hlo.source_lines import without_comments, without_locations
-
-    return (without_comments if name == "jaxpr" else without_locations)(text)[0]
-
-
 def _print_view(modules: list[HloProgram], view: str, choice: KernelOptions) -> None:
     with_hlo = [module for module in modules if module.has_hlo]
     if not with_hlo:
@@ -217,24 +203,20 @@ def _print_view(modules: list[HloProgram], view: str, choice: KernelOptions) -> 
         if len(with_hlo) > 1:
             print_lines([*([""] if at else []), module.label])
         if view == "kernels":
-            _print_kernels(module, choice)
+            from jaxprof.hlo import not_collecting
+            from jaxprof.report.kernels import kernel_lines
+
+            with not_collecting():
+                print_lines(kernel_lines(module.hlo, module.machine, choice, module.measured))
+            if module.elsewhere and module.machine is not None:
+                from jaxprof.report.modules import collectives_text, devices_table
+
+                print_lines(["", *collectives_text(module)])
+                print_lines(["", *devices_table([module])])
         else:
             from jaxprof.report.modules import view_lines
 
             print_lines(view_lines(module, view))
-
-
-def _print_kernels(module: HloProgram, choice: KernelOptions) -> None:
-    from jaxprof.hlo import not_collecting
-    from jaxprof.report.kernels import kernel_lines
-
-    with not_collecting():
-        print_lines(kernel_lines(module.hlo, module.machine, choice))
-    if module.elsewhere and module.machine is not None:
-        from jaxprof.report.modules import collectives_text, devices_table
-
-        print_lines(["", *collectives_text(module)])
-        print_lines(["", *devices_table([module])])
 
 
 def _print_json(modules: list[HloProgram], stage: str | None, view: str | None, choice: KernelOptions) -> None:
@@ -254,22 +236,21 @@ def _print_json(modules: list[HloProgram], stage: str | None, view: str | None, 
         printed = map(recorder(facts_of_program(view, choice)), (module for module in modules if module.has_hlo))
     kind = "hlo-stage" if stage is not None else f"hlo-{view}" if view is not None else "hlo"
     with not_collecting():
-        print_json(kind, {"programs": iter(printed)}, _next_commands(modules, view, stage))
-
-
-def _next_commands(modules: list[HloProgram], view: str | None, stage: str | None) -> list[str]:
-    """Return the commands that print the other views and stages of the same programs."""
-    kept = {name for module in modules for name in module.stages.stages}
-    options = [[f"--{other}"] for other in ("kernels", "findings", "barriers", "memory") if other != view]
-    options += [["--stage", other] for other in STAGES if other.replace("-", "_") in kept and other != stage]
-    return [same_command(*option, without=("top", "sort", "stage", "out", "force")) for option in options]
+        kept = {name for module in modules for name in module.stages.stages}
+        options = [[f"--{other}"] for other in ("kernels", "findings", "barriers", "memory") if other != view]
+        options += [["--stage", other] for other in STAGES if other.replace("-", "_") in kept and other != stage]
+        print_json(
+            kind,
+            {"programs": iter(printed)},
+            [same_command(*option, without=("top", "sort", "stage", "out", "force")) for option in options],
+        )
 
 
 def _print_csv(modules: list[HloProgram], choice: KernelOptions) -> None:
-    from jaxprof.analysis.kernels.ranking import rows_of
+    from jaxprof.facts.hlo import kernels_of_program
     from jaxprof.report.kernels import kernels_table
 
     with_hlo = [module for module in modules if module.has_hlo]
     for module in with_hlo:
         _note_problems(module)
-    print_csv(kernels_table((module.label, rows_of(module.hlo, module.machine, choice)) for module in with_hlo))
+    print_csv(kernels_table((module.label, kernels_of_program(module, choice)) for module in with_hlo))

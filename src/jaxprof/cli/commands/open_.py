@@ -81,7 +81,18 @@ def command(file: str, python: Path | None, follow: bool, **words: Any) -> int |
         refuse_others(
             "does not apply to a program that is running", "file", "duration", "out", "force", "python", "form"
         )
-        _attach(file, words["duration"], words["out"], python, words["form"], force=words["force"])
+        from jaxprof.base.operating_system import refuse_to_run
+        from jaxprof.base.reaper import TemporaryFolder
+        from jaxprof.runner.attach import collect, read_address
+        from jaxprof.runner.interpreter import find_interpreter
+
+        refuse_to_run("jaxprof open HOST:PORT")
+        address, duration, form, force = read_address(file), words["duration"], words["form"], words["force"]
+        session_path = _new_session(words["out"], form, force=force)
+        with TemporaryFolder("attach") as folder:
+            note(f"capturing {address} for {duration:g} s")
+            collect(address, duration, folder, find_interpreter(python))
+            _import(folder, session_path, form, force=force)
         return None
     if _ADDRESS.fullmatch(file) and not os.path.exists(with_home(file)):
         raise UsageError(f"{file} is no session", "If a profiler server listens there, add --seconds 2.")
@@ -97,20 +108,6 @@ def command(file: str, python: Path | None, follow: bool, **words: Any) -> int |
         return _print(target, words["run_id"], words["form"])
     refuse_others("does not apply to the app", "file", "follow", "python", "profile_run", "host")
     return _open(target, python, follow=follow)
-
-
-def _print_hlo(file: str, view: str | None, run_id: str | None, form: str) -> int:
-    """Print what `jaxprof hlo` prints of HLO. Raises UsageError for a view that HLO does not have."""
-    from jaxprof.cli.commands import hlo
-
-    shown = {option for parameter in hlo.command.params for option in parameter.opts}
-    if view is not None and f"--{view}" not in shown:
-        raise UsageError(f"--{view} does not apply to HLO, and {file} is HLO", "jaxprof hlo FILE prints its views.")
-    if form == "markdown":
-        raise no_form("HLO", form, "text", "json", "csv")
-    words = [*([f"--{view}"] if view else []), *(["--run", run_id] if run_id else []), "--format", form, "--", file]
-    with hlo.command.make_context("jaxprof hlo", words) as context:
-        return int(hlo.command.invoke(context))
 
 
 def _open(target: Target, python: Path | None, *, follow: bool) -> int:
@@ -154,24 +151,7 @@ def launch_app(
     return launch(path, interpreter=interpreter, follow=follow, profile=profile)
 
 
-def _attach(address: str, duration: float, out: Path | None, python: Path | None, form: str, *, force: bool) -> None:
-    """Capture the program at an address, and keep the profile as a session."""
-    from jaxprof.base.operating_system import refuse_to_run
-    from jaxprof.base.reaper import TemporaryFolder
-    from jaxprof.runner.attach import collect, read_address
-    from jaxprof.runner.interpreter import find_interpreter
-
-    refuse_to_run("jaxprof open HOST:PORT")
-    place = read_address(address)
-    target = _new_session(out, form, force=force)
-    with TemporaryFolder("attach") as folder:
-        note(f"capturing {place} for {duration:g} s")
-        collect(place, duration, folder, find_interpreter(python))
-        _import(folder, target, form, force=force)
-
-
 def _keep(profile: Target, out: Path | None, form: str, *, force: bool) -> None:
-    """Keep a profile as a session."""
     target = _new_session(out, form, force=force)
     path, kind = profile.path, profile.kind
     if path is None:
@@ -199,8 +179,7 @@ def _new_session(out: Path | None, form: str, *, force: bool) -> Path:
 
 
 def _import(profile: Path, target: Path, form: str, *, force: bool) -> None:
-    """Make a session of the profile, and print where it is and what to do; the session itself if the format is
-    JSON."""
+    """Make a session of the profile, and print where it is and what to do; as JSON the session itself."""
     session = import_to(profile, target, replace=force)
     note(f"session: {target} ({counted(len(session.runs) - 1, 'program')})")
     if form == "json":
@@ -212,7 +191,19 @@ def _import(profile: Path, target: Path, form: str, *, force: bool) -> None:
 def _print(target: Target, run_id: str | None, form: str) -> int:
     view = chosen_view()
     if target.kind is Kind.HLO:
-        return _print_hlo(target.word, view, run_id, form)
+        from jaxprof.cli.commands import hlo
+
+        shown = {option for parameter in hlo.command.params for option in parameter.opts}
+        if view is not None and f"--{view}" not in shown:
+            raise UsageError(
+                f"--{view} does not apply to HLO, and {target.word} is HLO", "jaxprof hlo FILE prints its views."
+            )
+        if form == "markdown":
+            raise no_form("HLO", form, "text", "json", "csv")
+        words = [*([f"--{view}"] if view else []), *(["--run", run_id] if run_id else [])]
+        words += ["--format", form, "--", target.word]
+        with hlo.command.make_context("jaxprof hlo", words) as context:
+            return int(hlo.command.invoke(context))
     if target.kind is Kind.JOB:
         path = target.file
         if view is not None or run_id is not None:
@@ -227,7 +218,17 @@ def _print(target: Target, run_id: str | None, form: str) -> int:
     with recorded(target, derived) as found:
         session = _with_one_run(found.session, run_id, with_baseline=view is None)
         if view is not None:
-            _print_view(view, session, form, found.given)
+            if form == "markdown":
+                raise no_form(f"--{view}", form, "text", "json", "csv")
+            from jaxprof.report.session_text import view_table, view_text
+
+            if form == "json":
+                others = [line for line in next_of_session(session, found.given) if f" --{view} " not in line]
+                print_facts(f"session-{view}", session, others)
+            elif form == "csv":
+                print_csv(view_table(session, view))
+            else:
+                print_text(view_text(session, view))
         elif form == "json":
             print_session(session, found.given)
         elif form == "csv":
@@ -252,18 +253,3 @@ def _with_one_run(session: Session, run_id: str | None, *, with_baseline: bool) 
     part = copy(session)
     part.runs = {name: run for name, run in session.runs.items() if name in kept}
     return part
-
-
-def _print_view(view: str, session: Session, form: str, path: Path) -> None:
-    """Print one view of the captures, or of a program. Raises UsageError for a format that it does not have."""
-    if form == "markdown":
-        raise no_form(f"--{view}", form, "text", "json", "csv")
-    from jaxprof.report.session_text import view_table, view_text
-
-    if form == "json":
-        others = [line for line in next_of_session(session, path) if f" --{view} " not in line]
-        print_facts(f"session-{view}", session, others)
-    elif form == "csv":
-        print_csv(view_table(session, view))
-    else:
-        print_text(view_text(session, view))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,16 +15,7 @@ from jaxprof.base.errors import UsageError, unknown_name
 from jaxprof.cli import options
 from jaxprof.cli.answers import command_line, print_facts
 from jaxprof.cli.options import require_packages
-from jaxprof.cli.output import (
-    format_option,
-    no_form,
-    note,
-    notes,
-    print_csv,
-    print_json,
-    print_lines,
-    rows_wanted,
-)
+from jaxprof.cli.output import format_option, no_form, note, notes, print_csv, print_json, print_lines, rows_wanted
 from jaxprof.cli.recorded import recorded
 from jaxprof.report.renderers import Table, text_lines
 from jaxprof.session.files import EXTENSION
@@ -53,23 +45,24 @@ def command(words: tuple[str, ...], every: bool, schema: bool, form: str) -> Non
     """
     require_packages("query", *options.QUERY_PACKAGES)
     if schema:
-        _print_schema(words, form)
+        from jaxprof.facts.tables import COLUMN, TABLES, columns_of
+
+        for name in words:
+            if name not in TABLES:
+                raise unknown_name("table", name, TABLES)
+        tables = [TABLES[name] for name in words] or list(TABLES.values())
+        if form == "json":
+            next_commands = [] if words else [command_line("query", "--schema", tables[0].name)]
+            print_facts("query-schema", {"tables": tables}, next_commands, limit=0 if words else None)
+        elif form == "text":
+            for table in tables:
+                print_lines((f"{table.name}: {table.meaning}", *text_lines(Table(COLUMN, columns_of(table))), ""))
+        else:
+            raise no_form("--schema", form, "text", "json")
         return
     from jaxprof.base.limits import bounded_memory
     from jaxprof.query.execution import execute, memory_errors
 
-    names, sql = _split_words(words, every)
-    with ExitStack() as stack:
-        stack.enter_context(bounded_memory())
-        sources = _sources(names, every, stack, processes_wanted="processes" in sql.lower())
-        answer = stack.enter_context(execute(sql, sources))
-        notes(f"note: {notice}" for notice in answer.notices)
-        with memory_errors():
-            _print(answer, form)
-
-
-def _split_words(words: tuple[str, ...], every: bool) -> tuple[tuple[str, ...], str]:
-    """Return the sessions, and the SQL after them. Raises UsageError."""
     *names, sql = words or ("",)
     if sql == "-":
         sql = sys.stdin.read()
@@ -82,11 +75,17 @@ def _split_words(words: tuple[str, ...], every: bool) -> tuple[tuple[str, ...], 
         raise UsageError(what, f"Name a session, or --all, and then ask: {_EXAMPLE}")
     if not every and not names:
         raise UsageError("no session was named", f"Name a session, or --all, before the SQL: {_EXAMPLE}")
-    return tuple(names), sql
+    with ExitStack() as stack:
+        stack.enter_context(bounded_memory())
+        sources = _sources(names, every, stack, processes_wanted="processes" in sql.lower())
+        answer = stack.enter_context(execute(sql, sources))
+        notes(f"note: {notice}" for notice in answer.notices)
+        with memory_errors():
+            _print(answer, form)
 
 
 def _sources(
-    names: tuple[str, ...], every: bool, stack: ExitStack, *, processes_wanted: bool = False
+    names: Sequence[str], every: bool, stack: ExitStack, *, processes_wanted: bool = False
 ) -> list[QueriedSession]:
     """Return the sessions of these names, each once; a profile is read as a session. `processes_wanted`: also return
     the rows of a job's processes, as far as roll-ups have them. Raises JaxprofError."""
@@ -114,8 +113,7 @@ def _sources(
 
 
 def _sessions_in(folder: Path, kind: Kind) -> list[Path]:
-    """Return the sessions in a folder; of a job one for each process, with a note of what was left out. Raises
-    FileRefusedError."""
+    """Return the sessions in a folder, of a job one a process, with a note of the rest. Raises FileRefusedError."""
     from jaxprof.base.limits import PROCESSES
     from jaxprof.jobs.folder import job_sessions, missing_of, no_session_in
     from jaxprof.session.log.entry import read_job_entry
@@ -146,20 +144,3 @@ def _print(answer: SqlAnswer, form: str) -> None:
         print_lines(text_lines(rows_table(schema, found), indent="", all_columns=True) if found else ["no rows"])
         if more:
             note(f"note: there are more rows than {len(found)}; --limit N prints more of them, --full all")
-
-
-def _print_schema(names: tuple[str, ...], form: str) -> None:
-    from jaxprof.facts.tables import COLUMN, TABLES, columns_of
-
-    for name in names:
-        if name not in TABLES:
-            raise unknown_name("table", name, TABLES)
-    tables = [TABLES[name] for name in names] or list(TABLES.values())
-    if form == "json":
-        next_commands = [] if names else [command_line("query", "--schema", tables[0].name)]
-        print_facts("query-schema", {"tables": tables}, next_commands, limit=0 if names else None)
-    elif form == "text":
-        for table in tables:
-            print_lines((f"{table.name}: {table.meaning}", *text_lines(Table(COLUMN, columns_of(table))), ""))
-    else:
-        raise no_form("--schema", form, "text", "json")

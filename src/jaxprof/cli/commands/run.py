@@ -198,7 +198,14 @@ def _planned_from(source: str, changes: Mapping[str, Any], device: str, ask: Ask
 
 def _print_catalogue(name: str | None, python: Path | None, arguments: tuple[str, ...], form: str) -> None:
     """List what can be run, or describe the workload `name` (built in, or a function of the user's own)."""
-    infos = _infos(_code(name) if name is not None else None, python, arguments)
+    target = _code(name) if name is not None else None
+    if target is not None and target.is_own:
+        from jaxprof.runner.engine_questions import describe
+        from jaxprof.runner.interpreter import find_interpreter
+
+        infos = describe(find_interpreter(python), [target.word], arguments)
+    else:
+        infos = workloads.infos() if target is None else [workload_info(workloads.built_in(target.word))]
     several = name is None or len(infos) > 1
     next_commands = [command_line("run", *(["--describe"] if several else []), info.target) for info in infos[:1]]
     if not several:
@@ -214,15 +221,6 @@ def _print_catalogue(name: str | None, python: Path | None, arguments: tuple[str
 def _code(name: str) -> Target:
     """Return what NAME is: a workload, a function, a file or a module, never a kept session."""
     return resolve(name, note, code=True, kept=False)
-
-
-def _infos(target: Target | None, python: Path | None, arguments: tuple[str, ...]) -> list[WorkloadInfo]:
-    if target is not None and target.is_own:
-        from jaxprof.runner.engine_questions import describe
-        from jaxprof.runner.interpreter import find_interpreter
-
-        return describe(find_interpreter(python), [target.word], arguments)
-    return workloads.infos() if target is None else [workload_info(workloads.built_in(target.word))]
 
 
 def _detail_lines(info: WorkloadInfo) -> Iterator[str]:
@@ -246,8 +244,6 @@ def _detail_lines(info: WorkloadInfo) -> Iterator[str]:
 
 
 def _parameters(info: WorkloadInfo) -> Table[Parameter]:
-    """Return the table of the parameters, with a column for each preset."""
-
     def of_preset(preset: str) -> Fact[Parameter]:
         return column(preset, lambda parameter: info.presets[preset].get(parameter.name), value_text, right=False)
 

@@ -49,9 +49,7 @@ _duration = partial(click.option, type=options.positive_seconds)
 )
 @_duration("--capture-seconds", metavar="S", help="How long the window is.")
 @click.option(
-    "--capture-ranks",
-    metavar="0,4-7",
-    help="Of a job: which processes capture. Indices, ranges, or all (the default).",
+    "--capture-ranks", metavar="0,4-7", help="Of a job: which processes capture. Indices, ranges, or all (the default)."
 )
 @click.option(
     "--function", default="", metavar="NAME", help="Measure this function, with the arguments of a real call."
@@ -123,8 +121,7 @@ def command(
 
 
 def note_own_options(path: str, arguments: tuple[str, ...]) -> None:
-    """Print a note if arguments of the program at `path` are long options of this command, which the user may have
-    meant."""
+    """Print a note if arguments of the program at `path` are long options of this command, too."""
     ours = {option for parameter in command.params for option in parameter.opts if option.startswith("--")}
     words = dict.fromkeys(argument.partition("=")[0] for argument in arguments)
     if given := [word for word in words if word in ours]:

@@ -79,7 +79,12 @@ def _sent(collective: Collective, level: Level) -> float:
     """Return the least bytes that the busiest unit of a level sends, for all groups together."""
     whole = float(collective.bytes)
     if collective.opcode == "collective-permute":
-        return whole * _crossing_pairs(collective, level.devices)
+        # the pairs that leave the busiest unit, or enter it
+        pairs = [(source // level.devices, target // level.devices) for source, target in collective.groups or ()]
+        crossing = [pair for pair in pairs if pair[0] != pair[1]]
+        return whole * max(
+            (count for side in zip(*crossing, strict=True) for count in Counter(side).values()), default=0
+        )
     spreads = [Counter(number // level.devices for number in group) for group in collective.groups or ()]
     units = max(map(len, spreads), default=0)
     if units < 2:
@@ -93,13 +98,6 @@ def _sent(collective: Collective, level: Level) -> float:
         members = max(most for spread in spreads for most in spread.values())
         return whole * members * part
     return whole if collective.opcode == "collective-broadcast" else whole * part
-
-
-def _crossing_pairs(collective: Collective, devices: int) -> int:
-    """Return the number of pairs that leave the busiest unit, or enter it."""
-    units = [(source // devices, target // devices) for source, target in collective.groups or ()]
-    crossing = [pair for pair in units if pair[0] != pair[1]]
-    return max((count for side in zip(*crossing, strict=True) for count in Counter(side).values()), default=0)
 
 
 _MOST_UPDATES = 64
@@ -125,8 +123,7 @@ def _elapsed(
     seconds: Callable[[Kernel], float],
     elapsed: Mapping[str, float | None],
 ) -> float | None:
-    """Return the seconds of one run of `computation`, as `elapsed_seconds` does; `elapsed` has those of the
-    computations that it calls."""
+    """Return the seconds of one run of `computation`; `elapsed` has those of the computations that it calls."""
     module = computation.module
     edges = grouped((edge.caller.name, edge) for edge in module.once(Execution).edges[computation.name])
     now = 0.0
@@ -206,11 +203,8 @@ def exchanges(module: Module, machine: Machine) -> dict[Key, Exchange]:
 
 def kernel_bound(kernel: Kernel, machine: Machine, over: Exchange | None) -> tuple[Roofline, float | None, str]:
     """Return the roofline of a kernel, the least seconds of one execution, and what bounds it: `links`, `memory`,
-    `compute`; empty if unknown.
-
-    A collective takes the longer of its memory's and its links' time: arrays travel while they are read and written, so
-    the two are not added.
-    """
+    `compute`; empty if unknown. A collective takes the longer of its memory's and its links' time: arrays travel while
+    they are read and written, so the two are not added."""
     roof = roofline(kernel, machine.device)
     links = over.bound_seconds if over is not None else None
     bounds = [seconds for seconds in (roof.least_seconds, links) if seconds is not None]

@@ -93,11 +93,9 @@ _OF_EVERY_GPU = {
 
 
 def target_config(row: Chip) -> str:
-    """Return XLA's text form of a `GpuTargetConfigProto` for an NVIDIA chip.
-
-    Only fields that every supported jaxlib knows: XLA rejects an unknown one (FAILED_PRECONDITION). Source of the
-    names: xla/stream_executor/device_description.proto. Raises ValueError for a TPU.
-    """
+    """Return XLA's text form of a `GpuTargetConfigProto` for an NVIDIA chip. Only fields that every supported jaxlib
+    knows: XLA rejects an unknown one (FAILED_PRECONDITION). Source of the names:
+    xla/stream_executor/device_description.proto. Raises ValueError for a TPU."""
     if row.vendor != "nvidia":
         raise ValueError(f"{row.name} has no GPU target configuration")
     major, minor = row.capability.removesuffix("a").split(".")

@@ -152,8 +152,7 @@ def remove(vendor: Vendor) -> list[Path]:
 
 
 def environment(vendor: Vendor, python: str) -> dict[str, str]:
-    """Return variables for a child of the interpreter `python`. Raises JaxprofError with the command that installs
-    missing packages."""
+    """Return variables for a child of `python`. Raises JaxprofError with the command that installs packages."""
     kit = KITS[vendor]
     facts = _facts(python, tuple(name for name, _ in kit.licences))
     common = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3", **kit.variables}
@@ -177,11 +176,8 @@ def installed(vendor: Vendor, python: str) -> Path | None:
 
 def install(vendor: Vendor, python: str, tell: Callable[[str], None], *, allow_unpinned: bool = False) -> Path:
     """Download and unpack the wheels with pip (or uv), which checks their hashes, and return their folder. `tell` is
-    called with lines of progress. `allow_unpinned`: install without hashes if they are not known.
-
-    Raises UsageError if they are not known, and JaxprofError with pip's own words if it fails; an incomplete folder is
-    removed.
-    """
+    called with lines of progress. `allow_unpinned`: install without hashes if they are not known. Raises UsageError if
+    they are not known, and JaxprofError with pip's own words if it fails; an incomplete folder is removed."""
     facts = _facts(python, ())
     place = folder(vendor, facts)
     if (place / "complete").exists():

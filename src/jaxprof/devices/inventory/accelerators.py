@@ -89,12 +89,20 @@ class TargetInterpreter:
 
 def read_machine(root: Path = Path("/")) -> MachineHardware:
     """Return the hardware according to `root` (the file system, or a copy of it for tests)."""
-    pci = tuple(_pci_devices(root / "sys/bus/pci/devices"))
+    folder = root / "sys/bus/pci/devices"
+    pci = []
+    for name in _names(folder, re.compile(r"[\da-fA-F:.]+")):
+        values = [_hex(folder / name / part) for part in ("vendor", "device", "class")]
+        if None not in values:
+            vendor, device, class_code = (value or 0 for value in values)
+            pci.append(PciDevice(name.lower(), vendor, device, class_code))
+    # such as `NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Thu ...`; the open module words it differently
+    match = re.search(r"\s(\d{3,}(?:\.\d+)+)\s", text_at(root / "proc/driver/nvidia/version"))
     return MachineHardware(
         system=platform.system(),
         processor=platform.machine(),
-        pci=pci,
-        nvidia_driver=_nvidia_driver(root / "proc/driver/nvidia/version"),
+        pci=tuple(pci),
+        nvidia_driver=match.group(1) if match else None,
         nvidia_proc_gpus=len(_names(root / "proc/driver/nvidia/gpus", re.compile(r".+"))),
         tpu_nodes=tuple(f"/dev/{name}" for name in _names(root / "dev", re.compile(r"accel\d+"))),
     )
@@ -128,23 +136,6 @@ def _site_packages(python: str) -> list[Path]:
     if not folders and (windows := prefix / "Lib/site-packages").is_dir():
         folders = [windows]
     return folders
-
-
-def _pci_devices(folder: Path) -> list[PciDevice]:
-    devices = []
-    for name in _names(folder, re.compile(r"[\da-fA-F:.]+")):
-        values = [_hex(folder / name / part) for part in ("vendor", "device", "class")]
-        if None not in values:
-            vendor, device, class_code = (value or 0 for value in values)
-            devices.append(PciDevice(name.lower(), vendor, device, class_code))
-    return devices
-
-
-def _nvidia_driver(path: Path) -> str | None:
-    """Read the version in a line such as `NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Thu ...`; the open
-    module words it differently."""
-    match = re.search(r"\s(\d{3,}(?:\.\d+)+)\s", text_at(path))
-    return match.group(1) if match else None
 
 
 def _names(folder: Path, wanted: re.Pattern[str]) -> list[str]:
@@ -187,8 +178,7 @@ class Obstacle(NamedTuple):
 
 
 def hindered(device: Device, obstacle: Obstacle | None) -> Device:
-    """Return the device with what keeps JAX from it; unchanged if nothing that can be known does: JAX's answer then
-    decides."""
+    """Return the device with what keeps JAX from it; unchanged if nothing known does: JAX decides then."""
     if obstacle is None:
         return device
     return replace(device, used_by_jax=False, reason=obstacle.reason, hint=obstacle.hint)
@@ -235,8 +225,22 @@ def bus_accelerators(
     machine: MachineHardware, listing: NvidiaListing, target: TargetInterpreter, environment: Mapping[str, str]
 ) -> tuple[Device, ...]:
     """Return accelerators on the PCI bus (and Apple's GPU), other than those that NVML lists."""
-    accelerators = [*_nvidia_on_bus(machine, listing, target), *_amd(machine, target, environment)]
-    accelerators += _tpu(machine, target, environment)
+    amd_obstacle = _platform_hidden("rocm", environment) or _plugin_obstacle("rocm", target)
+    cards = [device for device in machine.pci if device.vendor == AMD and device.is_accelerator]
+    accelerators = [
+        *_nvidia_on_bus(machine, listing, target),
+        *(_on_bus("rocm", "AMD GPU", card.address, amd_obstacle) for card in cards),
+    ]
+    tpu_obstacle = _platform_hidden("tpu", environment)
+    if tpu_obstacle is None and target.packages is not None and not _has(target, "libtpu"):
+        tpu_obstacle = Obstacle(f"libtpu is not installed for {target.python}", install_command("tpu", target))
+    tpus = [device for device in machine.pci if device.vendor == GOOGLE and device.device in TPU_KINDS]
+    chips: list[tuple[str, str | None]] = [(TPU_KINDS[device.device], device.address) for device in tpus]
+    if not chips:
+        accel = [node for node in machine.tpu_nodes if node.startswith("/dev/accel")]
+        named_otherwise = any(device.class_code >> 16 == 0x12 and device.vendor != GOOGLE for device in machine.pci)
+        chips = [] if named_otherwise else [(f"TPU at {node}", None) for node in accel]
+    accelerators += [_on_bus("tpu", kind, address, tpu_obstacle) for kind, address in chips]
     if machine.system == "Darwin" and machine.processor == "arm64" and not _has(target, "jax-metal"):
         obstacle = Obstacle(
             "JAX has no Metal plugin of its own; Apple's jax-metal is experimental, needs older jax versions than "
@@ -250,10 +254,8 @@ def bus_accelerators(
 def install_command(
     platform: str, target: TargetInterpreter, driver: tuple[int, ...] = (), gpus: Sequence[Device] = ()
 ) -> str:
-    """Return the pip command that installs JAX for `platform` in `target`, at the version of its jax.
-
-    Pinning jax keeps a training environment as it is: only what is missing is added.
-    """
+    """Return the pip command that installs JAX for `platform` in `target`, at the version of its jax. Pinning jax keeps
+    a training environment as it is: only what is missing is added."""
     extra = _extra(platform, target, driver, gpus)
     version = (target.packages or {}).get("jax")
     pin = f"=={version}" if version else ""
@@ -321,25 +323,6 @@ def _nvidia_on_bus(machine: MachineHardware, listing: NvidiaListing, target: Tar
     if not addresses and not listing.gpus:  # a container without the PCI bus
         addresses = [None] * machine.nvidia_proc_gpus
     return [_on_bus("cuda", "NVIDIA GPU", address, obstacle) for address in addresses]
-
-
-def _amd(machine: MachineHardware, target: TargetInterpreter, environment: Mapping[str, str]) -> list[Device]:
-    obstacle = _platform_hidden("rocm", environment) or _plugin_obstacle("rocm", target)
-    cards = [device for device in machine.pci if device.vendor == AMD and device.is_accelerator]
-    return [_on_bus("rocm", "AMD GPU", card.address, obstacle) for card in cards]
-
-
-def _tpu(machine: MachineHardware, target: TargetInterpreter, environment: Mapping[str, str]) -> list[Device]:
-    obstacle = _platform_hidden("tpu", environment)
-    if obstacle is None and target.packages is not None and not _has(target, "libtpu"):
-        obstacle = Obstacle(f"libtpu is not installed for {target.python}", install_command("tpu", target))
-    tpus = [device for device in machine.pci if device.vendor == GOOGLE and device.device in TPU_KINDS]
-    chips: list[tuple[str, str | None]] = [(TPU_KINDS[device.device], device.address) for device in tpus]
-    if not chips:
-        accel = [node for node in machine.tpu_nodes if node.startswith("/dev/accel")]
-        named_otherwise = any(device.class_code >> 16 == 0x12 and device.vendor != GOOGLE for device in machine.pci)
-        chips = [] if named_otherwise else [(f"TPU at {node}", None) for node in accel]
-    return [_on_bus("tpu", kind, address, obstacle) for kind, address in chips]
 
 
 def _platform_hidden(platform: str, environment: Mapping[str, str]) -> Obstacle | None:

@@ -77,7 +77,22 @@ def local_devices(facts: Facts | None = None) -> tuple[Device, ...]:
         memory_limit_bytes=facts.cpu.memory_bytes,
         core_count=facts.cpu.usable_cores,
     )
-    devices = [cpu, *_nvidia_devices(facts)]
+    listing = facts.nvidia
+    environment = {**facts.environment, **settled_order(facts.environment)}
+    general = cuda_obstacle(listing, facts.target, environment)
+    visible = visible_gpus(listing.gpus, environment)
+    every = [part for gpu in listing.gpus for part in (gpu, *gpu.mig)]
+    gpus = []
+    for position, gpu in enumerate(every):
+        own = gpu_obstacle(gpu, listing, environment)
+        ordinal = visible.gpus.index(gpu) if gpu in visible.gpus else None
+        placed = replace(
+            gpu,
+            id=f"{HIDDEN}:{position}" if ordinal is None else f"cuda:{ordinal}",
+            cuda_ordinal=ordinal if visible.certain else None,
+        )
+        gpus.append(hindered(placed, own if gpu.mig_enabled else general or own))
+    devices = [cpu, *gpus]
     taken = [device.id for device in devices]
     for extra in bus_accelerators(facts.machine, facts.nvidia, facts.target, facts.environment):
         identifier = free_id(extra.id.partition(":")[0], taken)
@@ -97,11 +112,9 @@ def in_order(devices: Iterable[Device]) -> tuple[Device, ...]:
 
 
 def parse_device(text: str, known: Iterable[str] | None = None) -> str:
-    """Return the canonical id for what a user wrote: `gpu:0` is `cuda:0`, `cpu` is `cpu:0`.
-
-    With the ids that are `known`, `gpu` means the kind of GPU that exists, and an id that is not among them raises
-    UsageError naming similar ones. Text that is not a device at all raises UsageError in any case.
-    """
+    """Return the canonical id for what a user wrote: `gpu:0` is `cuda:0`, `cpu` is `cpu:0`. With the ids that are
+    `known`, `gpu` means the kind of GPU that exists, and an id that is not among them raises UsageError naming similar
+    ones. Text that is not a device at all raises UsageError in any case."""
     choices = None if known is None else list(known)
     match = _DEVICE.fullmatch(text.strip().lower())
     if match is None:
@@ -125,25 +138,6 @@ def platforms_of(text: str) -> tuple[str, ...]:
     return _GPU_PLATFORMS if platform == "gpu" else (platform,)
 
 
-def _nvidia_devices(facts: Facts) -> list[Device]:
-    listing = facts.nvidia
-    environment = {**facts.environment, **settled_order(facts.environment)}
-    general = cuda_obstacle(listing, facts.target, environment)
-    visible = visible_gpus(listing.gpus, environment)
-    every = [part for gpu in listing.gpus for part in (gpu, *gpu.mig)]
-    devices = []
-    for position, gpu in enumerate(every):
-        own = gpu_obstacle(gpu, listing, environment)
-        ordinal = visible.gpus.index(gpu) if gpu in visible.gpus else None
-        placed = replace(
-            gpu,
-            id=f"{HIDDEN}:{position}" if ordinal is None else f"cuda:{ordinal}",
-            cuda_ordinal=ordinal if visible.certain else None,
-        )
-        devices.append(hindered(placed, own if gpu.mig_enabled else general or own))
-    return devices
-
-
 def free_id(platform: str, taken: Container[str], number: int = 0) -> str:
     """Return the first id of the platform, from `number` on, that is not taken."""
     while f"{platform}:{number}" in taken:
@@ -158,10 +152,8 @@ _CONTAINERS = (("/.dockerenv", "docker"), ("/run/.containerenv", "podman"), ("/.
 
 def environment_facts(facts: Facts | None = None) -> dict[str, Value]:
     """Return the machine's description for a session's header; JSON-ready, None is unknown. Takes as long as `gather`.
-
     Nothing in it could be a secret or name a person: no user or home folder, no host's address, no path.
-    `jaxprof.base.private` decides which environment variables may be kept.
-    """
+    `jaxprof.base.private` decides which environment variables may be kept."""
     facts = gather(python=None) if facts is None else facts
     gpus: list[dict[str, Scalar | None]] = [
         {"name": gpu.kind, "uuid": gpu.uuid, "memory_bytes": gpu.memory_limit_bytes, "mig_enabled": gpu.mig_enabled}
@@ -223,27 +215,33 @@ def merge(local: Sequence[Device], answer: Mapping[str, Any]) -> tuple[Device, .
         is_default = theirs.id == answer.get("default")
         joined.append(replace(_joined(match, theirs), is_default=is_default))
     taken = {device.id for device in joined}
-    rest = _not_counted(rest, joined, own_process)
-    errors = answer.get("errors") or {}
-    return in_order([*joined, *_unused(rest, taken, errors)])
-
-
-def _not_counted(rest: Sequence[Device], joined: Sequence[Device], own_process: int) -> list[Device]:
-    """Return `rest` without the TPUs and AMD GPUs that correspond to JAX's devices without a match.
-
-    JAX reports no address for them, so they are only counted: if it lists fewer than the machine has, that many are
-    unused, and which ones is unknown.
-    """
+    # JAX reports no address of TPUs and AMD GPUs, so they are only counted: if it lists fewer than the machine has,
+    # that many are unused, and which ones is unknown.
     kept = []
     for name in dict.fromkeys(device.platform for device in rest):
-        ours = [device for device in rest if device.platform == name]
-        theirs = [device for device in joined if device.platform == name and device.process in (None, own_process)]
-        if name not in ("cpu", "cuda") and theirs:
-            alone = [device for device in theirs if device.pci_bus_id is None]
-            reason = f"JAX lists {len(theirs)} of the {len(ours) + len(theirs) - len(alone)} that the machine has"
-            ours = [replace(device, pci_bus_id=None, reason=reason, hint="") for device in ours[len(alone) :]]
-        kept += ours
-    return kept
+        unmatched = [device for device in rest if device.platform == name]
+        listed = [device for device in joined if device.platform == name and device.process in (None, own_process)]
+        if name not in ("cpu", "cuda") and listed:
+            alone = [device for device in listed if device.pci_bus_id is None]
+            reason = f"JAX lists {len(listed)} of the {len(unmatched) + len(listed) - len(alone)} that the machine has"
+            unmatched = [replace(device, pci_bus_id=None, reason=reason, hint="") for device in unmatched[len(alone) :]]
+        kept += unmatched
+    rest = kept
+    errors = answer.get("errors") or {}
+    unused = []
+    unjoined = any(name.startswith("cuda:") for name in taken)
+    for device in rest:
+        error = str(errors.get(device.platform) or "").strip()
+        reason = device.reason or (f"JAX could not start it: {error}" if error else "JAX does not list it")
+        if not device.reason and not error and unjoined and device.cuda_ordinal is None and device.platform == "cuda":
+            reason = "JAX does not report enough to match this device"
+        identifier = device.id
+        if identifier in taken:  # its number was a forecast, and JAX gave that number to another one
+            platform = HIDDEN if device.platform == "cuda" else device.platform
+            identifier = free_id(platform, taken, device.nvml_key[0] if device.nvml_key is not None else 0)
+        taken.add(identifier)
+        unused.append(replace(device, id=identifier, used_by_jax=False, reason=reason))
+    return in_order([*joined, *unused])
 
 
 def _jax_device(reported: Mapping[str, Any]) -> Device:
@@ -271,7 +269,8 @@ def _match(theirs: Device, rest: Sequence[Device], ordinal: int | None) -> Devic
     if theirs.platform == "cpu":
         return candidates[0] if candidates else None
     if theirs.uuid is not None:
-        return _only([device for device in candidates if _same_uuid(device.uuid, theirs.uuid)])
+        uuid = theirs.uuid.lower().removeprefix("gpu-")  # CUDA writes it with or without this
+        return _only([each for each in candidates if (each.uuid or "").lower().removeprefix("gpu-") == uuid])
     if theirs.pci_bus_id is not None:
         return _only([device for device in candidates if device.pci_bus_id == theirs.pci_bus_id])
     if theirs.platform != "cuda":
@@ -305,32 +304,8 @@ def _joined(ours: Device | None, theirs: Device) -> Device:
     )
 
 
-def _unused(rest: Sequence[Device], taken: set[str], errors: Mapping[str, Any]) -> list[Device]:
-    """Return the devices that JAX does not use, with the reason for each; their ids are added to `taken`. `errors`: why
-    JAX could not start a platform."""
-    unused = []
-    unjoined = any(name.startswith("cuda:") for name in taken)
-    for device in rest:
-        error = str(errors.get(device.platform) or "").strip()
-        reason = device.reason or (f"JAX could not start it: {error}" if error else "JAX does not list it")
-        if not device.reason and not error and unjoined and device.cuda_ordinal is None and device.platform == "cuda":
-            reason = "JAX does not report enough to match this device"
-        identifier = device.id
-        if identifier in taken:  # its number was a forecast, and JAX gave that number to another one
-            platform = HIDDEN if device.platform == "cuda" else device.platform
-            identifier = free_id(platform, taken, device.nvml_key[0] if device.nvml_key is not None else 0)
-        taken.add(identifier)
-        unused.append(replace(device, id=identifier, used_by_jax=False, reason=reason))
-    return unused
-
-
 def _only(devices: Sequence[Device]) -> Device | None:
     return devices[0] if len(devices) == 1 else None
-
-
-def _same_uuid(ours: str | None, theirs: str) -> bool:
-    """Return whether two UUIDs are the same: CUDA writes them with or without `GPU-`."""
-    return ours is not None and ours.lower().removeprefix("gpu-") == theirs.lower().removeprefix("gpu-")
 
 
 def _known(reported: Mapping[str, Any], key: str, kind: type[Any]) -> Any:

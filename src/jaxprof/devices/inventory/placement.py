@@ -61,9 +61,7 @@ def visible_gpus(gpus: Sequence[Device], environment: Mapping[str, str]) -> Visi
 
 def settled_order(environment: Mapping[str, str]) -> dict[str, str]:
     """Return variables to add to `environment` so that CUDA numbers by PCI address, as nvidia-smi does, not by speed.
-
-    Empty if the user chose: indices in `CUDA_VISIBLE_DEVICES` would mean other GPUs in another order.
-    """
+    Empty if the user chose: indices in `CUDA_VISIBLE_DEVICES` would mean other GPUs in another order."""
     chosen = ORDER_VARIABLE in environment or VARIABLE in environment
     return {} if chosen else {ORDER_VARIABLE: "PCI_BUS_ID"}
 
@@ -111,15 +109,10 @@ class WorkerEnvironment:
 
 
 def worker_environment(
-    device: str,
-    devices: Iterable[Device],
-    environment: Mapping[str, str] | None = None,
+    device: str, devices: Iterable[Device], environment: Mapping[str, str] | None = None
 ) -> WorkerEnvironment:
-    """Return the variables for a worker on the device with that id, from `devices`.
-
-    Raises UsageError for a device that is not listed (naming similar ones) or that JAX does not use (with what fixes
-    that).
-    """
+    """Return the variables for a worker on the device with that id, from `devices`. Raises UsageError for a device that
+    is not listed (naming similar ones) or that JAX does not use (with what fixes that)."""
     ours = os.environ if environment is None else environment
     by_id = {candidate.id: candidate for candidate in devices}
     chosen = by_id.get(device)
@@ -146,7 +139,9 @@ def worker_environment(
 def preallocation_note(device: Device, environment: Mapping[str, str]) -> str:
     """Return why preallocation must be off on `device`, as a sentence; empty if it may stay on, or is unknown."""
     total, free = device.memory_limit_bytes, device.memory_free_bytes
-    if total is None or free is None or not _preallocates(environment):
+    off = environment.get(PREALLOCATE, "").strip().lower() in ("0", "false")
+    off = off or environment.get(ALLOCATOR, "").strip().lower() == "platform"
+    if total is None or free is None or off:
         return ""
     fraction = _fraction(environment)
     if fraction * total <= free:
@@ -159,10 +154,8 @@ def preallocation_note(device: Device, environment: Mapping[str, str]) -> str:
 
 
 def _only_this(device: Device, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return CUDA's variables that leave only this GPU visible: by UUID, if known, which no renumbering affects.
-
-    If JAX was not asked and CUDA's order is unknown, the number is the user's, and so the user's entry stays.
-    """
+    """Return CUDA's variables that leave only this GPU visible: by UUID, if known, which no renumbering affects. If JAX
+    was not asked and CUDA's order is unknown, the number is the user's, and so the user's entry stays."""
     settled = device.used_by_jax is True or device.cuda_ordinal is not None
     if not settled:
         return _users_entry(device.number, environment)
@@ -179,11 +172,6 @@ def _users_entry(number: int, environment: Mapping[str, str]) -> dict[str, str]:
     entries = [entry.strip() for entry in environment.get(VARIABLE, "").split(",") if entry.strip()]
     entry = entries[number] if number < len(entries) else str(number)
     return {VARIABLE: entry, **settled_order(environment)}
-
-
-def _preallocates(environment: Mapping[str, str]) -> bool:
-    off = environment.get(PREALLOCATE, "").strip().lower() in ("0", "false")
-    return not off and environment.get(ALLOCATOR, "").strip().lower() != "platform"
 
 
 def _fraction(environment: Mapping[str, str]) -> float:

@@ -42,7 +42,6 @@ class CpuFacts:
     quota_cores: float | None
     """CPU time that the cgroup allows, in cores; None if it sets no limit."""
     machine_cores: int | None
-    """Logical cores of the machine."""
     memory_bytes: int | None
     """Memory of the machine, or the cgroup's limit if that is less."""
     frequency_limit_hertz: float | None
@@ -88,13 +87,25 @@ class HostSampler:
         self._frequency_due_seconds = 0.0
 
     def read(self, device: str = "cpu:0") -> DeviceReading:
-        """Return how busy the usable cores were since the last reading (None: no counter moved), and current values
-        for the rest."""
+        """Return how busy the usable cores were since the last reading (None: no counter moved), and the rest."""
         now = _core_seconds()
         cores = _shares(self._before, now, self.facts.cores)
         if cores or len(now) != len(self._before):
             self._before = now
-        used, limit = self._memory()
+        group = self._limits.memory
+        memory = _ask(psutil.virtual_memory)
+        used: int | None = None
+        limit: int | None = None
+        if group is not None and (memory is None or group.limit_bytes < memory.total):
+            used, limit = group.used_bytes(), group.limit_bytes
+        elif memory is not None:
+            used, limit = memory.total - memory.available, memory.total
+        started = time.monotonic()
+        if started >= self._frequency_due_seconds:
+            frequency = _ask(psutil.cpu_freq)
+            self._frequency_hertz = frequency.current * 1e6 if frequency is not None and frequency.current else None
+            ended = time.monotonic()
+            self._frequency_due_seconds = ended + (ended - started) / _FREQUENCY_SHARE
         return DeviceReading(
             device=device,
             monotonic_seconds=time.monotonic(),
@@ -103,25 +114,9 @@ class HostSampler:
             memory_used_bytes=used,
             memory_limit_bytes=limit,
             load_average=round(loads[0], 2) if (loads := _ask(psutil.getloadavg)) else None,
-            clock_hertz=self._frequency(),
+            clock_hertz=self._frequency_hertz,
             clock_limit_hertz=self.facts.frequency_limit_hertz,
         )
-
-    def _memory(self) -> tuple[int | None, int | None]:
-        group = self._limits.memory
-        memory = _ask(psutil.virtual_memory)
-        if group is not None and (memory is None or group.limit_bytes < memory.total):
-            return group.used_bytes(), group.limit_bytes
-        return (memory.total - memory.available, memory.total) if memory is not None else (None, None)
-
-    def _frequency(self) -> float | None:
-        started = time.monotonic()
-        if started >= self._frequency_due_seconds:
-            frequency = _ask(psutil.cpu_freq)
-            self._frequency_hertz = frequency.current * 1e6 if frequency is not None and frequency.current else None
-            ended = time.monotonic()
-            self._frequency_due_seconds = ended + (ended - started) / _FREQUENCY_SHARE
-        return self._frequency_hertz
 
 
 def _affinity(machine_cores: int | None) -> tuple[int, ...]:
@@ -171,16 +166,10 @@ class Monitor:
     list of readings always matches the list of devices.
     """
 
-    def __init__(
-        self,
-        devices: Sequence[Device],
-        host: HostSampler | None = None,
-        nvml: Nvml | None = None,
-    ) -> None:
+    def __init__(self, devices: Sequence[Device], host: HostSampler | None = None, nvml: Nvml | None = None) -> None:
         self._host = host or HostSampler()
         self._nvml = nvml or Nvml()
         self.devices = devices
-        """The devices that are read."""
 
     def read(self) -> list[DeviceReading]:
         """Return a reading of each device, in order. CPU devices of one host share one reading."""
@@ -198,5 +187,4 @@ class Monitor:
         return readings
 
     def close(self) -> None:
-        """Release NVML."""
         self._nvml.close()

@@ -14,7 +14,6 @@ import ctypes
 import importlib
 import sys
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -23,7 +22,7 @@ import psutil
 
 from jaxprof.base.values import frozen
 from jaxprof.devices import HIDDEN, Device
-from jaxprof.events import DeviceReading, Scalar
+from jaxprof.events import DeviceReading
 
 _LIBRARY = "libnvidia-ml.so.1"
 _CLOCK_SM = 1
@@ -78,23 +77,30 @@ class Nvml:
         if not self._open():
             return NvidiaListing(problem=self.problem)
         count = self._ask("nvmlDeviceGetCount") or 0
+        # NVML counts 1000 for a major and 10 for a minor version, so 12080 is 12.8
+        whole = _integer(self._ask("nvmlSystemGetCudaDriverVersion"))
         return NvidiaListing(
             gpus=tuple(self._gpu(index) for index in range(count)),
             driver=_text(self._ask("nvmlSystemGetDriverVersion")),
-            cuda=_cuda_version(self._ask("nvmlSystemGetCudaDriverVersion")),
+            cuda=f"{whole // 1000}.{whole % 1000 // 10}" if whole else None,
         )
 
     def read(self, key: tuple[int, int | None], device: str) -> DeviceReading:
-        """Return a live reading of the GPU with that `Device.nvml_key`, under the name `device`.
-
-        A MIG instance has its own memory and processes; temperature and clocks are those of its chip. Utilisation and
-        power are reported for whole GPUs only, so an instance has none.
-        """
+        """Return a live reading of the GPU with that `Device.nvml_key`, under the name `device`. A MIG instance has its
+        own memory and processes; temperature and clocks are those of its chip. Utilisation and power are reported for
+        whole GPUs only, so an instance has none."""
         handle = self._handle(key)
         chip = self._handle((key[0], None)) if key[1] is not None else handle
         whole = handle if key[1] is None else None
         memory = self._ask_of(handle, "nvmlDeviceGetMemoryInfo")
         use = self._ask_of(whole, "nvmlDeviceGetUtilizationRates")
+        memory_bytes = self._process_memory(handle)
+        before = self._who.get(key, {})
+        who = self._who[key] = {pid: before.get(pid) or _who(pid) for pid in memory_bytes}
+        old = self._ask_of(chip, "nvmlDeviceGetTemperature", _TEMPERATURE_GPU)  # to be removed in CUDA 14
+        bits = self._ask_of(chip, "nvmlDeviceGetCurrentClocksEventReasons")
+        if bits is None:  # the name before driver 535
+            bits = self._ask_of(chip, "nvmlDeviceGetCurrentClocksThrottleReasons")
         return DeviceReading(
             device=device,
             monotonic_seconds=time.monotonic(),
@@ -103,11 +109,16 @@ class Nvml:
             memory_limit_bytes=_integer(getattr(memory, "total", None)),
             power_watts=_scaled(self._ask_of(whole, "nvmlDeviceGetPowerUsage"), 1e-3),
             power_limit_watts=_scaled(self._ask_of(whole, "nvmlDeviceGetEnforcedPowerLimit"), 1e-3),
-            temperature_celsius=_scaled(self._temperature(chip), 1.0),
+            temperature_celsius=_scaled(
+                old if old is not None else self._ask_of(chip, "nvmlDeviceGetTemperatureV", _TEMPERATURE_GPU), 1.0
+            ),
             clock_hertz=_scaled(self._ask_of(chip, "nvmlDeviceGetClockInfo", _CLOCK_SM), 1e6),
             clock_limit_hertz=_scaled(self._ask_of(chip, "nvmlDeviceGetMaxClockInfo", _CLOCK_SM), 1e6),
-            throttle_reasons=self._throttle_reasons(chip),
-            processes=self._described_processes(key, self._process_memory(handle)),
+            throttle_reasons=throttle_words(bits) if isinstance(bits, int) else [],
+            processes=[  # the largest memory first
+                {"pid": pid, "name": who[pid][0], "user": who[pid][1], "memory_bytes": memory_bytes[pid]}
+                for pid in sorted(memory_bytes, key=lambda pid: (-(memory_bytes[pid] or 0), pid))
+            ],
         )
 
     def close(self) -> None:
@@ -141,10 +152,12 @@ class Nvml:
         handle = self._handle((index, None))
         mode = self._ask_of(handle, "nvmlDeviceGetMigMode")
         enabled = bool(mode[0]) if isinstance(mode, list | tuple) and mode else None
+        capability = self._ask_of(handle, "nvmlDeviceGetCudaComputeCapability")
+        known = isinstance(capability, list | tuple) and len(capability) == 2
         gpu = replace(
             self._described((index, None), handle),
             pci_bus_id=normal_pci_bus_id(_text(getattr(self._ask_of(handle, "nvmlDeviceGetPciInfo"), "busId", None))),
-            compute_capability=self._capability(handle),
+            compute_capability=f"{capability[0]}.{capability[1]}" if known else None,
             mig_enabled=enabled,
         )
         return replace(gpu, mig=self._instances(gpu, handle)) if enabled else gpu
@@ -196,27 +209,8 @@ class Nvml:
             self._handles[key] = handle
         return self._handles[key]
 
-    def _capability(self, handle: Any) -> str | None:
-        capability = self._ask_of(handle, "nvmlDeviceGetCudaComputeCapability")
-        return (
-            f"{capability[0]}.{capability[1]}"
-            if isinstance(capability, list | tuple) and len(capability) == 2
-            else None
-        )
-
-    def _temperature(self, handle: Any) -> Any:
-        old = self._ask_of(handle, "nvmlDeviceGetTemperature", _TEMPERATURE_GPU)  # to be removed in CUDA 14
-        return old if old is not None else self._ask_of(handle, "nvmlDeviceGetTemperatureV", _TEMPERATURE_GPU)
-
-    def _throttle_reasons(self, handle: Any) -> list[str]:
-        bits = self._ask_of(handle, "nvmlDeviceGetCurrentClocksEventReasons")
-        if bits is None:  # the name before driver 535
-            bits = self._ask_of(handle, "nvmlDeviceGetCurrentClocksThrottleReasons")
-        return throttle_words(bits) if isinstance(bits, int) else []
-
     def _process_memory(self, handle: Any) -> dict[int, int | None]:
-        """Return the memory of each process by pid; NVML lists a process that computes and draws twice, with the same
-        memory."""
+        """Return the memory by pid; NVML lists a process that computes and draws twice, with the same memory."""
         used: dict[int, int | None] = {}
         for question in ("nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetGraphicsRunningProcesses"):
             for process in self._ask_of(handle, question) or []:
@@ -227,26 +221,13 @@ class Nvml:
                 used[pid] = max(used.get(pid) or 0, memory) if memory is not None else used.get(pid)
         return used
 
-    def _described_processes(
-        self, key: tuple[int, int | None], memory_bytes: Mapping[int, int | None]
-    ) -> list[dict[str, Scalar | None]]:
-        """Return pid, name, user and memory_bytes of each process of a GPU, the largest memory first."""
-        before = self._who.get(key, {})
-        who = self._who[key] = {pid: before.get(pid) or _who(pid) for pid in memory_bytes}
-        return [
-            {"pid": pid, "name": who[pid][0], "user": who[pid][1], "memory_bytes": memory_bytes[pid]}
-            for pid in sorted(memory_bytes, key=lambda pid: (-(memory_bytes[pid] or 0), pid))
-        ]
-
     def _ask_of(self, handle: Any, question: str, *arguments: Any) -> Any:
         return None if handle is None else self._ask(question, handle, *arguments)
 
     def _ask(self, question: str, *arguments: Any) -> Any:
-        """Return the answer, or None whatever prevented it.
-
-        AttributeError: a library without that function. ValueError: a text that is not UTF-8. TypeError and OSError:
-        from ctypes, for a library that does not fit the driver.
-        """
+        """Return the answer, or None whatever prevented it. AttributeError: a library without that function.
+        ValueError: a text that is not UTF-8. TypeError and OSError: from ctypes, for a library that does not fit the
+        driver."""
         try:
             return getattr(self._module, question)(*arguments)
         except (self._module.NVMLError, AttributeError, ValueError, TypeError, OSError):
@@ -299,12 +280,6 @@ def _integer(value: Any) -> int | None:
 def _scaled(value: Any, scale: float) -> float | None:
     whole = _integer(value)
     return None if whole is None else whole * scale
-
-
-def _cuda_version(value: Any) -> str | None:
-    """Return the version as text: NVML counts 1000 for a major and 10 for a minor version, so 12080 is 12.8."""
-    whole = _integer(value)
-    return f"{whole // 1000}.{whole % 1000 // 10}" if whole else None
 
 
 def _who(pid: int) -> tuple[str | None, str | None]:

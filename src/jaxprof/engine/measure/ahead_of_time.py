@@ -68,8 +68,7 @@ def _compile_variant(request: CompileRequest, reporter: Reporter) -> None:
 
 
 def abstract(inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """Return arguments as shapes, with the sharding of arrays over a mesh. Python scalars stay as they are, because
-    they are weakly typed."""
+    """Return arguments as shapes, with arrays' sharding over a mesh. Python scalars stay: they are weakly typed."""
     import jax
     import numpy as np
 
@@ -119,8 +118,7 @@ class _TargetCompile:
         """Mesh of `--mesh`, over this host's devices; None without one."""
 
     def compile(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-        """Compile the function for the topology, on shapes as `arguments`. Raises JaxprofError if that yields no
-        HLO."""
+        """Compile the function for the topology, on shapes. Raises JaxprofError if that yields no HLO."""
         from jaxprof.engine.measure.portable import trace
         from jaxprof.engine.measure.sharding import leaves_of, with_specs
         from jaxprof.workloads.callables import arguments_by_name
@@ -137,11 +135,7 @@ class _TargetCompile:
             if mesh is not None and specs:  # what a program does may depend on the sharding of its inputs
                 traced = trace(function, with_specs(arguments, specs, mesh))
         if calls:
-            self.reporter.warn(
-                "debug_calls_left_out",
-                f"left out: {' and '.join(sorted(set(calls)))}, which JAX lowers for a GPU only where there is one",
-                "What they copy to the host is not in the figures.",
-            )
+            self.reporter.warn("debug_calls_left_out", calls=" and ".join(sorted(set(calls))))
         if mesh is not None:
             program = self._compile_with_its_mesh(traced, leaves, specs, mesh, topology)
         else:
@@ -191,8 +185,7 @@ class _TargetCompile:
         return max(named, key=lambda mesh: mesh.devices.size, default=None)
 
     def _specs(self, leaves: Sequence[ShardedLeaf], mesh: Mesh) -> dict[int, PartitionSpec]:
-        """Return the specs by the leaf's number: from the command line, then from the companion function or a built-in
-        workload."""
+        """Return the specs by the leaf's number: from the command line, else the companion or a built-in workload."""
         from jaxprof.engine.measure.sharding import call_companion, companion_specs, requested_specs
 
         declared = self.workload.shardings
@@ -237,8 +230,7 @@ class _TargetCompile:
     def _compile_program(
         self, program: Program, traced: Traced, leaves: Sequence[ShardedLeaf], lower: Callable[[], Any] | None = None
     ) -> StagedProgram:
-        """Compile the program and report its texts with the names that the user gave; `lower`: lowers it for other
-        devices than those of this host."""
+        """Compile the program and report its texts with the user's names; `lower`: lowers it for other devices."""
         from jaxprof.engine.measure.portable import with_own_names
         from jaxprof.engine.measure.stages import compile_traced
 
@@ -293,22 +285,13 @@ class _TargetCompile:
         """Report how the inputs are spread, and how to change it."""
         from jaxprof.engine.measure.sharding import split_text
 
-        count, used = self.request.devices, mesh.devices.size
-        axes = ", ".join(f"{name}={size}" for name, size in mesh.shape.items())
-        over = f"over {count} devices" if used == count else f"over {used} of {count} devices"
-        split = split_text(leaves, specs)
-        quiet = [leaf for leaf in leaves if leaf.number not in specs and leaf.shape]
-        if not split:
-            rest = "no input is split"
-        elif quiet:
-            rest = f"{len(quiet)} other input{'s have' if len(quiet) > 1 else ' has'} no sharding"
-        else:
-            rest = ""
+        argument = leaves[-1].name.partition("/")[0] if leaves else "0"
         self.reporter.warn(
             "sharding",
-            f"{over}, mesh {axes}: " + "; ".join([*split, *([rest] if rest else [])]),
-            ""
-            if self.request.shard
-            else "--shard ARGUMENT=SPEC splits an input, as in --shard "
-            f"{leaves[-1].name.partition('/')[0] if leaves else '0'}={mesh.axis_names[0]}.",
+            used=mesh.devices.size,
+            devices=self.request.devices,
+            mesh=", ".join(f"{name}={size}" for name, size in mesh.shape.items()),
+            split="; ".join(split_text(leaves, specs)),
+            others=sum(leaf.number not in specs and bool(leaf.shape) for leaf in leaves),
+            example="" if self.request.shard else f"{argument}={mesh.axis_names[0]}",
         )

@@ -82,8 +82,7 @@ def _capture(
     seconds: list[float],
     timed_seconds: float | None,
 ) -> None:
-    """Run `work` under the profiler and emit the contents of its profile. Afterwards `seconds` holds the times of its
-    calls."""
+    """Run `work` under the profiler and emit its profile. Afterwards `seconds` holds the times of its calls."""
     scratch = os.environ.get(SCRATCH) or None
     with reporter.phase(f"capture_{kind}"), TemporaryDirectory(prefix="jaxprof-profile-", dir=scratch) as folder:
         try:

@@ -88,14 +88,26 @@ def check_result(
     elementwise: bool = False,
 ) -> None:
     """Report whether `output` is right for the workload's `inputs`. `elementwise`: as in `compare`."""
-    if workload.expected is None:
-        reason = _why_not(workload, variant)
-        if reason:
-            reporter.emit(CheckReported(passed=None, note=reason))
-            return
+    reason = ""
+    if workload.expected is None and variant.name == workload.baseline:
+        reason = "the baseline: the others are compared with it"
+    elif workload.expected is None and variant.how == "numpy" and workload.variant(workload.baseline).how != "numpy":
+        reason = f"the baseline ({workload.baseline}) needs JAX, which a NumPy run does not import"
+    if reason:
+        reporter.emit(CheckReported(passed=None, note=reason))
+        return
     with reporter.phase("check"):
         reporter.progress(note=f"computing the {workload.against} to compare the result with")
-        expected = _expected(workload, parameters, inputs)
+        if workload.expected is not None:
+            expected = workload.expected(parameters, inputs)
+        else:
+            twin = workload.variant(workload.baseline)
+            arguments = twin.arguments(inputs)
+            if twin.how != "numpy":
+                import jax.numpy as jnp
+
+                arguments = map_arrays(jnp.asarray, arguments)
+            expected = twin.build(parameters)(*arguments)
         reporter.control.check()
         allowed = tolerance(workload, precision, expected, output)
         report = compare(output, expected, allowed, elementwise=elementwise)
@@ -108,27 +120,6 @@ def check_result(
             precision=precision_in_words or precision,
         )
     )
-
-
-def _why_not(workload: Workload, variant: Variant) -> str:
-    """Return why the result cannot be compared with anything; empty if it can."""
-    if variant.name == workload.baseline:
-        return "the baseline: the others are compared with it"
-    if variant.how == "numpy" and workload.variant(workload.baseline).how != "numpy":
-        return f"the baseline ({workload.baseline}) needs JAX, which a NumPy run does not import"
-    return ""
-
-
-def _expected(workload: Workload, parameters: Parameters, inputs: tuple[Any, ...]) -> Any:
-    if workload.expected is not None:
-        return workload.expected(parameters, inputs)
-    twin = workload.variant(workload.baseline)
-    arguments = twin.arguments(inputs)
-    if twin.how != "numpy":
-        import jax.numpy as jnp
-
-        arguments = map_arrays(jnp.asarray, arguments)
-    return twin.build(parameters)(*arguments)
 
 
 def precision_of_products(

@@ -39,8 +39,7 @@ class RunControl:
         self.waits_for_turn = False
         """Whether the run does nothing until the next turn."""
         self.on_wait: Callable[..., object] = lambda **_: None
-        """Called with `begins=True` and `worked_seconds` when the run begins to wait for a turn, and with
-        `begins=False` when it goes on."""
+        """Called with `begins=True` and `worked_seconds` before the run waits for a turn, and `begins=False` after."""
 
     def cancel(self) -> None:
         """Request that the run stop at the next opportunity."""
@@ -121,8 +120,7 @@ class Reporter:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[PhaseReport]:
-        """Report a phase around the block. If the block raises, the phase has no end event: the end of the run explains
-        the rest."""
+        """Report a phase around the block. If it raises, there is no end event: the end of the run explains it."""
         self.control.check()
         self.current_phase = name
         self.emit(PhaseStarted(phase=name))
@@ -149,9 +147,9 @@ class Reporter:
             )
         )
 
-    def warn(self, code: str, message: str, fix: str = "") -> None:
-        """Report something that makes the numbers mean less than they seem to."""
-        self.emit(WarningRaised(code=code, message=message, advice=fix))
+    def warn(self, code: str, **values: str | int | float) -> None:
+        """Report what makes the numbers mean less than they seem to; `session.warning_text` has the sentence."""
+        self.emit(WarningRaised(code=code, values=values))
 
     def progress(self, note: str = "", fraction: float | None = None, remaining_seconds: float | None = None) -> None:
         """Report how far the run has come."""

@@ -13,6 +13,7 @@ import re
 import sys
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -92,11 +93,15 @@ class HostLoadMeter:
 def read_environment(devices: Iterable[Any] = ()) -> EnvironmentRead:
     """Return the environment of a run; with these of JAX's devices, and with jax's versions if it is imported."""
     jax, jaxlib = sys.modules.get("jax"), sys.modules.get("jaxlib")
+    blas_name = ""
+    with suppress(TypeError, KeyError):  # an older NumPy
+        blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+        blas_name = f"{blas.get('name', '')} {blas.get('version', '')}".strip()
     settings: dict[str, Scalar | None] = {
         "cores": cores(),
         "cpu_model": cpu_model(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "blas": _blas_name(),
+        "blas": blas_name or None,
         "blas_threads": _blas_threads(),
         "clock_governor": text_at(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")).strip() or None,
         "load_average_before": load_average(),
@@ -128,18 +133,8 @@ def load_average() -> float | None:
 
 
 def cores() -> float:
-    """Return the number of cores that this process may use: its affinity, or the quota of its control groups if
-    less."""
+    """Return the cores that this process may use: its affinity, or its control groups' quota if less."""
     return min(float(processors()), read_limits().cores or float("inf"))
-
-
-def _blas_name() -> str | None:
-    """Return the BLAS that NumPy was built with, according to NumPy."""
-    try:
-        blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
-    except (TypeError, KeyError):
-        return None
-    return f"{blas.get('name', '')} {blas.get('version', '')}".strip() or None
 
 
 def _blas_threads() -> int | None:

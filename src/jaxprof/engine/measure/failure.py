@@ -99,20 +99,16 @@ def conclude(
     except Cancelled:
         reporter.emit(RunFinished(status="cancelled", error=_where("cancelled", reporter)))
     except CapReached:
-        _capped(reporter, max_seconds)
+        if reporter.samples:  # any samples are a result, only an incomplete one
+            phase = reporter.current_phase
+            reporter.warn("max_seconds_reached", limit_seconds=max_seconds or 0.0, phase=phase)
+            reporter.emit(RunFinished(status="ok"))
+        else:
+            text = _where(f"stopped at the hard cap of {seconds(max_seconds)}", reporter)
+            hint = "Give a larger --max-seconds, or choose a smaller size."
+            reporter.emit(RunFinished(status="timed out", error=text, advice=hint))
     except results as error:  # whatever the user's function, the compiler or a damaged file raises is the run's result
         reporter.emit(failed(error))
-
-
-def _capped(reporter: Reporter, max_seconds: float | None) -> None:
-    """Report that the run reached the hard cap: any samples are a result, only an incomplete one."""
-    text = f"stopped at the hard cap of {seconds(max_seconds)}"
-    hint = "Give a larger --max-seconds, or choose a smaller size."
-    if reporter.samples:
-        reporter.warn("max_seconds_reached", _where(text, reporter) + ": later phases were not measured", hint)
-        reporter.emit(RunFinished(status="ok"))
-    else:
-        reporter.emit(RunFinished(status="timed out", error=_where(text, reporter), advice=hint))
 
 
 def _where(text: str, reporter: Reporter) -> str:
@@ -127,39 +123,7 @@ def failed(error: BaseException) -> RunFinished:
     text = _text(error)
     names = {cls.__name__ for cls in type(error).__mro__}
     hint = next((says for signs, says in _HINTS if any(sign in names or sign in text for sign in signs)), "")
-    return RunFinished(
-        status="failed",
-        error=text if len(text) <= _LONGEST else text[:_LONGEST] + " …",
-        advice=hint,
-        traceback=_user_traceback(error),
-        out_of_memory=is_out_of_memory(error),
-    )
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether the host or the device ran out of memory, or would have."""
-    if isinstance(error, DoesNotFitError):
-        return True
-    return any(sign in _text(error) for sign in _HINTS[0][0])
-
-
-def _text(error: BaseException) -> str:
-    """Return the error's type and text, also if a user's class of errors fails to give its text."""
-    try:
-        words = str(error)
-    except Exception as another:  # noqa: BLE001 - the error is the run's result, whatever its text raises
-        words = f"(reading its message raised {type(another).__name__})"
-    return f"{type(error).__name__}: {_each_line_once(words)}".strip()
-
-
-def _each_line_once(words: str) -> str:
-    """Return the text with lines that follow themselves once: XLA's autotuner has one for each configuration."""
-    runs = [(line, len(list(same))) for line, same in groupby(words.splitlines())]
-    return "\n".join(f"{line} ({count} times)" if line and count > 1 else line for line, count in runs)
-
-
-def _user_traceback(error: BaseException) -> str:
-    """Return the traceback without the frames of the measuring code, also in the exceptions that led to it."""
+    # The traceback goes without the frames of the measuring code, also in the exceptions that led to it.
     whole = traceback.TracebackException.from_exception(error)
     seen: list[traceback.TracebackException] = []
     pending: list[traceback.TracebackException | None] = [whole]
@@ -171,4 +135,28 @@ def _user_traceback(error: BaseException) -> str:
         kept = [frame for frame in part.stack if not frame.filename.startswith(_OUR_PACKAGES)]
         part.stack = traceback.StackSummary.from_list(kept)
         pending += [part.__cause__, part.__context__]
-    return "".join(whole.format())
+    return RunFinished(
+        status="failed",
+        error=text if len(text) <= _LONGEST else text[:_LONGEST] + " …",
+        advice=hint,
+        traceback="".join(whole.format()),
+        out_of_memory=is_out_of_memory(error),
+    )
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    if isinstance(error, DoesNotFitError):
+        return True
+    return any(sign in _text(error) for sign in _HINTS[0][0])
+
+
+def _text(error: BaseException) -> str:
+    """Return the error's type and text, also if a user's class of errors fails to give its text."""
+    try:
+        words = str(error)
+    except Exception as another:  # noqa: BLE001 - the error is the run's result, whatever its text raises
+        words = f"(reading its message raised {type(another).__name__})"
+    # XLA's autotuner has the same line for each configuration: a line that follows itself is given once.
+    runs = [(line, len(list(same))) for line, same in groupby(words.splitlines())]
+    words = "\n".join(f"{line} ({count} times)" if line and count > 1 else line for line, count in runs)
+    return f"{type(error).__name__}: {words}".strip()

@@ -32,7 +32,7 @@ from jaxprof.stats.launches import summarise_run
 from jaxprof.workloads.callables import arguments_by_name, in_order, last_by_name, signature_of
 from jaxprof.workloads.decorator import VARIANTS, Declaration, declaration_of
 from jaxprof.workloads.function import workload_of
-from jaxprof.workloads.model import Variant, Workload
+from jaxprof.workloads.model import Workload
 
 
 @frozen
@@ -62,7 +62,11 @@ def place_call(
     import jax
 
     static_names = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames)
-    _check_static_names(fn, static_names)
+    signature = signature_of(fn)
+    if signature is not None and not any(each.kind is each.VAR_KEYWORD for each in signature.parameters.values()):
+        for key in static_names:
+            if key not in signature.parameters:
+                raise unknown_name("static argument", key, signature.parameters)
     placed, named = in_order(fn, args, dict(kwargs))
     compiled = isinstance(fn, jax.stages.Wrapped)
     bound = {} if compiled else {key: value for key, value in named.items() if key in static_names}
@@ -73,16 +77,6 @@ def place_call(
     positional_only = last_by_name(functools.partial(fn, **bound) if bound else fn, tuple(given))
     name = name or str(getattr(fn, "__name__", type(fn).__name__))
     return PlacedCall(name, positional_only, (*placed, *given.values()), tuple(sorted(static)))
-
-
-def _check_static_names(fn: Callable[..., Any], static_names: set[str]) -> None:
-    """Raise UsageError for a name that the function does not have, as far as its names can be read."""
-    signature = signature_of(fn)
-    if signature is None or any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values()):
-        return
-    for key in static_names:
-        if key not in signature.parameters:
-            raise unknown_name("static argument", key, signature.parameters)
 
 
 def measure_call(
@@ -129,8 +123,7 @@ def compile_call(
 
 
 def _traced(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Return the jitted function and the stage of its trace. For JAX's own jit, that is the trace of an earlier call,
-    if there was one."""
+    """Return the jitted function and the stage of its trace: for JAX's own jit, of an earlier call."""
     if type(function).__module__.startswith("jax"):
         return function, function.trace(*args, **kwargs)
     from jaxprof.engine.measure.portable import program_of, trace
@@ -187,6 +180,8 @@ def _workload(
 ) -> Workload:
     """Return `fn` with these very arguments, as a workload. Of its own declaration it has what holds for any call: not
     the inputs, parameters and variants of `jaxprof run`."""
+    import jax
+
     declared = declaration_of(fn) or Declaration()
     compares = callable(declared.expected) and not declared.parameters
     described = workload_of(
@@ -205,22 +200,16 @@ def _workload(
             matrix_products=declared.matrix_products,
         ),
     )
-    return replace(described, variants=tuple(_jitted(item, static_argnums) for item in described.variants))
-
-
-def _jitted(variant: Variant, static_argnums: tuple[int, ...]) -> Variant:
-    """Return the variant with its function jitted. A plain function gets a new wrapper, which JAX has not seen yet."""
-    import jax
-
+    (variant,) = described.variants
     function = variant.build({})
     if isinstance(function, jax.stages.Wrapped):
-        return variant
+        return described
 
-    @functools.wraps(function)
+    @functools.wraps(function)  # a new wrapper of a plain function, which JAX has not seen yet
     def unseen(*arguments: Any) -> Any:
         return function(*arguments)
 
-    return replace(variant, function=jax.jit(unseen, static_argnums=static_argnums))
+    return replace(described, variants=(replace(variant, function=jax.jit(unseen, static_argnums=static_argnums)),))
 
 
 def device_of(args: Any) -> str:

@@ -5,6 +5,7 @@ Only public attributes are read. Each may be missing, because they differ betwee
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -67,7 +68,9 @@ def default_device() -> Any:
 
 def describe(device: Any) -> dict[str, Any]:
     """Return one device as JSON-ready data; sizes in bytes."""
-    memory = _memory(device)
+    memory: dict[str, Any] = {}
+    with suppress(RuntimeError, NotImplementedError, AttributeError):  # a backend without allocator statistics
+        memory = device.memory_stats() or {}
     return {
         "id": device_name(device),
         "platform": platform_of(device),
@@ -108,13 +111,6 @@ def _plugins() -> set[str]:
     """Return the platforms of the installed plugins: `xla_cuda12` provides `cuda`."""
     names = {point.name for point in entry_points(group="jax_plugins")}
     return {next((platform for platform in _ACCELERATORS if platform in name), name) for name in names}
-
-
-def _memory(device: Any) -> dict[str, Any]:
-    try:
-        return device.memory_stats() or {}
-    except (RuntimeError, NotImplementedError, AttributeError):  # a backend without allocator statistics
-        return {}
 
 
 def _attribute(device: Any, name: str) -> Any:

@@ -32,6 +32,7 @@ from jaxprof.engine.measure.preflight import available_host_bytes, warn_of_few_s
 from jaxprof.engine.measure.sampling import MOST_SAMPLES, CallSampler, Plan, Trial
 from jaxprof.engine.measure.stages import StagedProgram, as_jitted, compile_ledger, compile_stages, settings
 from jaxprof.engine.measure.transfer import Arguments, address, moved_nothing, output_bytes, transfer_in, transfer_out
+from jaxprof.engine.measure.trials import active as active_trial
 from jaxprof.events import BuffersReported, CompileObserved, MemoryReported
 from jaxprof.workloads.model import Variant
 
@@ -53,8 +54,24 @@ def blocked_loop(
     `one_program`: the result comes from one compiled program. `may_call=False` if the verification must not make calls:
     for calls that consume their arguments, and for long ones, in which the waiting is negligible.
     """
+
+    def one_array(sets: Iterable[tuple[Any, ...]]) -> None:
+        for arguments in sets:
+            function(*arguments).block_until_ready()
+
+    def few_arrays(sets: Iterable[tuple[Any, ...]]) -> None:
+        for arguments in sets:
+            for result in function(*arguments):
+                result.block_until_ready()
+
+    wait: Callable[[Any], Any] = jax.block_until_ready
+
+    def tree(sets: Iterable[tuple[Any, ...]]) -> None:
+        for arguments in sets:
+            wait(function(*arguments))
+
     if isinstance(output, jax.Array):
-        return _one_array_loop(function)
+        return one_array
     if one_program and may_call:
         way = _way_to_one(output, {address(leaf) for leaf in jax.tree.leaves(arguments)})
         if way and _become_ready_together(function, arguments, way):
@@ -64,8 +81,8 @@ def blocked_loop(
         and len(output) <= _FEW
         and all(isinstance(result, jax.Array) for result in output)
     ):
-        return _few_arrays_loop(function)
-    return _tree_loop(function)
+        return few_arrays
+    return tree
 
 
 def _way_to_one(output: Any, given: set[int | None]) -> tuple[Any, ...]:
@@ -99,14 +116,6 @@ def _become_ready_together(function: Callable[..., Any], arguments: tuple[Any, .
     return True
 
 
-def _one_array_loop(function: Callable[..., Any]) -> Loop:
-    def loop(sets: Iterable[tuple[Any, ...]]) -> None:
-        for arguments in sets:
-            function(*arguments).block_until_ready()
-
-    return loop
-
-
 def _one_of_several_loop(function: Callable[..., Any], way: tuple[Any, ...]) -> Loop:
     """Return a loop that awaits one array of each result: `way` has the keys that lead to it."""
     first, *rest = way
@@ -123,25 +132,6 @@ def _one_of_several_loop(function: Callable[..., Any], way: tuple[Any, ...]) -> 
             result.block_until_ready()
 
     return loop_deeper if rest else loop
-
-
-def _few_arrays_loop(function: Callable[..., Any]) -> Loop:
-    def loop(sets: Iterable[tuple[Any, ...]]) -> None:
-        for arguments in sets:
-            for result in function(*arguments):
-                result.block_until_ready()
-
-    return loop
-
-
-def _tree_loop(function: Callable[..., Any]) -> Loop:
-    wait: Callable[[Any], Any] = jax.block_until_ready
-
-    def loop(sets: Iterable[tuple[Any, ...]]) -> None:
-        for arguments in sets:
-            wait(function(*arguments))
-
-    return loop
 
 
 SIDE_SHARE = 0.1
@@ -189,6 +179,7 @@ def run_jax(
     reporter: Reporter, sampler: CallSampler, variant: Variant, request: RunRequest, host: tuple[Any, ...], device: Any
 ) -> RunOutput:
     """Measure `variant` with the host inputs `host` on `device`."""
+    trial = active_trial()
     function = variant.build(request.spec.parameters)
     for warning in pitfalls.narrowed_inputs(host):
         reporter.emit(warning)
@@ -201,6 +192,7 @@ def run_jax(
             placed = host
         program: StagedProgram | None = None
         if variant.how == "jit":
+            function = function if trial is None else trial.donating(function, placed)
             program = compile_stages(reporter, function, placed, keep_constants=request.spec.keep_constants)
             for warning in pitfalls.of_program(program):
                 reporter.emit(warning)
@@ -210,6 +202,8 @@ def run_jax(
         else:
             calls = Calls(function, placed)
         output, first_seconds = _first_run(reporter, calls, compiled=program is not None)
+        if trial is not None:
+            reporter.emit(trial.reached())
         shared = calls.fresh is None and moved_nothing(calls.arguments, output)
         call_seconds = _steady(
             reporter,
@@ -282,7 +276,7 @@ def _first_run(reporter: Reporter, calls: Calls, *, compiled: bool) -> tuple[Any
                     reporter.ended(stage, stages[stage])
             phase.note = "first call, compilations excluded"
     if compiled:
-        for warning in pitfalls.recompiled(ledger, "at the first call, although the program was compiled before"):
+        for warning in pitfalls.recompiled(ledger, "first_call"):
             reporter.emit(warning)
     else:
         for span in ledger.spans:
@@ -336,14 +330,13 @@ def _steady(
                 dispatches = _dispatch_trial(calls)
                 sampler.sample(dispatches, plan, call_seconds)
                 dispatches.prepare(0)  # awaits the last call
-    for warning in pitfalls.recompiled(ledger, "during the steady run"):
+    for warning in pitfalls.recompiled(ledger, "steady_run"):
         reporter.emit(warning)
     return call_seconds
 
 
 def _has_side_series(request: RunRequest) -> bool:
-    """Whether dispatch, pipelined calls and copies are sampled: in the first launch, but not for a comparison, whose
-    time is for launches."""
+    """Whether dispatch, pipelined calls and copies are sampled: in the first launch, and for no comparison."""
     return request.launch == 1 and not request.spec.side
 
 

@@ -24,8 +24,7 @@ MOST_BYTES = 1 << 30
 
 
 def keep(path: str, tree: Any) -> None:
-    """Write the arrays of `tree` to `path`. Raises OSError, TypeError for a leaf that is no array, and ValueError for a
-    tree that is too large."""
+    """Write the arrays of `tree` to `path`. Raises OSError, TypeError for other leaves, ValueError for a large tree."""
     found = [(where, *_on_host(leaf)) for where, leaf in leaves(tree)]
     size = sum(array.nbytes for _, _, array in found)
     if size > MOST_BYTES:
@@ -59,6 +58,6 @@ def _on_host(leaf: Any) -> tuple[str, np.ndarray[Any, Any]]:
     name = str(array.dtype)
     if array.dtype.kind != "V":
         return name, array
-    return name, array.astype(
-        np.int8 if name.startswith("int") else np.uint8 if name.startswith("uint") else np.float32
-    )
+    if name.startswith("uint"):
+        return name, array.astype(np.uint8)
+    return name, array.astype(np.int8 if name.startswith("int") else np.float32)

@@ -125,19 +125,11 @@ def of_program(program: StagedProgram) -> Iterator[WarningRaised]:
     before, after = program.lowered_flops, program.compiled_flops
     unknown = any(sign in program.hlo for sign in _OPAQUE) or _holds_windows(program.jaxpr)
     if before and not unknown and (after or 0.0) < _FOLDED_SHARE * before:
-        yield WarningRaised(
-            code="folded_constants",
-            message=f"XLA was given {before:.3g} FLOPs and left {after or 0.0:.3g}: the rest was computed while "
-            "compiling, or was not needed",
-            advice="Pass the arrays as arguments instead of closing over them, and return what you want to measure.",
-        )
+        values: dict[str, str | int | float] = {"before_flops": before, "after_flops": after or 0.0}
+        yield WarningRaised(code="folded_constants", values=values)
     dead = dead_operations(program.jaxpr)
     if dead:
-        yield WarningRaised(
-            code="dead_code",
-            message=f"computed but not used, so XLA removed it: {', '.join(dict.fromkeys(dead))}",
-            advice="Return the result if you want to measure its time.",
-        )
+        yield WarningRaised(code="dead_code", values={"operations": ", ".join(dict.fromkeys(dead))})
 
 
 def _holds_windows(jaxpr: Any) -> bool:
@@ -154,12 +146,12 @@ def dead_operations(jaxpr: Any) -> list[str]:
     Cheap ones are not reported, nor what differentiation leaves: `jax.grad` also computes the value, whose last product
     no gradient needs.
     """
-    return [name for equation in by_use(jaxpr)[1] if not _differentiated(equation) for name in _costly(equation)]
-
-
-def _differentiated(equation: Any) -> bool:
-    """Whether differentiation wrote the equation, by the transformations in its name stack."""
-    return "jvp(" in str(getattr(getattr(equation, "source_info", None), "name_stack", ""))
+    return [
+        name
+        for equation in by_use(jaxpr)[1]
+        if "jvp(" not in str(getattr(getattr(equation, "source_info", None), "name_stack", ""))
+        for name in _costly(equation)
+    ]
 
 
 def _costly(equation: Any) -> list[str]:
@@ -177,37 +169,21 @@ def narrowed_inputs(arguments: tuple[Any, ...]) -> Iterator[WarningRaised]:
         if narrower != array.dtype:
             changes[str(array.dtype)] = str(narrower)
     for wide, narrow in changes.items():
-        yield WarningRaised(
-            code="dtype_narrowed",
-            message=f"{wide} inputs become {narrow} in JAX, but NumPy computes in {wide}: they do not do the same work",
-            advice=f"Give {narrow} inputs to both, or set JAX_ENABLE_X64=1.",
-        )
+        yield WarningRaised(code="dtype_narrowed", values={"wide": wide, "narrow": narrow})
 
 
-def recompiled(ledger: CompileLedger, when: str) -> Iterator[WarningRaised]:
-    """Yield a warning for compilations where none was expected."""
-    compiles = [span for span in ledger.spans if span.stage == "compile"]
+def recompiled(ledger: CompileLedger, cause: str) -> Iterator[WarningRaised]:
+    """Yield a warning for compilations where none was expected: at the `first_call`, or in the `steady_run`."""
+    compiles = [span.function for span in ledger.spans if span.stage == "compile"]
     if compiles:
-        names = ", ".join(dict.fromkeys(span.function for span in compiles))
-        yield WarningRaised(
-            code="compiled_again",
-            message=f"{len(compiles)} unexpected compilation{'s' * (len(compiles) != 1)} {when}: {names}",
-            advice="Look for a new shape or dtype, a Python value that changes, or a function made anew at each call.",
-        )
+        functions = ", ".join(dict.fromkeys(compiles))
+        values: dict[str, str | int | float] = {"count": len(compiles), "cause": cause, "functions": functions}
+        yield WarningRaised(code="compiled_again", values=values)
 
 
 def zero_copies(directions: list[str], *, calls: bool) -> Iterator[WarningRaised]:
     """Yield warnings for transfers (`in`, `out`) that moved nothing, and for timed calls that moved nothing."""
     if directions:
-        yield WarningRaised(
-            code="zero_copy",
-            message=f"the transfer {' and '.join(directions)} copied nothing: host and device share the buffer",
-            advice="No copy happened on this CPU; a GPU or TPU would copy.",
-        )
+        yield WarningRaised(code="zero_copy", values={"directions": " and ".join(directions)})
     if calls:
-        yield WarningRaised(
-            code="zero_copy",
-            message="a call moved no data: its result shares its argument's memory",
-            advice="The time is only the overhead of a call, so there is no bandwidth and no speed-up. Between host "
-            "and accelerator the bytes would be copied.",
-        )
+        yield WarningRaised(code="zero_copy")

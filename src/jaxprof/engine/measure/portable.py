@@ -234,9 +234,22 @@ class Devices:
 
 
 def lower_for_target(program: Program, mesh: Mesh, devices: Devices, platform: str) -> Any:
-    """Return the program, with shardings over `mesh` of this host, as `jax.stages.Lowered` for the target's
-    devices."""
-    portable = _exported(program, platform)
+    """Return the program, sharded over `mesh` of this host, as `jax.stages.Lowered` for the target's devices."""
+    from jax import export
+
+    # JAX refuses custom calls whose form may change between versions, because an exported program is meant to be kept.
+    # This one is compiled at once, by the same version, so they are allowed.
+    allowed: set[str] = set()
+    portable: Any = None
+    while portable is None:
+        checks = [export.DisabledSafetyCheck.custom_call(target) for target in sorted(allowed)]
+        try:
+            portable = export.export(program.jitted, platforms=[platform], disabled_checks=checks)(*program.shapes)
+        except ValueError as error:
+            refused = set(_CUSTOM_CALL.findall(str(error))) if "custom calls" in str(error) else set()
+            if refused <= allowed:
+                raise
+            allowed |= refused
 
     def call(*args: Any) -> Any:
         return portable.call(*args)
@@ -265,23 +278,3 @@ def with_own_names(text: str, program: Program, names: Sequence[str]) -> str:
     outer = f"jit({program.function.__name__})"
     plain = text.replace(f"{outer}/call_exported/", "").replace(f"{outer}/call_exported", outer)
     return _INPUT.sub(named, plain)
-
-
-def _exported(program: Program, platform: str) -> Any:
-    """Return the program lowered for `platform` (`cuda`, `tpu`), as `jax.export.Exported`. Raises what JAX raises.
-
-    JAX refuses custom calls whose form may change between versions, because an exported program is meant to be kept.
-    This one is compiled at once, by the same version, so they are allowed.
-    """
-    from jax import export
-
-    allowed: set[str] = set()
-    while True:
-        checks = [export.DisabledSafetyCheck.custom_call(target) for target in sorted(allowed)]
-        try:
-            return export.export(program.jitted, platforms=[platform], disabled_checks=checks)(*program.shapes)
-        except ValueError as error:
-            refused = set(_CUSTOM_CALL.findall(str(error))) if "custom calls" in str(error) else set()
-            if refused <= allowed:
-                raise
-            allowed |= refused

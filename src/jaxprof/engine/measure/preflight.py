@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxprof.base.errors import DoesNotFitError
 from jaxprof.base.operating_system import numbers_at, read_limits
-from jaxprof.base.units import bytes_, seconds
+from jaxprof.base.units import bytes_
 from jaxprof.engine.measure.control import Reporter
 from jaxprof.events import BuffersReported
 from jaxprof.workloads.model import Estimate, Variant
@@ -40,9 +40,7 @@ def warn_of_few_samples(reporter: Reporter, request: RunRequest, first_seconds: 
     """Warn if the first call, by which the sampling is planned, took longer than the budget."""
     budget = request.spec.timing_seconds
     if first_seconds > budget:
-        text = f"the first call took {seconds(first_seconds)}, more than the budget of {seconds(budget)}"
-        hint = "A smaller size or a larger --budget gives more samples; --max-seconds is the hard cap."
-        reporter.warn("over_budget", text, hint)
+        reporter.warn("over_budget", first_seconds=first_seconds, budget_seconds=budget)
 
 
 def available_host_bytes() -> int | None:

@@ -7,7 +7,7 @@ end. numpy and jax are imported only after start-up has shown that they are inst
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import repeat
@@ -40,6 +40,10 @@ def measure_request(request: RunRequest, emit: Emit, control: RunControl, execut
 
         settle_allocator()
         spec = request.spec
+        if spec.trial:
+            from jaxprof.engine.measure.trials import begin
+
+            execute(partial(begin, spec.trial, spec.trial_at))
         workload = execute(partial(find, spec.target, spec.arguments, spec.argv, spec.inputs_from))
         variant = workload.variant(request.spec.variant)
         complete = replace(request, spec=replace(request.spec, parameters=_complete(workload, request.spec.parameters)))
@@ -70,15 +74,19 @@ def _complete(workload: Workload, given: Mapping[str, Scalar]) -> dict[str, Scal
 def _run(reporter: Reporter, workload: Workload, variant: Variant, request: RunRequest, execute: Execute) -> None:
     """Start JAX (or NumPy alone), measure, and report the load of the machine before and after."""
     device: Any = None
+    beside: list[Any] = []
     if variant.how == "numpy":
         start_numpy(reporter)
     else:
         device = start_jax(reporter, request.spec.device)
+        import jax
+
+        beside = jax.local_devices(backend=device.client.platform)
     reporter.control.start_clock(request.spec.max_seconds)
 
     from jaxprof.engine.measure.environment import HostLoadMeter, load_average, read_environment
 
-    load, environment = HostLoadMeter(), read_environment(_devices_beside(device))
+    load, environment = HostLoadMeter(), read_environment(beside)
     reporter.control.on_wait = load.wait
     reporter.emit(environment)
     try:
@@ -153,12 +161,11 @@ def _keep(reporter: Reporter, path: str, output: Any) -> None:
     try:
         keep(path, output)
     except (OSError, TypeError, ValueError) as error:
-        reporter.warn("result_not_kept", f"the result was not kept for a comparison: {error}")
+        reporter.warn("result_not_kept", error=str(error))
 
 
 def inputs_of(spec: RunSpec) -> tuple[Any, ...]:
-    """Return the arguments of a run of `spec`, on the host. Raises what importing the user's file and making the inputs
-    raise."""
+    """Return the arguments of a run of `spec`, on the host. Raises what the user's file raises."""
     from jaxprof.engine.measure.check import make_inputs
     from jaxprof.workloads.find import find
     from jaxprof.workloads.function import refuse_borrowed_misfit
@@ -170,16 +177,6 @@ def inputs_of(spec: RunSpec) -> tuple[Any, ...]:
     return arguments
 
 
-def _devices_beside(device: Any) -> list[Any]:
-    """Return JAX's devices of the same kind as `device`, which is among them; none without one."""
-    if device is None:
-        return []
-    import jax
-
-    devices: list[Any] = jax.local_devices(backend=device.client.platform)
-    return devices
-
-
 def run_numpy(
     reporter: Reporter, sampler: CallSampler, variant: Variant, request: RunRequest, inputs: tuple[Any, ...]
 ) -> Any:
@@ -187,6 +184,11 @@ def run_numpy(
     from jaxprof.engine.measure.preflight import warn_of_few_samples
 
     function = variant.build(request.spec.parameters)
+
+    def loop(sets: Iterable[tuple[Any, ...]]) -> None:
+        for arguments in sets:
+            function(*arguments)
+
     kept: list[Any] = []
     with reporter.phase("run") as phase:
         first = sampler.take(Trial(prepare=lambda calls: inputs, make=lambda given: kept.append(function(*given))))
@@ -198,14 +200,6 @@ def run_numpy(
             show_progress=True,
             in_turns=request.in_turns,
         )
-        sampler.sample(Trial(prepare=lambda calls: repeat(inputs, calls), make=_loop(function)), plan, first)
+        sampler.sample(Trial(prepare=lambda calls: repeat(inputs, calls), make=loop), plan, first)
         sampler.describe(phase)
     return kept[0]
-
-
-def _loop(function: Callable[..., Any]) -> Callable[[Iterable[tuple[Any, ...]]], None]:
-    def loop(sets: Iterable[tuple[Any, ...]]) -> None:
-        for arguments in sets:
-            function(*arguments)
-
-    return loop

@@ -52,8 +52,7 @@ MOST_SIDE_SAMPLES = 2_000
 PRECISE_HALFWIDTH = 0.01
 """Half the 95 % interval of the median, divided by the median, below which sampling stops."""
 LONG_CALL_SAMPLES = 3
-"""Number of timed calls if one call exceeds the budget, after one call as warm-up. Also the fewest samples of any
-series."""
+"""Timed calls if one call exceeds the budget, after one as warm-up; also the fewest samples of any series."""
 LEAST_SECONDS = 2.0
 WARM_SHARE = 0.2
 """Share of the budget that warming up may take, at most `WARM_SECONDS`."""
@@ -222,8 +221,7 @@ class CallSampler:
         return samples
 
     def _calibrate(self, trial: Trial, plan: Plan) -> int:
-        """Return the number of calls in a sample, from the fastest samples of one call and of two: the part that does
-        not double is overhead."""
+        """Return the calls in a sample, from the fastest of one and of two calls: what does not double is overhead."""
         cost = clock_cost_seconds(self._clock)
         single = double = math.inf
         ends = self._clock() + LONG_SHARE * plan.budget_seconds
@@ -239,8 +237,7 @@ class CallSampler:
         return calls_per_sample(call, overhead)
 
     def _warm_up(self, trial: Trial, plan: Plan, calls: int) -> float:
-        """Make calls until two successive slices agree, or the warm-up's share of the budget is spent; return the last
-        median."""
+        """Make calls until two slices agree, or the warm-up's share of the budget is spent; return the last median."""
         ends = self._clock() + min(WARM_SECONDS, WARM_SHARE * plan.budget_seconds)
         before: float | None = None
         while True:
@@ -253,8 +250,7 @@ class CallSampler:
             before = now
 
     def _steady(self, trial: Trial, plan: Plan, calls: int, gap: int) -> list[float]:
-        """Return the samples of the steady run, each of so many `calls`, until they are precise or the budget is
-        spent."""
+        """Return the samples of the steady run, of `calls` each, until they are precise or the budget is spent."""
         samples: list[float] = []
         least = min(LEAST_SECONDS, plan.least_share * plan.budget_seconds)
         began = self._clock()

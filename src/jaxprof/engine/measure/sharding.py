@@ -100,7 +100,9 @@ def read_spec(text: str, mesh: Mesh) -> PartitionSpec:
     if body.isdecimal() and len(body) < 4:
         return PartitionSpec(*[None] * int(body), mesh.axis_names[0])
     entries: list[Any] = []
-    for part in _parts(body) if body else ():
+    # The commas outside parentheses.
+    parts = [part for part in re.split(r",(?![^(]*\))", body) if part.strip() or body.count(",")] if body else []
+    for part in parts:
         axes = tuple(name.strip(" '\"") for name in re.split(r"[+,]", part.strip("() ")) if name.strip(" '\""))
         if len(axes) <= 1 and (axes[0] if axes else "") in _NOTHING:
             entries.append(None)
@@ -110,11 +112,6 @@ def read_spec(text: str, mesh: Mesh) -> PartitionSpec:
                 raise unknown_name("axis of the mesh", axis, map(str, mesh.axis_names))
         entries.append(axes if len(axes) > 1 else axes[0])
     return PartitionSpec(*entries)
-
-
-def _parts(body: str) -> list[str]:
-    """Split at the commas outside parentheses."""
-    return [part for part in re.split(r",(?![^(]*\))", body) if part.strip() or body.count(",")]
 
 
 def requested_specs(leaves: Sequence[ShardedLeaf], shard: Sequence[str], mesh: Mesh) -> dict[int, PartitionSpec]:
@@ -130,7 +127,8 @@ def requested_specs(leaves: Sequence[ShardedLeaf], shard: Sequence[str], mesh: M
         selected = [leaf for leaf in leaves if _selects(selector, leaf)]
         fitting = [leaf for leaf in selected if len(spec) <= len(leaf.shape)]
         if not selected:
-            raise unknown_name("argument to shard", selector, _names(leaves))
+            names = [*(leaf.name.partition("/")[0] for leaf in leaves), *(leaf.name for leaf in leaves)]
+            raise unknown_name("argument to shard", selector, list(dict.fromkeys(names)))
         if not fitting:
             raise UsageError(
                 f"--shard {text}: no array of {selector} has {len(spec)} dimensions",
@@ -149,10 +147,6 @@ def _selects(selector: str, leaf: ShardedLeaf) -> bool:
         fnmatchcase(name, selector) or name.startswith(f"{selector}/") or fnmatchcase(name, f"{selector}/*")
         for name in (leaf.name, numbered)
     )
-
-
-def _names(leaves: Sequence[ShardedLeaf]) -> list[str]:
-    return list(dict.fromkeys([*(leaf.name.partition("/")[0] for leaf in leaves), *(leaf.name for leaf in leaves)]))
 
 
 def companion_specs(
@@ -178,13 +172,11 @@ def companion_specs(
         for leaf, assigned in zip(own, _spread(entry, own, f"{origin}, argument {number}"), strict=True):
             if assigned is None:
                 continue
-            spec = (
-                read_spec(assigned, mesh)
-                if isinstance(assigned, str)
-                else assigned.spec
-                if isinstance(assigned, NamedSharding)
-                else assigned
-            )
+            spec = assigned
+            if isinstance(assigned, str):
+                spec = read_spec(assigned, mesh)
+            elif isinstance(assigned, NamedSharding):
+                spec = assigned.spec
             if not isinstance(spec, PartitionSpec):
                 raise UsageError(
                     f"{origin}: {assigned!r} is not a sharding",
@@ -235,7 +227,7 @@ def own_sharding(value: Any) -> NamedSharding | None:
 def _misfits(leaf: ShardedLeaf, spec: PartitionSpec, mesh: Mesh) -> tuple[int, int] | None:
     """Return the first dimension that cannot be split evenly, and the number of parts; None if all can."""
     for dimension, entry in enumerate(spec):
-        axes = entry if isinstance(entry, tuple) else (entry,) if entry is not None else ()
+        axes = entry if isinstance(entry, tuple) else (entry,)  # None splits nothing
         parts = math.prod(mesh.shape.get(axis, 1) for axis in axes)
         if dimension < len(leaf.shape) and leaf.shape[dimension] % parts:
             return dimension, parts
@@ -266,10 +258,8 @@ def split_text(leaves: Sequence[ShardedLeaf], specs: Mapping[int, PartitionSpec]
 
 def spec_words(spec: PartitionSpec) -> str:
     """Return a spec in the form that `--shard` takes."""
-    return ",".join(
-        "-" if entry is None else "+".join(map(str, entry)) if isinstance(entry, tuple) else str(entry)
-        for entry in spec
-    )
+    entries = (entry if isinstance(entry, tuple) else (entry or "-",) for entry in spec)
+    return ",".join("+".join(map(str, axes)) for axes in entries)
 
 
 def call_companion(companion: Callable[..., Any], mesh: Mesh) -> Any:

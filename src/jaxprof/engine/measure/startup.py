@@ -96,7 +96,8 @@ def _import(name: str) -> None:
         raise JaxprofError(f"{name} is not installed for {sys.executable}", _pip(name)) from error
     except Exception as error:  # a jaxlib of another version, a broken plugin: an import may raise anything
         raise JaxprofError(f"{name} cannot be imported: {error}", _pip(name)) from error
-    if name == "jax" and _version(module.__version__) < OLDEST_JAX:
+    version = tuple(int(part) for part in re.findall(r"\d+", str(getattr(module, "__version__", "")))[:3])
+    if name == "jax" and version < OLDEST_JAX:
         oldest = ".".join(map(str, OLDEST_JAX))
         raise JaxprofError(f"jax {module.__version__} is too old: jaxprof needs {oldest} or newer", _pip("jax"))
 
@@ -104,10 +105,6 @@ def _import(name: str) -> None:
 def _pip(name: str) -> str:
     wanted = f'"jax>={".".join(map(str, OLDEST_JAX))}"' if name == "jax" else name
     return f"{sys.executable} -m pip install --upgrade {wanted}"
-
-
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
 
 
 _CALLS = 100

@@ -109,7 +109,6 @@ def transfer_out(reporter: Reporter, sampler: CallSampler, output: Any, budget_s
 
 
 def output_bytes(output: Any) -> int:
-    """Return the bytes of the arrays in a result."""
     return sum(int(leaf.nbytes) for leaf in jax.tree.leaves(output) if _is_fetchable(leaf))
 
 

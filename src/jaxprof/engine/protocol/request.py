@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from jaxprof.base.values import field, frozen
 from jaxprof.engine.protocol import read_request
-from jaxprof.events import RunSpec
+from jaxprof.events import RunSpec, SourceLocation
 
 SCRATCH = "JAXPROF_SCRATCH"
 """Environment variable with the folder in which an engine keeps profiles while it reads them. The client makes and
@@ -52,11 +52,9 @@ class TurnRequest:
     """Length of the block after its warm-in; at least one sample is taken."""
     most_samples: int
     warm_in_seconds: float = 0.0
-    """How long calls at the beginning of the block do not count, because they have not settled. Above 0, at least one
-    call does not."""
+    """How long calls at the block's beginning do not count, for not having settled; above 0, at least one call."""
     series: str = "run"
-    """`run`; `alone` for a block before any other run has worked; `settling` for a whole block that shows how long the
-    warm-in must be."""
+    """`run`; `alone` before any other run has worked; `settling` for a whole block that shows the warm-in."""
 
 
 @frozen(kw_only=True)
@@ -83,8 +81,7 @@ class CompileRequest:
     devices: int = 1
     """Number of the topology's devices over which the program is spread."""
     mesh: dict[str, int] = field(default_factory=dict)
-    """Names and sizes of the axes of the mesh that becomes the program's context; empty if the program's code
-    decides."""
+    """Names and sizes of the mesh's axes, which becomes the program's context; empty to let its code decide."""
     shard: list[str] = field(default_factory=list)
     """How inputs are split over the mesh, as `ARGUMENT=SPEC`; overrides the code."""
 
@@ -157,18 +154,16 @@ Request = (
 
 def decode_request(line: bytes) -> Request:
     """Return the request on `line`. Raises ValueError for anything else."""
-    request = read_request(line, get_args(Request))
-    decoded: Request = replace(request, spec=_spec(request.spec)) if hasattr(request, "spec") else request
+    request: Any = read_request(line, get_args(Request))
+    if hasattr(request, "spec"):
+        try:
+            trial_at = SourceLocation(**request.spec.get("trial_at", {}))
+            spec = RunSpec(**{**request.spec, "trial_at": trial_at})  # JSON has lists for its tuples
+            request = replace(request, spec=replace(spec, arguments=tuple(spec.arguments), argv=tuple(spec.argv)))
+        except (TypeError, AttributeError) as error:
+            raise ValueError(f"not a request: {error}") from error
+    decoded: Request = request
     return decoded
-
-
-def _spec(data: Any) -> RunSpec:
-    """Turn JSON's lists back into tuples. Raises ValueError for a value that is not a spec."""
-    try:
-        spec = RunSpec(**data)
-        return replace(spec, arguments=tuple(spec.arguments), argv=tuple(spec.argv))
-    except TypeError as error:
-        raise ValueError(f"not a request: {error}") from error
 
 
 @frozen(kw_only=True)

@@ -9,17 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding
-from jaxprof.findings.hlo import compute, traffic
+from jaxprof.findings.hlo import batched, compute, draws, gradients, loops, traffic
 from jaxprof.findings.hlo.scene import Scene
 from jaxprof.hlo.kernels.kinds import platform_of
 from jaxprof.hlo.text.model import Module, once_per_module
 
 CHECKS = (
-    traffic.layout_copy, traffic.dtype_convert, compute.float64_on_accelerator, traffic.broadcast_materialised,
+    traffic.layout_copy, traffic.dtype_convert, compute.float64, traffic.broadcast_materialised,
     compute.tiny_kernels, traffic.padding, compute.odd_sizes, compute.rematerialisation, traffic.large_constant,
     traffic.unused_output, traffic.host_transfer, compute.small_loop_body, compute.attention_scores,
     traffic.lost_donation, compute.upcast_product, compute.precise_product, traffic.resharding,
+    batched.grouped_convolution, batched.small_decompositions, batched.column_gather, batched.one_hot_product,
+    draws.random_bits, draws.rejection_sampling, gradients.costly_backward,
+    loops.whole_carry, loops.both_branches, loops.longest_lane, traffic.copy_traffic,
 )  # fmt: skip
 
 
@@ -34,4 +38,13 @@ def findings_on(module: Module, platform: str) -> Iterator[Finding]:
     scene = Scene(module, platform)
     for check in CHECKS:
         if module.is_optimised or check.unfused:
-            yield from (replace(found, own_fix=check.fix, held=check.holds) for found in check.find(scene))
+            for found in check.find(scene):
+                places = found.places or _line_of(scene, found)
+                yield replace(check.complete(found), held=found.held or check.holds, places=places)
+
+
+def _line_of(scene: Scene, finding: Finding) -> tuple[SourceLocation, ...]:
+    """Return the line of the heaviest kernel that has one."""
+    named = (scene.kernel_named[name] for name in finding.kernels if name in scene.kernel_named)
+    source = next((kernel.source for kernel in named if kernel.source is not None), None)
+    return (SourceLocation(source.file, source.line),) if source is not None else ()

@@ -7,12 +7,12 @@ Each function yields one finding at most, `loops` one for each loop.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import bytes_, counted, integer, percent, scaled
 from jaxprof.events.finding import Finding
-from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, found, gather
+from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, flops_of, found, gather, total
 from jaxprof.hlo.kernels.attention import is_any_product, scores_before
 from jaxprof.hlo.kernels.dataflow import Value, made_through, same_elements, sources, upstream
 from jaxprof.hlo.kernels.execution import Execution
@@ -33,18 +33,48 @@ LARGE_GEMM_FLOPS = 1e7
 """FLOPs below which a product is launch-bound, so that its sizes and its precision do not matter."""
 
 
+_IN_FLOAT64 = 0.5
+"""Share of a program's work in float64 that is reported on a CPU."""
+
+
 @check(
     "float64 where it is slow",
-    "TPUs emulate float64, and most GPUs compute it at 1/32 or 1/64 of their float32 rate.",
-    "Use float32 unless the result needs more; look for a NumPy constant or jax_enable_x64.",
+    "float64 moves twice the bytes of float32, and a CPU computes half as many at once. TPUs emulate it, and most GPUs "
+    "compute it at 1/32 or 1/64 of their float32 rate.",
+    "Use float32 unless the result needs more: leave jax_enable_x64 off, or look for a NumPy constant or array in "
+    "float64 that widens what follows (np.float32(x), x.astype(np.float32)).",
     saves="part",
 )
-def float64_on_accelerator(scene: Scene) -> Iterator[Finding]:
-    if not scene.on_accelerator:
+def float64(scene: Scene) -> Iterator[Finding]:
+    kernels = [kernel for kernel in scene.kernels if kernel.dtype in _WIDE and kernel.flops]
+    share = scene.share(kernels)
+    if not kernels or (not scene.on_accelerator and share < _IN_FLOAT64):
         return
-    kernels = [kernel for kernel in scene.kernels if kernel.dtype in ("f64", "c128") and kernel.flops]
-    yield from gather(
-        "float64_on_accelerator", kernels, "kernel computes", "kernels compute", "in float64: {bytes} a run"
+    # What widens float32 arrays comes first: its line is the one to change.
+    widening = {id(kernel): any(map(_widens, held_in(kernel.instruction))) for kernel in kernels}
+    kernels.sort(key=lambda kernel: (not widening[id(kernel)], -total(kernel)))
+    some, number = any(widening.values()), counted(len(kernels), "kernel computes", "kernels compute")
+    moved = sum(map(total, kernels))
+    yield found(
+        "float64",
+        f"{number} in float64: {bytes_(moved)} a run, {percent(share)} of the program's work, of which float32 moves "
+        f"half{'; the first one widens a float32 array' if some else ''}",
+        tuple(kernel.name for kernel in kernels),
+        moved,
+    )  # fmt: skip
+
+
+_WIDE = frozenset({"f64", "c128"})
+
+
+def _widens(instruction: Instruction) -> bool:
+    """Return whether the instruction makes float64 of a large array of a narrower dtype."""
+    operand = instruction.operand(0) if instruction.opcode == "convert" else None
+    return (
+        operand is not None
+        and instruction.shape.dtype in _WIDE
+        and operand.shape.dtype not in _WIDE
+        and operand.shape.bytes >= LARGE_BYTES
     )
 
 
@@ -128,14 +158,10 @@ def _gemm_sizes(instruction: Instruction) -> set[int]:
 )
 def rematerialisation(scene: Scene) -> Iterator[Finding]:
     kernels = recomputed(scene.module)
-    flops = _flops(kernels)
-    share = f" ({percent(flops / whole)} of all FLOPs)" if (whole := _flops(scene.kernels)) else ""
+    flops = flops_of(kernels)
+    share = f" ({percent(flops / whole)} of all FLOPs)" if (whole := flops_of(scene.kernels)) else ""
     rest = f"values that the forward pass did not keep: {scaled(flops, 'FLOP')}{share}, {{bytes}} a run"
     yield from gather("rematerialisation", kernels, "kernel recomputes", "kernels recompute", rest)
-
-
-def _flops(kernels: Sequence[Kernel]) -> float:
-    return sum((kernel.flops or 0) * (kernel.count or 1) for kernel in kernels)
 
 
 @check(
@@ -151,26 +177,23 @@ def small_loop_body(scene: Scene) -> Iterator[Finding]:
     tiny_bytes, tiny_flops = _TINY_IN_LOOP[scene.platform]
     bodies = grouped((kernel.computation, kernel) for kernel in scene.kernels)
     calls = scene.module.once(Execution).edges
-    for edges in calls.values():
-        for edge in edges:
-            if edge.caller.opcode != "while" or edge.callee not in edge.caller.called[:1]:
-                continue
-            inside = bodies.get(edge.callee, [])
-            if not inside or (edge.times is not None and edge.times < FEW) or calls[edge.callee]:
-                continue
-            moved = sum(kernel.bytes for kernel in inside)
-            if any(kernel.flops is None or kernel.flops >= tiny_flops for kernel in inside):
-                continue
-            if moved >= tiny_bytes * len(inside):
-                continue
-            turns = "an unknown number of" if edge.times is None else integer(edge.times)
-            body = counted(len(inside), "kernel that moves", "kernels that move")
-            yield found(
-                "small_loop_body",
-                f"{edge.caller.name} runs {turns} iterations of {body} {bytes_(moved)}: the "
-                "loop's overhead is larger than its work",
-                (edge.caller.name,),
-            )  # fmt: skip
+    for loop, times in scene.loops():
+        inside = bodies.get(loop.called[0], [])
+        if not inside or (times is not None and times < FEW) or calls[loop.called[0]]:
+            continue
+        moved = sum(kernel.bytes for kernel in inside)
+        if any(kernel.flops is None or kernel.flops >= tiny_flops for kernel in inside):
+            continue
+        if moved >= tiny_bytes * len(inside):
+            continue
+        turns = "an unknown number of" if times is None else integer(times)
+        body = counted(len(inside), "kernel that moves", "kernels that move")
+        yield found(
+            "small_loop_body",
+            f"{loop.name} runs {turns} iterations of {body} {bytes_(moved)}: the loop's overhead is larger than its "
+            "work",
+            (loop.name,),
+        )
 
 
 # -- precision ---------------------------------------------------------------------------------------------------------
@@ -178,6 +201,8 @@ def small_loop_body(scene: Scene) -> Iterator[Finding]:
 
 _NARROW = frozenset({"bf16", "f16"})
 _REARRANGING = frozenset({"copy", "transpose", "reshape", "broadcast", "slice"})
+_PRODUCT = re.compile(r"\w*(dot|conv|matmul)")
+"""Primitives of JAX that are products."""
 _PRECISE = re.compile(r"high|highest|dot_f32_f32_f32|.*_x[369]")
 """Precisions for which a TPU adds up several bfloat16 products, and a GPU does the same or does not use its matrix
 units.
@@ -217,7 +242,14 @@ def upcast_product(scene: Scene) -> Iterator[Finding]:
 def precise_product(scene: Scene) -> Iterator[Finding]:
     if not scene.on_accelerator:
         return
-    kernels = [kernel for kernel in _products(scene) if kernel.dtype == "f32" and _PRECISE.fullmatch(kernel.precision)]
+    kernels = [
+        kernel
+        for kernel in _products(scene)
+        if kernel.dtype == "f32"
+        and _PRECISE.fullmatch(kernel.precision)
+        # XLA chooses the precision of products that it makes of an FFT or a decomposition.
+        and (not kernel.op_name or _PRODUCT.match(kernel.path.primitive))
+    ]
     words = ", ".join(dict.fromkeys(kernel.precision for kernel in kernels))
     yield from gather(
         "precise_product", kernels, "float32 product", "float32 products", f"at precision {words}: {{bytes}} a run"

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 from jaxprof.base.units import bytes_, counted
 from jaxprof.base.values import frozen
+from jaxprof.events import SourceLocation
 from jaxprof.events.finding import CatalogueEntry, Finding
+from jaxprof.hlo.kernels.cost import Cost
+from jaxprof.hlo.kernels.cost.traffic import TrafficModel
+from jaxprof.hlo.kernels.dataflow import Value
+from jaxprof.hlo.kernels.execution import Execution
 from jaxprof.hlo.kernels.flow import Flow
 from jaxprof.hlo.kernels.kernels import Kernel, kernels
-from jaxprof.hlo.kernels.kinds import held_in
+from jaxprof.hlo.kernels.kinds import held_in, values_in
 from jaxprof.hlo.kernels.opcodes import FREE
-from jaxprof.hlo.text.model import Module
+from jaxprof.hlo.text.model import Instruction, Module
 
 
 def found(code: str, message: str, kernels: tuple[str, ...], moved: int | None = None) -> Finding:
@@ -27,12 +33,32 @@ launch.
 """
 
 
+WORTH = 0.2
+"""Share of the module's work from which the slow form of an operation is reported."""
+_LAUNCH_BYTES = {"cpu": 1 << 10, "gpu": 2 << 20, "tpu": 256 << 10}
+"""Bytes that move in the time of a launch: 2 µs or more on a GPU, some 0.3 µs on a TPU and 0.1 µs on a CPU."""
+_FLOPS_PER_BYTE = {"cpu": (10.0, 5.0, 0.05), "gpu": (150.0, 20.0, 0.1), "tpu": (240.0, 8.0, 0.1)}
+"""FLOPs that a device does while its memory moves a byte: on matrix units, in loops, and in sorts, which CPUs compare
+one by one and GPUs in several passes. Two cores with AVX2, an H100 and a TPU v5e; good to a factor of two or three, as
+shares of a module's work need it.
+"""
+_FLOPS_OF_TRANSCENDENTAL = 8
+
+
+def operations(cost: Cost | Kernel) -> float:
+    """Return FLOPs, with those that transcendentals take; unknown ones count as none."""
+    return (cost.flops or 0.0) + _FLOPS_OF_TRANSCENDENTAL * (cost.transcendentals or 0.0)
+
+
 class Scene:
     """The module, with what several findings need."""
 
     def __init__(self, module: Module, platform: str) -> None:
         self.module = module
         self.platform = platform
+        self.explained: set[str] = set()
+        """Names of kernels whose copies an earlier check has explained."""
+        self._everywhere = TrafficModel()
         self._working: dict[Hashable, frozenset[str]] = {}
 
     @property
@@ -53,9 +79,91 @@ class Scene:
             opcodes = self._working[kernel.likeness] = held - FREE
         return opcodes
 
+    @cached_property
+    def kernel_of(self) -> dict[int, Kernel]:
+        """Kernels by the identity of their instructions."""
+        return {id(kernel.instruction): kernel for kernel in self.kernels}
+
+    @cached_property
+    def kernel_named(self) -> dict[str, Kernel]:
+        return {kernel.name: kernel for kernel in reversed(self.kernels)}
+
+    @cached_property
+    def callers(self) -> dict[str, Instruction]:
+        """The loop, branch or call that runs each computation."""
+        edges = self.module.once(Execution).edges.values()
+        return {edge.callee: edge.caller for calls in edges for edge in calls}
+
+    def loops(self) -> Iterator[tuple[Instruction, int | None]]:
+        """Yield the loops that run, each with the number of its iterations."""
+        for edges in self.module.once(Execution).edges.values():
+            for edge in edges:
+                if edge.caller.opcode == "while" and edge.callee in edge.caller.called[:1]:
+                    yield edge.caller, edge.times
+
+    def kernels_in(self, loop: Instruction) -> list[Kernel]:
+        """Return the kernels that a loop runs, those of loops, branches and calls within it included."""
+        edges, inside = self.module.once(Execution).edges, [*loop.called]
+        for name in inside:
+            inside += [edge.callee for edge in edges.get(name, ()) if edge.callee not in inside]
+        return [kernel for kernel in self.kernels if kernel.computation in inside]
+
+    def values(self, kernel: Kernel) -> Iterator[Value]:
+        """Yield the operations in a kernel, which may be in a computation that XLA outlined."""
+        instruction, calls, caller = kernel.instruction, list[Instruction](), self.callers.get(kernel.computation)
+        while caller is not None and caller.opcode == "call" and caller not in calls:
+            calls.insert(0, caller)
+            caller = self.callers.get(caller.computation.name)
+        is_fusion = instruction.opcode == "fusion"
+        yield from values_in((*calls, instruction)) if is_fusion else [Value(instruction, (), tuple(calls))]
+
+    def moved(self, kernel: Kernel) -> list[int]:
+        """Return the bytes that one execution of a kernel reads of each operand, and those that it writes, in every
+        memory: the traffic of TPUs is of their main memory alone."""
+        if self.platform != "tpu":
+            return [*(size for _, size in kernel.operand_bytes), kernel.bytes_written]
+        _, written, sizes = self._everywhere.kernel(kernel.instruction)
+        return [*sizes, written]
+
+    def work(self, kernel: Kernel) -> float:
+        """Return the work of a kernel in one run, as the bytes that memory moves in the time that it takes at least."""
+        least = max(sum(self.moved(kernel)), _LAUNCH_BYTES.get(self.platform, 0))
+        return max(least, self.computing(kernel, operations(kernel))) * (kernel.count or 1)
+
+    def share_of(self, works: Mapping[Kernel, float]) -> float:
+        """Return the part of the module's work that these kernels do, each as much as is given. If it is unknown how
+        often one of them runs, that is a part of the work of all kernels of which that is unknown."""
+        unknown = any(kernel.count is None for kernel in works)
+        whole = sum(self.work(kernel) for kernel in self.kernels if kernel.count is None or not unknown)
+        part = sum(work for kernel, work in works.items() if kernel.count is None or not unknown)
+        return part / whole if whole else 0.0
+
+    def computing(self, kernel: Kernel, flops: float) -> float:
+        """Return the bytes that memory moves while a kernel computes so much."""
+        rates = _FLOPS_PER_BYTE.get(self.platform, _FLOPS_PER_BYTE["cpu"])
+        return flops / rates[2 if kernel.kind == "sort" else not kernel.uses_matrix_units]
+
+    def share(self, kernels: Iterable[Kernel], work: float | None = None) -> float:
+        """Return the part of the module's work that these kernels do; `work` if it is known to be more."""
+        names = {kernel.name for kernel in kernels}
+        own = sum(self.work(kernel) for kernel in self.kernels if kernel.name in names)
+        rest = sum(self.work(kernel) for kernel in self.kernels if kernel.name not in names)
+        counted = max(own, work or 0.0)
+        return counted / (counted + rest) if counted else 0.0
+
     @property
     def on_accelerator(self) -> bool:
         return self.platform in ("gpu", "tpu")
+
+
+def lines_of(values: Iterable[Value]) -> tuple[SourceLocation, ...]:
+    """Return the user's lines that values come from, in order."""
+    origins = (value.instruction.origin for value in values)
+    return tuple(dict.fromkeys(SourceLocation(file, line) for _, file, line in origins if file))
+
+
+def flops_of(kernels: Iterable[Kernel]) -> float:
+    return sum((kernel.flops or 0.0) * (kernel.count or 1) for kernel in kernels)
 
 
 def total(kernel: Kernel) -> int:

@@ -9,9 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Set
 from contextlib import suppress
+from dataclasses import replace
 
+from jaxprof.base.units import bytes_, counted, percent
+from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding
-from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, gather, gather_sizes, total
+from jaxprof.findings.hlo.compute import TINY_BYTES
+from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, found, gather, gather_sizes, lines_of, total
 from jaxprof.hlo.kernels.collectives import Collective, collectives
 from jaxprof.hlo.kernels.dataflow import Value, made_through, resolved, same_elements, sources, upstream
 from jaxprof.hlo.kernels.flow import Flow
@@ -174,48 +178,174 @@ def host_transfer(scene: Scene) -> Iterator[Finding]:
 UPDATED_BYTES = 16 << 20
 """Memory of replaced arguments from which their donation is worth reporting."""
 _UPDATED = 2
-"""Number of updated arguments that identify a step, which replaces its state, rather than a function of an array."""
+"""Number of arguments updated element by element that identify a step, which replaces its state, rather than a function
+of an array. One that is updated in place is a state.
+"""
+COPIED_SHARE = 0.1
+"""Share of the program's traffic from which the copies of arguments that are not donated are worth reporting."""
+_IN_PLACE = frozenset({"dynamic-update-slice", "scatter"})
 
 
 @check(
     "a step holds its old state beside the new one",
-    "Results that update arguments element by element could take their memory; without donation both are held, "
-    "which can be half of the device's memory.",
+    "Results that update arguments could take their memory. Without donation both are held, which can be half of the "
+    "device's memory, and an argument that is updated in place (a cache, a buffer) is copied whole before.",
     "Donate the arguments that are replaced: jax.jit(step, donate_argnums=...) lets a result reuse the memory of "
     "the argument that it updates. Only if the caller does not use the old array again.",
-    holds=True,
+    saves="all",
 )
 def lost_donation(scene: Scene) -> Iterator[Finding]:
     module = scene.module
     root = module.entry.root if module.entry is not None else None
-    if root is None or root.opcode != "tuple" or "buffer_donor" in module.attributes:
+    if root is None or "buffer_donor" in module.attributes:
         return
-    own = module.aliases
-    taken = set(own.values())
-    updated: list[tuple[int, str]] = []
-    for number, result in enumerate(root.operand_instructions()):
-        value = resolved(Value(result))
-        if (
-            value is None
-            or (number,) in module.aliases
-            or value.opcode == "parameter"
-            or value.shape.bytes < LARGE_BYTES
-        ):
-            continue
-        argument = next(
-            (source for source in upstream(value, same_elements) if _is_argument(source, value, taken)), None
+    results = enumerate(root.operand_instructions()) if root.opcode == "tuple" else [(-1, root)]
+    taken = set(module.aliases.values())
+    updates: list[_Update] = []
+    for number, result in results:
+        update = None if ((number,) if number >= 0 else ()) in module.aliases else _update_of(result, taken)
+        if update is not None:
+            taken.add(update.argument.parameter_number or 0)
+            updates.append(update)
+    copying = {name for update in updates for name in update.copies}
+    copies = sorted((kernel for kernel in scene.kernels if kernel.name in copying), key=total, reverse=True)
+    copied, moved = sum(map(total, copies)), sum(map(total, scene.kernels))
+    held = sum(update.argument.shape.bytes for update in updates)
+    is_state = len(updates) >= _UPDATED or any(update.value.opcode in _IN_PLACE for update in updates)
+    # Beside a loop of unknown length, the share of what runs once is unknown.
+    known = all(kernel.count is not None for kernel in scene.kernels)
+    costly = known and copied > 0 and copied >= COPIED_SHARE * sum(map(scene.work, scene.kernels))
+    if not costly and (not is_state or held < UPDATED_BYTES):
+        return
+    scene.explained |= copying
+    updates.sort(key=lambda update: -update.argument.shape.bytes)
+    arguments = dict.fromkeys(update.argument.metadata.op_name.partition("[")[0] for update in updates)
+    whose = counted(len(updates), "result updates an argument that is", "results update arguments that are")
+    message = f"{whose} not donated: {bytes_(held)} more memory"
+    if copied and known:
+        message += f", and copies that move {bytes_(copied)} a run, {percent(copied / moved)} of the program's traffic"
+    names = tuple(kernel.name for kernel in copies) if costly else tuple(update.argument.name for update in updates)
+    fix = None
+    if all(name.isidentifier() for name in arguments):
+        named = module.name.removeprefix("jit_").strip("_") if module.name.startswith("jit_") else ""
+        listed = ", ".join(f'"{name}"' for name in arguments)
+        fix = (
+            f"Donate what is replaced: jax.jit({named or 'step'}, donate_argnames=({listed},)). Each result then takes "
+            "the memory of the argument that it updates, without a copy. Only if the caller does not use the old "
+            "array again."
         )
-        if argument is not None:
-            taken.add(argument.instruction.parameter_number or 0)
-            updated.append((value.shape.bytes, argument.instruction.name))
-    if len(updated) >= _UPDATED and sum(size for size, _ in updated) >= UPDATED_BYTES:
-        rest = "of arguments that are not donated: {bytes} more memory"
-        yield from gather_sizes("lost_donation", updated, "result is an update", "results are updates", rest)
+    yield replace(
+        found("lost_donation", message, names, copied if costly else held),
+        held=not costly,
+        own_fix=fix,
+        places=lines_of(update.value for update in updates),
+    )
 
 
-def _is_argument(value: Value, result: Value, taken: set[int]) -> bool:
+@frozen
+class _Update:
+    """A result that updates an argument."""
+
+    argument: Instruction
+    value: Value
+    """The operation that gives the result."""
+    copies: tuple[str, ...]
+    """Names of the copies of the whole array between the two, if it is updated in place."""
+
+
+_COPYING = frozenset({"copy", "copy-start"})
+_ENTERED = frozenset({"fusion", "call"})
+
+
+def _update_of(result: Instruction, taken: Set[int]) -> _Update | None:
+    value, copies = resolved(Value(result), _ENTERED), []
+    while value is not None and value.opcode in _COPYING:  # a TPU's update may be on the chip
+        copies.append(value)
+        value = next(iter(sources(value)), None)
+    start = value
+    while start is not None and start.opcode == "while":
+        state = start.instruction.operand(0)
+        start = resolved(Value(state, start.member, start.fusions), _ENTERED) if state is not None else None
+    if value is None or start is None or value.opcode == "parameter" or value.shape.bytes < LARGE_BYTES:
+        return None
+    for source in upstream(start, _keeps_elements):
+        if source.opcode in _COPYING:
+            copies.append(source)
+        elif _is_argument(source, value, taken):
+            in_place = value.opcode in _IN_PLACE | {"while"}
+            return _Update(source.instruction, value, tuple(copy.instruction.name for copy in copies if in_place))
+    return None
+
+
+def _keeps_elements(value: Value, operand: Value) -> bool:
+    """Return whether the value is made of the operand element by element, or is the operand with a part updated."""
+    # The result of an asynchronous copy is the first member of its tuple.
+    before, after = ((array.shape.tuple_shapes or (array.shape,))[0].elements for array in (operand, value))
+    return same_elements(value, operand) or (value.opcode in _IN_PLACE | _COPYING and before == after)
+
+
+def _is_argument(value: Value, result: Value, taken: Set[int]) -> bool:
     number = value.instruction.parameter_number if value.opcode == "parameter" and not value.fusions else None
     return number is not None and number not in taken and value.shape.dtype == result.shape.dtype
+
+
+_COPY_SHARE = 0.5
+"""Share of the program's work from which plain copies are worth reporting. XLA copies a loop's state once in each
+iteration that needs all of it, which is some 40 % of a stencil's traffic.
+"""
+_BY_CONCATENATION = (
+    "Write the new part into an array that is long enough, in place of concatenating: buf.at[i].set(x) in a loop, or "
+    "with buf donated. For a window of the last n, write at i % n and keep i."
+)
+_IN_LOOP = (
+    "An iteration makes a new array while it reads the former one, or hands one on under another name, and XLA copies "
+    "it to its place. Let one iteration do two steps, after which arrays are back in their own places: "
+    "scan(..., unroll=2), fori_loop(..., unroll=2), or the step twice in the body."
+)
+
+
+@check(
+    "much of the traffic only copies arrays",
+    "Kernels read arrays and write them elsewhere, in the same order, with nothing computed.",
+    "Look for what keeps the former array alive at the line: an argument that is not donated, a value that is used "
+    "after its update, or an array that is returned twice.",
+    saves="all",
+)
+def copy_traffic(scene: Scene) -> Iterator[Finding]:
+    """Find plain copies and concatenations, besides those of other checks, which reorder dimensions, precede an update
+    in place, or keep the state of a loop."""
+    kernels = [
+        kernel
+        for kernel in _only(scene, {"copy", "concatenate"}, {"slice", "dynamic-slice", "reshape"})
+        if kernel.bytes >= TINY_BYTES
+        and kernel.name not in scene.explained
+        and not kernel.asynchronous  # prefetches of a TPU
+        and kernel.kind not in HOST_KINDS
+        and not reorders(kernel.instruction)
+        and not (kernel.instruction.computation.is_entry and all(user.is_root for user in kernel.instruction.users))
+    ]
+    if not kernels or sum(map(scene.work, kernels)) < _COPY_SHARE * sum(map(scene.work, scene.kernels)):
+        return
+    kernels.sort(key=scene.work, reverse=True)
+    around = [scene.callers[kernel.computation] for kernel in kernels if kernel.computation in scene.callers]
+    concatenating = "concatenate" in scene.opcodes(kernels[0])
+    copied, moved = sum(map(total, kernels)), sum(map(total, scene.kernels))
+    whose = counted(len(kernels), "kernel only copies", "kernels only copy")
+    yield replace(
+        found(
+            "copy_traffic",
+            f"{whose} arrays: {bytes_(copied)} a run, {percent(copied / moved)} of the program's traffic",
+            tuple(kernel.name for kernel in kernels),
+            copied,
+        ),
+        own_fix=_BY_CONCATENATION if concatenating else _IN_LOOP if around else None,
+        # XLA's own copies have no line: those beside them, and the loop, have one.
+        places=lines_of(
+            Value(near)
+            for instruction in (kernel.instruction for kernel in kernels)
+            for near in (instruction, *instruction.users, *instruction.operand_instructions(), *around)
+        ),
+    )
 
 
 # -- between shardings -------------------------------------------------------------------------------------------------

@@ -20,7 +20,9 @@ from jaxprof.findings.programs.claims import Claims, check
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jaxprof.events import DeviceReading, ProgramSampled, SourceLocation
+    from jaxprof.events import DeviceReading
+    from jaxprof.events import ProgramSampled as ProgramSampled
+    from jaxprof.events import SourceLocation as SourceLocation
 
 _NO_MEMORY = re.compile(r"RESOURCE_EXHAUSTED|MemoryError|[Oo]ut of memory|Unable to allocate")
 _ERROR = "Fix what the error names, and run it again: its figures end there."
@@ -58,7 +60,9 @@ def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         yield Finding("program_failed", f"it ended with {safe(error)}", (where,), own_fix=run.hint or _ERROR)
     else:
         # an exit code may come from a line that no sample has seen
-        last = _last_line(result.sample_windows) if run.status == "crashed" else None
+        windows = result.sample_windows if run.status == "crashed" else ()
+        most = max(windows[-1].lines if windows else (), key=lambda line: line.seconds, default=None)
+        last = most.place if most is not None and most.file else None
         seen = f"; before that it was mostly at {last.short(result.directory)}" if last else ""
         message = f"it ended: {safe(run.error or run.status)}{seen}"
         yield Finding("program_failed", message, (last,), own_fix=run.hint or _NO_ERROR)
@@ -92,13 +96,6 @@ def _used_share(reading: DeviceReading) -> float:
     return used / limit if used and limit else 0.0
 
 
-def _last_line(windows: tuple[ProgramSampled, ...]) -> SourceLocation | None:
-    """Return the most expensive line of the last sample window, the best evidence after a signal."""
-    lines = windows[-1].lines if windows else []
-    most = max(lines, key=lambda line: line.seconds, default=None)
-    return most.place if most is not None and most.file else None
-
-
 _PAUSES = {
     SIGNAL: (
         "paused for {} by a signal, {}",
@@ -123,8 +120,7 @@ _PAUSES = {
     "Look for what paused it. Processes of a job that exchange data with it wait all that time.",
 )
 def paused(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
-    """Yield the pauses of each cause together. Only a pause by a signal was observed; others are inferred from
-    clocks."""
+    """Yield the pauses of each cause together. Only a pause by a signal was observed; others are inferred."""
     for cause, (message, fix) in _PAUSES.items():
         pauses = [pause for pause in result.pauses if pause.cause == cause]
         if not pauses:
@@ -154,8 +150,7 @@ REMARKS = (compiling.compile_dominates, compiling.cache_off)
 
 
 def findings(result: ProgramResult) -> tuple[Finding, ...]:
-    """Return the findings of a program: its failure, then those with the largest saving, then those of unknown
-    saving."""
+    """Return the findings of a program: its failure, then by saving, the unknown ones last."""
     claims = Claims(result)
     checks = [check for check in CHECKS if not (result.other_thread and check.sampled)]
     every = claims.bounded([check.complete(found) for check in checks for found in check.find(result, claims)])

@@ -15,7 +15,6 @@ from jaxprof.findings.programs.claims import Claims, check
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.events import Compiled
 
 COUNTS = 6
 """Number of counts after the start that growth needs."""
@@ -170,26 +169,26 @@ def numpy_argument(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     claims.take(spots)
     rows = [fed[key] for key in dict.fromkeys((spot.place.file, spot.place.line) for spot in spots) if key in fed]
     size = max((row.numpy_bytes for row in rows), default=0)
-    named = _copied_names(rows[0]) if rows else ""
+    copied = [
+        leaf for row in rows[:1] for leaf in row.signature if leaf.from_numpy and not (leaf.zero_copy or leaf.replaced)
+    ]
+    copied.sort(key=lambda leaf: -(leaf.bytes or 0))
+    named = ", ".join(f"{leaf.name}: {leaf.type}" for leaf in copied[:_LINES_NAMED])
+    wide = and_more(list(dict.fromkeys(leaf.narrowed for leaf in copied if leaf.narrowed)), _LINES_NAMED)
     function = f"`{safe(rows[0].function)}`" if rows else "a compiled function"
     whole = loop.seconds
     yield Finding(
         "numpy_argument",
         f"{function} is called with NumPy arrays{f' ({safe(named)})' if named else ''} and copies "
-        f"{f'{bytes_(size)} ' if size else 'them '}to the device at every call: about "
+        f"{f'{bytes_(size)} ' if size else 'them '}to the device at every call"
+        f"{f' (converted from {safe(wide)})' if wide else ''}: about "
         f"{seconds(took, 2)}{f', {percent(took / whole)} of the loop' if whole else ''}",
         tuple(dict.fromkeys(spot.place for spot in spots)),
+        own_fix=f"Make them 32-bit once, in NumPy (x.astype(np.float32)). {numpy_argument.fix}" if wide else None,
         seconds=took,
         saves_seconds=took,
         estimate=True,
     )
-
-
-def _copied_names(row: Compiled) -> str:
-    """Name the largest NumPy arguments that are copied at every call: not used in place, nor replaced by the result."""
-    leaves = [leaf for leaf in row.signature if leaf.from_numpy and not (leaf.zero_copy or leaf.replaced)]
-    leaves.sort(key=lambda leaf: -(leaf.bytes or 0))
-    return ", ".join(f"{leaf.name}: {leaf.type}" for leaf in leaves[:_LINES_NAMED])
 
 
 @check(

@@ -69,7 +69,10 @@ class Claims:
     def bounded(self, findings: Sequence[Finding]) -> list[Finding]:
         """Limit the savings of all findings about the hot loop to the loop's time outside its device's work. Savings of
         time that JAX reported, and of pauses, are not part of that loop."""
-        of_loop = {id(each): _loop_savings(each) for each in findings}
+        of_loop = {}
+        for each in findings:
+            sampled = (each.saves_seconds or 0.0) - each.announced_seconds
+            of_loop[id(each)] = max(0.0, sampled) if each.estimate and each.code != "paused" else 0.0
         whole, left = sum(of_loop.values()), max(0.0, self.left)
         if whole <= left:
             return list(findings)
@@ -99,13 +102,6 @@ class Claims:
         low, _ = interval(min(1.0, samples / seen), seen) if seen > 0 else (0.0, 1.0)
         sure = low * seen / samples  # lower bound of the seconds, relative to the sampled value
         return saves >= WORTH * work and saves * sure >= SURELY * work
-
-
-def _loop_savings(finding: Finding) -> float:
-    """Return what a finding saves of the hot loop's sampled time."""
-    if not finding.estimate or finding.code == "paused":
-        return 0.0
-    return max(0.0, (finding.saves_seconds or 0.0) - finding.announced_seconds)
 
 
 @frozen

@@ -141,7 +141,17 @@ def varying_shapes(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         text = f"for {integer(reason.count)} other shapes: {shorten(named, _NAMED_WIDTH)}"
         fix = _shape_fix(function, reason)
         found = _compiled_again(claims, "varying_shapes", function, reason, text, reason.called_from, own_fix=fix)
-        beside = claims.take(rows=_operations_beside(claims, reason))
+        # Operations outside any jit next to the function's call were compiled for other shapes as well: the same arrays
+        # vary there, and the same padding fixes it.
+        at = reason.called_from
+        rows = (row for row in result.compiles if is_single(row) and row.reason_code == "shape" and at is not None)
+        beside = claims.take(
+            rows=[
+                row
+                for row in claims.free_rows(rows)
+                if at is not None and (row.called_from.file, row.called_from.function) == (at.file, at.function)
+            ]
+        )
         own, saved = found.seconds or 0.0, found.saves_seconds or 0.0
         besides = f"; the operations around it {seconds(beside)}" if claims.worth(beside) else ""
         yield replace(
@@ -150,18 +160,6 @@ def varying_shapes(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
             seconds=own + beside,
             saves_seconds=saved + beside * (saved / reason.seconds if reason.seconds else 1.0),
         )
-
-
-def _operations_beside(claims: Claims, reason: ReasonCount) -> list[Compiled]:
-    """Return operations outside any jit that were compiled for other shapes next to the function's call. The same
-    arrays vary there, and the same padding fixes it."""
-    at = reason.called_from
-    rows = (row for row in claims.result.compiles if is_single(row) and row.reason_code == "shape")
-    return [
-        row
-        for row in claims.free_rows(rows)
-        if at is not None and (row.called_from.file, row.called_from.function) == (at.file, at.function)
-    ]
 
 
 @check(
@@ -244,8 +242,7 @@ def arguments_vary(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
 
 
 def _shape_fix(function: FunctionCompiles, reason: ReasonCount) -> str:
-    """Return the fix for varying shapes, with the counted compilations that padding leaves and the seconds it
-    saves."""
+    """Return the fix for varying shapes, with the compilations that padding leaves and the seconds saved."""
     padding = function.padding
     if padding is None:
         return "Bring the arguments to one shape before the call: pad and mask, or drop the last short batch."
@@ -285,6 +282,11 @@ def _compiled_again(
 ) -> Finding:
     """Claim a function's compilations for a reason, and return the finding about them. `text`: how often, and why;
     `places`: lines to change, before that of the definition."""
+    saves, padding = reason.seconds, function.padding
+    if reason.code == "shape" and padding is not None and padding.buckets < padding.shapes:
+        # The first compilation has a reason of its own.
+        kept = 1 if padding.largest < 2 * padding.smallest else padding.buckets
+        saves *= 1 - max(0, kept - 1) / max(1, padding.shapes - 1)
     share = claims.result.of_wall(reason.seconds)
     of_wall = f", {percent(share)} of the wall time" if share is not None else ""
     return Finding(
@@ -294,16 +296,8 @@ def _compiled_again(
         own_fix=own_fix,
         function=function.function,
         seconds=claims.take(rows=claims.free_rows(row for row in function.rows if row.reason_code == reason.code)),
-        saves_seconds=_saved_seconds(function, reason),
+        saves_seconds=saves,
     )
-
-
-def _saved_seconds(function: FunctionCompiles, reason: ReasonCount) -> float:
-    """Return the seconds of a reason minus those that padding leaves; the first compilation has a reason of its own."""
-    if reason.code != "shape" or function.padding is None or function.padding.buckets >= function.padding.shapes:
-        return reason.seconds
-    kept = 1 if function.padding.largest < 2 * function.padding.smallest else function.padding.buckets
-    return reason.seconds * (1 - max(0, kept - 1) / max(1, function.padding.shapes - 1))
 
 
 def _times_text(count: int) -> str:
@@ -335,8 +329,7 @@ CONSTANT_BYTES = 1 << 20
 UNROLLED_OPERATIONS = 5_000
 """Number of operations above which a program is probably a Python loop that tracing unrolled."""
 LARGE_OPERATIONS = 1_000
-"""Number of operations of a large program if compiling it is most of the work: XLA needs 1 or 2 ms for each
-operation."""
+"""Operations of a large program if compiling it is most of the work: XLA needs 1 or 2 ms for each."""
 MOST_SHARE = 0.25
 """`LARGE_SHARE` for a program of `LARGE_OPERATIONS`, which may need its size."""
 LARGE_SECONDS = 1.0
@@ -357,7 +350,13 @@ _LIBRARY_TRACED = (
     "jax_persistent_cache_min_compile_time_secs at 0 keeps them for the next start.",
 )
 def many_tiny_jits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    tiny = [row for row in claims.free_rows(result.compiles) if _is_tiny(row)]
+    tiny = [
+        row
+        for row in claims.free_rows(result.compiles)
+        if (row.operations is None or row.operations <= TINY_OPERATIONS)
+        # A recompilation with a reason of its own is reported under that reason.
+        and (is_single(row) or (row.reason_code == "first" and row.operations is not None))
+    ]
     count, took = sum(row.count for row in tiny), sum(map(row_seconds, tiny))
     saves = took * (1 - 1 / TINY_OPERATIONS)
     if count < MANY or took < TINY_SECONDS or saves < TINY_SHARE * claims.work:
@@ -377,14 +376,6 @@ def many_tiny_jits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         seconds=took,
         saves_seconds=saves,
     )
-
-
-def _is_tiny(row: Compiled) -> bool:
-    """Return whether a row is a tiny program. A recompilation with a reason of its own is reported under that
-    reason."""
-    if row.operations is not None and row.operations > TINY_OPERATIONS:
-        return False
-    return is_single(row) or (row.reason_code == "first" and row.operations is not None)
 
 
 @check(

@@ -21,8 +21,6 @@ from jaxprof.analysis.programs.loop_time import (
     DISPATCH,
     HOST,
     IDLE,
-    HotLoop,
-    LoopKey,
     Spot,
     leaves_of,
 )
@@ -340,7 +338,10 @@ def host_work(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         and spot.kind != BEYOND  # it may be what a compiled function calls
         and spot.sites
         and spot not in asleep
-        and not _is_head(spot, loop.key)
+        # The hot loop's own step to its next item is no work; a loop within it is.
+        and not (
+            spot.sites[0].key == loop.key and spot.place.line == spot.sites[0].loop_line and spot.call in _STEPPING
+        )
         and not _is_brief(result, spot)
     ]
     took = _seconds(spots)
@@ -353,12 +354,6 @@ def host_work(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     beside = "" if lines & loop.working or not read else ", and no result of this goes to the device"
     what = f"the loop {'waits' if waits else 'works'} on the host{beside}"
     yield _of_lines(result, claims, "host_work", what, spots, saves)
-
-
-def _is_head(spot: Spot, loop: LoopKey | None) -> bool:
-    """Return whether the spot is the hot loop's own step to its next item; a loop within it is work."""
-    site = spot.sites[0]
-    return site.key == loop and spot.place.line == site.loop_line and spot.call in _STEPPING
 
 
 def _is_brief(result: ProgramResult, spot: Spot) -> bool:
@@ -383,10 +378,22 @@ def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     Python surrounds them, or their arguments have many leaves."""
     loop = result.hot
     spots = [spot for spot in claims.free_spots(loop.spots) if loop.part(spot) == DISPATCH and spot.sites]
-    calls = [
-        spot for spot in (*spots, *_launches(loop, claims)) if spot.kind != "dispatch" and loop.is_accounted_for(spot)
+    # Of a compiled function that the thread computes itself, launching it takes a part.
+    inline = [spot for spot in claims.free_spots(loop.spots) if spot.kind == "inline" and spot.sites]
+    whole = _seconds(spot for spot in loop.spots if spot.kind == "inline")
+    share = loop.launching.get(DISPATCH, 0.0) / whole if whole else 0.0
+    if share:
+        spots += [replace(spot, seconds=share * spot.seconds, samples=share * spot.samples) for spot in inline]
+    calls = [spot for spot in spots if spot.kind != "dispatch" and loop.is_accounted_for(spot)]
+    places = {spot.place for spot in calls} | {_loop_line(result, spot) for spot in calls}
+    compiled = [row for row in result.compiles if not is_single(row)]
+    names = {name for spot in calls for name in (spot.call, spot.call.rpartition(".")[2].removesuffix("()")) if name}
+    many_leaves = [
+        row
+        for row in compiled
+        if (row.called_from in places or row.function in names) and leaves_of(row) >= MANY_LEAVES
     ]
-    library, largest = _most_through(calls), _most_leaves(result, calls)
+    library, largest = _most_through(calls), max(many_leaves, key=leaves_of, default=None)
     certain = library or largest is not None or result.verdict.kind == f"{DISPATCH}-bound"
     least = WRAPPED_SHARE if certain else CALLS_SHARE
     took = _seconds(calls)
@@ -398,7 +405,9 @@ def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     does = "spends its time calling compiled functions"
     fix, function = _ONE_CALL, ""
     if library:
-        function = _only_function(result, calls) if library == _BOUND_LIBRARY else ""
+        functions = {row.function for row in compiled if row.called_from in places}
+        if library == _BOUND_LIBRARY and len(functions) == 1:
+            function = functions.pop()
         does = f"calls compiled functions through {safe(library)}, whose Python takes the time"
         fix = _LIBRARIES.get(library, f"Call {safe(library)} less often: {_ONE_CALL[0].lower()}{_ONE_CALL[1:]}")
     elif largest is not None:
@@ -414,38 +423,10 @@ def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     yield replace(found, function=function)
 
 
-def _launches(loop: HotLoop, claims: Claims) -> list[Spot]:
-    """Return the spots at which the thread is inside compiled functions that it computes itself, with the part of their
-    time that launching them takes."""
-    inline = [spot for spot in claims.free_spots(loop.spots) if spot.kind == "inline" and spot.sites]
-    whole = _seconds(spot for spot in loop.spots if spot.kind == "inline")
-    share = loop.launching.get(DISPATCH, 0.0) / whole if whole else 0.0
-    return [replace(spot, seconds=share * spot.seconds, samples=share * spot.samples) for spot in inline if share]
-
-
-def _only_function(result: ProgramResult, calls: Sequence[Spot]) -> str:
-    """Return the only function that is compiled at these calls; empty if there are several."""
-    places = {spot.place for spot in calls} | {_loop_line(result, spot) for spot in calls}
-    names = {row.function for row in result.compiles if not is_single(row) and row.called_from in places}
-    return next(iter(names)) if len(names) == 1 else ""
-
-
 def _most_through(spots: Sequence[Spot]) -> str:
     """Return the library or callback that takes most of the spots' time; empty if most time goes through none."""
     took = totals((spot.through, spot.seconds) for spot in spots)
     return max(took, key=lambda name: took[name], default="")
-
-
-def _most_leaves(result: ProgramResult, calls: Sequence[Spot]) -> Compiled | None:
-    """Return the called function whose arguments have the most leaves; None if all have few."""
-    places = {spot.place for spot in calls} | {_loop_line(result, spot) for spot in calls}
-    names = {name for spot in calls for name in (spot.call, spot.call.rpartition(".")[2].removesuffix("()")) if name}
-    rows = [
-        row
-        for row in result.compiles
-        if not is_single(row) and (row.called_from in places or row.function in names) and leaves_of(row) >= MANY_LEAVES
-    ]
-    return max(rows, key=leaves_of, default=None)
 
 
 def _seconds(spots: Sequence[Spot] | Iterator[Spot]) -> float:
@@ -505,8 +486,7 @@ def _places(result: ProgramResult, spots: Sequence[Spot]) -> tuple[SourceLocatio
 
 
 def _lines_text(result: ProgramResult, spots: Sequence[Spot]) -> str:
-    """Return text such as `: train.py:91 (6.0 s), train.py:95 (1.2 s)`; empty for a single line, which the finding
-    names anyway."""
+    """Return text such as `: train.py:91 (6.0 s), train.py:95 (1.2 s)`; empty for a line the finding names."""
     places = _seconds_by(spots, lambda spot: spot.place)
     if list(places) == [_loop_line(result, spots[0])]:
         return ""

@@ -21,11 +21,12 @@ from jaxprof.base.values import frozen
 from jaxprof.hlo import not_collecting
 from jaxprof.hlo.dumped import stated
 from jaxprof.hlo.kernels.cost.linear import is_spread_reduction
-from jaxprof.hlo.kernels.dataflow import MOST_STEPS, Value, resolved, same_elements, upstream
+from jaxprof.hlo.kernels.dataflow import MOST_STEPS, Value, made_through, resolved, same_elements, sources, upstream
 from jaxprof.hlo.kernels.flow import Array, Flow, Passage
 from jaxprof.hlo.kernels.kernels import MATRIX_KINDS, Kernel
-from jaxprof.hlo.kernels.kinds import HOST_KINDS, held_in, platform_of, reorders
+from jaxprof.hlo.kernels.kinds import HOST_KINDS, held_in, platform_of, reorders, values_of
 from jaxprof.hlo.kernels.opcodes import COLLECTIVES, ELEMENTWISE, FREE, SAME_PLACE
+from jaxprof.hlo.kernels.origin import op_path
 from jaxprof.hlo.shape import Shape
 from jaxprof.hlo.text.model import Instruction, Module, once_per_module
 
@@ -174,14 +175,19 @@ def _is_generated(kernel: Kernel) -> bool:
 
 
 def _adds_parts(kernel: Kernel) -> bool:
-    """Return whether the kernel is the sum that XLA puts after a product that it split: a reduction of the product's
-    own primitive."""
-    return (
-        kernel.kind not in MATRIX_KINDS
-        and kernel.path.primitive in ("dot_general", "dot")
-        and kernel.opcode == "fusion"
-        and any(inner.opcode == "reduce" for inner in held_in(kernel.instruction))
-    )
+    """Return whether the kernel has the sum that XLA puts after a product that it split: a reduction of the product's
+    own primitive, over what a batch of products makes. (A product with a vector may become a multiplication and a sum
+    of that primitive, without any product.)"""
+    for value in values_of(kernel.instruction) if kernel.kind not in MATRIX_KINDS else ():
+        if value.opcode != "reduce" or op_path(value.instruction.metadata.first_name).primitive not in (
+            "dot_general",
+            "dot",
+        ):
+            continue
+        product = made_through(next(iter(sources(value)), None), SAME_PLACE)
+        if product is not None and product.instruction.attributes.get("lhs_batch_dims", "{}") != "{}":
+            return True
+    return False
 
 
 def _is_reduced(passage: Passage) -> bool:

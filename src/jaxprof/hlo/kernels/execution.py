@@ -1,6 +1,7 @@
 """Derive which instructions of a module launch work, in which order, and how often.
 
-The walk begins at the entry and follows loops, branches and calls. A loop's body runs as often as its trip count says,
+The walk begins at the entry and follows loops, branches and calls. XLA:CPU makes one kernel of a small computation with
+its loops, and marks the call of it: that call is a kernel. A loop's body runs as often as its trip count says,
 if XLA knows it. Its condition runs once more, and never on a GPU if XLA states the trip count, because the runtime then
 counts. Only one branch of a conditional runs, so the kernels of branches are marked and totals take the most expensive
 branch. If a computation is called from several places, its launches are listed once and their counts added.
@@ -18,7 +19,7 @@ from typing import TypeAlias
 from jaxprof.base.grouping import grouped
 from jaxprof.base.text import whole_number
 from jaxprof.base.values import frozen
-from jaxprof.hlo.kernels.cost.library import ANNOTATIONS
+from jaxprof.hlo.kernels.cost.library import runs_nothing
 from jaxprof.hlo.kernels.dataflow import Value, made_through, resolved, sources
 from jaxprof.hlo.kernels.kinds import platform_of
 from jaxprof.hlo.kernels.opcodes import CONTROL, FINISHING, FREE
@@ -64,13 +65,18 @@ class Execution:
                 self.post_order.append(computation.name)
         self._counts = self._multiply(module.entry.name if module.entry else "")
 
+    def runs(self, computation: Computation) -> tuple[int | None, bool]:
+        """Return how often a computation runs in one run of the module, None if a loop's trip count is unknown; and
+        whether only in a branch, so that this is an upper bound."""
+        return self._counts.get(computation.name, (0, False))
+
     def launches(self) -> Iterator[tuple[Instruction, int | None, bool]]:
         """Yield every instruction that launches work, in order of first execution; its executions in one run of the
         module, None if a loop's trip count is unknown; and whether it lies in a branch that may not be taken, which
         makes the count an upper bound. Reads only as far as the caller iterates."""
         for computation, step in self._descend(self._steps):
             if step is not None and not isinstance(step, CallEdge):
-                yield step, *self._counts[computation.name]
+                yield step, *self.runs(computation)
 
     def _descend(self, steps: Callable[[Computation], Iterable[Step]]) -> Iterator[tuple[Computation, Step | None]]:
         """Yield the steps of the entry and of each computation where it is first called, with the computation, and None
@@ -102,7 +108,7 @@ class Execution:
                 if instruction is not None:
                     by_position[instruction.position] = instruction
                 at = text.find(word, at + 1, end)
-        edges = tuple(edge for position in sorted(by_position) for edge in _calls_of(by_position[position]))
+        edges = tuple(edge for position in sorted(by_position) for edge in calls_of(by_position[position]))
         self.edges[computation.name] = edges
         return edges
 
@@ -113,12 +119,28 @@ class Execution:
             opcode = instruction.opcode
             if opcode in _NO_LAUNCH:
                 continue
-            if running and instruction.name in running:
+            if running and instruction.name in running and not is_one_kernel(instruction):
                 yield from (edge for edge in running[instruction.name] if not (edge.counted and counts_itself))
-            elif opcode in CONTROL:
+            elif opcode in CONTROL and not is_one_kernel(instruction):
                 continue
-            elif opcode != "custom-call" or instruction.string("custom_call_target") not in ANNOTATIONS:
+            elif opcode != "custom-call" or not runs_nothing(instruction):
                 yield instruction
+
+    def run_by(self, instruction: Instruction) -> list[str]:
+        """Return the computations that an instruction runs, with those that these run, each after all that it runs."""
+        inside = dict.fromkeys(edge.callee for edge in calls_of(instruction))
+        pending = [*inside]
+        while pending:
+            added = {edge.callee: None for edge in self.edges.get(pending.pop(), ()) if edge.callee not in inside}
+            inside |= added
+            pending += added
+        return [name for name in self.post_order if name in inside]
+
+    def launched_in(self, computation: Computation) -> Iterator[Instruction]:
+        """Yield the instructions of a computation that launch work and run no other computation."""
+        calls = {edge.caller.name for edge in self.edges[computation.name]}
+        steps = self._steps(computation)
+        return (step for step in steps if not isinstance(step, CallEdge) and step.name not in calls)
 
     def _multiply(self, entry: str) -> dict[str, tuple[int | None, bool]]:
         """Return how often each computation runs; callers come before their callees."""
@@ -143,7 +165,12 @@ _RUNNING = ("while(", "conditional(", " call(", "\tcall(", "\ncall(", "-start(")
 """Text that occurs in every instruction that runs computations, and in few others; each match is then parsed."""
 
 
-def _calls_of(instruction: Instruction) -> list[CallEdge]:
+def is_one_kernel(call: Instruction) -> bool:
+    """Return whether XLA makes one kernel of a call, however much the computation holds."""
+    return call.opcode == "call" and "xla_cpu_small_call" in call.attributes.get("frontend_attributes", "")
+
+
+def calls_of(instruction: Instruction) -> list[CallEdge]:
     """Return the computations that an instruction runs."""
     if instruction.opcode == "async-start":
         inner = _async_computation(instruction)

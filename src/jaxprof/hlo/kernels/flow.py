@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import TypeAlias
 
 from jaxprof.base.values import frozen
-from jaxprof.hlo.kernels.cost.library import ANNOTATIONS
+from jaxprof.hlo.kernels.cost.library import runs_nothing
 from jaxprof.hlo.kernels.dataflow import renamed
 from jaxprof.hlo.kernels.execution import Execution
 from jaxprof.hlo.kernels.kernels import Kernel, kernels
@@ -142,11 +142,7 @@ def _array(maker: Kernel, member: Member) -> Array:
 
 def _only_marks(instruction: Instruction, opcode: str) -> bool:
     """Return whether the instruction is a custom call that runs nothing and passes its one operand on."""
-    return (
-        opcode == "custom-call"
-        and len(instruction.operands) == 1
-        and instruction.string("custom_call_target") in ANNOTATIONS
-    )
+    return opcode == "custom-call" and len(instruction.operands) == 1 and runs_nothing(instruction)
 
 
 def _argument(caller: Instruction, parameter: Instruction) -> Instruction | None:

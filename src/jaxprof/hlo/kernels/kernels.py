@@ -9,7 +9,7 @@ by itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, Generic, TypeVar
 
@@ -19,9 +19,9 @@ from jaxprof.hlo import not_collecting
 from jaxprof.hlo.kernels.cost import NOTHING, Cost
 from jaxprof.hlo.kernels.cost.flops import CostModel
 from jaxprof.hlo.kernels.cost.traffic import TrafficModel
-from jaxprof.hlo.kernels.execution import Execution
+from jaxprof.hlo.kernels.execution import CallEdge, Execution, calls_of, is_one_kernel
 from jaxprof.hlo.kernels.kinds import KernelKind, held_in, kind_of, platform_of
-from jaxprof.hlo.kernels.opcodes import ARITHMETIC, PRODUCTS, SAME_PLACE, TRANSCENDENTAL, base_opcode
+from jaxprof.hlo.kernels.opcodes import ARITHMETIC, CONTROL, PRODUCTS, SAME_PLACE, TRANSCENDENTAL, base_opcode
 from jaxprof.hlo.kernels.origin import HloSourceLocation, OpPath, Origin, op_path, origins, sources_of
 from jaxprof.hlo.shape import Shape
 from jaxprof.hlo.text.model import Instruction, Module, once_per_module
@@ -98,7 +98,8 @@ class Kernel:
     bytes_read = _Trait[int]()
     bytes_written = _Trait[int]()
     unsized = _Trait[bool]()
-    """Whether the text gives no size for the result, which then counts as 0 bytes."""
+    """Whether the text gives no size for the result, which then counts as 0 bytes, or of what a loop, branch or call
+    runs."""
     estimated = _Trait[bool]()
     """Whether `flops` is an estimate that depends on a library's algorithm."""
     target = _Trait[str]()
@@ -123,6 +124,16 @@ class Kernel:
     def computation(self) -> str:
         """Name of the computation that holds the kernel: the entry, a loop's body or a branch."""
         return self.instruction.computation.name
+
+    @property
+    def runs_kernels(self) -> bool:
+        """Whether it is a loop, branch or call whose kernels are listed themselves: its cost is theirs."""
+        return self.instruction.opcode in CONTROL and not is_one_kernel(self.instruction)
+
+    @property
+    def computations_inside(self) -> list[str]:
+        """Names of the computations that it runs; empty unless it `runs_kernels`."""
+        return self.instruction.computation.module.once(Execution).run_by(self.instruction) if self.runs_kernels else []
 
     @property
     def asynchronous(self) -> bool:
@@ -242,19 +253,66 @@ def totals(module: Module) -> Cost:
         for kernel in launching.get(name, ()):
             cost = kernel.flops or 0.0, kernel.transcendentals or 0.0, kernel.bytes
             total += Cost(*cost, opaque=kernel.flops is None, unsized=kernel.unsized)
-        alternatives: dict[str, Cost] = {}
-        for edge in execution.edges[name]:
-            part = by_computation.get(edge.callee, _MISSING)
-            if edge.branch:
-                best = alternatives.get(edge.caller.name)
-                alternatives[edge.caller.name] = part if best is None else _more_expensive(best, part)
-            else:
-                total += part.times(edge.times)
-        by_computation[name] = sum(alternatives.values(), total)
+        by_computation[name] = _with_calls(total, execution.edges[name], by_computation)
     return by_computation[module.entry.name] if module.entry is not None else NOTHING
 
 
 _MISSING = Cost(opaque=True, unsized=True)
+
+
+def _with_calls(cost: Cost, edges: Iterable[CallEdge], known: Mapping[str, Cost]) -> Cost:
+    """Add the costs of the computations that are run; of alternatives, the most expensive one."""
+    alternatives: dict[str, Cost] = {}
+    for edge in edges:
+        part = known.get(edge.callee, _MISSING)
+        if edge.branch:
+            best = alternatives.get(edge.caller.name)
+            alternatives[edge.caller.name] = part if best is None else _more_expensive(best, part)
+        else:
+            cost += part.times(edge.times)
+    return sum(alternatives.values(), cost)
+
+
+def with_running(module: Module, names: Container[str]) -> tuple[Kernel, ...]:
+    """Return the kernels of `module`, and then the loops, branches and calls with these names, each with the cost of
+    all that one execution runs: a profile has times of them."""
+    execution = module.once(Execution)
+    callers = {edge.caller.name: edge.caller for edges in execution.edges.values() for edge in edges}
+    costs, traffic = CostModel(), TrafficModel(tiled=platform_of(module) == "tpu")
+    named = (
+        Kernel(caller, _traits(caller, costs, traffic), *execution.runs(caller.computation))
+        for name, caller in callers.items()
+        if name in names and caller.opcode in CONTROL
+    )
+    return (*kernels(module), *(kernel for kernel in named if kernel.runs_kernels))
+
+
+def _cost_inside(control: Instruction, costs: CostModel, traffic: TrafficModel) -> Cost:
+    """Return the cost of all that one execution of a loop, branch or call runs. Which of several branches runs is
+    unknown, and so is their cost, unless it is the same."""
+    module = control.computation.module
+    execution = module.once(Execution)
+    inside = execution.run_by(control)
+    by_computation: dict[str, Cost] = {}
+    for name in inside:
+        total = NOTHING
+        for instruction in execution.launched_in(module[name]):
+            traits = _traits(instruction, costs, traffic)
+            total += Cost(
+                traits.flops or 0.0,
+                traits.transcendentals or 0.0,
+                traits.bytes_read + traits.bytes_written,
+                opaque=traits.flops is None,
+                unsized=traits.unsized,
+                written=traits.bytes_written,
+            )
+        by_computation[name] = _with_calls(total, execution.edges[name], by_computation)
+    edges = [*calls_of(control), *(edge for name in inside for edge in execution.edges[name])]
+    branches = grouped((edge.caller.name, by_computation.get(edge.callee, _MISSING)) for edge in edges if edge.branch)
+    whole = _with_calls(NOTHING, calls_of(control), by_computation)
+    if any(part != parts[0] for parts in branches.values() for part in parts):
+        return replace(whole, opaque=True, unsized=True)
+    return whole
 
 
 def _more_expensive(one: Cost, other: Cost) -> Cost:
@@ -270,6 +328,11 @@ def _traits(instruction: Instruction, costs: CostModel, traffic: TrafficModel) -
     cost = costs.instruction(instruction)
     bytes_read, bytes_written, sizes = traffic.kernel(instruction)
     heavy = next((inner for inner in held if inner.opcode in PRODUCTS), instruction)
+    if opcode in CONTROL:
+        cost = _cost_inside(instruction, costs, traffic)
+        bytes_read, bytes_written = cost.bytes - cost.written, cost.written
+        if heavy is instruction:
+            heavy = max(held, key=lambda inner: costs.instruction(inner).flops, default=instruction)
     wrapped = instruction.wrapped_opcode if opcode == "async-start" else ""
     return KernelTraits(
         kind=kind.words,
@@ -281,10 +344,10 @@ def _traits(instruction: Instruction, costs: CostModel, traffic: TrafficModel) -
         bytes_written=bytes_written,
         estimated=cost.estimated,
         target=kind.target,
-        dtype=_dtype(instruction, heavy, kind),
+        dtype=_dtype(heavy if opcode in CONTROL else instruction, heavy, kind),
         precision=_precision(heavy) if kind.words in MATRIX_KINDS else "",
         sizes=sizes,
-        unsized=bool(instruction.shape.dtype) and not instruction.shape.known,
+        unsized=cost.unsized if opcode in CONTROL else bool(instruction.shape.dtype) and not instruction.shape.known,
     )
 
 

@@ -15,7 +15,7 @@ from jaxprof.hlo.kernels.attention import scores_before
 from jaxprof.hlo.kernels.cost import library
 from jaxprof.hlo.kernels.cost.linear import is_matmul, is_product
 from jaxprof.hlo.kernels.dataflow import Value
-from jaxprof.hlo.kernels.opcodes import ARITHMETIC, COLLECTIVES, FREE, TRANSCENDENTAL, base_opcode
+from jaxprof.hlo.kernels.opcodes import ARITHMETIC, COLLECTIVES, CONTROL, FREE, TRANSCENDENTAL, base_opcode
 from jaxprof.hlo.shape import HOST_MEMORY
 from jaxprof.hlo.text.model import Instruction, Module, once_per_module
 
@@ -37,6 +37,7 @@ _OF_OPCODE: dict[str, str] = {
     "rng-bit-generator": "random numbers", "rng-get-and-update-state": "random numbers", "slice": "slice",
     "dynamic-slice": "slice", "dynamic-update-slice": "update in place", "concatenate": "concatenation", "pad": "pad",
     "broadcast": "broadcast", "iota": "broadcast", "reverse": "copy", "bitcast-convert": "copy", "map": "elementwise",
+    "while": "loop", "conditional": "branch",
 }  # fmt: skip
 _OF_FUSION = {
     "kLoop": "loop fusion",
@@ -58,6 +59,9 @@ def kind_of(instruction: Instruction, held: Sequence[Instruction] | None = None)
         return _of_wrapped(instruction)
     if opcode == "fusion":
         return _of_fusion(instruction, held_in(instruction) if held is None else held)
+    if opcode == "call":
+        working = [each for called in instruction.called_computations() for each in called if each.opcode not in FREE]
+        return kind_of(working[0]) if len(working) == 1 and working[0].opcode != "call" else KernelKind("call")
     if opcode == "custom-call":
         target = instruction.string("custom_call_target")
         return KernelKind(library.kind_of(target), target)
@@ -101,7 +105,17 @@ def generator_of(fusion: Instruction) -> str:
 
 def held_in(kernel: Instruction) -> list[Instruction]:
     """Return the instructions in a kernel: those in a fusion and in the fusions in it, without parameters, or the
-    kernel itself."""
+    kernel itself; of a loop, branch or call those of all computations that it runs."""
+    if kernel.opcode in CONTROL:
+        held: list[Instruction] = []
+        computations = [*kernel.called_computations()]
+        for computation in computations:  # which grows on the way
+            for inner in computation.instructions:
+                if inner.opcode in CONTROL:
+                    computations += [each for each in inner.called_computations() if each not in computations]
+                elif inner.opcode not in FREE:
+                    held += held_in(inner)
+        return held
     return [value.instruction for value in values_of(kernel) if value.opcode != "parameter"]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from jaxprof.base.units import and_more, counted, integer
 from jaxprof.base.values import frozen
+from jaxprof.hlo.kernels.opcodes import CONTROL
 from jaxprof.hlo.shape import parse_shape
 from jaxprof.hlo.source import Problem
 from jaxprof.hlo.text.model import Computation, Instruction, Module, once_per_module
@@ -139,7 +140,9 @@ def _of_contents(module: Module) -> Iterator[Notice]:
     if doubtful or not all(parse_shape(shape).known for shape in shapes):
         from jaxprof.hlo.kernels.kernels import kernels  # thirty modules that a text without doubts does not need
 
-        if unsized := [repr(kernel.name) for kernel in kernels(module) if kernel.unsized]:
+        if unsized := [
+            repr(kernel.name) for kernel in kernels(module) if kernel.unsized and kernel.opcode not in CONTROL
+        ]:
             message = f"the size of {and_more(unsized, _NAMED)} is unknown, and counts as 0"
             yield Notice("unknown-size", message, "The dtype is unknown to this version, or a dimension has no bound.")
 

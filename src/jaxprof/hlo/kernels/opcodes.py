@@ -37,10 +37,11 @@ TRANSCENDENTAL = frozenset(
 
 ARITHMETIC = frozenset(
     {
-        "abs", "add", "and", "ceil", "clamp", "compare", "complex", "convert", "count-leading-zeros", "divide",
-        "floor", "imag", "is-finite", "maximum", "minimum", "multiply", "negate", "not", "or", "popcnt", "real",
-        "reduce-precision", "remainder", "round-nearest-afz", "round-nearest-even", "select", "shift-left",
-        "shift-right-arithmetic", "shift-right-logical", "sign", "stochastic-convert", "subtract", "xor",
+        "abs", "add", "and", "bitcast-convert", "ceil", "clamp", "compare", "complex", "convert",
+        "count-leading-zeros", "divide", "floor", "imag", "is-finite", "maximum", "minimum", "multiply", "negate",
+        "not", "or", "popcnt", "real", "reduce-precision", "remainder", "round-nearest-afz", "round-nearest-even",
+        "select", "shift-left", "shift-right-arithmetic", "shift-right-logical", "sign", "stochastic-convert",
+        "subtract", "xor",
     }
 )  # fmt: skip
 """Elementwise opcodes with one FLOP per element for any dtype: the convention of `HloCostAnalysis`, comparisons
@@ -49,7 +50,7 @@ included.
 
 MOVING = frozenset(
     {
-        "bitcast-convert", "broadcast", "concatenate", "copy", "copy-start", "dynamic-reshape", "dynamic-slice",
+        "broadcast", "concatenate", "copy", "copy-start", "dynamic-reshape", "dynamic-slice",
         "dynamic-update-slice", "gather", "infeed", "iota", "outfeed", "pad", "recv", "reshape", "reverse", "send",
         "slice", "transpose",
     }

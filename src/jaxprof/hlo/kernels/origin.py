@@ -25,7 +25,8 @@ from jaxprof.base.files import read_source
 from jaxprof.base.redaction import LineScrubber
 from jaxprof.base.values import frozen
 from jaxprof.hlo import not_collecting
-from jaxprof.hlo.source import Frame, is_own, own_frame
+from jaxprof.hlo.kernels.opcodes import CONTROL
+from jaxprof.hlo.source import Frame, is_own, own_and_library
 from jaxprof.hlo.text.plain import plain_instructions
 from jaxprof.hlo.text.record import Metadata, read_metadata
 
@@ -68,6 +69,11 @@ class HloSourceLocation(NamedTuple):
     file: str
     line: int
 
+    @classmethod
+    def of(cls, frame: Frame | None) -> HloSourceLocation | None:
+        """Return the line of a frame."""
+        return cls(frame.file, frame.line) if frame is not None else None
+
     @property
     def is_own(self) -> bool:
         """Whether the file is outside installed packages."""
@@ -87,6 +93,8 @@ class Origin(NamedTuple):
     """Innermost line of the user's code; for a stack entirely in installed packages, the innermost line."""
     frame: Frame | None
     """Frame of `source`."""
+    library: HloSourceLocation | None = None
+    """Innermost line of the library that the user's code calls there; None if the operation is the user's."""
 
     @property
     def is_own(self) -> bool:
@@ -169,9 +177,9 @@ def origins(
     merged: dict[tuple[str, HloSourceLocation | None], Origin] = {}
     for key in sorted(samples, key=lambda key: (key != own_key, not key[1], -counts[key])):
         if any(key):
-            frame = own_frame(stack_of(samples[key]))
-            place = HloSourceLocation(frame.file, frame.line) if frame is not None else None
-            merged.setdefault((key[0], place), Origin(key[0], place, frame))
+            frame, library = own_and_library(stack_of(samples[key]))
+            place = HloSourceLocation.of(frame)
+            merged.setdefault((key[0], place), Origin(key[0], place, frame, HloSourceLocation.of(library)))
     return tuple(merged.values())
 
 
@@ -239,6 +247,12 @@ class OriginColumns(NamedTuple):
     which: array[int]
     """Index into `different` of each kernel."""
 
+    def with_more(self, kernels: Iterable[Instruction]) -> OriginColumns:
+        """Return the columns with these few kernels at their end."""
+        places = [_places(kernel, None) for kernel in kernels]
+        numbers = array("I", range(len(self.different), len(self.different) + len(places)))
+        return OriginColumns([*self.different, *places], self.which + numbers)
+
 
 def source_of(places: Iterable[Place]) -> HloSourceLocation | None:
     """Return the `source` of a kernel that came from these places."""
@@ -288,7 +302,9 @@ def _metadata(instruction: Instruction) -> tuple[str, ...] | None:
     plain = plain_instructions(computation.source.text, *instruction.span) or ()
     if len(plain) != 1:
         return None
-    ((_, called, own),) = plain
+    ((opcode, called, own),) = plain
+    if opcode in CONTROL:
+        return None
     texts = [own]
     return tuple(texts) if not called or _add_held(texts, computation.module.get(called), 0) else None
 

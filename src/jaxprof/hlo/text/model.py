@@ -197,6 +197,12 @@ class Instruction:
         return self.computation.module.stack_of(self.metadata)
 
     @property
+    def locations(self) -> tuple[int, ...]:
+        """Numbers of the locations of the stack's frames; two calls on one line have different ones. Empty for a stack
+        that is not in the module's table."""
+        return self.computation.module.tables.locations(self.metadata.stack_frame_id)
+
+    @property
     def origin(self) -> tuple[str, str, int | None]:
         """JAX's operation, and the file and line of the user's code that it came from; for an argument its name. Empty
         or None if the text does not say."""

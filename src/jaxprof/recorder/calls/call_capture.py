@@ -38,8 +38,7 @@ class CallCapture:
     def __init__(
         self, name: str, emit: Callable[[Event], None], *, values: bool = False, keep_constants: bool = False
     ) -> None:
-        """`name`: as JAX names the function (`train_step`), or with its class or module (`Model.step`,
-        `train.step`)."""
+        """`name`: JAX's name of the function (`train_step`), or with class or module (`Model.step`, `train.step`)."""
         self._name = name
         self._emit = emit
         self._values = values
@@ -57,7 +56,12 @@ class CallCapture:
             return
         if len(self._names) < _NAMES_KEPT:
             self._names[name] = None
-        if self._name not in _names_of(function, name):
+        qualified = str(getattr(function, "__qualname__", name)).replace("<locals>.", "")
+        module = str(getattr(function, "__module__", ""))
+        if module == "__main__":
+            main = getattr(sys.modules.get("__main__"), "__spec__", None)
+            module = main.name if main is not None else module
+        if self._name not in (name, qualified, f"{module}.{qualified}", f"{module}:{qualified}"):
             return
         try:
             kept = KeptArguments.of(args, kwargs, values=self._values)
@@ -66,7 +70,7 @@ class CallCapture:
         except Exception as error:  # the program is in the middle of this call and must go on
             if raised_by_program(error):
                 raise
-            values: dict[str, str | int] = {"function": name, "error": f"{type(error).__name__}: {error}"}
+            values: dict[str, str | int | float] = {"function": name, "error": f"{type(error).__name__}: {error}"}
             self._emit(WarningRaised(code="function_not_kept", values=values))
             return
         self._function, self._kept = function, kept
@@ -75,7 +79,9 @@ class CallCapture:
         """Measure the kept call and emit its run, or a warning if there is no call. Raises nothing."""
         kept, self._kept = self._kept, None
         if kept is None:
-            self._emit(self._not_called())
+            near = get_close_matches(self._name, list(self._names), n=3, cutoff=0.5)
+            listed = {"function": self._name, "functions": ", ".join(near or list(self._names)[:8])}
+            self._emit(WarningRaised(code="function_not_called", values={**listed}))
             return
         import jax
 
@@ -99,7 +105,6 @@ class CallCapture:
         self._function = self._jitted = None
 
     def _measure(self, kept: KeptArguments) -> None:
-        """Measure the function with these arguments, and emit the events of its run."""
         import jax
 
         from jaxprof.engine.measure.inprocess import device_of, measure_call
@@ -113,9 +118,16 @@ class CallCapture:
         jax.clear_caches()  # the program has already traced and compiled it, so the phases would be empty
         device = kept.device
 
+        problem = self._written.problem
+
         def emit(event: Event) -> None:
-            if isinstance(event, RunFinished):
-                self._warn_about_figures(kept)
+            if isinstance(event, RunFinished):  # after the warnings that qualify the run's figures
+                if kept.made_up:
+                    self._emit(WarningRaised(run=self._run, code="values_made_up"))
+                if problem:
+                    self._emit(WarningRaised(run=self._run, code="cannot_repeat", values={"problem": problem}))
+                elif kept.devices > 1:
+                    self._emit(WarningRaised(run=self._run, code="one_device", values={"devices": kept.devices}))
             self._emit(event)
 
         spec = RunSpec(
@@ -131,21 +143,6 @@ class CallCapture:
         )
         measure_call(self._run, spec, function, arguments, emit)
 
-    def _warn_about_figures(self, kept: KeptArguments) -> None:
-        """Emit the warnings that qualify this run's figures."""
-        if kept.made_up:
-            self._emit(WarningRaised(run=self._run, code="values_made_up"))
-        if self._written.problem:
-            problem = self._written.problem
-            self._emit(WarningRaised(run=self._run, code="cannot_repeat", values={"problem": problem}))
-        elif kept.devices > 1:
-            self._emit(WarningRaised(run=self._run, code="one_device", values={"devices": kept.devices}))
-
-    def _not_called(self) -> WarningRaised:
-        near = get_close_matches(self._name, list(self._names), n=3, cutoff=0.5)
-        offered = ", ".join(near or list(self._names)[:8])
-        return WarningRaised(code="function_not_called", values={"function": self._name, "functions": offered})
-
     @contextlib.contextmanager
     def _own_output(self) -> Iterator[None]:
         """Redirect what Python prints inside to the run's log, because the program's output has ended."""
@@ -156,16 +153,6 @@ class CallCapture:
         finally:
             for line in output.getvalue().splitlines()[:_LINES_KEPT]:
                 self._emit(LogLine(run=self._run, stream="stdout", text=line))
-
-
-def _names_of(function: object, name: str) -> set[str]:
-    """Return the names by which a user may refer to the function."""
-    qualified = str(getattr(function, "__qualname__", name)).replace("<locals>.", "")
-    module = str(getattr(function, "__module__", ""))
-    if module == "__main__":
-        main = getattr(sys.modules.get("__main__"), "__spec__", None)
-        module = main.name if main is not None else module
-    return {name, qualified, f"{module}.{qualified}", f"{module}:{qualified}"}
 
 
 def of_arrays_only(

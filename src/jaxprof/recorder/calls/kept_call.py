@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import gc
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -58,16 +57,26 @@ class KeptArguments:
 
     @classmethod
     def of(cls, args: tuple[Any, ...], kwargs: dict[str, Any], *, values: bool) -> KeptArguments:
-        """Keep the arguments of the call `(*args, **kwargs)`; with `values`, wait for the arrays and copy them to the
-        host."""
+        """Keep the arguments of a call `(*args, **kwargs)`; with `values`, wait for the arrays and copy them."""
         import jax
+        import numpy as np
 
         leaves, structure = jax.tree.flatten((args, kwargs))
-        return cls(tuple(_kept(leaf, values=values) for leaf in leaves), structure)
+        kept = list(leaves)
+        for at, leaf in enumerate(leaves):
+            if isinstance(leaf, np.ndarray):
+                kept[at] = KeptArray(leaf.shape, leaf.dtype, value=leaf.copy() if values else None)
+            elif isinstance(leaf, jax.Array):
+                key, weak = key_kind(leaf), bool(getattr(leaf, "weak_type", False))
+                traced = isinstance(leaf, jax.core.Tracer)
+                value = None
+                if values and not traced and leaf.is_fully_addressable:
+                    value = np.array(jax.device_get(jax.random.key_data(leaf) if key else leaf))
+                kept[at] = KeptArray(leaf.shape, leaf.dtype, None if traced else leaf.sharding, key, weak, value)
+        return cls(tuple(kept), structure)
 
     @property
     def arrays(self) -> list[KeptArray]:
-        """The arrays among the leaves."""
         return [leaf for leaf in self.leaves if isinstance(leaf, KeptArray)]
 
     @property
@@ -94,27 +103,26 @@ class KeptArguments:
         import jax
         import numpy as np
 
-        again = partial(_made_again, random=np.random.default_rng(_SEED), spread=self.devices > 1)
-        leaves = [again(leaf) if isinstance(leaf, KeptArray) else leaf for leaf in self.leaves]
+        random, spread = np.random.default_rng(_SEED), self.devices > 1
+        leaves = list(self.leaves)
+        for at, array in enumerate(leaves):
+            if not isinstance(array, KeptArray):
+                continue
+            value = array.value
+            if value is None:
+                kind: Literal["key", "array"] = "key" if array.key else "array"
+                (value,) = make(
+                    (Spec(text="", kind=kind, dtype=array.key or array.dtype.name, shape=array.shape),), {}, random
+                )
+            elif array.key:
+                value = jax.random.wrap_key_data(value, impl=array.key)
+            if not array.key and array.weak and array.shape == ():
+                value = jax.numpy.asarray(value.item())
+            elif not array.key and spread:
+                value = jax.device_put(value, array.sharding) if array.devices > 1 else jax.numpy.asarray(value)
+            leaves[at] = value
         args, kwargs = jax.tree.unflatten(self.structure, leaves)
         return args, kwargs
-
-
-def _kept(leaf: Any, *, values: bool) -> Any:
-    import jax
-    import numpy as np
-
-    if isinstance(leaf, np.ndarray):
-        return KeptArray(leaf.shape, leaf.dtype, value=leaf.copy() if values else None)
-    if not isinstance(leaf, jax.Array):
-        return leaf
-    key, weak = key_kind(leaf), bool(getattr(leaf, "weak_type", False))
-    if isinstance(leaf, jax.core.Tracer):
-        return KeptArray(leaf.shape, leaf.dtype, weak=weak, key=key)
-    value = None
-    if values and leaf.is_fully_addressable:
-        value = np.array(jax.device_get(jax.random.key_data(leaf) if key else leaf))
-    return KeptArray(leaf.shape, leaf.dtype, leaf.sharding, key, weak, value)
 
 
 def key_kind(leaf: Any) -> str:
@@ -122,24 +130,6 @@ def key_kind(leaf: Any) -> str:
     import jax
 
     return str(jax.random.key_impl(leaf)) if is_key(leaf) else ""
-
-
-def _made_again(array: KeptArray, *, random: Any, spread: bool) -> Any:
-    import jax
-
-    value = array.value
-    if value is None:
-        kind: Literal["key", "array"] = "key" if array.key else "array"
-        (value,) = make((Spec(text="", kind=kind, dtype=array.key or array.dtype.name, shape=array.shape),), {}, random)
-    elif array.key:
-        value = jax.random.wrap_key_data(value, impl=array.key)
-    if array.key:
-        return value
-    if array.weak and array.shape == ():
-        return jax.numpy.asarray(value.item())
-    if not spread:
-        return value
-    return jax.device_put(value, array.sharding) if array.devices > 1 else jax.numpy.asarray(value)
 
 
 @frozen(kw_only=True)
@@ -159,11 +149,25 @@ class Unwritable(Exception):
 
 
 def write_call(function: Any, jitted: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> WrittenCall:
-    """Return the call `function(*args, **kwargs)` as text; `jitted` is the object that `jax.jit` made of the function,
-    if it is known."""
+    """Return the call `function(*args, **kwargs)` as text; `jitted`: what `jax.jit` made of the function, if known."""
     called = name
     try:
-        file, found = _file_and_name(function, jitted)
+        written = written_function(function)
+        code = getattr(written, "__code__", None)
+        path = Path(code.co_filename) if code is not None else None
+        if path is None or path.suffix != ".py" or not path.is_file():
+            raise Unwritable("its function is not defined in a file")
+        file, known = str(path.resolve()), getattr(written, "__globals__", {})
+        # A name leads to the function, or preferably to its jitted object.
+        objects = [function] if jitted is None else [function, jitted]
+        found = next((key for key, value in list(known.items()) if any(value is each for each in objects)), "")
+        if not found:
+            found = str(getattr(written, "__qualname__", ""))
+            value = known.get(found.partition(".")[0])
+            for part in found.split(".")[1:]:
+                value = getattr(value, part, None)
+            if value is None or all(layer is not function for layer in layers(value)):
+                raise Unwritable(f"its function, {found}, is defined inside another function, so no name leads to it")
         called = f"{Path(file).name}:{found}"
         placed, named = in_order(function, args, kwargs)
         names = [*arguments_by_name(function), *[""] * len(placed)]
@@ -199,31 +203,6 @@ def jitted_of(function: Any) -> Any:
     return wrappers[-1] if wrappers else None
 
 
-def _file_and_name(function: Any, jitted: Any) -> tuple[str, str]:
-    """Return the file and the name that lead to the function, or preferably to its jitted object. Raises Unwritable."""
-    written = written_function(function)
-    code = getattr(written, "__code__", None)
-    path = Path(code.co_filename) if code is not None else None
-    if path is None or path.suffix != ".py" or not path.is_file():
-        raise Unwritable("its function is not defined in a file")
-    names = getattr(written, "__globals__", {})
-    for name, value in list(names.items()):
-        if value is function or (jitted is not None and value is jitted):
-            return str(path.resolve()), name
-    name = str(getattr(written, "__qualname__", ""))
-    if _leads_to(names, name, function):
-        return str(path.resolve()), name
-    raise Unwritable(f"its function, {name}, is defined inside another function, so no name leads to it")
-
-
-def _leads_to(names: dict[str, Any], dotted: str, function: object) -> bool:
-    first, *rest = dotted.split(".")
-    value = names.get(first)
-    for part in rest:
-        value = getattr(value, part, None)
-    return value is not None and any(layer is function for layer in layers(value))
-
-
 def _text(value: Any, path: str, name: str) -> str:
     """Return the spec of a value, which has this name in the program. Raises Unwritable with the path of the part that
     has no spec, or that looks like a secret."""
@@ -243,32 +222,30 @@ def _text(value: Any, path: str, name: str) -> str:
         if without_secret(name, text) != text:
             raise Unwritable(f"{path} looks like a secret, which a session does not hold")
         return text
-    return _container_text(value, path, name)
-
-
-def _container_text(value: Any, path: str, name: str) -> str:
     if type(value) is tuple:
         items = [_text(item, f"{path}[{index}]", name) for index, item in enumerate(value)]
-        return f"({', '.join(items)}{',' * (len(items) == 1)})"
+        return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
     if type(value) is list:
         return f"[{', '.join(_text(item, f'{path}[{index}]', name) for index, item in enumerate(value))}]"
     if type(value) is dict and all(type(key) in (str, int) for key in value):
         named = ((key, _text(item, f"{path}[{key!r}]", f"{name}.{key}")) for key, item in value.items())
         return "{" + ", ".join(f"{key!r}: {text}" for key, text in named) + "}"
-    kind = type(value)
-    module = _importable_name(kind.__module__)
-    if isinstance(value, tuple) and hasattr(kind, "_fields") and module and "<locals>" not in kind.__qualname__:
-        fields = [f"{part}={_text(getattr(value, part), f'{path}.{part}', f'{name}.{part}')}" for part in kind._fields]
-        return f"{module}:{kind.__qualname__}({', '.join(fields)})"
-    raise Unwritable(f"{path} is a {kind.__module__}.{kind.__qualname__}, which a session cannot hold")
-
-
-def _importable_name(module: str) -> str:
-    """Return the name under which a rerun imports `module`; the program's own module (`__main__`) has one, too."""
-    if module != "__main__":
-        return module
-    main = sys.modules.get("__main__")
-    spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
-    if spec is not None:
-        return str(spec.name)
-    return dotted_name(Path(file).resolve())[0] if file else ""
+    container = type(value)
+    module = container.__module__
+    if module == "__main__":  # the program's own module has a name under which a rerun imports it, too
+        main = sys.modules.get("__main__")
+        spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+        module = dotted_name(Path(file).resolve())[0] if file else ""
+        if spec is not None:
+            module = str(spec.name)
+    if (
+        isinstance(value, tuple)
+        and hasattr(container, "_fields")
+        and module
+        and "<locals>" not in container.__qualname__
+    ):
+        fields = [
+            f"{part}={_text(getattr(value, part), f'{path}.{part}', f'{name}.{part}')}" for part in container._fields
+        ]
+        return f"{module}:{container.__qualname__}({', '.join(fields)})"
+    raise Unwritable(f"{path} is a {container.__module__}.{container.__qualname__}, which a session cannot hold")

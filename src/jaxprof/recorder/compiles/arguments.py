@@ -44,8 +44,7 @@ _NODES_WALKED = 20_000
 _PLAIN = (dict, list, tuple, type(None))
 _TEXT_AT_MOST = 120
 _EXAMINED_AT_MOST = 4096
-"""Characters of a text that are searched for secrets: far more than are shown, as the end of a URL tells its
-password."""
+"""Characters of a text searched for secrets: more than are shown, as the end of a URL shows its password."""
 _PARTS_AT_MOST = 12
 _DEPTH_AT_MOST = 3
 
@@ -129,15 +128,13 @@ class LeafReader:
         return self._leaf((), "", False, "", 0, static_text(value, name), hash_of(identity))
 
     def device_bytes(self, value: Any, wide: bool) -> int | None:
-        """Return the bytes of a NumPy array on the device, with 64-bit numbers halved unless they are enabled (`wide`);
-        None for a NumPy scalar."""
+        """Return a NumPy array's bytes on the device, with 64-bit numbers halved unless `wide`; None for a scalar."""
         if not isinstance(value, sys.modules["numpy"].ndarray):
             return None
         return int(value.nbytes) // 2 if is_narrowed(value.dtype) and not wide else int(value.nbytes)
 
     def is_aligned(self, value: Any, wide: bool) -> bool:
-        """Whether a CPU device can use a NumPy array's own memory: it has XLA's alignment, and nothing must be
-        converted."""
+        """Whether a CPU device can use a NumPy array's memory: it has XLA's alignment, and nothing is converted."""
         flags = value.flags
         if not flags.c_contiguous or (is_narrowed(value.dtype) and not wide):
             return False
@@ -188,13 +185,10 @@ class Tree:
 
 
 class TreeReader:
-    """Reads arguments into trees."""
-
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = {}
 
     def read(self, value: Any) -> Tree:
-        """Return the tree of one argument."""
         if isinstance(value, (bool, int, float, complex)) or type(value).__module__ == "numpy":
             return Tree([value], ("",), 0)
         jax = sys.modules["jax"]
@@ -224,8 +218,7 @@ def _digest(structure: Any) -> int:
 
 
 def _content_hash(value: Any) -> int:
-    """Return a hash of what a node holds. A value without a hash of its own is searched for parts that have one, or
-    left out."""
+    """Return a hash of what a node holds. A value without one is searched for parts that have one, or left out."""
     try:
         return hash(value)
     except Exception as error:  # __hash__ is the user's, and containers of unhashable values raise as well
@@ -287,8 +280,7 @@ def dtype_name(dtype: Any, *, wide: bool) -> str:
 
 @lru_cache(maxsize=1024)
 def is_narrowed(dtype: Any) -> bool:
-    """Whether JAX halves the width of the type unless 64-bit types are enabled. Remembered, because the name of a dtype
-    takes NumPy 5 µs."""
+    """Whether JAX halves the type's width unless 64-bit types are on. Remembered: a dtype's name takes NumPy 5 µs."""
     return getattr(dtype, "name", "") in _NARROW
 
 
@@ -318,12 +310,11 @@ def sharding_text(sharding: Any) -> str:
         (device,) = devices
         return f"{device.platform}:{device.id}{kept_elsewhere}"
     spec = getattr(sharding, "spec", None)
-    words = type(sharding).__name__ if spec is None else f"P({', '.join(_axes(part) for part in spec)})"
+    words = type(sharding).__name__
+    if spec is not None:
+        axes = (repr(part) if part is None or isinstance(part, (str, tuple)) else str(part) for part in spec)
+        words = f"P({', '.join(axes)})"
     return f"{words} over {len(devices)} devices{kept_elsewhere}"
-
-
-def _axes(part: Any) -> str:
-    return repr(part) if part is None or isinstance(part, (str, tuple)) else str(part)
 
 
 def static_text(value: Any, name: str = "", depth: int = 0) -> str:
@@ -357,7 +348,9 @@ def _parts(value: Any, depth: int) -> str | None:
         name = first if type(first) is str and first != "token" else ""  # ('token', 'embed') are names of axes
         inner = [static_text(part, "" if part is first else name, depth) for part in list(value)[:_PARTS_AT_MOST]]
         more = ["…"] if len(value) > _PARTS_AT_MOST else []
-        opening, closing = "()" if kind is tuple else "[]" if kind is list else "{}"
+        opening, closing = "[]" if kind is list else "{}"
+        if kind is tuple:
+            opening, closing = "()"
         comma = "," if kind is tuple and len(value) == 1 else ""
         return f"{opening}{', '.join(inner + more)}{comma}{closing}"
     if kind is dict:

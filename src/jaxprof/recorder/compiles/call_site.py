@@ -56,7 +56,8 @@ def read_call(frame: FrameType | None, name: str) -> ObservedCall:
                 if function is not None:
                     call.function, call.args, call.kwargs, call.options = function, positional, keywords, options
                     break
-                if call.inner_args is None and positional and not keywords and all(map(_is_array, positional)):
+                arrays = all(hasattr(type(each), "shape") and hasattr(type(each), "dtype") for each in positional)
+                if call.inner_args is None and positional and not keywords and arrays:
                     call.inner_args = positional
     else:
         return call
@@ -90,10 +91,6 @@ def _written_call(frame: FrameType | None, name: str, held: Any) -> ObservedCall
     return own
 
 
-def _is_array(value: Any) -> bool:
-    return hasattr(type(value), "shape") and hasattr(type(value), "dtype")
-
-
 def _variable_arguments(code: CodeType, values: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     index = code.co_argcount + code.co_kwonlyargcount
     positional = values.get(code.co_varnames[index], ())
@@ -114,13 +111,11 @@ def _callable_of(code: CodeType, values: dict[str, Any], name: str, *, jitted: b
         candidate = values.get(variable)
         if candidate is None or isinstance(candidate, type) or not name_matches(candidate, name):
             continue
-        if jitted or (variable not in code.co_freevars and _is_jitted(candidate)):
+        is_jitted = hasattr(candidate, "lower") and hasattr(candidate, "trace")
+        of_jax = type(candidate).__module__.startswith("jax")
+        if jitted or (variable not in code.co_freevars and of_jax and is_jitted):
             return candidate
     return None
-
-
-def _is_jitted(function: Any) -> bool:
-    return type(function).__module__.startswith("jax") and hasattr(function, "lower") and hasattr(function, "trace")
 
 
 def _jit_options(values: dict[str, Any]) -> dict[str, Any]:

@@ -36,12 +36,10 @@ class Made:
     """How a function was made. Holds text only, none of the user's objects."""
 
     factory: str
-    """Name of the function that makes it."""
     place: SourceLocation
     """Call of the factory; `NOWHERE` if it was not found."""
     closure: tuple[tuple[str, str, int], ...]
-    """The factory's variables that the function uses, each with its value as text, and its hash if that holds a secret,
-    which is not in the text."""
+    """The factory's variables that the function uses: name, value as text, and its hash if it holds a secret."""
 
 
 def made_by(function: Any, frame: FrameType | None, *, find_place: bool) -> Made | None:
@@ -56,7 +54,14 @@ def made_by(function: Any, frame: FrameType | None, *, find_place: bool) -> Made
     if any(caller.f_code.co_qualname == qualified for caller in frames):
         return None
     factory = qualified.rpartition(".")[2]
-    place = _called_at(factory, frame) if find_place else NOWHERE
+    place = NOWHERE
+    # The call of the factory in the innermost function on the stack that has one: the last before its current line.
+    for caller in _user_frames(frame) if find_place else ():
+        lines = _calls(caller.f_code, factory)
+        if lines:
+            before = [line for line in lines if line <= caller.f_lineno]
+            place = SourceLocation(caller.f_code.co_filename, (before or lines)[-1], caller.f_code.co_name)
+            break
     closure = []
     for name, value in islice(closure_of(written), _VALUES_KEPT):
         text = static_text(value, name)
@@ -67,18 +72,6 @@ def made_by(function: Any, frame: FrameType | None, *, find_place: bool) -> Made
 
 def _user_frames(frame: FrameType | None) -> Iterator[FrameType]:
     return (caller for caller in outwards(frame) if frame_kind(caller) == USER)
-
-
-def _called_at(factory: str, frame: FrameType | None) -> SourceLocation:
-    """Return the call of the factory in the innermost function on the stack that has one: the last before its current
-    line."""
-    for caller in _user_frames(frame):
-        code = caller.f_code
-        lines = _calls(code, factory)
-        if lines:
-            before = [line for line in lines if line <= caller.f_lineno]
-            return SourceLocation(code.co_filename, (before or lines)[-1], code.co_name)
-    return NOWHERE
 
 
 @lru_cache(maxsize=1024)
@@ -100,8 +93,6 @@ def _calls(code: CodeType, name: str) -> tuple[int, ...]:
 
 @frozen
 class _Site:
-    """A call in the source."""
-
     call: ast.Call
     statement: ast.stmt
     loop: ast.stmt | None
@@ -114,25 +105,22 @@ def in_later_calls(names: Sequence[str], keywords: Sequence[str], frame: FrameTy
     """Return which arguments, among `names` (positional) and `keywords`, the user's line replaces by the result, and
     which are one object in every call; none if the source does not show it."""
     site = _site(frame)
-    if site is None:
+    if site is None or any(isinstance(argument, ast.Starred) for argument in site.call.args):
         return set(), set()
-    written = _written(site, names, keywords).items()
+    before = len(names) - len(site.call.args)  # a method's own object is written before the parentheses of the call
+    arguments = dict(zip(names[max(0, before) :], site.call.args, strict=False))
+    arguments |= {item.arg: item.value for item in site.call.keywords if item.arg and item.arg in keywords}
+    written = arguments.items()
     taken = {ast.unparse(target) for target in _targets(site.statement)}
     taken |= set(_passed_on(site.loop, taken)) if site.loop is not None else set()
     replaced = {name for name, argument in written if _is_part_of(ast.unparse(argument), taken)}
-    assigned = _assigned(site.scope) if site.scope is not None else set[str]()
-    return replaced, {name for name, argument in written if _is_constant(argument, assigned)}
-
-
-def _assigned(scope: ast.stmt) -> set[str]:
-    """Return what a loop or a function assigns, and its parameters."""
-    assigned: set[str] = set()
-    for node in ast.walk(scope):
+    assigned: set[str] = set()  # in the loop or the function around the call, with its parameters
+    for node in ast.walk(site.scope) if site.scope is not None else ():
         if isinstance(node, ast.arg):
             assigned.add(node.arg)
         elif isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store):
             assigned.add(ast.unparse(node))
-    return assigned
+    return replaced, {name for name, argument in written if _is_constant(argument, assigned)}
 
 
 def _is_constant(argument: ast.expr, assigned: set[str]) -> bool:
@@ -143,15 +131,6 @@ def _is_constant(argument: ast.expr, assigned: set[str]) -> bool:
         and not _is_part_of(ast.unparse(argument), assigned)
         and assigned.isdisjoint(part.id for part in parts if isinstance(part, ast.Name))
     )
-
-
-def _written(site: _Site, names: Sequence[str], keywords: Sequence[str]) -> dict[str, ast.expr]:
-    """Return the arguments by their names; nothing if some of them are not written out one by one."""
-    if any(isinstance(argument, ast.Starred) for argument in site.call.args):
-        return {}
-    first = len(names) - len(site.call.args)  # a method's own object is written before the parentheses of the call
-    written = dict(zip(names[max(0, first) :], site.call.args, strict=False))
-    return written | {item.arg: item.value for item in site.call.keywords if item.arg and item.arg in keywords}
 
 
 def _site(frame: FrameType | None) -> _Site | None:
@@ -175,7 +154,6 @@ def _site(frame: FrameType | None) -> _Site | None:
 
 
 def _targets(statement: ast.AST) -> Iterator[ast.expr]:
-    """Return the targets of a statement's assignments, one by one."""
     waiting: list[Any] = list(getattr(statement, "targets", None) or [getattr(statement, "target", None)])
     if isinstance(statement, ast.For | ast.AsyncFor):
         return
@@ -192,12 +170,10 @@ def _targets(statement: ast.AST) -> Iterator[ast.expr]:
 def _passed_on(loop: ast.stmt, taken: set[str]) -> Iterator[str]:
     """Return the names to which another statement of the loop assigns the results: `params = new_params`."""
     for node in ast.walk(loop):
-        if isinstance(node, ast.Assign) and taken & {ast.unparse(part) for part in _parts(node.value)}:
-            yield from map(ast.unparse, _targets(node))
-
-
-def _parts(value: ast.expr) -> list[ast.expr]:
-    return value.elts if isinstance(value, ast.Tuple | ast.List) else [value]
+        if isinstance(node, ast.Assign):
+            parts = node.value.elts if isinstance(node.value, ast.Tuple | ast.List) else [node.value]
+            if taken & set(map(ast.unparse, parts)):
+                yield from map(ast.unparse, _targets(node))
 
 
 def _is_part_of(written: str, taken: set[str]) -> bool:

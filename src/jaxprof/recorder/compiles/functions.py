@@ -36,8 +36,7 @@ def _wrapped(function: Any) -> Any:
 
 
 def _copied_attribute(thing: Any, name: str) -> Any:
-    """Return an attribute that `functools.update_wrapper` put on an object, or that a library's class defines; else
-    None."""
+    """Return an attribute that `functools.update_wrapper` set, or that a library's class defines; else None."""
     try:
         own = object.__getattribute__(thing, "__dict__")
     except AttributeError:  # slots
@@ -127,8 +126,7 @@ def wraps(function: Any, name: str) -> bool:
 
 
 def held_function(function: Any) -> Any:
-    """Return the function outside JAX that one of JAX's own functions holds in its closure, or None. `pmap` compiles
-    such a function."""
+    """Return the function outside JAX in the closure of one of JAX's own, such as `pmap` compiles; None without one."""
     looked_at = [item for item in unwrapped(function) if isinstance(item, FunctionType)]
     for candidate in looked_at[:_WRAPPERS_FOLLOWED]:
         for content in _held(candidate):
@@ -188,11 +186,14 @@ class Identities:
         exception from a signal handler of the program would be lost."""
 
     def of(self, thing: Any) -> object:
-        """Return the same number for the same object, and a new one for every other object, even at an address that was
-        used before."""
+        """Return the same number for the same object, and a new one for any other, even at a used address."""
         if isinstance(thing, MethodType):
             return self.of(thing.__self__), self.of(thing.__func__)
-        self._forget_the_dead()
+        while self._gone:
+            gone = self._gone.popleft()
+            dead = self._live.get(gone.address)
+            if dead is not None and dead[0] is gone:
+                del self._live[gone.address]
         address = id(thing)
         entry = self._live.get(address)
         if entry is not None and entry[0]() is thing:
@@ -205,10 +206,3 @@ class Identities:
         self._last += 1
         self._live[address] = (reference, self._last)
         return self._last
-
-    def _forget_the_dead(self) -> None:
-        while self._gone:
-            gone = self._gone.popleft()
-            entry = self._live.get(gone.address)
-            if entry is not None and entry[0] is gone:
-                del self._live[gone.address]

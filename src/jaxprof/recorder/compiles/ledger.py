@@ -73,8 +73,7 @@ class Ledger:
         self._lock = threading.RLock()
         """Guards `_waiting`. The program's threads take it."""
         self._over: deque[tuple[CompilationRow, int, SourceLocation]] = deque()
-        """Rows that are over and not emitted yet, each with the number and the place of the cache clears before its
-        end."""
+        """Rows that are over and not emitted, each with number and place of the cache clears before its end."""
         self._emitting = threading.RLock()
         """Only ever tried, never waited for: the thread that holds it explains and emits what is over. If a signal
         handler of the program raises before the lock can be given back, its thread can still take it again."""
@@ -87,7 +86,6 @@ class Ledger:
         self._clears.attach()
 
     def detach(self) -> None:
-        """Stop listening."""
         monitoring.unwatch(self)
         self._clears.detach()
 
@@ -129,7 +127,27 @@ class Ledger:
         one function after the other, it need not wait for that."""
         while self._over and self._emitting.acquire(blocking=False):
             try:
-                self._explain(*self._over.popleft())
+                row, clears, cleared_at = self._over.popleft()  # the clears of JAX's caches by then
+                signature = row.signature
+                if signature.aligned and "compile" in row.seconds and sys.modules["jax"].default_backend() == "cpu":
+                    signature.shared = signature.aligned  # only now is the backend certain to be up
+                before = nearest(signature, self._history.earlier(row.key, signature))
+                place_before, cleared = NOWHERE, False
+                if before is not None:
+                    place_before, clears_before = self._history.last_call(row.key, before)
+                    cleared = clears_before < clears
+                explanation = explain(
+                    signature,
+                    before,
+                    same_line=row.called_from == place_before,
+                    traced="trace" in row.seconds or row.op_by_op or row.nested,
+                    cleared_at=cleared_at if cleared else None,
+                )
+                self._history.add(row.key, signature, row.called_from, clears)
+                compiled = row.event(explanation)
+                if self.on_row is not None:
+                    self.on_row(row.key, compiled)
+                self._writer.write(compiled)
             except IndexError:  # another thread was faster
                 return
             except Exception as error:  # the program must not be affected
@@ -142,8 +160,7 @@ class Ledger:
     # `monitoring` calls the following methods in the thread that compiles.
 
     def stage_began(self, stage: str, function: str, frame: FrameType) -> None:
-        """Begin a stage: find its row, or begin one with the call read from JAX's frames. `frame`: the innermost, JAX's
-        own."""
+        """Begin a stage: find its row, or begin one with the call read from `frame`, JAX's innermost."""
         if os.getpid() != self._process:
             return
         now = time.monotonic()
@@ -165,7 +182,6 @@ class Ledger:
             self.on_call(call.function, _plain_name(function), call.args, call.kwargs)
 
     def stage_ended(self, stage: str, function: str) -> None:
-        """End a stage."""
         if os.getpid() != self._process:
             return
         now = time.monotonic()
@@ -190,7 +206,19 @@ class Ledger:
         error = sys.exc_info()[1]
         failed = type(error).__name__ if error is not None and id(error) != ended.handled else ""
         del error
-        self._advance(row, stage, failed)
+        if failed and stage == "trace":
+            return
+        with self._lock:
+            if failed or stage == "compile":
+                row.failed = failed
+                self._end(row)
+            else:  # it waits for its next stage
+                self._waiting.append((threading.get_ident(), row, stage))
+                oldest = self._waiting.pop(0) if len(self._waiting) > ROWS_WAITING_AT_MOST else None
+                if oldest is not None and oldest[2] == "lower":
+                    self._end(oldest[1])
+        if self._ends[-1] - self._ends[0] > 1.0 or len(self._over) > ROWS_WAITING_AT_MOST:
+            self.settle()  # else there are so many that the program would wait for it
 
     def cache_event(self, what: str) -> None:
         """Note that the persistent cache was `asked`, or answered `hit` or `miss`."""
@@ -198,7 +226,10 @@ class Ledger:
         if row is not None:
             # JAX asks even if no cache is set up
             used = what != "asked" or getattr(sys.modules["jax"].config, "jax_compilation_cache_dir", None)
-            row.cache = "hit" if "hit" in (what, row.cache) else "miss" if used else "off"
+            if row.cache != "hit" and what != "hit":
+                row.cache = "miss" if used else "off"
+            else:
+                row.cache = "hit"
 
     def cache_saved(self, seconds: float) -> None:
         """Note the seconds that a hit saved, as JAX estimates them."""
@@ -211,7 +242,7 @@ class Ledger:
         self.problems += 1
         if self.problems > 1:
             return
-        values: dict[str, str | int] = {"error": f"{type(error).__name__}: {error}"[:500]}
+        values: dict[str, str | int | float] = {"error": f"{type(error).__name__}: {error}"[:500]}
         try:
             self._emit(WarningRaised(monotonic_seconds=time.monotonic(), code="ledger_problem", values=values))
         except Exception:  # noqa: BLE001 nobody is left to report to, and the program must not be affected
@@ -256,8 +287,7 @@ class Ledger:
         return row, call
 
     def _take_waiting(self, name: str, stage: str, place: SourceLocation | None) -> CompilationRow | None:
-        """Take the newest row that waits for this stage: of this thread and called from `place`, or without a place of
-        any."""
+        """Take the newest row waiting for this stage: of this thread and called from `place`, else of any thread."""
         with self._lock:
             for index in range(len(self._waiting) - 1, -1, -1):
                 thread, row, last = self._waiting[index]
@@ -289,28 +319,22 @@ class Ledger:
         if kind == USER:
             again = self._history.known(row.key) or any(over.key == row.key for over, *_ in list(self._over))
             row.signature.made = made_by((call.written or call).function, frame, find_place=again)
-        self._remember(row)
-        if row.signature.numpy_bytes >= WORTH_COPYING_BYTES:
-            self._mark_numpy_leaves(row, call.written or call, frame)
-
-    def _mark_numpy_leaves(self, row: CompilationRow, call: ObservedCall, frame: FrameType) -> None:
-        """Mark the NumPy leaves that only the first call gets. Of those that are aligned in memory, keep those that are
-        the same array in every call: a device on the host uses them in place."""
+        if not row.announced.startswith("<"):
+            if len(self._definitions) >= _NAMES_REMEMBERED:
+                self._definitions.clear()
+            entry = (row.defined_at, row.op_by_op, row.library)
+            if self._definitions.setdefault(row.announced, entry) != entry:
+                self._definitions[row.announced] = None
         signature = row.signature
-        names = [name for name, _, _ in arguments_of(call)][: len(call.args)]
-        first, same = in_later_calls(names, tuple(call.kwargs), frame)
-        root = {at: _ROOT.split(signature.names[at], maxsplit=1)[0] for at in signature.numpy}
-        signature.replaced = frozenset(at for at, name in root.items() if name in first)
-        signature.aligned = frozenset(at for at in signature.aligned if root[at] in same)
-
-    def _remember(self, row: CompilationRow) -> None:
-        if row.announced.startswith("<"):
-            return
-        if len(self._definitions) >= _NAMES_REMEMBERED:
-            self._definitions.clear()
-        entry = (row.defined_at, row.op_by_op, row.library)
-        if self._definitions.setdefault(row.announced, entry) != entry:
-            self._definitions[row.announced] = None
+        if signature.numpy_bytes >= WORTH_COPYING_BYTES:
+            # Mark the NumPy leaves that only the first call gets. Of those that are aligned in memory, keep those that
+            # are the same array in every call: a device on the host uses them in place.
+            by_user = call.written or call
+            names = [name for name, _, _ in arguments_of(by_user)][: len(by_user.args)]
+            first, same = in_later_calls(names, tuple(by_user.kwargs), frame)
+            root = {at: _ROOT.split(signature.names[at], maxsplit=1)[0] for at in signature.numpy}
+            signature.replaced = frozenset(at for at, name in root.items() if name in first)
+            signature.aligned = frozenset(at for at in signature.aligned if root[at] in same)
 
     def _definition(self, row: CompilationRow, function: Any) -> CodeType | None:
         """Return the code that is compiled. The row is named after it if JAX's name is only a placeholder."""
@@ -326,51 +350,9 @@ class Ledger:
                 return code_of(held)
         return code
 
-    def _advance(self, row: CompilationRow, stage: str, failed: str) -> None:
-        """Note that a row has finished a stage: it is emitted after the last stage, and waits before that."""
-        if failed and stage == "trace":
-            return
-        with self._lock:
-            if failed or stage == "compile":
-                row.failed = failed
-                self._end(row)
-            else:
-                self._waiting.append((threading.get_ident(), row, stage))
-                if len(self._waiting) > ROWS_WAITING_AT_MOST:
-                    _, oldest, last = self._waiting.pop(0)
-                    if last == "lower":
-                        self._end(oldest)
-        if self._ends[-1] - self._ends[0] > 1.0 or len(self._over) > ROWS_WAITING_AT_MOST:
-            self.settle()  # else there are so many that the program would wait for it
-
     def _end(self, row: CompilationRow) -> None:
         self._over.append((row, self._clears.count, self._clears.place))
         self._ends.append(time.monotonic())
-
-    def _explain(self, row: CompilationRow, clears: int, cleared_at: SourceLocation) -> None:
-        """Derive why the row was compiled, and write it. `clears`: how often JAX's caches had been cleared by then,
-        last at `cleared_at`."""
-        if row.signature.aligned and "compile" in row.seconds and sys.modules["jax"].default_backend() == "cpu":
-            # only now is the backend certain to be up
-            row.signature.shared = row.signature.aligned
-        before = nearest(row.signature, self._history.earlier(row.key, row.signature))
-        place_before, cleared = NOWHERE, False
-        if before is not None:
-            place_before, clears_before = self._history.last_call(row.key, before)
-            cleared = clears_before < clears
-        traced = "trace" in row.seconds or row.op_by_op or row.nested
-        explanation = explain(
-            row.signature,
-            before,
-            same_line=row.called_from == place_before,
-            traced=traced,
-            cleared_at=cleared_at if cleared else None,
-        )
-        self._history.add(row.key, row.signature, row.called_from, clears)
-        compiled = row.event(explanation)
-        if self.on_row is not None:
-            self.on_row(row.key, compiled)
-        self._writer.write(compiled)
 
 
 def _plain_name(function: str) -> str:

@@ -29,8 +29,7 @@ _RANDOM_BITS = "threefry2x32"
 """Beginning of the names of JAX's functions for random bits. For accelerators each has 220 operations, which JAX
 unrolled and not the program; they are not counted."""
 _plain: set[str] = set()
-"""Names of operations without regions: how many there are is the same for all of a name. Asking takes a third of the
-walk."""
+"""Operations without regions, by name: all of a name have as many, and asking takes a third of the walk."""
 _DTYPES = {"i1": "bool", "complex<f32>": "c64", "complex<f64>": "c128"}
 """Short names of those types whose name in MLIR is another one."""
 
@@ -105,23 +104,19 @@ def _read_arguments(module: Any, size: ModuleSize) -> None:
     """Note the arguments of the entry function; nothing if it cannot be read."""
     for operation in module.regions[0].blocks[0].operations:
         attributes = operation.attributes
-        if operation.operation.name == "func.func" and attributes["sym_name"].value == "main":
-            arguments = operation.operation.regions[0].blocks[0].arguments
-            notes = attributes["arg_attrs"] if "arg_attrs" in attributes else []  # noqa: SIM401 it has no get
-            size.arguments = len(arguments)
-            size.taken = {
-                name: any(note in noted for note in _DONATED)
-                for argument, noted in zip(arguments, notes, strict=False)
-                if (name := _location_name(argument.location))
-            }
-            return
-
-
-def _location_name(location: Any) -> str:
-    """Return the name of a location, from the location's text: asking for the name ends the process on jaxlib 0.7 if
-    there is none."""
-    match = _NAMED.match(str(location))
-    return match[1].replace('\\"', '"').replace("\\\\", "\\") if match is not None else ""
+        if operation.operation.name != "func.func" or attributes["sym_name"].value != "main":
+            continue
+        arguments = operation.operation.regions[0].blocks[0].arguments
+        notes = attributes["arg_attrs"] if "arg_attrs" in attributes else []  # noqa: SIM401 it has no get
+        size.arguments = len(arguments)
+        for argument, noted in zip(arguments, notes, strict=False):
+            # Its name is read from the location's text: asking for a name that is not there ends the process on
+            # jaxlib 0.7.
+            named = _NAMED.match(str(argument.location))
+            name = named[1].replace('\\"', '"').replace("\\\\", "\\") if named is not None else ""
+            if name:
+                size.taken[name] = any(note in noted for note in _DONATED)
+        return
 
 
 def _constant(operation: Any) -> ProgramArray | None:

@@ -37,8 +37,7 @@ _registered: list[bool] = []
 
 
 def watch(watcher: Any) -> None:
-    """Begin to pass events to `watcher`, in the thread where they happen. Raises RuntimeError if the program has not
-    imported jax yet."""
+    """Pass events to `watcher` from now on, in the thread where they happen. Raises RuntimeError without jax."""
     jax = sys.modules.get("jax")
     if jax is None:
         raise RuntimeError("jax is not imported yet")
@@ -53,7 +52,6 @@ def watch(watcher: Any) -> None:
 
 
 def unwatch(watcher: Any) -> None:
-    """Stop passing events to `watcher`."""
     if watcher in _watchers:
         _watchers.remove(watcher)
 
@@ -108,7 +106,6 @@ class CacheClears:
             self._replaced = ReplacedName(sys.modules["jax"], "clear_caches", self._counting)
 
     def detach(self) -> None:
-        """Restore JAX's own function."""
         if self._replaced is not None:
             self._replaced.restore()
         self._replaced = None

@@ -16,13 +16,11 @@ from typing import Any
 from jaxprof.base.values import dataclass, field, frozen
 from jaxprof.events import DIFFERENCES, NOWHERE, ClosureChange, CompileReason, SourceLocation
 from jaxprof.recorder.compiles.arguments import Leaf
-from jaxprof.recorder.compiles.call_source import Made
 from jaxprof.recorder.compiles.signature import Signature
 
 _RANKS = {kind: rank for rank, kind in enumerate(DIFFERENCES)}
 _DIFFERENCES_LISTED = 4
-"""Number of differences in an event: if a whole tree of parameters was cast, a hundred say no more than the first
-few."""
+"""Number of differences in an event: a hundred say no more than the first few."""
 _NAMES_LISTED = 3
 _KEY = re.compile(r"^[^.\[]+|\.[^.\[]+|\[(?:'[^']*'|\"[^\"]*\"|[^\]]*)\]")
 """Matches one key of a leaf's path: `params`, `['head']`, `.weight`, `[0]`."""
@@ -32,11 +30,9 @@ _Difference = dict[str, Any]
 """Fields of a `CompileReason`: of many differences, only the first few become objects."""
 _LEAVES_WEIGHED = 64
 _LEAVES_COMPARED = 20_000
-"""Limit for the leaves compared over all earlier signatures, so that a large signature costs no more than a small
-one."""
+"""Limit for the leaves compared over all earlier signatures, so that a large signature costs no more."""
 SIGNATURES_A_FUNCTION, LEAVES_A_FUNCTION, FUNCTIONS = 256, 50_000, 2_000
-"""How many signatures are kept for each function, with how many leaves in all, and for how many functions: of more, the
-oldest go."""
+"""Signatures kept for each function, leaves of them in all, and functions: the oldest beyond these go."""
 
 
 @frozen
@@ -72,7 +68,6 @@ class History:
             yield from reversed(record.signatures)
 
     def known(self, key: FunctionKey) -> bool:
-        """Whether the function was compiled before."""
         return key in self._records
 
     def last_call(self, key: FunctionKey, signature: Signature) -> tuple[SourceLocation, int]:
@@ -82,7 +77,6 @@ class History:
         return record.signatures.get(signature, (NOWHERE, 0)) if record is not None else (NOWHERE, 0)
 
     def add(self, key: FunctionKey, signature: Signature, called_from: SourceLocation, clears: int = 0) -> None:
-        """Add a compilation."""
         record = self._records.get(key)
         if record is None:
             if len(self._records) >= FUNCTIONS:
@@ -118,7 +112,6 @@ def nearest(now: Signature, earlier: Iterable[Signature]) -> Signature | None:
 
 
 def _distance(now: Signature, before: Signature) -> int:
-    """Return how much differs between two signatures: 0 if nothing does."""
     distance = (not now.same_function(before)) + (now.options != before.options)
     if now.config != before.config:
         distance += len(set(now.config) - set(before.config)) or 1
@@ -128,21 +121,12 @@ def _distance(now: Signature, before: Signature) -> int:
     different = sum(map(operator.is_not, now.leaves, before.leaves))
     if different > _LEAVES_WEIGHED:
         return distance + different
-    return distance + sum(
-        _differing_aspects(leaf, other)
-        for leaf, other in zip(now.leaves, before.leaves, strict=True)
-        if leaf is not other
-    )
-
-
-def _differing_aspects(now: Leaf, before: Leaf) -> int:
-    return (
-        (now.shape != before.shape)
-        + (now.dtype != before.dtype)
-        + (now.weak_type != before.weak_type)
-        + ((now.sharding, now.placed) != (before.sharding, before.placed))
-        + ((now.static, now.static_hash) != (before.static, before.static_hash))
-    )
+    for leaf, other in zip(now.leaves, before.leaves, strict=True):
+        if leaf is not other:
+            distance += (leaf.shape != other.shape) + (leaf.dtype != other.dtype) + (leaf.weak_type != other.weak_type)
+            distance += (leaf.sharding, leaf.placed) != (other.sharding, other.placed)
+            distance += (leaf.static, leaf.static_hash) != (other.static, other.static_hash)
+    return distance
 
 
 def explain(
@@ -165,8 +149,12 @@ def explain(
         return {"reason_code": "first"} if traced or now.function is None else _explained("first", kind="traced_before")
     if not now.known or not before.known:
         return _explained("unknown", kind="arguments_unknown")
+    function: list[_Difference] = []
+    if not now.same_function(before):
+        kind = "new_function" if same_line else "another_function"
+        function = [{"kind": "closure" if now.made is not None else kind}]
     differences = sorted(
-        [*_function(now, before, same_line), *_structure(now, before), *_leaves(now, before), *_settings(now, before)],
+        [*function, *_structure(now, before), *_leaves(now, before), *_settings(now, before)],
         key=lambda difference: _RANKS[difference["kind"]],
     )
     if len(differences) > 1:  # what the containers are says nothing beside a difference in what they hold
@@ -181,7 +169,13 @@ def explain(
         reasons.append(CompileReason(kind="more", more=len(differences) - _DIFFERENCES_LISTED))
     explained = {"reason_code": code, "reasons": reasons}
     if code == "closure" and now.made is not None:
-        changes = list(_closure_changes(now.made, before.made))
+        # The factory's variables whose values, as text, have changed.
+        old = {name: (text, digest) for name, text, digest in before.made.closure} if before.made is not None else {}
+        changes = []
+        for name, text, digest in now.made.closure:
+            if name in old and old[name] != (text, digest):
+                earlier, later = _differing_parts(old[name][0], text)
+                changes.append(ClosureChange(name=name, before=earlier, now=later))
         return {**explained, "made_at": now.made.place, "factory": now.made.factory, "closure": changes}
     return explained
 
@@ -190,26 +184,18 @@ def _explained(code: str, **reason: Any) -> dict[str, Any]:
     return {"reason_code": code, "reasons": [CompileReason(**reason)]}
 
 
-def _function(now: Signature, before: Signature, same_line: bool) -> Iterator[_Difference]:
-    if not now.same_function(before):
-        closure = "closure" if now.made is not None else ""
-        yield {"kind": closure or ("new_function" if same_line else "another_function")}
-
-
-def _closure_changes(now: Made, before: Made | None) -> Iterator[ClosureChange]:
-    """Yield the factory's variables whose values, as text, have changed."""
-    old = {name: (text, digest) for name, text, digest in before.closure} if before is not None else {}
-    for name, text, digest in now.closure:
-        if name in old and old[name] != (text, digest):
-            earlier, later = _differing_parts(old[name][0], text)
-            yield ClosureChange(name=name, before=earlier, now=later)
-
-
 def _structure(now: Signature, before: Signature) -> Iterator[_Difference]:
     """Yield differences in which arguments there are, and in how they are nested and passed."""
     if now.names == before.names:
         if now.structure != before.structure:
-            yield from list(_static_parts(now, before)) or [{"kind": "containers"}]
+            # What the nodes of the arguments hold besides children: static fields of modules and of dataclasses.
+            old = dict(before.statics)
+            changed = [(path, text) for path, text in now.statics if path in old and old[path] != text]
+            for path, text in changed:
+                earlier, later = _differing_parts(old[path], text)
+                yield {"kind": "static_part", "name": path, "before": earlier, "now": later}
+            if not changed:
+                yield {"kind": "containers"}
         if now.keywords != before.keywords:
             moved = sorted(set(now.keywords) ^ set(before.keywords))
             for name in moved[:_NAMES_LISTED]:
@@ -240,17 +226,8 @@ def _subtrees(names: list[str], others: Iterable[str]) -> dict[str, int]:
     return {under[0] if len(under) == 1 else key: len(under) for key, under in groups.items()}
 
 
-def _static_parts(now: Signature, before: Signature) -> Iterator[_Difference]:
-    """Return differences in what the nodes of the arguments hold besides children: static fields of modules and of
-    dataclasses."""
-    old = dict(before.statics)
-    for path, text in now.statics:
-        if path in old and old[path] != text:
-            earlier, later = _differing_parts(old[path], text)
-            yield {"kind": "static_part", "name": path, "before": earlier, "now": later}
-
-
 def _leaves(now: Signature, before: Signature) -> Iterator[_Difference]:
+    """Yield what differs in the leaves: of shape, dtype and weak type only the first, with both whole types."""
     if now.names == before.names:
         pairs: Iterable[tuple[str, Leaf, Leaf]] = zip(now.names, now.leaves, before.leaves, strict=True)
     else:
@@ -259,32 +236,22 @@ def _leaves(now: Signature, before: Signature) -> Iterator[_Difference]:
             (name, leaf, earlier[name]) for name, leaf in zip(now.names, now.leaves, strict=True) if name in earlier
         )
     for name, leaf, other in pairs:
-        if leaf is not other:
-            yield from _leaf(name, leaf, other)
-
-
-def _leaf(name: str, now: Leaf, before: Leaf) -> Iterator[_Difference]:
-    """Yield what differs in one leaf: of shape, dtype and weak type only the first, with both whole types."""
-    if now.is_static or before.is_static:
-        if now == before:
-            return
-        if now.static == before.static:
-            kind = "inner_function" if "Jaxpr" in now.static else "static_argument"
-            yield {"kind": kind, "name": name, "before": before.type, "now": now.type}
+        if leaf is other or ((leaf.is_static or other.is_static) and leaf == other):
+            continue
+        if not (leaf.is_static or other.is_static):
+            differing = (
+                each for each in ("shape", "dtype", "weak_type") if getattr(leaf, each) != getattr(other, each)
+            )
+            if kind := next(differing, ""):
+                yield {"kind": kind, "name": name, "before": _typed(other), "now": _typed(leaf)}
+            if (leaf.sharding, leaf.placed) != (other.sharding, other.placed):
+                yield {"kind": "sharding", "name": name, "before": other.sharding, "now": leaf.sharding}
+        elif leaf.static == other.static:
+            kind = "inner_function" if "Jaxpr" in leaf.static else "static_argument"
+            yield {"kind": kind, "name": name, "before": other.type, "now": leaf.type}
         else:
-            earlier, later = _differing_parts(before.type, now.type)
-            yield {"kind": "static_argument", "name": name, "before": earlier, "now": later}
-        return
-    kind = (
-        "shape" if now.shape != before.shape
-        else "dtype" if now.dtype != before.dtype
-        else "weak_type" if now.weak_type != before.weak_type
-        else ""
-    )  # fmt: skip
-    if kind:
-        yield {"kind": kind, "name": name, "before": _typed(before), "now": _typed(now)}
-    if (now.sharding, now.placed) != (before.sharding, before.placed):
-        yield {"kind": "sharding", "name": name, "before": before.sharding, "now": now.sharding}
+            was, is_now = _differing_parts(other.type, leaf.type)
+            yield {"kind": "static_argument", "name": name, "before": was, "now": is_now}
 
 
 def _differing_parts(before: str, now: str) -> tuple[str, str]:
@@ -299,7 +266,6 @@ def _differing_parts(before: str, now: str) -> tuple[str, str]:
 
 
 def _common_length(one: str, other: str) -> int:
-    """Return the number of characters with which both texts begin."""
     return next((at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right),
                 min(len(one), len(other)))  # fmt: skip
 

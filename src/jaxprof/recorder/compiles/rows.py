@@ -31,8 +31,7 @@ class OpenStage:
     row: CompilationRow | None
     """Row of the compilation; None for a trace that is part of another trace."""
     handled: int
-    """Address of the exception that was being handled when the stage began: a different one at its end was raised in
-    the stage."""
+    """Address of the exception handled when the stage began: another one at its end was raised in the stage."""
     apart: float = 0.0
     """Seconds of the nested compilations, which have their own rows."""
     nested_trace: tuple[str, float] | None = None
@@ -107,7 +106,6 @@ class ExclusiveClock:
         self._state = (seconds, stage, now)
 
     def read(self, now: float) -> dict[str, float]:
-        """Return the seconds so far."""
         seconds, running, since = self._state
         if running:
             return {**seconds, running: seconds[running] + max(0.0, now - since)}
@@ -182,8 +180,7 @@ class CompilationRow:
 
 
 class RowWriter:
-    """Emits rows. After `ROWS_IN_FULL`, rows of the same function, line and reason are folded into one, which is
-    emitted now and then."""
+    """Emits rows. After `ROWS_IN_FULL`, those of one function, line and reason are folded, and emitted now and then."""
 
     def __init__(self, emit: Callable[[Event], None]) -> None:
         self._emit = emit
@@ -199,29 +196,25 @@ class RowWriter:
             return
         if self._written == ROWS_IN_FULL + 1:
             self._flushed_at = time.monotonic()
-            values: dict[str, str | int] = {"most": ROWS_IN_FULL}
+            values: dict[str, str | int | float] = {"most": ROWS_IN_FULL}
             self._emit(WarningRaised(monotonic_seconds=time.monotonic(), code="ledger_folded", values=values))
         key = (
             row.function, row.called_from.file, row.called_from.line, row.reason_code, row.thread,
             row.cache,
         )  # fmt: skip
         earlier = self._folded.get(key)
-        self._folded[key] = row if earlier is None else _merged(earlier, row)
+        if earlier is not None:  # seconds and counts are added up, everything else comes from the later row
+            added: dict[str, Any] = {}
+            for name in ("trace_seconds", "lower_seconds", "compile_seconds", "saved_seconds"):
+                known = [seconds for each in (earlier, row) if (seconds := getattr(each, name)) is not None]
+                added[name] = sum(known) if known else None
+            row = replace(row, began_seconds=earlier.began_seconds, count=earlier.count + row.count, **added)
+        self._folded[key] = row
         if time.monotonic() - self._flushed_at >= FOLDED_EVERY_SECONDS:
             self.flush()
 
     def flush(self) -> None:
-        """Emit the folded rows."""
         waiting, self._folded = list(self._folded.values()), {}
         self._flushed_at = time.monotonic()
         for row in waiting:
             self._emit(row)
-
-
-def _merged(first: Compiled, second: Compiled) -> Compiled:
-    """Fold two rows into one: seconds and counts are added up, everything else comes from the later row."""
-    added: dict[str, Any] = {}
-    for name in ("trace_seconds", "lower_seconds", "compile_seconds", "saved_seconds"):
-        known = [seconds for row in (first, second) if (seconds := getattr(row, name)) is not None]
-        added[name] = sum(known) if known else None
-    return replace(second, began_seconds=first.began_seconds, count=first.count + second.count, **added)

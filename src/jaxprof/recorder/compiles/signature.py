@@ -24,7 +24,9 @@ from jaxprof.recorder.compiles.arguments import (
     LeafReader,
     TreeReader,
     array_bytes,
+    dtype_name,
     hash_of,
+    is_narrowed,
     static_text,
 )
 from jaxprof.recorder.compiles.call_site import ObservedCall
@@ -62,8 +64,7 @@ class Signature:
     function: object = None
     """Identifies the function object; None if it was not seen."""
     written: object = field(default=None, compare=False)
-    """Identifies the object of a library's wrapper around the function, which may pass JAX several functions for one of
-    the user's."""
+    """Identifies a library's wrapper of the function, which may pass JAX several functions for one of the user's."""
     names: tuple[str, ...] = ()
     leaves: tuple[Leaf, ...] = ()
     keywords: tuple[str, ...] = ()
@@ -75,11 +76,11 @@ class Signature:
     under: str = ""
     """Transformations through which the jit was called: `vmap`, `grad`."""
     options: tuple[tuple[str, str], ...] = ()
-    """The options of `jax.jit`."""
     config: tuple[tuple[str, str], ...] = ()
     numpy: Mapping[int, int] = field(default_factory=dict, compare=False)
-    """Bytes that every call copies to the device, by the index of each leaf that was a NumPy array. Such a leaf causes
-    no new compilation."""
+    """Bytes that every call copies to the device, by the index of each NumPy leaf, which causes no new compilation."""
+    narrowed: Mapping[int, str] = field(default_factory=dict, compare=False)
+    """Dtype of each leaf of `numpy` that is converted at every call, because JAX has no 64-bit types enabled."""
     replaced: frozenset[int] = field(default=frozenset(), compare=False)
     """The leaves of `numpy` that the call's result replaces, so that only the first call has them."""
     aligned: frozenset[int] = field(default=frozenset(), compare=False)
@@ -113,6 +114,7 @@ class Signature:
                 weak_type=leaf.weak_type,
                 sharding=leaf.sharding,
                 bytes=self.numpy.get(at),
+                narrowed=self.narrowed.get(at, ""),
                 replaced=at in self.replaced,
                 zero_copy=at in self.shared,
             )
@@ -129,8 +131,7 @@ class Signature:
         return sum(size for at, size in self.numpy.items() if at not in self.replaced | self.shared)
 
     def unused_donations(self, taken: Mapping[str, bool]) -> list[ProgramArray]:
-        """Return the donated leaves that the program takes (`taken`, by JAX's name) but whose buffer no output can
-        reuse."""
+        """Return the donated leaves that are `taken` (by JAX's name) but whose buffer no output can reuse."""
         unused = [at for name, at in self.donated.items() if taken.get(name) is False]
         return [
             ProgramArray(name=self.names[at], type=leaf.type, bytes=array_bytes(leaf.shape, leaf.dtype))
@@ -179,6 +180,7 @@ class _CallParts:
     structures: list[int] = field(default_factory=list)
     statics: dict[str, str] = field(default_factory=dict)
     numpy: dict[int, int] = field(default_factory=dict)
+    narrowed: dict[int, str] = field(default_factory=dict)
     aligned: set[int] = field(default_factory=set)
     numbers: int = 0
     donated: dict[str, int] = field(default_factory=dict)
@@ -196,7 +198,6 @@ class _UserLayout:
     statics: dict[str, str] = field(default_factory=dict)
 
     def add(self, name: str, leaf: int | Leaf) -> None:
-        """Add one leaf."""
         self.names.append(name)
         self.leaves.append(leaf)
 
@@ -215,7 +216,6 @@ class SignatureReader:
         self._written: dict[tuple[Any, ...], _UserLayout] = {}
 
     def read(self, call: ObservedCall) -> Signature:
-        """Return the signature of a call, with the current configuration."""
         jax = sys.modules["jax"]
         config = self._configuration.read(jax)
         wide = ("jax_enable_x64", "True") in config
@@ -225,8 +225,9 @@ class SignatureReader:
                 names=tuple(f"#{index}" for index in range(len(inner))), leaves=tuple(inner), config=config
             )
         arguments = self._arguments(call, wide, jax)
-        if arguments.under:
-            arguments.leaves = _as_called(arguments.leaves, inner)
+        if arguments.under and len(inner) == sum(not leaf.is_static for leaf in arguments.leaves):
+            concrete = iter(inner)  # the program's own arguments, in place of the tracers
+            arguments.leaves = [leaf if leaf.is_static else next(concrete) for leaf in arguments.leaves]
         if call.written is not None and call.written.function is not call.function:
             arguments = self._as_written(arguments, call.written)
         primitive = primitive_parameters(call.function) is not None
@@ -242,6 +243,7 @@ class SignatureReader:
             options=tuple((name, static_text(value, name)) for name, value in call.options.items() if value),
             config=config,
             numpy=arguments.numpy,
+            narrowed=arguments.narrowed,
             aligned=frozenset(arguments.aligned),
             numbers=arguments.numbers,
             donated=arguments.donated,
@@ -271,6 +273,8 @@ class SignatureReader:
                     arguments.under.add(_transformation(leaf))
                 elif kind == NUMPY and (size := self._leaves.device_bytes(leaf, wide)) is not None:
                     arguments.numpy[len(arguments.leaves)] = size
+                    if is_narrowed(leaf.dtype) and not wide:
+                        arguments.narrowed[len(arguments.leaves)] = dtype_name(leaf.dtype, wide=True)
                     if size >= WORTH_COPYING_BYTES and self._leaves.is_aligned(leaf, wide):
                         arguments.aligned.add(len(arguments.leaves))
                 elif kind == OTHER and isinstance(leaf, int | float | complex) and not isinstance(leaf, bool):
@@ -301,6 +305,7 @@ class SignatureReader:
                 for to, at in enumerate(layout.leaves)
                 if isinstance(at, int) and at in passed.numpy
             },
+            narrowed={to: passed.narrowed[at] for to, at in enumerate(layout.leaves) if at in passed.narrowed},
             aligned={to for to, at in enumerate(layout.leaves) if at in passed.aligned},
             numbers=passed.numbers,
             donated={by_place[at]: to for to, at in enumerate(layout.leaves) if isinstance(at, int) and at in by_place},
@@ -350,14 +355,6 @@ def _places(inner: _CallParts, written: list[Any]) -> dict[int, list[int]]:
             return places
         ordered.setdefault(id(value), []).append(at)
     return ordered | {index: [at] for index, at in enumerate(dynamic[len(arrays) :])}
-
-
-def _as_called(leaves: list[Leaf], inner: list[Leaf]) -> list[Leaf]:
-    """Return the leaves with tracers replaced by the program's own arguments, if those were seen."""
-    if len(inner) != sum(not leaf.is_static for leaf in leaves):
-        return leaves
-    concrete = iter(inner)
-    return [leaf if leaf.is_static else next(concrete) for leaf in leaves]
 
 
 def _transformation(tracer: Any) -> str:

@@ -33,8 +33,7 @@ def restore() -> None:
 
 
 def begin(plan: str) -> None:
-    """Start the recording. `jaxprof` may not be installed here: it is found by this file's location, and the packages
-    next to it are not."""
+    """Start the recording. `jaxprof` is found by this file's location, without the packages next to it."""
     cached = SOURCES in sys.path_importer_cache
     sys.path.insert(0, SOURCES)
     try:

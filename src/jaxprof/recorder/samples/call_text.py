@@ -68,7 +68,14 @@ def spot_of(code: CodeType, offset: int) -> CallSpot:
     line, span = position_of(code, at)
     if span is None:
         return CallSpot(line, operation, "")
-    text, callee = describe(_segment(source_lines(code.co_filename), *span))
+    lines, segment = source_lines(code.co_filename), ""
+    first, last, began, ended = span  # columns count bytes of UTF-8
+    if 1 <= first <= last <= len(lines) and last - first <= 40:
+        picked = list(lines[first - 1 : last])
+        picked[-1] = picked[-1][:ended]
+        picked[0] = picked[0][began:]
+        segment = b"\n".join(picked).decode("utf-8", "replace")
+    text, callee = describe(segment)
     return CallSpot(line, operation, text, callee, span)
 
 
@@ -80,16 +87,6 @@ def position_of(code: CodeType, offset: int) -> tuple[int, Span | None]:
     if first is None or last is None or began is None or ended is None:
         return line, None
     return line, (first, last, began, ended)
-
-
-def _segment(lines: tuple[bytes, ...], first: int, last: int, began: int, ended: int) -> str:
-    """Return the source between two positions; columns count bytes of UTF-8."""
-    if not 1 <= first <= last <= len(lines) or last - first > 40:
-        return ""
-    picked = list(lines[first - 1 : last])
-    picked[-1] = picked[-1][:ended]
-    picked[0] = picked[0][began:]
-    return b"\n".join(picked).decode("utf-8", "replace")
 
 
 def describe(segment: str) -> tuple[str, tuple[str, ...]]:
@@ -179,8 +176,7 @@ def is_a(value: object, *kinds: type) -> bool:
 
 
 def names_in(module: ModuleType) -> dict[str, Any]:
-    """Return the names of a module. `vars` would ask the module, and a lazy one (`importlib.util.LazyLoader`) is
-    imported then."""
+    """Return the names of a module. `vars` would import a lazy one (`importlib.util.LazyLoader`)."""
     names: dict[str, Any] = object.__getattribute__(module, "__dict__")
     return names
 
@@ -196,8 +192,7 @@ def is_foreign(callee: tuple[str, ...], code: CodeType, names: dict[str, Any]) -
 
 
 def _belongs_to_library(value: Any) -> bool:
-    """Whether a value is NumPy's or the standard library's, except `functools.partial`, whose function may be
-    compiled."""
+    """Whether a value is NumPy's or the standard library's; `functools.partial` may hold a compiled function."""
     root = type(value).__module__.partition(".")[0]
     return root == "numpy" or (root in sys.stdlib_module_names and root not in ("builtins", "functools", "types"))
 

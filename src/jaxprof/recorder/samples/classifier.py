@@ -165,27 +165,38 @@ class Classifier:
             self._seen.clear()
 
     def compiled_at(self, file: str, line: int, numpy_bytes: int = 0) -> None:
-        """Note that the ledger reported a compilation of a user's function called from that line, with this many bytes
-        of NumPy arguments."""
+        """Note that a user's function called from that line was compiled, with so many bytes of NumPy arguments."""
         size = self._compiled_lines.get((file, line), -1)
         if len(self._compiled_lines) < _SITES_AT_MOST and size < numpy_bytes:
             self._compiled_lines[file, line] = numpy_bytes
             self._seen.clear()
 
     def _interpret(self, stack: Stack) -> Seen:
-        """Derive what the thread does, from the frames and the source."""
         if not stack.frames:
             return Seen(HOST)
-        if inside := _callback_frames(stack):
-            return _called_back(stack, inside)
+        # On a CPU, the thread that calls a compiled function may run its callbacks, with what they call.
+        frames = enumerate(stack.frames, 1)
+        inside = max((end for end, each in frames if each.kind == JAX and each.code.co_name in _CALLBACKS), default=0)
+        if inside:  # the compiled function's call is the user's line, and what is called back is part of its lines
+            called = Stack(stack.read[inside:])
+            line, path = _user_line(called, called.jax_functions), _path(called)
+            outermost = next((frame for frame in reversed(stack.frames[:inside]) if frame.kind == USER), None)
+            through = ""
+            if outermost is not None:
+                through = outermost.code.co_name
+                path = ((outermost.code, outermost.spot.line), *path)
+            return Seen(CALLBACK, line and replace(line, through=through), sites_of(called, CALLBACK), path=path)
         names = stack.jax_functions
         at = stack.caller
         spot = stack.frames[at].spot if at >= 0 else CallSpot(0, "", "")
         importing = any(frame.code.co_filename in _IMPORT_FILES for frame in stack.called_by_user)
         starting = _BACKEND_START in names or importing
         kind = IMPORT if starting else self._kind(stack, at, spot, names)
-        if kind == COMPILED and self._is_fed(stack):
-            kind = FED
+        if kind == COMPILED and stack.user >= 0:
+            # The compiled function called here may have NumPy arguments whose copies take time.
+            frame = stack.frames[stack.user]
+            size = self._compiled_lines.get((frame.code.co_filename, frame.spot.line), 0)
+            kind = FED if frame.spot.is_call and size >= FED_BYTES else COMPILED
         if kind in (HOST, READ):
             made = self._kind_of_host(stack)
             kind = made if kind == HOST or made == DATA else READ
@@ -197,17 +208,8 @@ class Classifier:
         doubtful = kind == HOST and at == 0 and _may_be_compiled(stack, spot)
         return Seen(kind, line, sites, implicit, _path(stack), doubtful)
 
-    def _is_fed(self, stack: Stack) -> bool:
-        """Return whether the compiled function called here has NumPy arguments whose copies take time."""
-        if stack.user < 0:
-            return False
-        frame = stack.frames[stack.user]
-        size = self._compiled_lines.get((frame.code.co_filename, frame.spot.line), 0)
-        return frame.spot.is_call and size >= FED_BYTES
-
     def _kind(self, stack: Stack, at: int, spot: CallSpot, names: list[str]) -> str:
-        """Return the kind of work at frame `at`, whose instruction is `spot`, below which JAX's functions `names` run,
-        innermost first."""
+        """Return the kind of work at frame `at`, at instruction `spot`; `names`: JAX's functions, innermost first."""
         if names and names[-1] in _WAITS and at != stack.user:
             return COMPILED  # a library waits for what it has called, as equinox does in order to raise its errors
         if _TOKEN in names:
@@ -229,7 +231,9 @@ class Classifier:
             return COMPILED
         if names or maker == "jax" or _is_jax_function(value):
             return DISPATCH
-        return READ if _reads_arrays(value) else HOST
+        # NumPy's `asarray` and `array` wait for a JAX array without a Python frame.
+        reads = type(value) is BuiltinFunctionType and value.__name__ in ("asarray", "array", "ascontiguousarray")
+        return READ if reads else HOST
 
     def _is_site(self, frame: SampledFrame) -> bool:
         code, spot = frame.code, frame.spot
@@ -336,26 +340,6 @@ def _waits_for_events(stack: Stack, spot: CallSpot) -> bool:
     return spot.is_call and (spot.method in _EVENT_METHODS or spot.callee == ("select", "select"))
 
 
-def _callback_frames(stack: Stack) -> int:
-    """Return how many of the innermost frames belong to a callback or to what it calls; 0 if the thread is in none. On
-    a CPU, the thread that calls a compiled function may run its callbacks."""
-    frames = enumerate(stack.frames, 1)
-    return max((end for end, frame in frames if frame.kind == JAX and frame.code.co_name in _CALLBACKS), default=0)
-
-
-def _called_back(stack: Stack, end: int) -> Seen:
-    """Return what a thread does in a callback, which has the innermost `end` frames: the compiled function's call is
-    the user's line, and what the function that is called back calls is part of its lines."""
-    called = Stack(stack.read[end:])
-    line, path = _user_line(called, called.jax_functions), _path(called)
-    outermost = next((frame for frame in reversed(stack.frames[:end]) if frame.kind == USER), None)
-    through = ""
-    if outermost is not None:
-        through = outermost.code.co_name
-        path = ((outermost.code, outermost.spot.line), *path)
-    return Seen(CALLBACK, line and replace(line, through=through), sites_of(called, CALLBACK), path=path)
-
-
 def _is_stepping(code: CodeType, spot: CallSpot) -> bool:
     """Whether a loop only advances to its next number or item, which takes no time."""
     call = spot.text
@@ -372,11 +356,6 @@ def _is_jax_function(value: Any) -> bool:
 
 def _is_builtin(spot: CallSpot) -> bool:
     return len(spot.callee) == 1 and spot.text.endswith("()")
-
-
-def _reads_arrays(value: Any) -> bool:
-    """Whether this is NumPy's `asarray` or `array`, which wait for a JAX array without a Python frame."""
-    return type(value) is BuiltinFunctionType and value.__name__ in ("asarray", "array", "ascontiguousarray")
 
 
 def _may_be_compiled(stack: Stack, spot: CallSpot) -> bool:

@@ -78,7 +78,6 @@ class RunningTest:
         self._began = 0.0
 
     def begin(self) -> None:
-        """Take the first reading."""
         self._cpu_began = self._cpu.seconds()
         self._began = time.perf_counter()
 
@@ -91,14 +90,12 @@ class RunningTest:
 
 
 def own_switches() -> int | None:
-    """Return how often the calling thread has given up the CPU to wait for something; None if the system does not
-    report it."""
+    """Return how often the calling thread has given up the CPU to wait; None if the system does not say."""
     return _own_count("ru_nvcsw")
 
 
 def own_faults() -> int | None:
-    """Return how often the calling thread has waited for its memory to come from the disk; None if the system does not
-    report it."""
+    """Return how often the calling thread has waited for memory from the disk; None if the system does not say."""
     return _own_count("ru_majflt")
 
 

@@ -40,7 +40,10 @@ def feeds(file: str, at: Span, work: Iterable[Span]) -> bool | None:
     tree = parsed(file)
     if tree is None:
         return None
-    at = _iterated(tree, at)
+    # Up to Python 3.11, the instruction that takes the next item of a `for` loop spans the whole loop.
+    around = statements_around(tree, lambda part: is_within(at, span_of(part)))
+    loops = (node for node in around if isinstance(node, ast.For | ast.AsyncFor) and span_of(node) == at)
+    at = next((span_of(loop.iter) for loop in loops), at)
     calls = [span for span in work if span != at]
     if any(_inside(at, span) for span in calls):
         return True
@@ -53,7 +56,9 @@ def feeds(file: str, at: Span, work: Iterable[Span]) -> bool | None:
     if id(here) in working:  # next to the call, in the same statement: processing of its result
         return False
     results = frozenset[str]().union(*(statement.gives for statement in working.values()))
-    if results & frozenset(_passed(here.node)):  # an environment that gets the step's action: it cannot run ahead
+    calls_here = (inner for inner in ast.walk(here.node) if isinstance(inner, ast.Call))
+    passed = {name for call in calls_here for name in _arguments(call)}
+    if results & passed:  # an environment that gets the step's action: it cannot run ahead
         return False
     # `trainer.book()` next to `trainer.step()` changes the trainer, and does not feed the step
     receivers = not isinstance(here.node, ast.Expr)
@@ -93,8 +98,7 @@ def _may_fetch(call: ast.Call) -> bool:
 
 
 def under_a_condition(file: str, loop_line: int, line: int) -> bool:
-    """Whether a line of a loop is inside an `if` (or a `match`, or an `except`) of that loop, so that not every
-    iteration reaches it."""
+    """Whether a line of a loop is under an `if`, `match` or `except` in it, so that not every iteration reaches it."""
     inside, conditional = False, False
     for node, _ in pairwise(statements_around(parsed(file), lambda part: _has_line(part, line))):
         if isinstance(node, ast.If | ast.Match):
@@ -118,8 +122,7 @@ def _has_line(node: ast.AST, line: int) -> bool:
 
 
 def _region(tree: ast.Module, at: Span, work: list[Span]) -> list[ast.stmt]:
-    """Return the innermost loop around `at` that contains a call of `work`; otherwise the innermost function, or the
-    module."""
+    """Return the innermost loop around `at` with a call of `work`; else the innermost function, or the module."""
     body: list[ast.stmt] = tree.body
     for node in statements_around(tree, lambda part: _inside(at, span_of(part))):
         if isinstance(node, _SCOPES):
@@ -127,15 +130,6 @@ def _region(tree: ast.Module, at: Span, work: list[Span]) -> list[ast.stmt]:
         elif isinstance(node, LOOPS) and any(_inside(span, span_of(node)) for span in work):
             body = [node]
     return body
-
-
-def _iterated(tree: ast.Module, at: Span) -> Span:
-    """Return the span of the iterated expression if `at` is a whole `for` loop, else `at`: up to Python 3.11, the
-    instruction that takes the next item spans the whole loop."""
-    for node in statements_around(tree, lambda part: is_within(at, span_of(part))):
-        if isinstance(node, ast.For | ast.AsyncFor) and span_of(node) == at:
-            return span_of(node.iter)
-    return at
 
 
 def _children(node: ast.AST) -> Iterator[ast.stmt]:
@@ -272,8 +266,7 @@ def _dotted(node: ast.expr) -> Iterator[str]:
 
 
 def _names(node: ast.AST) -> Iterator[str]:
-    """Return the names and attributes of names that are read. `a` is read only where it stands alone, or where its
-    method is called."""
+    """Return the names and attributes of names that are read. `a` counts only alone, or if its method is called."""
     owners: set[int] = set()
     for inner in ast.walk(node):  # an attribute comes before its name
         if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
@@ -286,21 +279,13 @@ def _names(node: ast.AST) -> Iterator[str]:
             yield inner.id
 
 
-def _passed(node: ast.AST) -> Iterator[str]:
-    """Return the names in the arguments of all calls of a statement."""
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Call):
-            yield from _arguments(inner)
-
-
 def _arguments(call: ast.Call) -> Iterator[str]:
     for argument in (*call.args, *(keyword.value for keyword in call.keywords)):
         yield from _names(argument)
 
 
 def _taken_by(statement: _Statement, work: list[Span], *, receivers: bool) -> frozenset[str]:
-    """Return the names in the arguments of a statement's calls of `work`; with `receivers`, also the objects whose
-    methods are called."""
+    """Return the names in the arguments of a statement's calls of `work`; with `receivers`, also their objects."""
     taken: set[str] = set()
     called = False
     for inner in ast.walk(statement.node):

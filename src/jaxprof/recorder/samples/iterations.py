@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import pairwise
@@ -45,8 +45,7 @@ so that how often it ran is unknown."""
 _ENTRIES_AT_MOST = 2000
 """Limit for the entries of one event."""
 _SERIES_AT_MOST = 100
-"""Limit for the series of one window; the times of further ones are dropped. A loop within a loop may begin thousands
-of times a second."""
+"""Limit for the series of one window, after which times are dropped: an inner loop may begin very often."""
 
 Values = Sequence[int | None]
 
@@ -99,7 +98,6 @@ def counters_of(loop: Loop) -> tuple[LoopCounter, ...]:
 
 
 def _stored(operation: str, argument: object) -> tuple[str, ...]:
-    """Return the names that an instruction stores."""
     if operation in ("STORE_NAME", "STORE_GLOBAL", "STORE_DEREF") or operation.startswith("STORE_FAST"):
         names = argument if isinstance(argument, tuple) else (argument,)
         if operation == "STORE_FAST_LOAD_FAST":
@@ -183,8 +181,7 @@ class SeriesLog:
         return self.least_seconds - (self._open.waiting if self._open is not None else 0.0)
 
     def add(self, began: float, seconds: float, count: int, first: int, name: str) -> None:
-        """Add `count` iterations from number `first` on. They begin right after those before, unless the loop was
-        left."""
+        """Add `count` iterations from number `first` on, right after those before unless the loop was left."""
         if self._open is not None and self._open.name != name:
             self.leave()
         if self._open is None:
@@ -213,26 +210,27 @@ class SeriesLog:
         ready, self._closed = self._closed, []
         if self._open is not None and self._open.seconds:
             ready.append(self._open.take())
-        return [event for series in ready for event in self._events(series, now)]
-
-    def _events(self, series: _Series, now: float) -> Iterable[StepsTaken]:
-        """Yield a series as events of at most `_ENTRIES_AT_MOST` entries."""
-        began, first = series.began, series.first
-        for start in range(0, len(series.seconds), _ENTRIES_AT_MOST):
-            seconds = series.seconds[start : start + _ENTRIES_AT_MOST]
-            counts = series.counts[start : start + _ENTRIES_AT_MOST]
-            yield StepsTaken(
-                monotonic_seconds=now,
-                where=self._loop.place,
-                found_by=self._found_by,
-                first=first,
-                numbered_by=series.name,
-                began_seconds=round(began, 6),
-                seconds=[round(entry, 7) for entry in seconds],
-                counts=counts if any(count != 1 for count in counts) else [],
-            )
-            began += sum(seconds)
-            first += sum(counts)
+        events = []
+        for series in ready:
+            began, first = series.began, series.first
+            for start in range(0, len(series.seconds), _ENTRIES_AT_MOST):
+                seconds = series.seconds[start : start + _ENTRIES_AT_MOST]
+                counts = series.counts[start : start + _ENTRIES_AT_MOST]
+                events.append(
+                    StepsTaken(
+                        monotonic_seconds=now,
+                        where=self._loop.place,
+                        found_by=self._found_by,
+                        first=first,
+                        numbered_by=series.name,
+                        began_seconds=round(began, 6),
+                        seconds=[round(entry, 7) for entry in seconds],
+                        counts=counts if any(count != 1 for count in counts) else [],
+                    )
+                )
+                began += sum(seconds)
+                first += sum(counts)
+        return events
 
 
 class CounterSearch:
@@ -308,8 +306,7 @@ class MomentLog:
 
     @staticmethod
     def _pieces(moments: Sequence[float], start: int, end: int, reads: deque[float]) -> Iterator[tuple[int, int]]:
-        """Return ranges that begin where counters were read. Removes the moments up to the last of these from
-        `reads`."""
+        """Return ranges that begin where counters were read; drops the moments up to the last of these from `reads`."""
         bounds = [start]
         while reads and reads[0] <= moments[end - 1]:
             mark = bisect_left(moments, reads.popleft(), start, end)
@@ -354,15 +351,13 @@ class MomentLog:
             self._name = ""
 
     def events(self, now: float, age_seconds: float, *, final: bool = False) -> list[StepsTaken]:
-        """Return the iterations since the last call; none while their numbers are unknown, unless the call is
-        `final`."""
+        """Return the iterations since the last call; none while unnumbered, unless the call is `final`."""
         if not self.search.over and not final:
             return []
         return self._series.events(now, age_seconds, final=final)
 
 
 def _left_at(moments: Sequence[float]) -> Iterator[int]:
-    """Return the indices at which the loop was left."""
     at = -1
     with suppress(ValueError):
         while True:
@@ -386,20 +381,15 @@ class NumberLog:
 
     def sample(self, at: float, frame: FrameType | None) -> None:
         """Take a sample of the thread's innermost frame at this moment, in which the counter is read."""
-        self.saw(at, self._number_in(frame))
-
-    def _number_in(self, frame: FrameType | None) -> int | None:
-        """Return the number of the iteration in progress: the value of the counter at its end. None outside the
-        loop."""
-        loop, counter = self._loop, self._counter
-        frame = next((caller for caller in outwards(frame, DEEPEST) if caller.f_code is loop.code), None)
-        if frame is None:
-            return None
-        at = frame.f_lasti
-        value = read_counter(frame, counter)
-        if value is None or not loop.begins <= at <= loop.ends or frame.f_lasti != at:
-            return None
-        return value + 1 if at < counter.offset or at == loop.ends else value
+        # The number of the iteration in progress is the value of the counter at its end.
+        number = None
+        frame = next((caller for caller in outwards(frame, DEEPEST) if caller.f_code is self._loop.code), None)
+        if frame is not None:
+            offset, value = frame.f_lasti, read_counter(frame, self._counter)
+            inside = self._loop.begins <= offset <= self._loop.ends and frame.f_lasti == offset
+            if value is not None and inside:
+                number = value + 1 if offset < self._counter.offset or offset == self._loop.ends else value
+        self.saw(at, number)
 
     def saw(self, at: float, number: int | None) -> None:
         """Take the `number` of the iteration in progress at this moment; None if the loop is not running."""

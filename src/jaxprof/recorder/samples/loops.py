@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dis import Instruction
 from functools import lru_cache
 from types import CodeType
@@ -37,7 +36,6 @@ class Loop:
 
     @property
     def place(self) -> SourceLocation:
-        """First line of the loop, as a source location."""
         return SourceLocation(self.code.co_filename, self.line, self.code.co_name)
 
 
@@ -70,8 +68,14 @@ def _loops_of(_identity: int, code: CodeType) -> tuple[Loop, ...]:
             loops_back = target < instruction.offset and not instruction.opname.endswith("NO_INTERRUPT")
             if loops_back and not handlers.left_by(target):
                 ends[target] = max(ends.get(target, 0), instruction.offset)
+    # From the target of jumps to the last of these jumps: two such ranges that overlap, without one of them being
+    # inside the other, are of the same loop, which has several targets.
+    ranges: list[tuple[list[int], int]] = []
+    for target, end in sorted(ends.items()):
+        same = next((at for at, (_, ended) in enumerate(ranges) if target <= ended < end), None)
+        ranges.append(([*(ranges.pop(same)[0] if same is not None else ()), target], end))
     loops = []
-    for targets, end in _joined(sorted(ends.items())):
+    for targets, end in ranges:
         begins = min(targets)
         # the condition of a `while` comes after the body in the bytecode, and before it in the source
         inside = [number for offset, number in lines.items() if begins <= offset <= end]
@@ -79,16 +83,6 @@ def _loops_of(_identity: int, code: CodeType) -> tuple[Loop, ...]:
     loops.sort(key=lambda loop: loop.ends - loop.begins)
     expressions = [next((loop for loop in loops if loop.begins <= at <= loop.ends), None) for at in collecting]
     return tuple(loop for loop in loops if loop not in expressions)
-
-
-def _joined(ranges: Sequence[tuple[int, int]]) -> list[tuple[list[int], int]]:
-    """Return ranges from the target of jumps to their last one, in order of the targets, as loops: several targets and
-    an end. Two that overlap, without one of them being inside the other, are of the same loop."""
-    loops: list[tuple[list[int], int]] = []
-    for target, end in ranges:
-        same = next((at for at, (_, ended) in enumerate(loops) if target <= ended < end), None)
-        loops.append(([*(loops.pop(same)[0] if same is not None else ()), target], end))
-    return loops
 
 
 class _Handlers:
@@ -105,7 +99,6 @@ class _Handlers:
         """The last three operations."""
 
     def take(self, instruction: Instruction) -> None:
-        """Take the next instruction."""
         self._last = (*self._last[1:], instruction.opname)
         if instruction.opname == "PUSH_EXC_INFO":
             self._begins.append(instruction.offset)

@@ -83,8 +83,7 @@ class LineTimes:
         return max(0.0, self.seconds[line] - self.hits[line] * self._least)
 
     def take(self, moments: Moments) -> int:
-        """Add the time between the first and the last beginning of an iteration; return the number of moments that were
-        used up."""
+        """Add the time between the first and the last beginning of an iteration; return the number of moments used."""
         jumps = [index for index, (line, _) in enumerate(moments) if line == JUMP]
         if len(jumps) < 2:
             return jumps[0] if jumps else len(moments)
@@ -226,8 +225,7 @@ class MonitoredLines:
         self._called: list[CodeType] = []
         """Functions whose lines are timed in the spell, in addition to those of the loop."""
         self._watched: tuple[CodeType, _Callback, _Callback] | None = None
-        """The code whose iterations are watched, the callback at the end of one, and the callback where the function
-        begins or returns."""
+        """The watched code, and the callbacks at the end of an iteration and where the function begins or ends."""
 
     def begin(self, loop: Loop, called: Sequence[CodeType] = ()) -> tuple[Moments, dict[CodeType, Moments]] | None:
         """Begin a spell, which fills the returned lists: for the loop, and for each function that is `called` in it.

@@ -62,8 +62,7 @@ class _Counts:
 
 
 class PauseTest:
-    """Judges late samples: call `mark` a few times a second, and `seconds` for a late sample, on the sampler's
-    thread."""
+    """Judges late samples: call `mark` a few times a second, `seconds` for a late sample, on the sampler's thread."""
 
     def __init__(self, task: int, main_task: int) -> None:
         """Take the system's ids of the sampler's thread and of the main thread."""
@@ -80,7 +79,11 @@ class PauseTest:
 
     def mark(self) -> None:
         """Remember the counts at a moment at which the process runs."""
-        self._before, self._pressure = self._counts(), pressure_seconds()
+        faults, delay = own_faults(), run_delay_seconds(self._task)
+        self._before = None
+        if faults is not None and delay is not None:
+            self._before = _Counts(faults, delay, run_delay_seconds(self._main_task) or 0.0)
+        self._pressure = pressure_seconds()
 
     def mark_host(self) -> None:
         """Remember the counts of the whole machine, which cost more on a large one: once a second is enough."""
@@ -117,12 +120,6 @@ class PauseTest:
         )
         waited = 0.0 if pressure is None or self._pressure is None else self._pressure - pressure
         return paused, GIVEN_AWAY if waited > _PRESSED * paused else PAUSED
-
-    def _counts(self) -> _Counts | None:
-        faults, delay = own_faults(), run_delay_seconds(self._task)
-        if faults is None or delay is None:
-            return None
-        return _Counts(faults, delay, run_delay_seconds(self._main_task) or 0.0)
 
 
 def pause_seconds(

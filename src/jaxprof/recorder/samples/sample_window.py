@@ -142,7 +142,10 @@ class SampleWindow:
             self.stage_lines[stage, stage, seen.line, seen.sites] += in_stages
             return
         if seen.implicit and seen.line is not None:
-            self._add_copy(seen.implicit, seen.line, seconds)
+            copy = (seen.implicit, seen.line.file, seen.line.line, seen.line.call)
+            if copy in self.copies or len(self.copies) < MOST_COPIES:
+                count, before = self.copies.get(copy, (0, 0.0))
+                self.copies[copy] = count + 1, before + seconds
         if rest > 0:
             self.inline = inline
             kind = (INLINE if inline else CALL) if seen.kind == COMPILED and running else seen.kind
@@ -151,12 +154,6 @@ class SampleWindow:
             (self.running if running else self.blocked)[STATES[kind][0 if running else 1], *what] += rest
             if held and running:
                 self.held[STATES[kind][0], *what] += rest
-
-    def _add_copy(self, direction: str, line: UserLine, seconds: float) -> None:
-        key = (direction, line.file, line.line, line.call)
-        if key in self.copies or len(self.copies) < MOST_COPIES:
-            count, before = self.copies.get(key, (0, 0.0))
-            self.copies[key] = count + 1, before + seconds
 
     def transfers(self, now: float) -> TransfersSeen | None:
         """Return the implicit transfers in the window, which closes at `now`; None if no sample saw one."""
@@ -175,8 +172,7 @@ class SampleWindow:
     def event(
         self, now: float, own_seconds: float | None, least: str = "host_busy", timed: TimedLoop | None = None
     ) -> ProgramSampled:
-        """Close the window at `now`. `least`: state for time that no sample accounts for. `timed`: a loop whose lines
-        were timed."""
+        """Close the window at `now`. `least`: state of time without samples. `timed`: a loop with timed lines."""
         length = max(0.0, now - self.began)
         paused = min(self.paused, length)
         total = max(0.0, length - paused - self.given_away)
@@ -195,7 +191,10 @@ class SampleWindow:
         for name, value in self.stages.items():
             states[name] += value
         states["paused"] = paused
-        lines.update(self._stage_lines_seconds())
+        for stage, exact in self.stages.items():  # distributed over the lines in which samples saw the stage
+            weights = {key: weight for key, weight in self.stage_lines.items() if key[0] == stage}
+            whole = sum(weights.values())
+            lines.update({key: exact * weight / whole if whole > 0 else 0.0 for key, weight in weights.items()})
         rows, sites = _largest(lines, self.largest)
         return ProgramSampled(
             monotonic_seconds=now,
@@ -241,7 +240,10 @@ class SampleWindow:
         for key, (took, ran) in self._preempted(blocked, over).items():
             shared[key] += took
             if ran:
-                shared[self._if_preempted(key)] += ran * preempted / over
+                # After the device had blocked the thread, it may also have waited only for a processor.
+                after_device = key[1] in (COMPILED, SYNC, READ)
+                kept = self._as_kind(key, PREEMPTED) if after_device else self._if_running(key)
+                shared[kept] += ran * preempted / over
                 as_seen = self._as_kind(key, in_wait) if on and key[1] == SYNC else self._if_running(key)
                 shared[as_seen] += ran * (1 - preempted / over)
         return {key: seconds for key, seconds in shared.items() if seconds > 0}
@@ -265,13 +267,9 @@ class SampleWindow:
         """Return what a blocked sample saw, assuming that the thread ran there."""
         if key[1] == SYNC:
             return _HOST_BUSY
-        kind = (INLINE if self.inline else CALL) if key[1] == COMPILED else key[1]
-        return self._as_kind(key, kind)
-
-    def _if_preempted(self, key: _Key) -> _Key:
-        """Return what a blocked sample saw, assuming that the thread was kept from running there. After the device had
-        blocked the thread, it may also have waited only for a processor."""
-        return self._as_kind(key, PREEMPTED) if key[1] in (COMPILED, SYNC, READ) else self._if_running(key)
+        if key[1] == COMPILED:
+            return self._as_kind(key, INLINE if self.inline else CALL)
+        return self._as_kind(key, key[1])
 
     def _as_kind(self, key: _Key, kind: str) -> _Key:
         """Return the same place with another kind, for a thread that runs."""
@@ -479,16 +477,6 @@ class SampleWindow:
         """Return the share of a line's samples that had to wait for the interpreter's lock."""
         weight = self.running.get(key, 0.0) + self.blocked.get(key, 0.0)
         return min(1.0, self.held.get(key, 0.0) / weight) if weight > 0 else 0.0
-
-    def _stage_lines_seconds(self) -> _Weights:
-        """Return the stages' exact seconds, distributed over the lines in which samples saw them."""
-        shared: _Weights = {}
-        for stage, seconds in self.stages.items():
-            weights = {key: weight for key, weight in self.stage_lines.items() if key[0] == stage}
-            whole = sum(weights.values())
-            for key, weight in weights.items():
-                shared[key] = seconds * weight / whole if whole > 0 else 0.0
-        return shared
 
 
 def _with_line(sites: tuple[Site, ...], line: int, call: str) -> tuple[Site, ...]:

@@ -17,13 +17,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from types import ModuleType
-from typing import Any
 
 from jaxprof.events import (
     ArraysCounted,
     Compiled,
     Event,
-    ProgramSampled,
     ProgramStopped,
     SourceLocation,
     WarningRaised,
@@ -49,16 +47,14 @@ LONGEST_CLOSE_INTERVAL = 0.040
 """Longest interval while a program is sampled closely."""
 LONGEST_INTERVAL = 0.100
 STAGE_INTERVAL = 0.025
-"""Least interval while something is compiled: the ledger has the exact time of stages, and samples only the lines that
-it came from."""
+"""Least interval while something is compiled: the ledger has the exact times, samples only the lines."""
 OWN_SHARE = 0.0035
 """Share of the time for which the sampler may be awake; the interval follows from how long it is awake for a sample. On
 a machine with more to run than processors, that is longer than it runs: the program may wait for the lock meanwhile."""
 CLOSE_SHARE = 0.010
 """Share of the time for which the sampler may be awake while it samples closely."""
 FIRST_SHARE = 0.030
-"""Share of the time for which the sampler may be awake for the first `FIRST_SAMPLES` outside of compilations: short
-programs need their samples."""
+"""Share of the time awake for the first `FIRST_SAMPLES` outside compilations: short programs need them."""
 FIRST_SAMPLES = 100
 _SAMPLES_FOR_PACE = 10
 _STACKS_OF_A_LINE = 16
@@ -139,8 +135,7 @@ class StackSampler:
         self.on_tick: Callable[[float], object] = lambda now: None
         """Called by the sampler's thread several times a second, with the monotonic time. Raises nothing."""
         self.turns: Callable[[], int] = int
-        """Returns a number that rises when the recorder itself makes this thread wait: a late sample is no pause
-        then."""
+        """Returns a number that rises when the recorder itself makes this thread wait: no pause."""
         self._emit, self._ledger, self._main_thread = emit, ledger, main_thread
         self._began = began_seconds
         self._stop = _thread.allocate_lock()
@@ -307,8 +302,7 @@ class StackSampler:
             self._steps.saw(seen, seconds)
 
     def _interpret(self, stack: Stack, stage: str, wait: Wait) -> Seen:
-        """Return what the thread does at this stack, after the classifier has been told of the calls that compiled
-        since the last one."""
+        """Return what the thread does here, after the classifier knows the calls that compiled since the last one."""
         while self._compiled_calls:
             file, line, numpy_bytes, compiling = self._compiled_calls.pop()
             self._classifier.compiled_at(file, line, numpy_bytes)
@@ -335,15 +329,19 @@ class StackSampler:
         return self._inline is not False
 
     def _send_window(self, now: float, least: str = "host_busy", *, final: bool = False) -> None:
-        """Close the window, emit what it holds, and begin the next. `least`: state for time that no sample accounts
-        for."""
+        """Close the window, emit what it holds, and begin the next. `least`: state of time without samples."""
         own, delay = time.thread_time(), self._delay()
         self._window.delayed(delay - self._last_delay, now)
         self._last_delay = delay
         counted = self._steps.collect(now)
         timed = self._steps.timed(counted, self._classifier.at_line)
         event = self._window.event(now, own - self._own_began, least, timed)
-        self._emit(self._with_settings(event))
+        names = debug_settings()
+        if new := [name for name in names if name not in self._settings_sought]:
+            self._settings_sought.update(new)
+            self._settings_at |= settings_lines(new)
+        at = {name: self._settings_at[name] for name in names if name in self._settings_at}
+        self._emit(replace(event, debug_settings=names, debug_settings_at=at))
         self._set_pace(own)
         transfers = self._window.transfers(now)
         self._window = SampleWindow(now)
@@ -355,26 +353,13 @@ class StackSampler:
     def _delay(self) -> float:
         return run_delay_seconds(self._task) or 0.0
 
-    def _with_settings(self, event: ProgramSampled) -> ProgramSampled:
-        names = debug_settings()
-        if new := [name for name in names if name not in self._settings_sought]:
-            self._settings_sought.update(new)
-            self._settings_at |= settings_lines(new)
-        at = {name: self._settings_at[name] for name in names if name in self._settings_at}
-        return replace(event, debug_settings=names, debug_settings_at=at)
-
     def _set_pace(self, own: float) -> None:
-        """Set the interval to the next sample from the cost of this window's samples. `own`: CPU seconds of this
-        thread."""
+        """Set the interval to the next sample from the cost of this window's. `own`: CPU seconds of this thread."""
         if self._window.samples >= _SAMPLES_FOR_PACE:
-            ran = own - self._own_began
-            self._interval = interval(self._window.samples, self._awake, ran, self._share())
-
-    def _share(self) -> float:
-        """Return the share of the time for which the sampler may be awake now."""
-        if self._close_left <= 0:
-            return OWN_SHARE
-        return FIRST_SHARE if self._first_left > 0 else CLOSE_SHARE
+            ran, share = own - self._own_began, OWN_SHARE
+            if self._close_left > 0:
+                share = FIRST_SHARE if self._first_left > 0 else CLOSE_SHARE
+            self._interval = interval(self._window.samples, self._awake, ran, share)
 
     def _tick(self, now: float) -> None:
         self._steps.look()
@@ -422,8 +407,20 @@ class ArrayCounter:
             return None
         began = self._clock()
         try:
-            arrays, size = _live(jax)
-            devices = _device_bytes(jax)
+            arrays = size = 0
+            for array in jax.live_arrays():
+                try:
+                    size += int(array.nbytes)
+                    arrays += 1
+                except RuntimeError:  # deleted or donated since the list was made
+                    continue
+            from jaxprof.engine.measure.jax_devices import device_name  # imports jax, which the program has done by now
+
+            devices = {}
+            for device in jax.local_devices():
+                statistics = device.memory_stats()
+                if statistics and isinstance(statistics.get("bytes_in_use"), int):
+                    devices[device_name(device)] = statistics["bytes_in_use"]
         except (AttributeError, RuntimeError):  # a backend that is shutting down, or one that cannot list its arrays
             self._next = now + 10 * COUNTED_EVERY_SECONDS
             return None
@@ -435,25 +432,3 @@ class ArrayCounter:
             return None
         self._reported, self._reported_at = counted, now
         return ArraysCounted(monotonic_seconds=now, count=arrays, bytes=size, devices=devices)
-
-
-def _live(jax: Any) -> tuple[int, int]:
-    count = size = 0
-    for array in jax.live_arrays():
-        try:
-            size += int(array.nbytes)
-            count += 1
-        except RuntimeError:  # deleted or donated since the list was made
-            continue
-    return count, size
-
-
-def _device_bytes(jax: Any) -> dict[str, int]:
-    from jaxprof.engine.measure.jax_devices import device_name  # imports jax, which the program has done by now
-
-    in_use = {}
-    for device in jax.local_devices():
-        statistics = device.memory_stats()
-        if statistics and isinstance(statistics.get("bytes_in_use"), int):
-            in_use[device_name(device)] = statistics["bytes_in_use"]
-    return in_use

@@ -61,7 +61,6 @@ class Stack:
 
     @property
     def frames(self) -> list[SampledFrame]:
-        """The frames, innermost first."""
         if not self._frames:
             self._frames = [SampledFrame(*frame) for frame in self.read]
         return self._frames
@@ -101,8 +100,7 @@ def read_thread(thread: int) -> tuple[FrameType | None, Stack]:
 
 
 def read_stack(frame: FrameType | None) -> Stack:
-    """Return the stack from `frame` outwards. Reads locals in JAX's own frames only, to find the array that is being
-    read."""
+    """Return the stack from `frame` outwards. Reads locals in JAX's own frames only, for the array being read."""
     stack = Stack()
     collecting = [getattr(callback, "__code__", None) for callback in gc.callbacks]
     called_by_user = True

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from types import CodeType, FrameType
 
 from jaxprof.events import StepsCounted, StepsTaken, TimedLine
@@ -161,20 +161,16 @@ class IterationWatch:
 
 
 class StepCounter:
-    """Call `saw` for each sample, `look` a few times a second, `collect` at the end of each window, and `close` at the
-    end."""
+    """Call `saw` for each sample, `look` a few times a second, `collect` at each window's end, `close` at the end."""
 
     def __init__(self, main_thread: int) -> None:
         self._weights: dict[tuple[tuple[_Key, ...], bool], float] = {}
         self._loops: dict[_Key, Loop] = {}
         self._saw_user_loop = False
-        """Whether a loop in the user's code was seen."""
         self._loop: Loop | None = None
         self._clock = line_clock(main_thread)
         self._saw_loop = False
-        """Whether any loop was seen."""
         self.iterations = IterationWatch(self._clock)
-        """Watch on the iterations of the counted loop."""
         self._spell: tuple[Moments, dict[CodeType, Moments]] | None = None
         self._called: list[CodeType] = []
         """Functions whose lines are timed in this spell."""
@@ -199,8 +195,10 @@ class StepCounter:
             return
         loops = [site.loop for site in seen.sites if site.loop is not None]
         if self._loop is not None and (seen.works or seen.doubtful or seen.kind in (SYNC, UNSEEN)):
-            for code in _functions_below(seen.path, self._loop.code):
-                if code in self._paths or len(self._paths) < _CALLED_AT_MOST:
+            codes = [inner for inner, _ in seen.path]
+            at = codes.index(self._loop.code) if self._loop.code in codes else 0
+            for code in codes[:at]:  # functions that the loop's function calls
+                if not code.co_flags & _SUSPENDED and (code in self._paths or len(self._paths) < _CALLED_AT_MOST):
                     self._paths[code] = self._paths.get(code, 0.0) + seconds
         key = (tuple(loop.key for loop in loops), seen.works or seen.kind == SYNC or seen.doubtful)
         if key in self._weights or len(self._weights) < _CHAINS_AT_MOST:
@@ -208,8 +206,7 @@ class StepCounter:
             self._loops.update((loop.key, loop) for loop in loops)
 
     def paused(self, began_seconds: float, seconds: float) -> None:
-        """Note that the process was paused from then on, by the monotonic clock: no line and no iteration took that
-        time."""
+        """Note that the process was paused from then on (monotonic): no line and no iteration took that time."""
         self._pauses = [*self._pauses[-_PAUSES_AT_MOST:], (began_seconds, seconds)]
 
     def look(self) -> None:
@@ -217,14 +214,17 @@ class StepCounter:
         if self._clock is None:
             return
         self._take()
-        best = self._hot_loop()
+        key = hot_loop((chain, seconds, works) for (chain, works), seconds in self._weights.items())
+        weight = sum(seconds for (chain, _), seconds in self._weights.items() if key in chain)
+        best = self._loops.get(key) if key is not None and weight >= LEAST_WEIGHT_SECONDS else None
         if best is not None and (self._loop is None or best.key != self._loop.key):
             self._take()
             self._loop, self.times = best, LineTimes(best.line)
             self._paths, self._calls, self._timed = {}, {}, {}
             self._end()
             self.iterations.follow(best)
-        self.iterations.look(self._usual_seconds())
+        brief = self.times.intervals[-FEW_INTERVALS:] if self.times is not None else []
+        self.iterations.look(sum(brief) / len(brief) if len(brief) == FEW_INTERVALS else None)
         if self._loop is not None and self._spell is None:
             self._called = self._functions_to_time()
             begun = self._clock.begin(self._loop, self._called)
@@ -244,12 +244,20 @@ class StepCounter:
         if loop is None or self._clock is None:
             return None
         self.times = LineTimes(loop.line)
-        return _counted(loop, times, now) if times is not None and times.intervals else None
-
-    def _usual_seconds(self) -> float | None:
-        """Return the seconds of an iteration, as the spells of this window timed it; None if they timed few."""
-        timed = self.times.intervals[-FEW_INTERVALS:] if self.times is not None else []
-        return sum(timed) / len(timed) if len(timed) == FEW_INTERVALS else None
+        if times is None or not times.intervals:
+            return None
+        every = max(1, -(-len(times.intervals) // MOST_INTERVALS))
+        timed = () if loop.code.co_flags & _SUSPENDED else times.seconds
+        took = {line: times.own_seconds(line) for line in timed}
+        lines = sorted(took.items(), key=lambda item: -item[1])[:_LINES_AT_MOST]
+        return StepsCounted(
+            monotonic_seconds=now,
+            where=loop.place,
+            count=len(times.intervals),
+            seconds=sum(times.intervals),
+            intervals_seconds=times.intervals[::every],
+            lines=[TimedLine(line=line, seconds=seconds, hits=times.hits[line]) for line, seconds in lines],
+        )
 
     def compiled_calls(self) -> list[tuple[CodeType, int]]:
         """Return the instructions seen to call a compiled function since the last call: code and offset."""
@@ -289,20 +297,25 @@ class StepCounter:
         )
 
     def close(self) -> None:
-        """Stop watching."""
         self.iterations.follow(None)
         if self._clock is not None:
             self._clock.close()
         self._clock = self._loop = self._spell = None
 
     def _take(self) -> None:
-        """Take the moments of the spell. A spell that is not full continues: its current iteration counts when it
-        ends."""
+        """Take the moments of the spell. One that is not full continues: its current iteration counts later."""
         if self._spell is None or self.times is None:
             return
         moments, calls = self._spell
         done = self.times.take(without(list(moments), self._pauses))
-        self._take_calls(calls)
+        for code, made in list(calls.items()):
+            taken = list(made)
+            times = self._calls.setdefault(code, LineTimes(code.co_firstlineno))
+            finished = times.take(without(taken, self._pauses))
+            if len(taken) >= MOST_EVENTS:  # a function that has filled its list is not recorded any further
+                del calls[code]
+            else:
+                del made[:finished]
         if len(moments) < MOST_EVENTS:
             del moments[:done]
             if not done or set(self._functions_to_time()) <= set(self._called):
@@ -312,35 +325,10 @@ class StepCounter:
     def _functions_to_time(self) -> list[CodeType]:
         return sorted(self._paths, key=lambda code: -self._paths[code])[:_CALLED_TIMED]
 
-    def _take_calls(self, calls: dict[CodeType, Moments]) -> None:
-        """Take the finished calls of functions. A function that has filled its list is not recorded any further."""
-        for code, made in list(calls.items()):
-            taken = list(made)
-            times = self._calls.setdefault(code, LineTimes(code.co_firstlineno))
-            done = times.take(without(taken, self._pauses))
-            if len(taken) >= MOST_EVENTS:
-                del calls[code]
-            else:
-                del made[:done]
-
     def _end(self) -> None:
         if self._clock is not None and self._spell is not None:
             self._clock.end()
         self._spell = None
-
-    def _hot_loop(self) -> Loop | None:
-        key = hot_loop((chain, seconds, works) for (chain, works), seconds in self._weights.items())
-        if key is None:
-            return None
-        weight = sum(seconds for (chain, _), seconds in self._weights.items() if key in chain)
-        return self._loops.get(key) if weight >= LEAST_WEIGHT_SECONDS else None
-
-
-def _functions_below(path: Sequence[tuple[CodeType, int]], code: CodeType) -> Iterator[CodeType]:
-    """Return the functions of a path that the loop's function calls."""
-    codes = [inner for inner, _ in path]
-    if code in codes:
-        yield from (inner for inner in codes[: codes.index(code)] if not inner.co_flags & _SUSPENDED)
 
 
 def without(moments: Moments, pauses: Sequence[tuple[float, float]]) -> Moments:
@@ -349,19 +337,3 @@ def without(moments: Moments, pauses: Sequence[tuple[float, float]]) -> Moments:
     if not pauses:
         return moments
     return [(mark, at - sum(min(took, max(0.0, at - began)) for began, took in pauses)) for mark, at in moments]
-
-
-def _counted(loop: Loop, times: LineTimes, now: float) -> StepsCounted:
-    """Return the timed steps of a loop as an event, with the lines that took most time."""
-    every = max(1, -(-len(times.intervals) // MOST_INTERVALS))
-    timed = () if loop.code.co_flags & _SUSPENDED else times.seconds
-    took = {line: times.own_seconds(line) for line in timed}
-    lines = sorted(took.items(), key=lambda item: -item[1])[:_LINES_AT_MOST]
-    return StepsCounted(
-        monotonic_seconds=now,
-        where=loop.place,
-        count=len(times.intervals),
-        seconds=sum(times.intervals),
-        intervals_seconds=times.intervals[::every],
-        lines=[TimedLine(line=line, seconds=seconds, hits=times.hits[line]) for line, seconds in lines],
-    )

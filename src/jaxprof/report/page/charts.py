@@ -58,7 +58,6 @@ def bars(caption: str, rows: Iterable[tuple[str, Iterable[tuple[str, float | Non
 
 
 def phases(rows: Sequence[RunRow]) -> Iterator[Drawing]:
-    """Draw the phases of each run up to one steady call."""
     caption = "phases of each run; run is one steady call"
     parts = [(row.label, [(name, row.result.phase_seconds.get(name)) for name in _PHASES]) for row in rows]
     return bars(caption, parts)
@@ -114,7 +113,6 @@ def lines(
 
 
 def roofline(ranking: Ranking, numbers: Sequence[int], device: DevicePeaks) -> Iterator[Drawing]:
-    """Draw the kernels under the ceilings of their device."""
     from jaxprof.analysis.kernels.ranking import roofline_ceilings, roofline_points
 
     points, without = roofline_points(ranking, numbers)
@@ -150,7 +148,6 @@ class _Frame(NamedTuple):
     amount: float
     """Seconds or bytes of the frame with all inside it."""
     times: int
-    """Number of times that the frame ran."""
 
 
 def flame(graph: FlameGraph | None) -> Iterator[Drawing]:
@@ -170,10 +167,18 @@ def pass_icicle(rows: Iterable[PassRow]) -> Drawing:
 
 def _icicle(caption: str, frames: Sequence[_Frame], unit: str = "seconds") -> Drawing:
     """Draw frames, given with a parent before its children, in an icicle chart; of many frames the largest."""
-    kept = frames
+    kept = list(frames)
     if len(frames) > _FRAMES_DRAWN:
         least = min(nlargest(_FRAMES_DRAWN, (frame.amount for frame in frames)))
-        kept = _large_frames(frames, least)
+        # a frame inside a smaller one is left out with it
+        kept = []
+        dropped_depth: int | None = None
+        for frame in frames:
+            if dropped_depth is not None and frame.depth > dropped_depth:
+                continue
+            dropped_depth = frame.depth if frame.amount < least else None
+            if dropped_depth is None:
+                kept.append(frame)
     data = {
         "names": [frame.name for frame in kept],
         "depths": [frame.depth for frame in kept],
@@ -184,19 +189,6 @@ def _icicle(caption: str, frames: Sequence[_Frame], unit: str = "seconds") -> Dr
     left_out = len(frames) - len(kept)
     note = f"; {integer(left_out)} small ones are left out" if left_out else ""
     return Drawing("icicle", caption + note, data)
-
-
-def _large_frames(frames: Sequence[_Frame], least: float) -> list[_Frame]:
-    """Return the frames of at least this amount, without those inside a smaller one."""
-    kept: list[_Frame] = []
-    dropped_depth: int | None = None
-    for frame in frames:
-        if dropped_depth is not None and frame.depth > dropped_depth:
-            continue
-        dropped_depth = frame.depth if frame.amount < least else None
-        if dropped_depth is None:
-            kept.append(frame)
-    return kept
 
 
 def live_memory(picture: MemoryPicture | None) -> Iterator[Drawing]:

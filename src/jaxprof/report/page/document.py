@@ -19,16 +19,7 @@ from jaxprof.events.finding import Finding
 from jaxprof.findings.explain import explanation
 from jaxprof.report.envelope import encoded
 from jaxprof.report.explain import answers, cost_text, place_text
-from jaxprof.report.page.elements import (
-    Section,
-    command,
-    facts,
-    folded,
-    heading,
-    paragraph,
-    section,
-    text,
-)
+from jaxprof.report.page.elements import Section, command, facts, folded, heading, paragraph, section, text
 from jaxprof.report.page.sections import capture_sections, programs_section, runs_section
 from jaxprof.session import Session
 
@@ -44,7 +35,13 @@ def sections(session: Session, name: str) -> Iterator[Section]:
     yield from runs_section(session)
     yield from capture_sections(session)
     yield Section("environment", "Environment", list(_environment(session)))
-    yield from _texts(session)
+    texts = [(run, name) for name in _TEXTS for run in session.runs.values() if name in run.texts]
+    shown = [
+        folded(f"{run.id} {run.label}: {name}", session.text(run.id, name) or "") for run, name in texts[:_TEXTS_KEPT]
+    ]
+    if len(texts) > len(shown):
+        shown.append(paragraph(f"and {len(texts) - len(shown)} more texts: jaxprof hlo prints them"))
+    yield from section("hlo", "HLO", shown)
 
 
 def _answer(session: Session, name: str) -> Section:
@@ -101,26 +98,8 @@ def _environment(session: Session) -> Iterator[str]:
     yield from map(paragraph, session.notices)
 
 
-def _texts(session: Session) -> Iterator[Section]:
-    texts = [(run, name) for name in _TEXTS for run in session.runs.values() if name in run.texts]
-    shown = [
-        folded(f"{run.id} {run.label}: {name}", session.text(run.id, name) or "") for run, name in texts[:_TEXTS_KEPT]
-    ]
-    if len(texts) > len(shown):
-        shown.append(paragraph(f"and {len(texts) - len(shown)} more texts: jaxprof hlo prints them"))
-    yield from section("hlo", "HLO", shown)
-
-
 _STYLES = ("uPlot.min.css", "page.css")
-_SCRIPTS = (
-    "uPlot.iife.min.js",
-    "units.js",
-    "tables.js",
-    "plots.js",
-    "viewport.js",
-    "icicle.js",
-    "page.js",
-)
+_SCRIPTS = ("uPlot.iife.min.js", "units.js", "tables.js", "plots.js", "viewport.js", "icicle.js", "page.js")
 """Files that are joined into one script, in this order: each uses those before it."""
 
 

@@ -69,7 +69,6 @@ def text(words: str) -> str:
 
 
 def heading(words: str, level: int = 3) -> str:
-    """Return a heading inside a section."""
     return f"<h{level}>{text(words)}</h{level}>"
 
 
@@ -104,8 +103,7 @@ def html(pieces: Iterable[Piece]) -> Iterator[str]:
 
 
 def folded(summary: str, body: str) -> str:
-    """Return a long text that is closed at first. It is cut after `FOLDED_KEPT` characters, with a note in the
-    summary."""
+    """Return a long text that is closed at first, cut after `FOLDED_KEPT` characters with a note."""
     cut = len(body) - FOLDED_KEPT
     note = f" (the first {integer(FOLDED_KEPT)} of {integer(len(body))} characters)" if cut > 0 else ""
     lines = "\n".join(safe_lines(body[:FOLDED_KEPT]))
@@ -113,10 +111,8 @@ def folded(summary: str, body: str) -> str:
 
 
 def table(shown: Table[Any]) -> Iterator[str]:
-    """Yield the table with its notes, without empty columns; nothing without rows.
-
-    The cell of a number shows it as a quantity, and has the number itself in `data-v` for sorting.
-    """
+    """Yield the table with its notes, without empty columns; nothing without rows. The cell of a number shows it as a
+    quantity, and has the number itself in `data-v` for sorting."""
     columns = shown.for_people()
     if (under := shown.under) is not None:
         columns.append(column("why", lambda row: "; ".join(words.text for words in under(row) if words.text)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from jaxprof.analysis.kernels.measured import kernels_of, seconds_per_call
+from jaxprof.analysis.kernels.measured import kernels_of, measured
 from jaxprof.analysis.kernels.memory import memory_of_run
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.runs.sweeps import SweepGroup, sweep_groups
@@ -46,18 +46,16 @@ def _sweep(sweep: SweepGroup) -> Iterator[Element]:
 
 def programs_section(session: Session) -> Iterator[Section]:
     """Yield the section with all recorded programs; nothing in a session without one."""
-    content = [element for run in session.programs for element in _program(session, run)]
+    content: list[Element] = []
+    for run in session.programs:
+        content += html(program_report(session, run))
+        program = program_result(session, run.id)
+        states = [(share.state, share.seconds) for share in program.timeline]
+        content += draw.bars("the main thread's time", [("", states)])
+        content += table(Table(TIME_LINE[1:], time_line_rows(program)))
+        content += table(ledger(program))
+        content += draw.flame(program_flame(program))
     yield from section("program", "Program", content)
-
-
-def _program(session: Session, run: Run) -> Iterator[Element]:
-    yield from html(program_report(session, run))
-    program = program_result(session, run.id)
-    states = [(share.state, share.seconds) for share in program.timeline]
-    yield from draw.bars("the main thread's time", [("", states)])
-    yield from table(Table(TIME_LINE[1:], time_line_rows(program)))
-    yield from table(ledger(program))
-    yield from draw.flame(program_flame(program))
 
 
 _PROGRAMS_READ = 4
@@ -65,8 +63,7 @@ _PROGRAMS_READ = 4
 
 
 def _kernel_charts(session: Session, run: Run) -> Iterator[Element]:
-    """Yield the flame graph of a run's kernels, and their costs by the HLO; of a profile those of all its programs
-    together."""
+    """Yield the flame graph of a run's kernels, and their costs by the HLO; of a profile those of all programs."""
     imported = session.is_profile
     if imported and run is not next(iter(session.runs.values())):
         return
@@ -80,7 +77,7 @@ def _kernel_charts(session: Session, run: Run) -> Iterator[Element]:
 
 def _hlo_costs(session: Session, run: Run) -> Iterator[Element]:
     """Yield the costs of a run's kernels by the HLO, under the ceilings of its device; nothing without HLO."""
-    kernels = kernels_of(session, run.id)
+    kernels = kernels_of(session, run.id, running=True)
     if not kernels:
         return
     from jaxprof.analysis.kernels.ranking import ordered, ranking_on
@@ -90,14 +87,16 @@ def _hlo_costs(session: Session, run: Run) -> Iterator[Element]:
 
     device = ceilings_for(session, run)
     module = modules(session.text(run.id, "hlo") or "")[0]
-    ranking = ranking_on(machine_of_run(run, device), module, kernels, seconds_per_call(run))
+    captured = measured(session, run.id)
+    by_name = captured.by_name() if captured is not None else None
+    ranking = ranking_on(machine_of_run(run, device), module, kernels, by_name)
     numbers = ordered(ranking, range(len(ranking)), "share")[:ROWS_KEPT]
     if device is not None:
         yield from draw.roofline(ranking, numbers, device)
     left_out = len(ranking) - len(numbers)
     rest = f"and {integer(left_out)} more kernels" if left_out else ""
     notes = tuple(filter(None, (rest, ceilings_note(device) if device else "")))
-    columns = [COLUMNS[name] for name in ("share", *SHOWN)]
+    columns = [COLUMNS[name] for name in dict.fromkeys(("share", *SHOWN))]
     yield from table(Table(columns, list(ranking.rows(numbers)), title="by the HLO, of one call", notes=notes))
 
 
@@ -121,7 +120,6 @@ _OF_RUNS: tuple[tuple[str, str, Callable[[Session, Run], Iterable[Element]]], ..
 
 
 def capture_sections(session: Session) -> Iterator[Section]:
-    """Yield the sections on what captures and HLO show of each run."""
     for view, title, charts in _OF_RUNS:
         content: list[Element] = []
         for run in session.runs.values():

@@ -58,8 +58,7 @@ def bound_numbers(kind: type, around: tuple[type, ...] = ()) -> bool:
 
 
 def are_bounded(values: Any, depth: int = 0) -> bool:
-    """Return whether the numbers and the levels in a dataclass, a list, a tuple or a dict, `depth` levels down, are
-    within the bounds."""
+    """Return whether numbers and levels of a value, `depth` levels down, are within the bounds."""
     if depth > DEPTH.most:
         return False
     if isinstance(values, dict):
@@ -82,8 +81,7 @@ T = TypeVar("T")
 
 _ENCODER = msgspec.json.Encoder()
 _DECODERS: dict[bytes, Callable[[bytes], Any]] = {}
-"""Functions that decode a line, by type, made when it first occurs: making all of them takes longer than reading a
-short session."""
+"""Functions that decode a line, by type, each made when needed: all of them take longer than a short session."""
 _PREFIXES: dict[type[Event], bytes] = {}
 """Beginning of a line, by the type of its event."""
 _TYPE = re.compile(rb'\{"type":"([a-z_]+)"')
@@ -181,22 +179,16 @@ def _refused(name: str, start: bytes) -> FileRefusedError:
     """Return the error for a file that is no session, by its first bytes."""
     if start.startswith(b'{"format":"jaxprof"'):
         return FileRefusedError(f"the header of {name}, its first line, is damaged", "Copy the file again.")
-    guess = _what_it_is(start)
-    if guess:
-        return FileRefusedError(f"{name} is not a jaxprof session", guess)
-    return FileRefusedError(
-        f"{name} is neither a session nor a profile",
-        f"A session ends in {EXTENSION} and is written by jaxprof run; a profile is the .xplane.pb that jax.profiler "
-        "writes, or its folder.",
-    )
-
-
-def _what_it_is(start: bytes) -> str:
-    """Return what the file seems to be, by its first bytes; empty if that is unknown."""
     if start.startswith(b"\x1f\x8b"):
-        return "It is a gzip file. Sessions are plain JSON lines: gunzip it first if it holds one."
-    if start.lstrip().startswith((b"HloModule", b"//", b"/*")):
-        return "It looks like HLO text: jaxprof hlo FILE shows it, jaxprof hlo FILE --diff OTHER compares two."
-    if start.lstrip().startswith((b"module", b"#loc")):
-        return "It looks like MLIR text (StableHLO); a session file is written by jaxprof run."
-    return ""
+        guess = "It is a gzip file. Sessions are plain JSON lines: gunzip it first if it holds one."
+    elif start.lstrip().startswith((b"HloModule", b"//", b"/*")):
+        guess = "It looks like HLO text: jaxprof hlo FILE shows it, jaxprof hlo FILE --diff OTHER compares two."
+    elif start.lstrip().startswith((b"module", b"#loc")):
+        guess = "It looks like MLIR text (StableHLO); a session file is written by jaxprof run."
+    else:
+        return FileRefusedError(
+            f"{name} is neither a session nor a profile",
+            f"A session ends in {EXTENSION} and is written by jaxprof run; a profile is the .xplane.pb that "
+            "jax.profiler writes, or its folder.",
+        )
+    return FileRefusedError(f"{name} is not a jaxprof session", guess)

@@ -55,8 +55,7 @@ class JobOutline:
 
 @frozen
 class Entry:
-    """A kept session, or the folder of a job, as a listing shows it, read from its header and the summaries that close
-    its runs."""
+    """A kept session or job folder as a listing shows it, from its header and the summaries at its end."""
 
     path: Path
     size_bytes: int
@@ -173,8 +172,7 @@ _END_BYTES = 1 << 16
 
 
 def changed_seconds(path: Path) -> float:
-    """Return the Unix time when a session, or one in the folder of a job, was last written. Raises OSError if none is
-    there."""
+    """Return the Unix time when a session, or one of a job, was last written. Raises OSError without one."""
     moments: list[float] = []
     for file in _files_of(path):
         with suppress(FileNotFoundError):  # deleted meanwhile
@@ -186,8 +184,7 @@ def changed_seconds(path: Path) -> float:
 
 
 def kept_bytes(*paths: Path) -> int:
-    """Return the bytes that sessions and jobs take on disk, roll-ups included; what was deleted meanwhile counts as
-    0."""
+    """Return the bytes that sessions and jobs take on disk, roll-ups included; what was deleted counts as 0."""
     total = 0
     for path in paths:
         inside = [Path(place, name) for place, _, names in os.walk(path) for name in names]  # none in a file

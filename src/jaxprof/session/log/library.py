@@ -115,7 +115,13 @@ class Library:
         for entry in self.listed():
             programs = {plan.spec.workload for plan in entry.planned if plan.spec.how == "program"}
             if programs & {script.name, f"{script.name}.py"} and (jobs or entry.job is None):
-                by_folder.setdefault(_folder_of_script(entry), entry.path)
+                started = program_start(entry.path if entry.job is None else entry.job.processes[0].path)
+                folder = (
+                    Path(started.directory, *started.argv[:1]).parent.resolve()
+                    if started and started.directory
+                    else None
+                )
+                by_folder.setdefault(folder, entry.path)
         here = script.parent.resolve()
         if here in by_folder or len(script.parts) > 1 or os.path.exists(script):
             return by_folder.get(here)
@@ -137,7 +143,13 @@ class Library:
             return path
         if is_job:
             _refuse_written(path, "renamed")
-        return _moved(path, target)
+        try:
+            if target.exists():  # a name that is too long is an OSError here, before Python 3.12
+                raise StorageError(f"{target.name} already exists", "Give another name.")
+            path.rename(target)
+        except OSError as error:
+            raise StorageError(f"{path.name} cannot be renamed: {system_words(error)}") from error
+        return target
 
     def delete(self, path: Path) -> None:
         """Delete the session, or the folder of a job. Raises StorageError if that fails, if it is being written, or if
@@ -191,12 +203,6 @@ def _stems(path: Path) -> tuple[str, str]:
     return path.name.removesuffix(EXTENSION), path.name.removesuffix(JOB_EXTENSION)
 
 
-def _folder_of_script(entry: Entry) -> Path | None:
-    """Return the folder of the script that a session or a job recorded; None if it is not known."""
-    started = program_start(entry.path if entry.job is None else entry.job.processes[0].path)
-    return Path(started.directory, *started.argv[:1]).parent.resolve() if started and started.directory else None
-
-
 def _newest_first(paths: Iterable[Path]) -> list[Path]:
     """Return those of the sessions and jobs that are there, the newest first."""
     dated: list[tuple[float, Path]] = []
@@ -226,13 +232,3 @@ def _is_ours(path: Path) -> bool:
     """Return whether jaxprof wrote the file at `path`, even if unfinished (`.ranks.json.1f2e3d4c.partial`)."""
     name = re.sub(r"^\.(.+?)(\.[0-9a-f]{8})?\.partial$", r"\1", path.name)
     return name in _OURS or process_number(name) is not None
-
-
-def _moved(path: Path, target: Path) -> Path:
-    try:
-        if target.exists():  # a name that is too long is an OSError here, before Python 3.12
-            raise StorageError(f"{target.name} already exists", "Give another name.")
-        path.rename(target)
-    except OSError as error:
-        raise StorageError(f"{path.name} cannot be renamed: {system_words(error)}") from error
-    return target

@@ -32,7 +32,6 @@ def add_own(digest: str) -> None:
 
 
 def is_own(digest: str) -> bool:
-    """Return whether the session with this digest is in the list."""
     path = state_folder() / _NAME
     try:
         status = os.stat(path)

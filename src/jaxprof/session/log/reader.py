@@ -72,7 +72,6 @@ class Follower(Generic[S]):
             )
 
     def poll(self) -> list[Event]:
-        """Return the events since the last call."""
         return list(self.take())
 
     def take(self) -> Iterator[Event]:
@@ -146,8 +145,7 @@ def read_header(file: BinaryIO, name: str) -> Header:
 
 
 def events_of(file: BinaryIO, types: tuple[str, ...]) -> Iterator[Event]:
-    """Yield the events of these types in the rest of the file, in order; a line that is torn, damaged or too long is
-    left out. Raises OSError."""
+    """Yield the events of these types in the rest of the file; unreadable lines are left out. Raises OSError."""
     # Read, and not mapped: a mapped file that another process truncates ends this one with SIGBUS.
     rest = b"\n"
     while block := file.read(BLOCK_BYTES):

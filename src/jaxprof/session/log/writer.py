@@ -37,7 +37,6 @@ from jaxprof.base.redaction import LineScrubber, redacted, scrubbed, without_sec
 from jaxprof.base.units import counted
 from jaxprof.base.version import __version__
 from jaxprof.events import Event, Header, LogLine, RunClosed, RunPlanned, SessionClosed, WarningRaised
-from jaxprof.events.base import Scalar
 from jaxprof.session.files import EXTENSION
 from jaxprof.session.log.codec import encode_header, encode_line
 from jaxprof.session.log.own import add_own
@@ -135,7 +134,6 @@ class _Written:
         return self.lines - self.copied_lines - self._last_lines
 
     def copy(self) -> Iterator[bytes]:
-        """Yield the copy."""
         unpacker = zlib.decompressobj()
         for piece in (*self._packed, self._packer.copy().flush()):
             rest = piece
@@ -201,7 +199,10 @@ class LogWriter:
         if isinstance(event, RunPlanned):
             kept["spec"] = replace(
                 event.spec,
-                parameters={name: _kept_value(name, value) for name, value in event.spec.parameters.items()},
+                parameters={
+                    name: without_secret(name, value) if isinstance(value, str) else value
+                    for name, value in event.spec.parameters.items()
+                },
                 arguments=tuple(map(_kept_argument, event.spec.arguments)),
                 argv=tuple(redacted(event.spec.argv)),
             )
@@ -269,7 +270,9 @@ class LogWriter:
                 self.path = moved
             return
         place_before = self.path
-        for place in (place_before, _free_place_beside(place_before)):
+        stem = place_before.name.removesuffix(EXTENSION)
+        others = (place_before.with_name(f"{stem}-{number}{EXTENSION}") for number in count(2))
+        for place in (place_before, next(other for other in others if not other.exists())):
             try:
                 self.move_to(place)
             except StorageError as error:
@@ -344,8 +347,7 @@ class LogWriter:
         return place if is_beside and not self.path.exists() and not self._what_happened(place) else None
 
     def _open(self, path: Path, replace_existing: bool) -> None:
-        """Open and lock the file. Raises StorageError if it exists, or if another process writes it; any other failure
-        is kept in `failure`."""
+        """Open and lock the file. Raises StorageError if it exists or is written by another; else sets `failure`."""
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | _PLAIN_BYTES | (0 if replace_existing else os.O_EXCL)
         try:
             private_folder(path.parent)
@@ -430,15 +432,6 @@ def _parts(file: int, size: int) -> Iterator[bytes]:
             break
         at += len(part)
         yield part
-
-
-def _free_place_beside(path: Path) -> Path:
-    stem = path.name.removesuffix(EXTENSION)
-    return next(place for number in count(2) if not (place := path.with_name(f"{stem}-{number}{EXTENSION}")).exists())
-
-
-def _kept_value(name: str, value: Scalar) -> Scalar:
-    return without_secret(name, value) if isinstance(value, str) else value
 
 
 def _kept_argument(spec: str) -> str:

@@ -46,10 +46,17 @@ def kernel_facts(opened: OpenedModule, ranked: Ranked, width: int, around: int =
             (safe(str(kernel.shape)), "$code-number"),
         ),
     ]
+    findings: list[FactLine] = []
+    for finding in opened.findings or ():
+        if kernel.name in finding.kernels:
+            if not findings:
+                findings.append(heading("Findings"))
+            findings += hang(Content.styled("! ", "bold $warning"), finding.message, width)
+            findings += hang(Content("  "), finding.fix, width, "$text-muted")
     parts = (
         _origins(kernel, width, opened.program.sources, around),
         _cost(ranked, width),
-        _findings(opened, kernel, width),
+        findings,
         _inside(opened, kernel, width),
         _barriers(opened, kernel, width),
     )
@@ -75,7 +82,7 @@ def _origins(kernel: Kernel, width: int, sources: Mapping[str, str], around: int
         facts.append(Content.styled("the module does not record its source line", "$quiet"))
     else:
         function = first.frame.function.rpartition("<locals>.")[2] if first.frame is not None else ""
-        facts += source_facts(first.source, width, sources, function, around)
+        facts += source_facts(first.source, width, sources, function, around, first.library)
     if kernel.op_name:
         facts += hang(Content(""), kernel.op_name, width, "$text-muted")
     by_place: dict[HloSourceLocation | None, Origin] = {}
@@ -84,28 +91,24 @@ def _origins(kernel: Kernel, width: int, sources: Mapping[str, str], around: int
     others = [*list(by_place.values())[1:], *(origin for origin in kernel.origins if origin.source is None)]
     if others:
         facts.append(heading("Also from", f"{counted(len(others), 'more place')} fused into it"))
-        facts += [_origin(origin, width, sources) for origin in others[:MOST_LISTED]]
+        for origin in others[:MOST_LISTED]:
+            where = origin.source
+            at = cell(where.short if where is not None else UNKNOWN, min(24, max(12, width // 3)), "$code-name")
+            lines = source_lines(where, sources) if where is not None else ()
+            code = shorten((lines[0][1].strip() if lines else origin.op_name) or UNKNOWN, max(8, width - 29))
+            direction = " ∂" if origin.path.direction == "backward" else ""
+            facts.append(Content.assemble("  ", at, " ", (code, "$text-muted"), direction))
         facts += _and_more(len(others) - MOST_LISTED)
     return facts
 
 
 def _named(name: str, beside: str, style: str, width: int, target: FactTarget | None) -> FactLine:
-    """Return the line of a kernel with something beside it, which leads to the kernel."""
     room = max(8, width - columns(safe(beside)) - 1)
     return Leads(Content.assemble(cell(name, room), " ", (safe(beside), style)), target)
 
 
 def _and_more(count: int) -> list[FactLine]:
     return [Content.styled(f"  and {count} more", "$quiet")] if count > 0 else []
-
-
-def _origin(origin: Origin, width: int, sources: Mapping[str, str]) -> Content:
-    place = origin.source
-    text = cell(place.short if place is not None else UNKNOWN, min(24, max(12, width // 3)), "$code-name")
-    lines = source_lines(place, sources) if place is not None else ()
-    code = lines[0][1].strip() if lines else origin.op_name
-    direction = " ∂" if origin.path.direction == "backward" else ""
-    return Content.assemble("  ", text, " ", (shorten(code or UNKNOWN, max(8, width - 29)), "$text-muted"), direction)
 
 
 def _cost(ranked: Ranked, width: int) -> list[FactLine]:
@@ -138,15 +141,6 @@ def _cost(ranked: Ranked, width: int) -> list[FactLine]:
 def _figures(figures: Mapping[str, str], width: int) -> list[FactLine]:
     heads = {label: Content.styled(f"{label:<{_LABEL}}", "$text-muted") for label in figures}
     return [line for label, text in figures.items() for line in hang(heads[label], text, width)]
-
-
-def _findings(opened: OpenedModule, kernel: Kernel, width: int) -> list[FactLine]:
-    found = [finding for finding in opened.findings or () if kernel.name in finding.kernels]
-    facts = [heading("Findings")] if found else []
-    for finding in found:
-        facts += hang(Content.styled("! ", "bold $warning"), finding.message, width)
-        facts += hang(Content("  "), finding.fix, width, "$text-muted")
-    return facts
 
 
 # -- what is inside ---------------------------------------------------------------------------------------------------
@@ -206,7 +200,6 @@ def group_facts(group: KernelGroup, width: int, sources: Mapping[str, str]) -> l
 
 
 def finding_facts(opened: OpenedModule, finding: Finding, width: int) -> list[FactLine]:
-    """Return the kernels that a finding is about."""
     facts = [heading(finding.code.replace("-", " "), counted(len(finding.kernels), "place"))]
     wanted = frozenset(finding.kernels[:MOST_LISTED])
     by_name = {kernel.name: kernel for kernel in opened.kernels or () if kernel.name in wanted}

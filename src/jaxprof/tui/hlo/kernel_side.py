@@ -38,7 +38,6 @@ class HloFindings(ClaimList, keys="hlo_findings"):
 
 
 LISTS = {"kernels": "Kernels", "findings": "Findings", "roofline": "Roofline"}
-"""Titles of the tabs by list, from left to right."""
 
 
 class KernelSide(Guarded, Container):
@@ -46,7 +45,6 @@ class KernelSide(Guarded, Container):
 
     _opened: OpenedModule | None = None
     tab = "kernels"
-    """The list in view, one of `LISTS`."""
 
     def compose(self) -> ComposeResult:
         with Vertical(id="list-box", classes="box"):
@@ -69,7 +67,6 @@ class KernelSide(Guarded, Container):
 
     @property
     def _finding(self) -> Finding | None:
-        """The finding under the cursor."""
         claim = self._findings.current_row
         return claim.about if claim is not None else None
 
@@ -123,7 +120,6 @@ class KernelSide(Guarded, Container):
     @on(FilterLine.Edited)
     @on(RowList.Highlighted, "#kernels, #findings")
     def _show(self) -> None:
-        """Show the facts, the roofline and the titles of the list in view."""
         self._show_facts()
         if self.tab == "roofline":
             ranked = self.table.ranked
@@ -187,7 +183,6 @@ _OTHER = ("○", "$quiet")
 
 
 def roofline_plot(ranking: Ranking, numbers: Sequence[int], chosen: int | None, width: int, height: int) -> Content:
-    """Return the plot in exactly `width` columns and `height` lines, with the `chosen` kernel marked."""
     device = ranking.device
     if device is None:
         other = f"Press {in_words('hlo.device')} to choose a known device to compare the kernels with"

@@ -50,6 +50,8 @@ def _walk(groups: Sequence[KernelGroup]) -> Iterator[KernelGroup]:
 _BAR = 6
 _LAYOUT: dict[str, dict[str, Any]] = {
     "measured": {"width": 9, "priority": 1},
+    "flops_per_second": {"width": 8, "priority": 4},
+    "bytes_per_second": {"width": 8, "priority": 4},
     "least": {"width": 9, "priority": 2, "style": "$text-muted"},
     "name": {"width": 18, "weight": 1, "style": "bold", "cut": "middle"},
     "kind": {"width": 8, "most": 16, "fits": True, "priority": 4, "style": "$text-muted"},
@@ -140,7 +142,8 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
             self.opened = set(self._groups) if len(self.filtered) <= OPEN_UP_TO else set()
             self.opened_at_first = frozenset(self.opened)
         unknown = {"least", "bound"} if self.ranking.device is None else set()
-        unknown |= {"measured"} if self.ranking.basis != "measured" else set()
+        rates = {"measured", "flops_per_second", "bytes_per_second"}
+        unknown |= rates if self.ranking.basis != "measured" else set()
         # A column with a `sort` can be clicked; the rows themselves are sorted above.
         named = {"share": TableColumn("share", self._share, _BAR + 5, sort=hash)}
         named |= {name: self._column(name) for name in _LAYOUT if name not in unknown}
@@ -222,8 +225,7 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
     # -- keys -------------------------------------------------------------------------------------------------
 
     def sort_by(self, column: TableColumn[Hashable] | None, *, backwards: bool | None = None) -> None:
-        """Sort by a column, None for the order of execution; if the table is sorted by it already, reverse the
-        order."""
+        """Sort by a column, None for the order of execution; the column that the table is sorted by reverses it."""
         name = self._names[id(column)] if column is not None else "order"
         turned = not self.wanted.turned if name == self.wanted.sort else False
         self.wanted = self.wanted._replace(sort=name, turned=turned)

@@ -20,7 +20,7 @@ from jaxprof.base.errors import JaxprofError
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import integer
 from jaxprof.base.values import frozen
-from jaxprof.hlo.kernels.origin import HloSourceLocation, OriginColumns
+from jaxprof.hlo.kernels.origin import OriginColumns
 from jaxprof.hlo.source import Source
 from jaxprof.hlo.source_lines import LineOrigin, Origins, without_comments, without_locations
 from jaxprof.hlo.stages import HLO_STAGES, STAGES, ModuleStages
@@ -74,11 +74,7 @@ class HloDocument(Document):
 
     def origin(self, number: int) -> LineOrigin | None:
         instruction = self.instruction(number)
-        if instruction is None:
-            return None
-        stack = instruction.stack
-        place = HloSourceLocation(stack[0].file, stack[0].line) if stack and stack[0].file else None
-        return LineOrigin(place, instruction.metadata.first_name) or None
+        return LineOrigin.of(instruction.stack, instruction.metadata.first_name) if instruction is not None else None
 
     @cached_property
     def _computations(self) -> list[Computation]:
@@ -86,8 +82,7 @@ class HloDocument(Document):
         return sorted((each for each in computations if not each.is_synthetic), key=_begin)
 
     def instruction(self, number: int) -> Instruction | None:
-        """Return the instruction that line `number` belongs to; None in a header or an end, and outside of
-        computations."""
+        """Return the instruction that line `number` belongs to; None in a header or an end, and outside of any."""
         line = self.line(number)
         at = self.offset(number) + len(line) - len(line.lstrip())
         place = bisect_right(self._computations, at, key=_begin) - 1
@@ -97,8 +92,7 @@ class HloDocument(Document):
         return computation.at(at)
 
     def line_of(self, item: Instruction | Computation) -> int | None:
-        """Return the line on which an instruction or computation begins; None if the text has it only in another
-        form."""
+        """Return the line on which an instruction or computation begins; None if the text has another form."""
         computation = item if isinstance(item, Computation) else item.computation
         return None if computation.is_synthetic else item.line - 1
 
@@ -185,11 +179,9 @@ class OpenedModule:
     """Why kernels were not fused, by the name of each of the two."""
     findings: tuple[Finding, ...] | None = None
     origins: OriginColumns | None = None
-    """The source lines and named scopes of `kernels`."""
     notices: tuple[Notice, ...] = ()
     """Notices about the module, such as parts that were not read, as far as is known by now."""
     over: bool = False
-    """Whether reading has finished."""
     closed: threading.Event = field(default_factory=threading.Event)
     """Set once nothing more is to be read."""
 
@@ -209,7 +201,6 @@ class OpenedModule:
         return document.line_of(instruction) if isinstance(document, HloDocument) and instruction is not None else None
 
     def instruction(self, computation: str, name: str) -> Instruction | None:
-        """Return an instruction of the optimised HLO by name."""
         holder = self.module.get(computation) if self.module is not None else None
         return holder.get(name) if holder is not None else None
 
@@ -230,9 +221,7 @@ class OpenedModule:
 
 
 def open_in_thread(
-    opened: OpenedModule,
-    report: Callable[[OpenedModule, str], object],
-    fail: Callable[[JaxprofError], object],
+    opened: OpenedModule, report: Callable[[OpenedModule, str], object], fail: Callable[[JaxprofError], object]
 ) -> None:
     """Read a program in a thread that quitting does not wait for; that thread calls `report` once a part is ready, and
     neither of both once the program is closed."""
@@ -253,13 +242,17 @@ def open_in_thread(
 
 def read_program(opened: OpenedModule) -> Iterator[str]:
     """Read all of a program, the kernels first, and yield the name of each part that is ready. Blocks."""
-    for name in sorted((stage.name for stage in STAGES), key=lambda name: name != "hlo"):
-        if name in opened.program.stages:
-            try:
-                opened.stages[name] = _document(opened.program, name)
-            except JaxprofError as error:
-                opened.errors[name] = error
-            yield from _kernels(opened) if name == "hlo" and name in opened.stages else (name,)
+    recorded = (stage.name for stage in STAGES if stage.name in opened.program.stages)
+    for name in sorted(recorded, key=lambda name: name != "hlo"):
+        try:
+            if name in HLO_STAGES:
+                opened.stages[name] = HloDocument(opened.program.modules(name))
+            else:
+                text = opened.program.text(name)
+                opened.stages[name] = Document(*(without_comments if name == "jaxpr" else without_locations)(text))
+        except JaxprofError as error:
+            opened.errors[name] = error
+        yield from _kernels(opened) if name == "hlo" and name in opened.stages else (name,)
     if (module := opened.module) is not None:
         from jaxprof.findings.hlo import findings
         from jaxprof.hlo.kernels.barriers import barriers
@@ -276,14 +269,6 @@ def read_program(opened: OpenedModule) -> Iterator[str]:
         yield "origins"
     opened.over = True
     yield "over"
-
-
-def _document(program: ModuleStages, name: str) -> Document:
-    """Read a stage. Raises JaxprofError."""
-    if name in HLO_STAGES:
-        return HloDocument(program.modules(name))
-    text = program.text(name)
-    return Document(*(without_comments if name == "jaxpr" else without_locations)(text))
 
 
 def _kernels(opened: OpenedModule) -> Iterator[str]:

@@ -16,13 +16,14 @@ from textual.content import Content
 from textual.widgets import Static
 
 from jaxprof.analysis.kernels.hlo_program import HloProgram
-from jaxprof.analysis.kernels.measured import seconds_per_call
+from jaxprof.analysis.kernels.measured import measured
 from jaxprof.analysis.kernels.ranking import ranking_on
 from jaxprof.analysis.opener import modules_of
 from jaxprof.base.text import safe
 from jaxprof.base.units import scaled
 from jaxprof.devices.absent.machine import machine_of
 from jaxprof.hlo.kernels.cost.peaks import DevicePeaks
+from jaxprof.hlo.kernels.kernels import with_running
 from jaxprof.hlo.kernels.notices import Notice
 from jaxprof.hlo.paths import modules_at
 from jaxprof.hlo.stages import STAGES, ModuleStages
@@ -55,8 +56,7 @@ MOST_COMPARED = 2_000
 
 
 def difference_of(first: ModuleStages, second: ModuleStages) -> ReportDialog:
-    """Return the dialog with what differs between two modules, as `jaxprof hlo --diff` prints it, after what of either
-    was not seen."""
+    """Return the dialog with what differs between two modules, as `jaxprof hlo --diff` prints it."""
 
     def derive() -> Iterator[Piece]:
         from jaxprof.hlo.kernels.notices import notices
@@ -93,7 +93,6 @@ class HloScreen(ViewsScreen, keys="hlo"):
         self._device: DevicePeaks | None = None
         """The device that the user chose; None for the program's own device."""
         self._kernel = ""
-        """Kernel to go to once the kernels are known."""
 
     def compose_body(self) -> ComposeResult:
         yield StageTabs(id="hlo-tabs")
@@ -163,14 +162,12 @@ class HloScreen(ViewsScreen, keys="hlo"):
         open_in_thread(opened, partial(self.call_later, self._part_ready), partial(self.call_later, self.tell))
 
     def _share(self, program: ModuleStages) -> None:
-        """Let the other screens show the same program."""
         if program.key in self._of_session:
             self.profiler.select(program.key)
         else:
             self.profiler.select(module=program)
 
     def _in_session(self, opened: OpenedModule) -> HloProgram:
-        """Return the open program with its device, and with its session if it is of a run."""
         return HloProgram(opened.program, self.profiler.session if self.run is not None else None)
 
     def on_unmount(self) -> None:
@@ -178,7 +175,6 @@ class HloScreen(ViewsScreen, keys="hlo"):
             self._opened.close()
 
     def _part_ready(self, opened: OpenedModule, part: str) -> None:
-        """Show a part of a program that the reading thread has finished."""
         if opened is not self._opened:  # posted before the user chose another program
             return
         opened.freeze()
@@ -214,12 +210,17 @@ class HloScreen(ViewsScreen, keys="hlo"):
         if opened is None or opened.kernels is None:
             return
         session, run = self.profiler.session, self.run
-        measured = seconds_per_call(run)
-        self.query_one(TrustLine).show_run(source_of(session, run) if run is not None and measured else None)
+        captured = measured(session, run.id) if run is not None else None
+        by_name = captured.by_name() if captured is not None else {}
+        self.query_one(TrustLine).show_run(source_of(session, run) if run is not None and by_name else None)
         machine = machine_of(self._device) if self._device is not None else self._in_session(opened).machine
-        ranking = ranking_on(machine, opened.module, opened.kernels, measured)
+        listed = opened.kernels
+        if opened.module is not None and by_name:
+            listed = with_running(opened.module, by_name)
+        ranking = ranking_on(machine, opened.module, listed, by_name)
         if opened.origins is not None:
-            ranking.know_origins(opened.origins)
+            more = [kernel.instruction for kernel in listed[len(opened.kernels) :]]
+            ranking.know_origins(opened.origins.with_more(more))
         self.lists.show_ranking(opened, ranking)
         self._show_kernel()
         self._follow()
@@ -285,10 +286,11 @@ class HloScreen(ViewsScreen, keys="hlo"):
         return self._opened.program.stages if self._opened is not None else {}
 
     def tabs(self) -> Iterator[Tab]:
-        """Yield all tabs. A stage that was not recorded is dimmed, except for the HLO before the passes, which is left
-        out."""
+        """Yield all tabs. A stage that was not recorded is dimmed; the HLO before the passes is left out."""
         for name, title in LISTS.items():
             rows = getattr(self._opened, name, None)
+            if name == "kernels" and rows is not None:
+                rows = self.lists.table.ranking.kernels or rows  # with the loops that a capture names
             yield Tab(name, title, note=str(len(rows)) if rows is not None else "")
         for stage in STAGES:
             there = stage.name in self._stages
@@ -381,11 +383,9 @@ class HloScreen(ViewsScreen, keys="hlo"):
 
     @property
     def _compiled(self) -> list[ModuleStages]:
-        """The programs with optimised HLO, which can be compared."""
         return [program for program in self._programs if "hlo" in program.stages]
 
     def _ask(self, title: str, programs: Sequence[ModuleStages], take: Callable[[ModuleStages], object]) -> None:
-        """Ask for one of several programs, whose stages stand beside them."""
         options = [
             Option(program.title, ", ".join(TITLES[name] for name in TITLES if name in program.stages))
             for program in programs

@@ -57,7 +57,6 @@ LINE_SHOWN = 400
 
 
 def coloured(line: str) -> Content:
-    """Return a line of a program, made safe, in colours."""
     text = safe(line)
     found = ((match, _STYLES[(match.lastindex or 1) - 1][0]) for match in _PATTERN.finditer(text))
     return Content(text, [Span(*match.span(), style) for match, style in found if style])
@@ -69,7 +68,6 @@ class CodeView(RowList[int], keys="text"):
     def __init__(self) -> None:
         super().__init__(id="code")
         self.document = Document("")
-        """The document that is shown."""
         self._left = 0
         """Number of characters that are out of view on the left."""
         self._hits: Hits | None = None
@@ -110,7 +108,6 @@ class CodeView(RowList[int], keys="text"):
 
     @property
     def _gutter(self) -> int:
-        """Columns that the line numbers take."""
         return len(str(self.document.line_count)) + 2
 
     @property
@@ -193,7 +190,6 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
 
     _opened: OpenedModule | None = None
     stage = "hlo"
-    """The name of the stage in view."""
     hits: Hits | None = None
     """The matches of the last search; None until it is over."""
     count = ""
@@ -265,7 +261,6 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
             self.say("no place to go back to", timeout=3)
 
     def kernel_at_cursor(self) -> tuple[str, str] | None:
-        """Return the instruction at the cursor, as computation and name; None unless the optimised HLO is in view."""
         document = self.view.document
         if self.stage != "hlo" or not isinstance(document, HloDocument):
             return None
@@ -359,7 +354,9 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
                 return [Content.styled("This line has no source location.", "$quiet")]
             lines: list[Content] = []
             if origin.place is not None:
-                lines += source_facts(origin.place, width, opened.program.sources, around=around)
+                lines += source_facts(
+                    origin.place, width, opened.program.sources, around=around, library=origin.library
+                )
             if origin.op_name:
                 names = Content.styled(safe(origin.op_name), "$text-muted")
                 if lines and lines[0].cell_length + names.cell_length + 3 <= width:

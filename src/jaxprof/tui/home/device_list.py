@@ -56,8 +56,7 @@ def _unused(row: DeviceRow) -> bool:
 
 
 def _name_and_readings(row: DeviceRow) -> Drawing:
-    """Return the name, then the readings, or why JAX does not use it; what does not fit is left out, least important
-    first."""
+    """Return the name, then the readings, or why JAX does not use it; the least important ones give way."""
     device = row.device
     name = device.kind or device.platform.upper()
 
@@ -91,16 +90,10 @@ def _readings(row: DeviceRow) -> list[Content]:
     whole = None if utilisation is None else round(utilisation, 2)  # noise in the decimals does not redraw the line
     pieces = [
         Content.assemble(
-            spark(row.history, 10, heat(utilisation)),
-            " ",
-            cell(units.percent(whole), 5, right=True),
-            "  ",
+            spark(row.history, 10, heat(utilisation)), " ", cell(units.percent(whole), 5, right=True), "  "
         ),
         Content.assemble(
-            bar(share, BAR_WIDTH, heat(share)),
-            " ",
-            cell(f"{units.bytes_(used)} / {units.bytes_(limit)}", 19),
-            " ",
+            bar(share, BAR_WIDTH, heat(share)), " ", cell(f"{units.bytes_(used)} / {units.bytes_(limit)}", 19), " "
         ),
     ]
     if reading.power_watts is not None:

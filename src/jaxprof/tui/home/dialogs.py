@@ -130,8 +130,7 @@ def ask_devices(app: Profiler, info: WorkloadInfo, choices: HomeOptions) -> None
 
 
 def ask_function(app: Profiler, choices: HomeOptions, take: Callable[[list[WorkloadInfo]], object]) -> None:
-    """Ask for a user's function and the argument specs that it needs, import it in a child process, and store the specs
-    in `choices`."""
+    """Ask for a user's function and its argument specs, import it in a child, and store them in `choices`."""
     words = "path/to/file.py:function or package.module:function, then one spec per argument."
     hint = "No spec is needed if @jaxprof.workload declares them."
 

@@ -34,7 +34,6 @@ class HomeOptions:
     preset: str = "quick"
     budget_seconds: float = DEFAULT_BUDGET_SECONDS
     launches: int = DEFAULT_LAUNCHES
-    """Number of fresh processes that measure each run."""
     devices: list[str] = field(default_factory=lambda: ["cpu:0"])
     by_workload: dict[str, PlanOptions] = field(default_factory=dict)
     """Options that the user changed for one workload: parameters as valid text, sweep, variants, arguments."""
@@ -95,10 +94,7 @@ class HomeOptions:
     def comparison(self, infos: Sequence[WorkloadInfo]) -> PlanSides:
         """Return the function that plans the comparison of `infos`, A first, as `jaxprof compare` does: each with its
         compiled variant, on the chosen device. Call that function in a thread, because child processes make the inputs;
-        it raises UsageError if they do not fit.
-
-        Raises UsageError for options that a comparison cannot have.
-        """
+        it raises UsageError if they do not fit. Raises UsageError for options that a comparison cannot have."""
         if len(self.devices) > 1:
             raise UsageError(
                 f"{len(self.devices)} devices are chosen: a comparison has one",
@@ -133,7 +129,6 @@ class HomeOptions:
         return plan
 
     def included(self, info: WorkloadInfo) -> tuple[VariantInfo, ...]:
-        """Return the variants that are not left out."""
         named = self.of(info.name).variants
         return tuple(variant for variant in info.variants if not named or variant.name in named)
 

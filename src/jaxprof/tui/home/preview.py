@@ -55,8 +55,7 @@ def has_cost(entry: Entry) -> bool:
 
 
 def session_summary(entry: Entry, open_path: Path | None, width: int, cost: str = "") -> list[Content]:
-    """Return the summary of `entry`; `open_path` is the session that is open, and `cost` is what costs most, once that
-    is known."""
+    """Return the summary of `entry`; `open_path` is the session that is open, `cost` what costs most, if known."""
     lines = Content.styled(safe(entry.name), "bold").wrap(width)
     if entry.problem:
         return [
@@ -73,7 +72,18 @@ def session_summary(entry: Entry, open_path: Path | None, width: int, cost: str 
         lines += _fact("recorded", recorded, width, "$text-muted")
         lines += _fact("command", " ".join(header.command), width, "$text-muted")
     lines += _fact("file", f"{entry.path} · {units.bytes_(entry.size_bytes)}", width, "$text-muted")
-    lines += _fact("state", _state(entry, open_path), width, "$text-muted")
+    words = []
+    if entry.path == open_path:
+        words.append("open now")
+    if entry.live:
+        words.append("being written")
+    elif entry.complete:
+        how = with_failures(entry.state, (run.status for run in entry.closed))
+        words.append(how if entry.job is None else "every session in this folder is complete")
+    else:
+        who = "its writer" if entry.job is None else "the writer of a session"
+        words.append(f"interrupted: {who} did not close it; the data written until then is readable")
+    lines += _fact("state", ", ".join(words), width, "$text-muted")
     lines += _fact("costs most", cost, width)
     lines.append(Content(""))
     if (job := entry.job) is not None:
@@ -85,21 +95,6 @@ def session_summary(entry: Entry, open_path: Path | None, width: int, cost: str 
     if not entry.planned:
         lines.append(Content.styled("This session contains no runs.", "$text-muted"))
     return lines
-
-
-def _state(entry: Entry, open_path: Path | None) -> str:
-    words = []
-    if entry.path == open_path:
-        words.append("open now")
-    if entry.live:
-        words.append("being written")
-    elif entry.complete:
-        ended = with_failures(entry.state, (run.status for run in entry.closed))
-        words.append(ended if entry.job is None else "every session in this folder is complete")
-    else:
-        who = "its writer" if entry.job is None else "the writer of a session"
-        words.append(f"interrupted: {who} did not close it; the data written until then is readable")
-    return ", ".join(words)
 
 
 def _runs(entry: Entry, width: int) -> Iterator[Content]:
@@ -145,11 +140,22 @@ def last_medians(
 
 
 def description(info: WorkloadInfo, choices: HomeOptions, entries: Sequence[Entry], width: int) -> Iterator[Content]:
-    """Yield what a workload is and how it would run, then its description and source; `entries` are the kept sessions,
-    the newest first."""
+    """Yield what a workload is and how it would run; `entries` are the kept sessions, the newest first."""
     last = last_medians(info.name, choices.parameters(info), entries, gethostname())
     yield from (*hang(Content(""), info.title, width, "bold"), Content(""))
-    yield from _parameters(info, choices, width)
+    if not info.parameters:
+        yield from _fact("Parameters", "none", width, "$text-muted")
+    values = choices.parameters(info)
+    by_hand = choices.of(info.name).settings
+    for index, parameter in enumerate(info.parameters):
+        style = "bold $accent" if parameter.name in by_hand else "bold"
+        head = Content.assemble(
+            _title(f"{'Parameters' if index == 0 else '':<{_NAME}}"),
+            (f"{safe(parameter.name)} = ", "$text-muted"),
+            (safe(units.value_text(values.get(parameter.name))), style),
+            "  ",
+        )
+        yield from hang(head, parameter.description, width, "$text-muted")
     chosen = choices.of(info.name)
     yield from _fact("Sweep", chosen.sweep, width, "bold $accent")
     yield from _fact("Arguments", ", ".join(chosen.arguments), width)
@@ -177,19 +183,3 @@ def _title(words: str) -> Content:
 def _fact(name: str, text: str, width: int, style: str = "") -> list[Content]:
     """Return a fact with its name; nothing for an empty one."""
     return hang(_title(f"{name:<{_NAME}}"), safe(text), width, style) if text else []
-
-
-def _parameters(info: WorkloadInfo, choices: HomeOptions, width: int) -> Iterator[Content]:
-    if not info.parameters:
-        yield from _fact("Parameters", "none", width, "$text-muted")
-    values = choices.parameters(info)
-    by_hand = choices.of(info.name).settings
-    for index, parameter in enumerate(info.parameters):
-        style = "bold $accent" if parameter.name in by_hand else "bold"
-        head = Content.assemble(
-            _title(f"{'Parameters' if index == 0 else '':<{_NAME}}"),
-            (f"{safe(parameter.name)} = ", "$text-muted"),
-            (safe(units.value_text(values.get(parameter.name))), style),
-            "  ",
-        )
-        yield from hang(head, parameter.description, width, "$text-muted")

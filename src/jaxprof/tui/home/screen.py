@@ -66,7 +66,6 @@ class HomeScreen(SessionScreen, keys="home"):
         self._entries: list[Entry] = []
         """The kept sessions and jobs, the newest first."""
         self._most: int | None = LISTED
-        """Most kept sessions to list; None for all."""
         self._wanted: Path | None = None
         """The session to which the cursor goes once it is listed."""
         self._settling: Timer | None = None
@@ -74,7 +73,6 @@ class HomeScreen(SessionScreen, keys="home"):
         self._devices_proposed = False
         """Whether the devices that are there have been chosen for the user already."""
         self._previewed: Hashable = None
-        """Key of the row in the preview."""
         self._costs: dict[tuple[Path, float], str] = {}
         """What costs most in a recorded program, by session and time of its last change; empty if it cannot be read."""
         self._costing = False
@@ -160,7 +158,6 @@ class HomeScreen(SessionScreen, keys="home"):
         self.query_one(DeviceList).show_devices()
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
-        """List the sessions again when a run has ended."""
         known = runs & self.profiler.opened.run_ids
         if any(self.profiler.session.runs[run].over for run in known):
             self.list_sessions()
@@ -195,8 +192,7 @@ class HomeScreen(SessionScreen, keys="home"):
         return self._infos.get(row.workload) if row is not None else None
 
     def _show_row(self) -> None:
-        """Preview the row under the cursor, from its first line on if it is another one, and show what Enter does with
-        it."""
+        """Preview the row under the cursor, another one from its first line on, and show what Enter does with it."""
         row = self._rows.current_row
         title = row.title if row is not None else ""
         show_titles(self.query_one("#detail-box"), Content(safe(title)))
@@ -208,28 +204,23 @@ class HomeScreen(SessionScreen, keys="home"):
         self._rows.redraw()  # the options of a workload may differ
         self._show_plan()
         if row is not None and row.entry is not None:
-            self._read_cost(row.entry)
+            from jaxprof.tui.home.preview import cost_of, has_cost
 
-    def _read_cost(self, entry: Entry) -> None:
-        """Read in a thread what costs most in the program of a session, once, and show it then; one session at a time,
-        however many rows the cursor passes."""
-        from jaxprof.tui.home.preview import cost_of, has_cost
+            entry = row.entry
+            version = entry.path, entry.modified_seconds
+            if self._costing or version in self._costs or not has_cost(entry):
+                return  # one session at a time, however many rows the cursor passes
+            self._costing = True
 
-        version = entry.path, entry.modified_seconds
-        if self._costing or version in self._costs or not has_cost(entry):
-            return
-        self._costing = True
+            def take(cost: str) -> None:
+                self._costs[version], self._costing = cost, False
+                if self.whole:
+                    self._show_row()
 
-        def take(cost: str) -> None:
-            self._costs[version], self._costing = cost, False
-            if self.whole:
-                self._show_row()
-
-        # What cannot be read is said in other lines of the preview.
-        in_thread(self, lambda: cost_of(entry), "cost", then=take, failed=lambda error: take(""))
+            # What cannot be read is said in other lines of the preview.
+            in_thread(self, lambda: cost_of(entry), "cost", then=take, failed=lambda error: take(""))
 
     def _preview(self, row: StartRow | None, width: int) -> list[Content]:
-        """Return what the row under the cursor is, for the box beside the list."""
         if row is None or not (row.entry or row.workload):
             return explained(row, width) if row is not None else []
         from jaxprof.tui.home.preview import description, session_summary  # not needed for the first frame
@@ -241,11 +232,9 @@ class HomeScreen(SessionScreen, keys="home"):
         return list(description(info, self.choices, self._entries, width)) if info is not None else []
 
     def _chosen(self) -> list[WorkloadInfo]:
-        """Return the marked workloads, or the one under the cursor."""
         return self._described(self._rows.marked) or ([self.info] if self.info is not None else [])
 
     def _described(self, keys: Iterable[Hashable]) -> list[WorkloadInfo]:
-        """Return the workloads among these rows, as far as they are described."""
         described = (self._infos.get(str(key)) for key in keys)
         return [info for info in described if info is not None]
 

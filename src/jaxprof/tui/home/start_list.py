@@ -50,15 +50,11 @@ class StartRow:
     action: str = ""
     """The action that Enter runs; empty for a program, a session and a workload."""
     program: ProgramCommand | None = None
-    """The program that Enter offers to run; None if the row is no program."""
     source: str = ""
-    """Beginning of the program's source."""
     entry: Entry | None = None
-    """The kept session or job that Enter opens."""
     trouble: str = ""
     """What is not as it should be with that session."""
     workload: str = ""
-    """Name of the workload that Enter runs."""
 
     @property
     def key(self) -> Hashable:
@@ -163,14 +159,6 @@ def _note(row: StartRow) -> Cell:
     return either(*forms, style="$text-muted", right=True)
 
 
-def _example(name: str, info: WorkloadInfo | None) -> StartRow:
-    """Return the row of a workload, whose description may not have been read yet."""
-    if info is None:
-        return StartRow(name, "", workload=name)
-    title = info.title if info.origin == "built in" else f"yours · {info.title}"
-    return StartRow(name, title, f"{info.description} {info.origin}", workload=name)
-
-
 class StartList(RowList[StartRow], keys="start"):
     """One row per session, program, way to measure, and workload."""
 
@@ -199,7 +187,12 @@ class StartList(RowList[StartRow], keys="start"):
         self._own = self._own if own is None else own
         rows: dict[Hashable, StartRow | Heading] = {row.key: row for row in self._own}
         rows["examples"] = _EXAMPLES
-        rows |= {name: _example(name, info) for name, info in self._infos.items()}
+        for name, info in self._infos.items():
+            if info is None:  # its description has not been read yet
+                rows[name] = StartRow(name, "", workload=name)
+            else:
+                title = info.title if info.origin == "built in" else f"yours · {info.title}"
+                rows[name] = StartRow(name, title, f"{info.description} {info.origin}", workload=name)
         self.show_rows(rows)
         self.marked = [key for key in self.marked if key in rows]
 

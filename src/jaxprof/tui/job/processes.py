@@ -41,7 +41,6 @@ STYLES = (
     *(f"{colour} on $background" for colour in ("$text-disabled", "$heat-1", "$heat-2", "$heat-3", "$heat-4")),
     "bold $background on $heat-5",
 )
-"""Styles by level."""
 TITLES = {
     OWN: "Own work", STEP: "Step time", DATA: "Data", HOST: "Host: Python", DISPATCH: "Dispatch: calling JAX",
     COPY: "Copies", COMPILE: "Recompilation", DEVICE: "Device, and waiting for the others",
@@ -64,7 +63,6 @@ def mark_of(level: int, ratio: float) -> str:
 
 
 def legend(processes: int) -> Content:
-    """Return the scale, for so many compared processes."""
     words = [("× other's step" if processes == 2 else "× median step", "$text-muted")]
     for level, mark in enumerate(MARKS):
         words += [(f" {mark} ", STYLES[level]), (f"<{RATIOS[level]:g}", "$text-muted")]
@@ -88,8 +86,7 @@ def _time(at: float) -> str:
 
 
 def left_of(column: int, count: int, width: int) -> int:
-    """Return where one of `count` columns that share a width begins; each has at least one cell while there are no
-    more columns than cells."""
+    """Return where one of `count` columns that share a width begins; with room, each has at least one cell."""
     return column * width // max(1, count)
 
 
@@ -103,8 +100,7 @@ def column_span(grid: StepGrid, column: int) -> str:
 
 
 def cell_words(grid: StepGrid, row: int, column: int) -> str:
-    """Return the exact values of a cell (its steps, its seconds a step, what they are compared with, the ratio), or
-    why it is unknown."""
+    """Return the exact values of a cell (steps, seconds a step, what they are compared with), or why unknown."""
     where = column_span(grid, column)
     value, usual = float(grid.seconds[row, column]), float(grid.usual_seconds[row, column])
     what = TITLES[grid.values_of].partition(":")[0].partition(",")[0].lower()
@@ -129,7 +125,6 @@ def cell_words(grid: StepGrid, row: int, column: int) -> str:
 
 Column = TableColumn["ProcessFigures"]
 VIEWS = {"map": "Steps", "ranks": "Processes"}
-"""Titles of the views of the list."""
 _PARTS = (DATA, HOST, DISPATCH, COPY, COMPILE, DEVICE)
 _MANY = 16
 """Largest number of processes that stand in the order of their numbers; of more, the one that loses most is first."""
@@ -233,7 +228,6 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
 
     @property
     def facts(self) -> str:
-        """The exact values under the cursor."""
         grid, line = self.grid, self.current_row
         if self.view != "map":
             return ""

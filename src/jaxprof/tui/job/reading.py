@@ -63,10 +63,7 @@ class JobReading:
 
     def read(self) -> JobInView | None:
         """Return the job as it is now; None if nothing has changed since the last call, or the next reading is not due.
-        Blocks: for threads.
-
-        Raises FileRefusedError if the folder has no session that can be read.
-        """
+        Blocks: for threads. Raises FileRefusedError if the folder has no session that can be read."""
         if self._follower is not None:
             return self._follow(self._follower)
         from jaxprof.jobs.folder import JobFollower, may_grow

@@ -79,7 +79,6 @@ class JobScreen(ViewsScreen, keys="job"):
     _error: JaxprofError | None = None
     """Why the last reading failed; None if it did not."""
     _busy = False
-    """Whether a thread is reading the folder."""
     _requested: tuple[object, ...] = ()
     """Key of the grid of steps that was requested last."""
 
@@ -110,7 +109,6 @@ class JobScreen(ViewsScreen, keys="job"):
         return self._job.figures if self._job is not None else None
 
     def arrive(self, destination: Destination) -> None:
-        """Read the folder of the job, and follow it from then on."""
         folder = self.profiler.job_folder
         if folder is not None and (self._reading is None or self._reading.folder != folder):
             self._reading, self._job, self._error = JobReading(folder), None, None
@@ -150,24 +148,8 @@ class JobScreen(ViewsScreen, keys="job"):
     # -- showing ----------------------------------------------------------------------------------------------
 
     def _show(self) -> None:
-        figures, error = self.figures, self._error
-        self._show_head()
-        claims, folder = claims_of(figures) if figures is not None else [], self.profiler.job_folder
-        if error is not None:
-            # The name of the folder, because its path would fill a narrow terminal.
-            what = error.what.replace(str(folder), folder.name) if folder is not None else error.what
-            claims.insert(0, Claim(what, "!", fix=error.hint, style=""))
-        self.query_one(JobFindings).show(claims)
-        if self._job is not None and error is None:
-            self.processes.show(self._job.figures, self._job.lost_seconds)
-            self._show_frame()
-        self.share_room()
-        self.refresh_bindings()
-
-    def _show_head(self) -> None:
-        """Show the folder, the number of processes and hosts, the id of the job and its state; below, what costs
-        most in all processes together."""
-        figures, folder = self.figures, self.profiler.job_folder
+        figures, error, folder = self.figures, self._error, self.profiler.job_folder
+        # At the head stand folder, processes, hosts, id and state of the job; below, what costs most in all processes.
         name = folder.name if folder is not None else ""
         place = url_of(folder) if folder is not None else None
         cost, words = "", list[str]()
@@ -188,6 +170,17 @@ class JobScreen(ViewsScreen, keys="job"):
             return [head, *([cell(f" costs most  {fitting(cost, width - 13)}", width)] if cost else [])]
 
         self.query_one("#job-head", Lines).show(draw)
+        claims = claims_of(figures) if figures is not None else []
+        if error is not None:
+            # The name of the folder, because its path would fill a narrow terminal.
+            what = error.what.replace(str(folder), folder.name) if folder is not None else error.what
+            claims.insert(0, Claim(what, "!", fix=error.hint, style=""))
+        self.query_one(JobFindings).show(claims)
+        if self._job is not None and error is None:
+            self.processes.show(self._job.figures, self._job.lost_seconds)
+            self._show_frame()
+        self.share_room()
+        self.refresh_bindings()
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.share_room)  # when the screen has the classes of its new size
@@ -203,23 +196,6 @@ class JobScreen(ViewsScreen, keys="job"):
 
     # -- the processes ----------------------------------------------------------------------------------------
 
-    def _make_steps(self) -> None:
-        """Make the grid of the steps in view, in a thread; only the grid requested last is shown."""
-        job, view = self._job, self.processes
-        if job is None or not view.size.width or view.view != "map":
-            return
-        columns, values_of = view.columns, view.values_of
-        requested = (id(job), columns, values_of)
-        if requested == self._requested:
-            return
-        self._requested = requested
-
-        def show(grid: StepGrid) -> None:
-            if requested == self._requested:  # no other grid was requested since
-                view.show_steps(grid)
-
-        in_thread(self, lambda: job.steps(columns, values_of), "steps", then=show)
-
     @on(ProcessList.Changed)
     @on(ProcessList.Sorted)
     @on(FilterLine.Edited)
@@ -227,7 +203,19 @@ class JobScreen(ViewsScreen, keys="job"):
     def _show_frame(self) -> None:
         """Show what is under the cursor of the steps, their scale, the title, the order, and how many rows are
         hidden; and make the steps, if they are others."""
-        self._make_steps()
+        # the grid of the steps in view, made in a thread: only the one that was requested last is shown
+        job, view = self._job, self.processes
+        if job is not None and view.size.width and view.view == "map":
+            columns, values_of = view.columns, view.values_of
+            requested = (id(job), columns, values_of)
+            if requested != self._requested:
+                self._requested = requested
+
+                def show(grid: StepGrid) -> None:
+                    if requested == self._requested:  # no other grid was requested since
+                        view.show_steps(grid)
+
+                in_thread(self, lambda: job.steps(columns, values_of), "steps", then=show)
         listed, box, figures = self.processes, self.query_one("#job-body"), self.figures
         facts, count = listed.facts, len(figures.processes) if figures is not None and listed.view == "map" else 0
         self.query_one("#map-facts", Lines).show(lambda width: Content.styled(facts, "bold").wrap(width)[:2])
@@ -260,7 +248,6 @@ class JobScreen(ViewsScreen, keys="job"):
 
     @on(RowList.Chosen)
     def _open(self, message: RowList.Chosen) -> None:
-        """Open the session of a process, or of the one that a finding is about."""
         claim = self.query_one(JobFindings).current_row
         index = message.rows.current
         if isinstance(message.rows, JobFindings):

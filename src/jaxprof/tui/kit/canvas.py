@@ -101,8 +101,7 @@ class Scale:
         return (value - self.low) / (self.high - self.low)
 
     def ticks(self, most: int) -> list[float]:
-        """Return at most `most` round values on the scale, ascending; on a logarithmic scale powers of ten, or 1, 2 and
-        5 times them."""
+        """Return at most `most` round values on the scale, ascending: multiples or powers of 1, 2, 5 and 10."""
         if most < 1:
             return []
         if self.log:
@@ -125,9 +124,7 @@ class Scale:
 
 def spanning(values: Iterable[float], *, log: bool = False, margin: float = 0.05, zero: bool = False) -> Scale:
     """Return the scale that shows all `values`, with `margin` of its length free at both ends; `zero` begins at 0.
-
-    Values that a logarithmic scale cannot show (0 and below) are left out. Equal values get room around them.
-    """
+    Values that a logarithmic scale cannot show (0 and below) are left out. Equal values get room around them."""
     shown = [value for value in values if math.isfinite(value) and (value > 0 or not log)]
     if not shown:
         return Scale(1.0, 10.0, log) if log else Scale(0.0, 1.0)
@@ -168,8 +165,7 @@ def axis_lines(scale: Scale, text: Callable[[float], str], gutter: int, inner: i
 
 
 def ruler(scale: Scale, width: int, text: Callable[[float, float], str]) -> str:
-    """Return round numbers above or below `width` columns, each behind a mark; `text` gets a number and the distance
-    between numbers."""
+    """Return round numbers beside `width` columns, each behind a mark; `text` gets a number and their distance."""
     line, free = [" "] * width, 0
     ticks = scale.ticks(max(2, width // 14))
     step = ticks[1] - ticks[0] if len(ticks) > 1 else scale.high - scale.low

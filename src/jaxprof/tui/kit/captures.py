@@ -32,7 +32,6 @@ def source_of(session: Session, run: Run) -> Run:
 
 
 def views_of(session: Session, run: Run) -> frozenset[str]:
-    """Return the views of a run that have something to show."""
     views = set()
     if TEXT_NAME in source_of(session, run).texts:
         views.add("timeline")
@@ -80,7 +79,6 @@ def first_with_capture(session: Session, wanted: str) -> str:
 
 
 CAPTURE_SECONDS = 2.0
-"""Length in seconds of a capture that a key starts."""
 
 
 def uncaptured_program(session: Session) -> Run | None:
@@ -90,7 +88,6 @@ def uncaptured_program(session: Session) -> Run | None:
 
 
 def is_ours(app: Host) -> bool:
-    """Return whether this app started the program in view."""
     return app.session is app.live.session and app.live.program is not None
 
 
@@ -137,8 +134,7 @@ def can_capture(app: Host, run: Run | None) -> bool:
 
 
 def capture(app: Host, run: Run | None) -> None:
-    """Start the profiler in a running program, if there is one; for a program that has ended, ask for a rerun with a
-    capture."""
+    """Start the profiler in a running program; for one that has ended, ask for a rerun with a capture."""
     if run is None:
         return
     if run.shown.over:

@@ -60,7 +60,13 @@ class ClaimList(RowList[Claim]):
 
     def _lines_at(self, index: int, width: int) -> list[Content]:
         claim = self.row(self.key_at(index))
-        return _lines(claim, width) if claim is not None else []
+        if claim is None:
+            return []
+        parts = ((claim.text, claim.style), (claim.location, "$primary"), (claim.fix, "$text-muted"))
+        room = max(12, width - _INDENT)
+        lines = [line for text, style in parts if text for line in Content.styled(safe(text), style).wrap(room)]
+        indent = Content(" " * _INDENT)
+        return [_head(claim) + (lines[0] if lines else ""), *(indent + line for line in lines[1:])]
 
     def lines_wanted(self, width: int, most: int) -> int:
         """Return how many of `most` lines the list needs: enough for all claims, or if they do not fit, for the longest
@@ -80,12 +86,3 @@ class ClaimList(RowList[Claim]):
 def _head(claim: Claim) -> Content:
     cost = cell(claim.cost, _COST, "bold $warning", right=True)
     return Content.assemble(" ", (claim.mark or " ", _STYLES.get(claim.mark, "")), cost, "  ")
-
-
-def _lines(claim: Claim, width: int) -> list[Content]:
-    """Return all lines of a claim: what was observed and its cost, the source line, and the fix."""
-    room = max(12, width - _INDENT)
-    parts = ((claim.text, claim.style), (claim.location, "$primary"), (claim.fix, "$text-muted"))
-    lines = [line for text, style in parts if text for line in Content.styled(safe(text), style).wrap(room)]
-    indent = Content(" " * _INDENT)
-    return [_head(claim) + (lines[0] if lines else ""), *(indent + line for line in lines[1:])]

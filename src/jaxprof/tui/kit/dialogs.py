@@ -69,8 +69,7 @@ class TextDialog(Dialog[None], keys="reader"):
     CLASSES: ClassVar[str] = "dialog wide-dialog"
 
     def __init__(self, title: str, draw: Callable[[int], list[Content]] | None = None, keys: str = "") -> None:
-        """`draw`: the text in so many columns, unless a subclass has it as its `lines`; `keys`: what its own keys do,
-        for the frame."""
+        """`draw`: the text in so many columns, unless a subclass has `lines`; `keys`: for the frame."""
         super().__init__()
         self._title, self._draw, self._keys = title, draw, keys
 
@@ -85,7 +84,6 @@ class TextDialog(Dialog[None], keys="reader"):
         self.query_one(VerticalScroll).focus()
 
     def lines(self, width: int) -> list[Content]:
-        """Return the text in `width` columns."""
         return self._draw(width) if self._draw is not None else []
 
     def action_copy(self) -> None:
@@ -93,11 +91,9 @@ class TextDialog(Dialog[None], keys="reader"):
 
 
 _COPIED_WIDTH = 200
-"""Columns of a text that is copied."""
 
 
 Draw = Callable[[int], list[Content]]
-"""Draws a text in so many columns."""
 
 
 class ReportDialog(TextDialog):
@@ -132,7 +128,6 @@ def derived_dialog(title: str, derive: Callable[[], Iterable[Piece]]) -> ReportD
 
 
 def plain_lines(text: str, width: int, style: str = "") -> list[Content]:
-    """Return a text from a report, with its lines wrapped."""
     return [drawn for line in safe_lines(text) for drawn in hang(Content(""), line, width, style)]
 
 
@@ -241,7 +236,6 @@ _CLOSE_MENU = "mq"
 
 
 Texts = Mapping[str, str]
-"""The texts of a form, by the names of its fields."""
 
 
 @frozen
@@ -297,7 +291,6 @@ class FormDialog(Dialog[Texts], keys="form"):
 
     @property
     def texts(self) -> dict[str, str]:
-        """The texts of all fields, also while the dialog composes."""
         return {str(field.id): field.value.strip() for field in self.query(Input)}
 
     # -- keys and mouse ---------------------------------------------------------------------------------------
@@ -327,8 +320,7 @@ class FormDialog(Dialog[Texts], keys="form"):
         self.dismiss(self.texts)
 
     def _check(self, name: str, *, typing: bool = False) -> bool:
-        """Return whether a field is valid, and show what is wrong, while the user is `typing` only if that is shown
-        already."""
+        """Return whether a field is valid, and show what is wrong; while the user is `typing`, nothing new."""
         field, hint = self._fields[name], self.query_one(f"#{name}-hint", Static)
         try:
             said = field.read(self.texts[name])
@@ -356,13 +348,7 @@ class Confirm(FormDialog, keys="confirm"):
 
 
 def ask_text(
-    app: App[Any] | Host,
-    title: str,
-    field: FormField,
-    take: Callable[[str], object],
-    enter: str,
-    *,
-    question: str = "",
+    app: App[Any] | Host, title: str, field: FormField, take: Callable[[str], object], enter: str, *, question: str = ""
 ) -> None:
     """Ask for one line of text, which `take` gets unless it is empty."""
     dialog = FormDialog(title, {"text": field}, "OK", enter, question=question)

@@ -17,7 +17,6 @@ MARKED, UNMARKED = "▣", "□"
 
 
 Cut = Literal["end", "middle", "start"]
-"""Where to cut a text that is too long."""
 
 
 def cell(text: str, width: int, style: str = "", *, right: bool = False, cut: Cut = "end") -> Content:
@@ -53,8 +52,7 @@ def styled_runs(characters: Iterable[tuple[str, str]]) -> Content:
 
 
 def bar(fraction: float | None, width: int, style: str = "$bar", track: str = "on $bar-track") -> Content:
-    """Return a bar of `width` columns, filled to `fraction` (0..1) in eighths of a column; only its `track` if
-    unknown."""
+    """Return a bar of `width` columns, filled to `fraction` (0..1) in eighths of a column; its `track` if unknown."""
     if width <= 0:
         return Content("")
     share = 0.0 if fraction is None or math.isnan(fraction) else min(1.0, max(0.0, fraction))
@@ -97,8 +95,7 @@ def hang(head: Content, text: str, width: int, style: str = "") -> list[Content]
 
 
 def stacked(parts: Iterable[tuple[float, str, str]], whole: float, width: int) -> Content:
-    """Return the parts end to end, each an amount of `whole` with its character and style; a part that is not 0 has at
-    least one column."""
+    """Return the parts end to end, each an amount of `whole`; a part that is not 0 has at least one column."""
     pieces, reached, used = [], 0.0, 0
     for amount, character, style in parts:
         reached += amount

@@ -47,7 +47,6 @@ class ExplanationHead(Lines):
     being written."""
 
     _session: Session | None = None
-    """The session that is explained, or read."""
 
     def show_session(self, session: Session, name: str) -> None:
         """Show what to do about `session`, which commands call `name`, as soon as a thread has found out."""

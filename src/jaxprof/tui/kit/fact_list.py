@@ -18,7 +18,6 @@ class FactTarget:
     computation: str
     name: str
     kernel: bool = False
-    """Whether the instruction is a kernel of the table."""
     run: str = ""
     """Id of the run that has the HLO; empty for the run in view."""
 
@@ -33,7 +32,6 @@ class Leads:
 
 FactLine = Content | Leads
 Facts = Callable[[int], Sequence[FactLine]]
-"""Function that makes the facts for a width."""
 
 
 def heading(text: str, note: str = "") -> FactLine:
@@ -46,7 +44,6 @@ class FactList(RowList[FactLine], keys="facts"):
     _facts: Facts = staticmethod(lambda width: ())
     _about: object = None
     _width = 0
-    """Columns for which the lines were made."""
 
     def show(self, about: object, facts: Facts) -> None:
         """Show the facts about a subject; the cursor stays if the subject is the same as before."""

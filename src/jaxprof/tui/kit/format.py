@@ -63,7 +63,6 @@ def interval(summary: Summary | None) -> str:
 
 
 SPEEDUP_WIDTH = 17
-"""Columns of the speed-ups in a table."""
 
 
 def speedup_short(speedup: TimeComparison | None) -> str:
@@ -109,8 +108,7 @@ def ago(unix_seconds: float) -> str:
 
 
 def moment(unix_seconds: float) -> str:
-    """Return a Unix time in local time: `2026-11-20 14:05`; a dash for a time outside the calendar, from a damaged
-    file."""
+    """Return a Unix time in local time: `2026-11-20 14:05`; a dash for a time outside the calendar."""
     return _local(unix_seconds, "%Y-%m-%d %H:%M")
 
 

@@ -102,7 +102,9 @@ class Guarded(MessagePump):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         reason = self.why_not(action, parameters)
-        return True if reason is None else False if isinstance(reason, Hidden) else None
+        if reason is None:
+            return True
+        return False if isinstance(reason, Hidden) else None
 
     def say(self, words: str, title: str = "", **options: Any) -> None:
         """Show a notification, without interpreting markup."""
@@ -188,11 +190,9 @@ _reported: WeakKeyDictionary[App[Any], dict[str, float]] = WeakKeyDictionary()
 
 
 def report(node: MessagePump, error: Exception, where: str) -> None:
-    """Show what escaped from `where`, on the drawing thread; a defect also goes to the log.
-
-    An app that ends removes its widgets one by one, and still handles the messages of each: a handler that no longer
-    finds another widget is then not a defect.
-    """
+    """Show what escaped from `where`, on the drawing thread; a defect also goes to the log. An app that ends removes
+    its widgets one by one, and still handles the messages of each: a handler that no longer finds another widget is
+    then not a defect."""
     app, now = node.app, clock.monotonic()
     if isinstance(error, NoMatches) and not (app.is_running and node.is_attached):
         return
@@ -243,11 +243,8 @@ def in_thread(
     exclusive: bool = True,
 ) -> None:
     """Run `work` in a worker of `node`; quitting waits for it. `exclusive`: cancel the workers of its `group`, by
-    default its name: nobody is told any more how those end.
-
-    The node then calls `then` with what `work` returned, or `failed` with what it raised, on the drawing thread;
-    without `failed`, the app shows the error.
-    """
+    default its name: nobody is told any more how those end. The node then calls `then` with what `work` returned, or
+    `failed` with what it raised, on the drawing thread; without `failed`, the app shows the error."""
     app = node.app
 
     def done() -> None:

@@ -38,9 +38,7 @@ class Destination:
     run: str = ""
     """Id of the run in view, which the screens share; empty if none has been chosen."""
     kernel: str = ""
-    """Kernel to go to."""
     text: str = ""
-    """Words to filter the view by."""
     file: Path | None = None
     """HLO file, or folder of dumps: to be read, or the one that `module` was read from."""
     module: ModuleStages | None = None

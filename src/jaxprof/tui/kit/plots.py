@@ -49,7 +49,6 @@ class Axis:
     text: Callable[[float], str]
     log: bool = False
     zero: bool = False
-    """Whether a linear axis begins at 0."""
 
 
 @frozen
@@ -86,8 +85,7 @@ def _without_zeros(text: str) -> str:
 def line_plot(
     lines: Sequence[PlotLine], x_axis: Axis, y_axis: Axis, width: int, height: int, marks: Sequence[Mark] = ()
 ) -> Content:
-    """Return the plot in exactly `width` by `height` columns: title and legend, the lines, and the axis below with its
-    numbers."""
+    """Return the plot in exactly `width` by `height` columns: title and legend, the lines, and the axis below."""
     points = [point for line in lines for point in line.points]
     if not points or width < 24 or height < 6:
         return nothing("no room for the plot" if points else "no points to plot yet", width, height)
@@ -96,7 +94,21 @@ def line_plot(
     numbers = {tick: y_axis.text(tick) for tick in y_scale.ticks(max(2, (height - 3) // 2))}
     gutter = max(map(columns, numbers.values()), default=0)
     canvas = Canvas(width - gutter - 1, height - 3)
-    _draw(canvas, lines, x_scale, y_scale)
+    for line in lines:
+        places = [
+            (x_scale.fraction(x), y_scale.fraction(y))
+            for x, y in line.points
+            if math.isfinite(x_scale.fraction(x)) and math.isfinite(y_scale.fraction(y))
+        ]
+        dots = [canvas.dot_at(x, y) for x, y in places]
+        for dot in dots:
+            canvas.dot(*dot, line.style)
+        for start, end in pairwise(dots) if line.joined else ():
+            canvas.line(start, end, line.style, every=3 if line.dotted else 1)
+    for line in lines:  # markers come last, so that no line hides one
+        for x, y in line.points if line.marker else ():
+            column, row = canvas.dot_at(x_scale.fraction(x), y_scale.fraction(y))
+            canvas.put(column // 2, row // 4, line.marker, line.style)
     for mark in marks:
         _put_mark(canvas, mark, x_scale, y_scale)
     body = canvas.framed({canvas.row_of(y_scale.fraction(tick)): text for tick, text in numbers.items()}, gutter)
@@ -127,26 +139,7 @@ def _head(lines: Sequence[PlotLine], x_axis: Axis, y_axis: Axis, width: int) -> 
     return Content.assemble(*parts, " " * (width - used))
 
 
-def _draw(canvas: Canvas, lines: Sequence[PlotLine], x_scale: Scale, y_scale: Scale) -> None:
-    for line in lines:
-        places = [
-            (x_scale.fraction(x), y_scale.fraction(y))
-            for x, y in line.points
-            if math.isfinite(x_scale.fraction(x)) and math.isfinite(y_scale.fraction(y))
-        ]
-        dots = [canvas.dot_at(x, y) for x, y in places]
-        for dot in dots:
-            canvas.dot(*dot, line.style)
-        for start, end in pairwise(dots) if line.joined else ():
-            canvas.line(start, end, line.style, every=3 if line.dotted else 1)
-    for line in lines:  # markers come last, so that no line hides one
-        for x, y in line.points if line.marker else ():
-            column, row = canvas.dot_at(x_scale.fraction(x), y_scale.fraction(y))
-            canvas.put(column // 2, row // 4, line.marker, line.style)
-
-
 def _put_mark(canvas: Canvas, mark: Mark, x_scale: Scale, y_scale: Scale) -> None:
-    """Draw the mark, and its label if there is room beside it."""
     x, y = x_scale.fraction(mark.x), y_scale.fraction(mark.y)
     if not (0 <= x <= 1 and 0 <= y <= 1):
         return
@@ -168,16 +161,11 @@ _FEWEST_ROWS = 4
 
 
 def _few(samples: Sequence[float]) -> str:
-    """Return what stands in place of a plot that has too few samples."""
     return "too few samples to draw" if samples else "no samples yet"
 
 
 def distribution(
-    samples: Sequence[float],
-    summary: Summary | None,
-    width: int,
-    height: int,
-    modes: Modes | None = None,
+    samples: Sequence[float], summary: Summary | None, width: int, height: int, modes: Modes | None = None
 ) -> Content:
     """Return the histogram of `samples` (seconds per call) in `width` by `height` columns. Two modes appear both on the
     scale and in words; each has a peak on the axis in place of the median, which is typical of neither."""
@@ -199,7 +187,15 @@ def distribution(
     modes_lines = []
     if modes is not None and height > _FEWEST_ROWS:
         modes_lines.append(Content.styled(shorten(f"two modes: {modes_text(modes)}", width), "$warning"))
-    rows = _bars(heights, height - 2 - len(modes_lines), within)
+    # the bars: those within the interval of the median have another colour
+    room = height - 2 - len(modes_lines)
+    tallest = max(heights) or 1
+    eighths = [round(count / tallest * room * 8) or (1 if count else 0) for count in heights]
+    rows: list[Content] = []
+    for row in range(room):
+        below = (room - 1 - row) * 8
+        text = "".join(f" {SPARKS}"[min(8, max(0, tall - below))] for tall in eighths)
+        rows.append(styled_runs((text[at], "$accent" if at in within else "$bar") for at in range(len(text))))
     peaks = {column(peak) for peak in ([summary.median] if modes is None else [modes.low, modes.high])}
     slower = f"+{above} slower" if above else ""
     numbers = axis_lines(scale, seconds_tick, -1, width, slower)[1]
@@ -208,29 +204,10 @@ def distribution(
     return Content("\n").join([*modes_lines, *rows, axis, numbers])
 
 
-def _bars(heights: Sequence[int], rows: int, within: range) -> list[Content]:
-    """Return the bars, those `within` the interval of the median in another colour."""
-    tallest = max(heights) or 1
-    eighths = [round(count / tallest * rows * 8) or (1 if count else 0) for count in heights]
-    lines: list[Content] = []
-    for row in range(rows):
-        below = (rows - 1 - row) * 8
-        text = "".join(
-            " " if tall <= below else SPARKS[min(7, tall - below - 1)] if tall - below < 8 else "█" for tall in eighths
-        )
-        lines.append(styled_runs((text[at], "$accent" if at in within else "$bar") for at in range(len(text))))
-    return lines
-
-
 def trend(
-    samples: Sequence[float],
-    summary: Summary | None,
-    width: int,
-    height: int,
-    modes: Modes | None = None,
+    samples: Sequence[float], summary: Summary | None, width: int, height: int, modes: Modes | None = None
 ) -> Content:
-    """Return one dot per sample from left to right, with the median as a line; outliers are marks at the top or bottom
-    edge."""
+    """Return one dot per sample from left to right, and the median as a line; outliers are marks at the edges."""
     if summary is None:
         return Content.styled(_few(samples), "$quiet")
     from jaxprof.stats.summary import outliers

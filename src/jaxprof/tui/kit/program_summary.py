@@ -117,17 +117,14 @@ def _stage(program: RecordedProgram) -> StageRunning | None:
 
 
 CLOCK = 11
-"""Columns of a clock."""
 
 
 def head_lines(
     session: Session, result: ProgramResult, width: int, *, silent: str = "", shift_seconds: float = 0.0
 ) -> list[Content]:
     """Return the head of a program: command and state; figures; current activity or what went wrong; the bar of the
-    time. Three lines once the program is over and nothing went wrong.
-
-    `silent`: since when its writer is silent; `shift_seconds`: how far the writer's clock is ahead of ours.
-    """
+    time. Three lines once the program is over and nothing went wrong. `silent`: since when its writer is silent;
+    `shift_seconds`: how far the writer's clock is ahead of ours."""
     run, now_seconds = result.run, clock.monotonic() + shift_seconds
     runs = not result.ended and not session.deserted
     ended_well = not run.over and result.ended and result.exit_code in (0, None)
@@ -161,7 +158,6 @@ def first_line(title: str, status: str, state: str, time: str, width: int) -> Co
 
 
 Figure = tuple[str, str]
-"""A text and its style."""
 
 
 def in_a_line(result: ProgramResult) -> str:
@@ -179,7 +175,6 @@ OF_PROGRAM = Content.styled("Enter shows all of it: costs, findings, compilation
 
 
 def state_in_words(run: Run, result: ProgramResult, silent: str = "") -> str:
-    """Return in words how the program ended."""
     if not result.ended:
         return silent or run.end(deserted=True).status
     if run.status == "cancelled":
@@ -192,8 +187,7 @@ def state_in_words(run: Run, result: ProgramResult, silent: str = "") -> str:
 
 
 def figures(session: Session, result: ProgramResult) -> list[Figure]:
-    """Return the figures from the most to the least important: steps, compilations, findings, arrays, memory,
-    transfers, overhead."""
+    """Return the figures, the most important first: steps, compilations, findings, arrays, memory, ..."""
     known: list[Figure] = []
     if result.verdict.kind is not None:
         known.append((f"{result.verdict.kind} {percent(result.verdict.share)}", "bold"))

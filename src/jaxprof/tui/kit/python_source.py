@@ -44,10 +44,15 @@ def numbered(lines: Sequence[tuple[int, str]], here: int | None, width: int, *, 
 
 
 def source_facts(
-    where: HloSourceLocation, width: int, sources: Mapping[str, str], function: str = "", around: int = 1
+    where: HloSourceLocation,
+    width: int,
+    sources: Mapping[str, str],
+    function: str = "",
+    around: int = 1,
+    library: HloSourceLocation | None = None,
 ) -> list[Content]:
     """Return a source location such as `…/model.py:88 in attention`, with its lines if the file is here as it was
-    recorded: `sources` has the digests by path."""
+    recorded: `sources` has the digests by path. Below it stands the line of the `library` that it calls, if any."""
     from jaxprof.hlo.kernels.origin import source_lines  # late, because it would delay the first frame
 
     file, tail = safe(where.file), safe(f":{where.line}" + (f" in {function}" if function else ""))
@@ -59,6 +64,11 @@ def source_facts(
     facts += numbered(lines, where.line, width, dim=True)
     if not source:
         facts.append(Content.styled(f"  {_why_unread(where.file, sources)}", "$quiet"))
+    if library is not None:
+        words = Content.styled("  calls ", "$quiet")
+        facts.append(
+            words + cell(safe(f"{library.file}:{library.line}"), max(8, width - 8), "$text-muted", cut="start")
+        )
     return facts
 
 
@@ -70,8 +80,7 @@ def _why_unread(file: str, sources: Mapping[str, str]) -> str:
 
 
 def lines_around(where: SourceLocation, sources: Mapping[str, str], around: int) -> Sequence[tuple[int, str]]:
-    """Return the numbered lines of the file at `where`; none if it has no line, or its file is not here as it was
-    recorded."""
+    """Return the numbered lines of the file at `where`; none without a line, or if its file is not as recorded."""
     from jaxprof.hlo.kernels.origin import HloSourceLocation, source_lines  # late: it would delay the first frame
 
     located = HloSourceLocation(where.file, where.line) if where.line is not None else None

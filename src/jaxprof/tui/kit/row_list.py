@@ -56,11 +56,9 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
     auto_links = False  # rows have no links, and finding a link's style costs as much as drawing a row
     COMPONENT_CLASSES: ClassVar[set[str]] = {"row-list--cursor", "row-list--header"}
     EMPTY: ClassVar[str] = ""
-    """Text of an empty list."""
     UNFOLDS: ClassVar[bool] = False
     """Whether rows have lines `below` their first."""
     FILTERED: ClassVar[str] = "Nothing matches the filter. Esc clears it."
-    """Text shown if the filter leaves nothing."""
     STAYS_ON_TOP: ClassVar[bool] = False
     """Whether a cursor on the first row stays on top when new rows come first."""
     UNSORTED = ""
@@ -84,12 +82,7 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
         """The sort order of the rows has changed."""
 
     def __init__(
-        self,
-        columns: Sequence[TableColumn[Row]] = (),
-        *,
-        titles: bool = True,
-        order: str = "",
-        id: str | None = None,
+        self, columns: Sequence[TableColumn[Row]] = (), *, titles: bool = True, order: str = "", id: str | None = None
     ) -> None:
         """`order` is the title of the first sort column; empty keeps the original order."""
         super().__init__(id=id)
@@ -142,7 +135,6 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
         return header_line(self._layout_for(width), self._order, backwards=self.backwards) if self._top else None
 
     def draw_row(self, index: int, width: int) -> Content:
-        """Return row `index` in `width` columns."""
         key = self._keys[index]
         row = self.row_of(key)
         if isinstance(row, Heading):
@@ -153,25 +145,21 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
         return drawn
 
     def selectable(self, index: int) -> bool:
-        """Return whether the cursor can stop at that row."""
         return not isinstance(self.row_of(self._keys[index]), Heading)
 
     @property
     def empty_text(self) -> str:
-        """Text shown in place of rows."""
         return self.FILTERED if self._words and self._given else self.empty
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
     def show_empty(self, words: str) -> None:
-        """Show these words while there are no rows."""
         if words != self.empty:
             self.empty = words
             self.refresh()
 
     @property
     def keys(self) -> list[Hashable]:
-        """Identities of the rows, in order."""
         return list(self._keys)
 
     @property
@@ -242,7 +230,6 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
             self.refresh(Region(0, begin, self.size.width, end - begin))
 
     def move_to(self, index: int) -> None:
-        """Move the cursor to a row, and scroll it into view."""
         if not self._keys:
             return
         index = max(0, min(index, len(self._keys) - 1))
@@ -256,13 +243,11 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
         self._bring_into_view()
 
     def move_to_key(self, key: Hashable) -> None:
-        """Move the cursor to the row with that key, if there is one."""
         if key in self._keys:
             self.move_to(self._keys.index(key))
 
     @property
     def _top(self) -> int:
-        """The number of lines above the rows."""
         return 1 if self._titles and self._columns and self._keys else 0
 
     def near(self, index: int, step: int) -> int:
@@ -293,7 +278,6 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
         return True
 
     def _line_of_row(self, index: int) -> int:
-        """Return the first line of a row, counted from the first row."""
         return index + sum(len(lines) for at, lines in self._below.items() if at < index)
 
     def _row_at_line(self, line: int) -> tuple[int, int]:
@@ -364,11 +348,9 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
 
     @property
     def hidden(self) -> int:
-        """The number of rows that the filter hides."""
         return self.total - len(self.left_by_filter()) if self._words else 0
 
     def left_by_filter(self) -> dict[Hashable, Row | Heading]:
-        """Return the rows that contain all the words of the filter."""
         if not self._words:
             return self._given
         return {key: row for key, row in self._given.items() if not isinstance(row, Heading) and self._has_words(row)}

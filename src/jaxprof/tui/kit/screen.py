@@ -35,7 +35,6 @@ class SessionScreen(Guarded, Screen[None]):
     """A screen that shows the app's session. Subclasses provide `compose_body` and `show_session`."""
 
     MODE: str = ""
-    """Name of the mode whose screen this is."""
 
     CSS_PATH: ClassVar[CSSPathType | None] = STYLES
     TICK_SECONDS: ClassVar[float] = 1.0
@@ -53,7 +52,6 @@ class SessionScreen(Guarded, Screen[None]):
 
     @property
     def section(self) -> str:
-        """The section that this screen currently shows."""
         return SECTION_OF[self.MODE]
 
     @property
@@ -114,7 +112,6 @@ class SessionScreen(Guarded, Screen[None]):
 
     @property
     def _called(self) -> str:
-        """Return the name that commands use for the session."""
         path = self.profiler.opened.profile or self.profiler.session_path
         return lasting_name(path) if path is not None else "last"
 
@@ -125,7 +122,6 @@ class SessionScreen(Guarded, Screen[None]):
             self._explain()
 
     def _explain(self) -> None:
-        """Explain the session at the head of the screen, if the screen has a head."""
         for head in self.query("ExplanationHead"):  # by name: Start has none, and does not import it
             cast("ExplanationHead", head).show_session(self.profiler.session, self._called)
 
@@ -189,7 +185,6 @@ class ViewsScreen(SessionScreen):
     """Title of each view, by the id of the widget that takes its focus. A view `name` that has more widgets is inside
     one with the id `name-pane`."""
     _run = ""
-    """Id of the run in view."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -201,7 +196,6 @@ class ViewsScreen(SessionScreen):
         return self.profiler.session.runs.get(self._run)
 
     def share_room(self) -> None:
-        """Display the view, and mark its tab."""
         self.show_views(self._view)
 
     def show_views(self, *shown: str) -> None:

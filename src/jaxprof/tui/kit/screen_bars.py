@@ -38,7 +38,16 @@ class ModeBar(Picture):
         app = cast("Host", self.app)
         state, path = app.activity, app.session_path
         session = path.name.removesuffix(".jaxprof") if path is not None else ""
-        tabs = self._tabs(app.lacking())
+        lacking = app.lacking()
+        parts: list[Content] = []
+        for section in SECTIONS:
+            here, key = section == getattr(self.screen, "section", ""), f"app.mode.{section}"
+            click = Style.from_meta({"@click": f"app.section('{section}')"})
+            tab = Content.styled(f" {key_of(key)} ", "$quiet" if not here else "bold $foreground on $panel")
+            usual = "$text-disabled" if section in lacking else "$text-muted"
+            name = Content.styled(f"{ACTIONS[key].label} ", "bold $foreground on $panel" if here else usual)
+            parts.append((tab + name).stylize(click))
+        tabs = Content.assemble(*parts)
         left = Content.assemble((" jaxprof ", "bold $primary"), tabs)
         if left.cell_length + (columns(state) + 2 if state else 0) > width:
             left = tabs  # drop the name of the app first: the state and the tabs matter more
@@ -50,17 +59,6 @@ class ModeBar(Picture):
         gap = width - left.cell_length - right.cell_length - 1
         return Content.assemble(left, " " * gap, right) if gap >= 0 else left
 
-    def _tabs(self, lacking: Container[str]) -> Content:
-        parts: list[Content] = []
-        for section in SECTIONS:
-            here, key = section == getattr(self.screen, "section", ""), f"app.mode.{section}"
-            click = Style.from_meta({"@click": f"app.section('{section}')"})
-            tab = Content.styled(f" {key_of(key)} ", "$quiet" if not here else "bold $foreground on $panel")
-            usual = "$text-disabled" if section in lacking else "$text-muted"
-            name = Content.styled(f"{ACTIONS[key].label} ", "bold $foreground on $panel" if here else usual)
-            parts.append((tab + name).stylize(click))
-        return Content.assemble(*parts)
-
 
 @frozen
 class Tab:
@@ -71,7 +69,6 @@ class Tab:
     short: str = ""
     """Title for narrow terminals; empty if it is the same."""
     note: str = ""
-    """Count shown after the title."""
     enabled: bool = True
     stage: bool = False
 
@@ -131,11 +128,9 @@ class KeyBar(Picture):
         self._bindings_changed(self.screen)
 
     def _bindings_changed(self, screen: Screen[object]) -> None:
-        """Show the keys once for all changes that come together: each key is asked whether it works.
-
-        Which do depends on the app's current screen. From Python 3.12 on, where Textual's tasks start at once, this
-        widget is mounted before the app has a current screen, and `call_next` would run as early.
-        """
+        """Show the keys once for all changes that come together: each key is asked whether it works. Which do depends
+        on the app's current screen. From Python 3.12 on, where Textual's tasks start at once, this widget is mounted
+        before the app has a current screen, and `call_next` would run as early."""
         if not self._changed:
             self._changed = self.call_later(self._show_keys)
 
@@ -151,7 +146,8 @@ class KeyBar(Picture):
             listed = not (is_text or binding.key.startswith(IN_MENU))
             if listed and binding.show and binding.description and binding.id and binding.action not in keys:
                 position = _LAST.index(binding.id) + 1 if binding.id in _LAST else 0
-                rank = LAST_RANK if position else ACTIONS[binding.id].bar if active.enabled else HIDDEN
+                rank = ACTIONS[binding.id].bar if active.enabled else HIDDEN
+                rank = LAST_RANK if position else rank
                 text = _key_text(binding.key, shown, binding.description, enabled=active.enabled)
                 keys[binding.action] = BarKey(text, rank, position)
         in_order = sorted(keys.values(), key=attrgetter("position"))

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 
 def script_dialog(program: ProgramCommand | None = None, question: str = "") -> FormDialog:
-    """Return the dialog for the command line of a program."""
     given = program or ProgramCommand(path="")
     field = FormField(
         "command", shlex.join(given.argv) if given.path else "",
@@ -34,7 +33,6 @@ def script_dialog(program: ProgramCommand | None = None, question: str = "") -> 
 
 
 def ask_for_program(app: Host, program: ProgramCommand | None = None, question: str = "") -> None:
-    """Ask for a program, by default any, and start it."""
     given = program or ProgramCommand(path="")
 
     def start(texts: Texts) -> None:
@@ -48,11 +46,9 @@ RERUN_CAPTURE_STEPS = 5
 
 
 def rerun_program(app: Host, run: Run, *, capture: bool = False) -> None:
-    """Start the program of `run` again; `capture`: with a capture window, if the program had none.
-
-    A program that this app itself started runs at once. One that a session file names, or that gets a capture, is shown
-    first: a file from elsewhere must not make anybody run code unseen. Raises UsageError for one that was fetched.
-    """
+    """Start the program of `run` again; `capture`: with a capture window, if the program had none. A program that this
+    app itself started runs at once. One that a session file names, or that gets a capture, is shown first: a file from
+    elsewhere must not make anybody run code unseen. Raises UsageError for one that was fetched."""
     live = app.live
     ours = live.program is not None and live.session is not None and live.session.runs.get(run.id) is run
     if ours and not capture and live.program is not None:

@@ -52,9 +52,7 @@ class TableColumn(Generic[Row]):
     """Whether the column is as wide as its longest text, up to `most`; it shrinks in a narrow terminal."""
     right: bool = False
     style: str = ""
-    """Style of text that has none of its own."""
     cut: Cut = "end"
-    """Where to cut text that is too long."""
     priority: int = 0
     """0 is always shown. Columns of higher priority numbers appear in ascending order as the terminal gets wider, equal
     ones together, and only after the columns with a weight have their `width`."""
@@ -75,7 +73,14 @@ class LaidOutColumn(Generic[Row]):
 
 def lay_out(all_columns: Sequence[TableColumn[Row]], width: int, rows: Iterable[Row] = ()) -> list[LaidOutColumn[Row]]:
     """Return the columns that fit into `width`, with their positions; the first one of the width stays free."""
-    least = _least(all_columns, rows)
+    fitting = [column for column in all_columns if column.fits]
+    longest = {id(column): columns(column.title) for column in fitting}
+    for _, row in zip(range(_MEASURED if fitting else 0), rows, strict=False):
+        for column in fitting:
+            value = column.cell(row)
+            text = value(column.most).plain.strip() if callable(value) else text_of(value)
+            longest[id(column)] = max(longest[id(column)], columns(text))
+    least = {id(each): max(each.width, min(each.most, longest.get(id(each), 0))) for each in all_columns}
     shown_ids = {id(column) for column in all_columns if not column.priority}
     room = width - 1 - sum(least[id(column)] + column.gap for column in all_columns if not column.priority)
     room += all_columns[-1].gap if all_columns else 0  # the last column needs no gap
@@ -108,24 +113,14 @@ def lay_out(all_columns: Sequence[TableColumn[Row]], width: int, rows: Iterable[
     return laid_out
 
 
-def _least(all_columns: Sequence[TableColumn[Row]], rows: Iterable[Row]) -> dict[int, int]:
-    fitting = [column for column in all_columns if column.fits]
-    longest = {id(column): columns(column.title) for column in fitting}
-    for _, row in zip(range(_MEASURED if fitting else 0), rows, strict=False):
-        for column in fitting:
-            shown = column.cell(row)
-            text = shown(column.most).plain.strip() if callable(shown) else text_of(shown)
-            longest[id(column)] = max(longest[id(column)], columns(text))
-    return {id(each): max(each.width, min(each.most, longest.get(id(each), 0))) for each in all_columns}
-
-
 def text_of(value: Cell) -> str:
     """Return the text of a cell, made safe; empty for a drawing."""
     if isinstance(value, Span):
         return ""
     if isinstance(value, Content):
         return value.plain
-    return safe(value) if isinstance(value, str) else safe(value[0]) if isinstance(value, tuple) else ""
+    text = value[0] if isinstance(value, tuple) else value
+    return safe(text) if isinstance(text, str) else ""
 
 
 def drawn(value: Cell, width: int, *, right: bool = False, style: str = "", cut: Cut = "end") -> Content:
@@ -166,12 +161,8 @@ def _joined(contents: Sequence[Content], layout: Sequence[LaidOutColumn[Row]]) -
 
 
 def header_line(
-    layout: Sequence[LaidOutColumn[Row]],
-    sorted_by: TableColumn[Row] | None = None,
-    *,
-    backwards: bool = False,
+    layout: Sequence[LaidOutColumn[Row]], sorted_by: TableColumn[Row] | None = None, *, backwards: bool = False
 ) -> Content:
-    """Return the titles, with an arrow at the sort column."""
     titles = []
     for part in layout:
         title, right = part.column.title, part.column.right

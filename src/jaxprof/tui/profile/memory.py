@@ -114,7 +114,6 @@ class MemoryView(Guarded, Container, keys="memory"):
 
     _picture: MemoryPicture | None = None
     _key: object = None
-    """The program whose memory is shown."""
     _at = 0
     """Index of the point of the schedule under the cursor."""
 
@@ -195,7 +194,6 @@ class MemoryView(Guarded, Container, keys="memory"):
     # -- the cursor over the schedule -------------------------------------------------------------------------
 
     def _show_cursor(self) -> None:
-        """Draw the cursor, and list what is alive there."""
         picture = self._picture
         if picture is None:
             return
@@ -246,7 +244,6 @@ class MemoryView(Guarded, Container, keys="memory"):
 
 
 def peak_of(picture: MemoryPicture) -> int:
-    """Return the index of the highest point."""
     return max(range(len(picture.live_bytes)), key=picture.live_bytes.__getitem__, default=0)
 
 

@@ -40,10 +40,6 @@ def overview_facts(profile: ProfileOverview, width: int) -> Sequence[FactLine]:
     for part in (_devices(profile, width), _kernels(profile, width), _programs(profile, width)):
         made = list(part)
         lines += [Content(""), *made] if made else []
-    return [_head(profile), *lines]
-
-
-def _head(profile: ProfileOverview) -> FactLine:
     facts = [counted(len(profile.devices), "device") if profile.devices else "no device"]
     capture = profile.run.captures.get(IMPORTED)
     if capture is not None:
@@ -51,7 +47,7 @@ def _head(profile: ProfileOverview) -> FactLine:
         facts += [seconds(capture.wall_seconds)] if capture.wall_seconds is not None else []
         facts += [counted(capture.events, "event")] if capture.events is not None else []
         facts += [bytes_(capture.bytes)] if capture.bytes is not None else []
-    return heading(profile.run.label, " · ".join(filter(None, facts)))
+    return [heading(profile.run.label, " · ".join(filter(None, facts))), *lines]
 
 
 def _devices(profile: ProfileOverview, width: int) -> Iterator[FactLine]:

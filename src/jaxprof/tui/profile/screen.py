@@ -96,7 +96,6 @@ _NO_PASSES = {
 
 
 def why_no_passes(run: Run) -> str:
-    """Return why a run has no compile passes to show."""
     if run.plan.how in _NO_PASSES:
         return _NO_PASSES[run.plan.how]
     if not run.over:
@@ -195,7 +194,16 @@ class ProfileScreen(ViewsScreen, keys="profile"):
         self.refresh_bindings()
         if run is not None:
             words = words or f"No timeline. {why_no_capture(run)}"
-            self._show_overview(run)
+            whole = whole_of(session, run)
+            if whole is not None and whole is not self._overview_of:
+                self._overview_of = whole
+                self.query_one(OverviewList).show(None, lambda width: ())
+
+                def show(contents: ProfileOverview) -> None:
+                    self.query_one(OverviewList).show(whole, partial(overview_facts, contents))
+
+                # in a thread, because that reads the HLO of its programs
+                in_thread(self, lambda: overview(session, whole), "overview", then=show)
         recorded = source is not None and TEXT_NAME in source.texts
         self.query_one(TimelinePane).show(session, source if recorded else None, words)
 
@@ -224,8 +232,7 @@ class ProfileScreen(ViewsScreen, keys="profile"):
             self._show_tree(result, make, empty, counted(result.samples, "sample"))
 
     def _show_tree(self, of: object, make: Callable[[], Mapping[str, TimeNode]], empty: str, note: str = "") -> None:
-        """Show the trees of `of` in the view that is open, unless they are there; the words `empty` if there are
-        none."""
+        """Show the trees of `of` in the open view, unless they are there; the words `empty` if there are none."""
         tree, before = self.query_one(f"#{self._view}", TimeTree), self._trees.get(self._view)
         tree.show_empty(empty)
         if before is not of:
@@ -242,7 +249,6 @@ class ProfileScreen(ViewsScreen, keys="profile"):
         return how_to_capture(self.profiler, program) if program is run else ""
 
     def _show_memory(self, run: Run | None) -> None:
-        """Show the memory: a thread derives it from the HLO of the program."""
         session, words, view = self.profiler.session, self._words(run), self.query_one(MemoryView)
         if (module := self.profiler.destination.module) is not None:
             view.read(module, lambda: memory_of_dump(module), _NO_SCHEDULE)
@@ -256,23 +262,9 @@ class ProfileScreen(ViewsScreen, keys="profile"):
             why, key = _NO_MEMORY.get(compiled.plan.how, why), (id(session), compiled.id)
             view.read(key, lambda: memory_of_run(session, compiled.id), why, allocator_line(compiled))
 
-    def _show_overview(self, run: Run) -> None:
-        """Read the overview of a profile in a thread, because that reads the HLO of its programs."""
-        session = self.profiler.session
-        whole = whole_of(session, run)
-        if whole is not None and whole is not self._overview_of:
-            self._overview_of = whole
-            self.query_one(OverviewList).show(None, lambda width: ())
-
-            def show(contents: ProfileOverview) -> None:
-                self.query_one(OverviewList).show(whole, partial(overview_facts, contents))
-
-            in_thread(self, lambda: overview(session, whole), "overview", then=show)
-
     # -- tabs -------------------------------------------------------------------------------------------------
 
     def _has(self) -> frozenset[str]:
-        """Return the views that have something to show."""
         run = self.run
         has = views_of(self.profiler.session, run) if run is not None else frozenset()
         return has.union(OF_PROGRAM) if self._program is not None else has
@@ -289,8 +281,7 @@ class ProfileScreen(ViewsScreen, keys="profile"):
         yield Tab("", shorten(label, 60), shorten(label, 24), enabled=False)
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Hide the capture unless one is missing, views that the session does not have, and the filter where there is
-        no list of lines."""
+        """Hide the capture unless one is missing, absent views, and the filter where there is no list of lines."""
         session, run = self.profiler.session, self.run
         if action == "capture" and not can_capture(self.profiler, uncaptured_program(session)):
             return HIDDEN
@@ -329,7 +320,6 @@ class ProfileScreen(ViewsScreen, keys="profile"):
 
     @on(RowList.Chosen, "#flame, #lines")
     def _show_source(self, message: RowList.Chosen) -> None:
-        """Show the line of a row, and the lines around it."""
         row = cast("TimeTree", message.rows).current_row
         if row is not None and row.where is not None:
             self.app.push_screen(SourceLines(row.where, self.profiler.session.sources))

@@ -65,8 +65,7 @@ Path = tuple[tuple[str, int], ...]
 
 
 def _walk(node: TimeNode, path: Path = (), at: float = 0.0) -> Iterator[tuple[Path, TimeNode, float]]:
-    """Yield a node and all nodes inside it, down to the depth `DEEPEST`: each with its path, and where its bar begins,
-    in seconds."""
+    """Yield a node and all inside it, down to `DEEPEST`: each with its path, and the second its bar begins."""
     yield path, node, at
     named: Counter[str] = Counter()
     for inner in node.inside if len(path) < DEEPEST else ():
@@ -97,7 +96,6 @@ class TimeTree(TreeView[TimeNode], keys="time_tree"):
         )  # fmt: skip
         self._trees: Mapping[str, TimeNode] = {}
         self._tree_name = ""
-        """Name of the tree that is shown."""
         self._of_path: dict[Path, TimeNode] = {}
         self._placed_at: dict[int, tuple[Path, float]] = {}
         """The path of each node, and where its bar begins, by the node's id."""
@@ -108,7 +106,6 @@ class TimeTree(TreeView[TimeNode], keys="time_tree"):
         self._show_tree(self._tree_name if same and self._tree_name in trees else next(iter(trees), ""), same=same)
 
     def _show_tree(self, name: str, *, same: bool = False) -> None:
-        """Show a tree, opened where most of the time was spent."""
         self._tree_name, root = name, self._trees.get(name)
         nodes = list(_walk(root)) if root is not None else []
         self._of_path = {path: node for path, node, _ in nodes}
@@ -162,7 +159,6 @@ class TimeTree(TreeView[TimeNode], keys="time_tree"):
         return lambda width: stacked(parts, self._whole or 1.0, width)
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Hide the change to another tree if there is none."""
         return HIDDEN if action == "sort" and len(self._trees) < 2 else super().why_not(action, parameters)
 
     def action_sort(self) -> None:
@@ -194,11 +190,9 @@ MOST = 200
 
 
 def by_line(program: ProgramResult) -> Mapping[str, TimeNode]:
-    """Return the lines of a program, then the time without a known line; empty if no line was sampled.
-
-    A line has its text if the file can be read here, else the call that took most of its time, and beside it the state
-    that took most of its time, with its share if there are several, which then are inside.
-    """
+    """Return the lines of a program, then the time without a known line; empty if no line was sampled. A line has its
+    text if the file can be read here, else the call that took most of its time, and beside it the state that took most
+    of its time, with its share if there are several, which then are inside."""
     stacks = line_stacks(program)
     of_lines = []
     for stack in stacks:  # its line and its state; lines with one location have one name, whatever they call

@@ -71,7 +71,6 @@ def _in_words(facts: Sequence[Fact[Any]], each: object) -> str:
 
 
 LedgerRow = FunctionCompiles | Compiled
-"""A function, or one of its compilations."""
 
 
 def _reasons(function: FunctionCompiles) -> Sequence[ReasonCount]:
@@ -85,7 +84,6 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
     UNFOLDS = True
     UNSORTED = "first compiled"
     _result: ProgramResult
-    """The program whose functions are shown."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -136,7 +134,9 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
     def _function(self, row: LedgerRow) -> Drawing:
         """Return the name of a function and its place, if there is room; of a compilation, the line that called it."""
         if isinstance(row, Compiled):
-            where = location_text(row.called_from, self._result.directory) or _kind(row)
+            where = location_text(row.called_from, self._result.directory)
+            if not where:
+                where = "op by op" if row.op_by_op else "in a library" if row.library else "unknown place"
             return lambda width: cell("", 4) + cell(where, max(1, width - 4), cut="start")
         name = Content.assemble(f"{self.mark_of(_key(row))} ", (safe(row.function), _name_style(row)), "  ")
         at = location_text(row.defined_at or row.called_from, self._result.directory)
@@ -177,7 +177,6 @@ def _key(function: FunctionCompiles) -> Hashable:
 
 
 def _of_function(of: Callable[[FunctionCompiles], Cell]) -> Callable[[LedgerRow], Cell]:
-    """Return a cell that is empty for a single compilation."""
     return lambda row: "" if isinstance(row, Compiled) else of(row)
 
 
@@ -218,7 +217,3 @@ def _reason_style(row: LedgerRow) -> str:
 
 def _name_style(row: LedgerRow) -> str:
     return "$text-muted" if row.library or row.op_by_op else "bold"
-
-
-def _kind(row: Compiled) -> str:
-    return "op by op" if row.op_by_op else "in a library" if row.library else "unknown place"

@@ -74,7 +74,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
     AUTO_FOCUS = "#findings"
     VIEWS = VIEWS
     _result: ProgramResult | None = None
-    """The figures that are shown."""
     _cancelled = ("", 0)
     """The program that the user has cancelled, and how often."""
 
@@ -143,7 +142,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
 
     @on(LedgerList.Sorted)
     def _show_sums(self) -> None:
-        """Show the totals of the lists on their frames."""
         result = self._result
         if result is None:
             return
@@ -177,7 +175,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
 
     @property
     def _ticks(self) -> bool:
-        """Whether the program runs, so that clocks tick."""
         result = self._result
         return result is not None and not result.ended and self.profiler.session_grows
 

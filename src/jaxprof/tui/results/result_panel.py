@@ -69,8 +69,7 @@ class ResultPanel(ScrollPane):
     def show(
         self, session: Session, result: RunResult | None, group: RunGroup | None, sweep: SweepGroup | None
     ) -> None:
-        """Show a run of `session` beside the others of its group, and the sweep that it is of; hide itself without a
-        run."""
+        """Show a run of `session` beside the others of its group, and its sweep; hide itself without a run."""
         self.display = result is not None and group is not None
         if result is None or group is None:
             return
@@ -99,7 +98,6 @@ class ResultPanel(ScrollPane):
             )
 
     def _show_run(self, session: Session, result: RunResult, group: RunGroup) -> None:
-        """Show what is known of a run in words and tables."""
         run = result.run
         live, name = run.shown.status == "running", baseline_name(session, run)
 
@@ -144,8 +142,7 @@ def _under(name: str, lines: Sequence[Content]) -> list[Content]:
 
 
 def sweep_plot(sweep: SweepGroup, width: int, height: int) -> Content:
-    """Return the plot of the time of a call over the size: a line for each variant that was timed, the baseline
-    dimmed."""
+    """Return the plot of the time of a call over the size: a line for each timed variant, the baseline dimmed."""
     several = len({line.device for line in sweep.lines}) > 1
     others = [line for line in sweep.lines if line is not sweep.baseline]
     lines = []
@@ -266,7 +263,6 @@ def phase_table(result: RunResult) -> Table[str]:
 
 
 def environment_lines(result: RunResult, width: int) -> list[Content]:
-    """Return the environment of the run: versions, device, settings."""
     if result.run.environment is None:
         return []
     known = environment_facts(result.run)

@@ -83,9 +83,7 @@ class RunTable(RowList[RunResult]):
         self._labels: dict[str, str] = {}
         self.groups: list[RunGroup] = []
         self.group_by_run: dict[str, RunGroup] = {}
-        """The groups by the ids of their runs."""
         self.sweeps: dict[str, SweepGroup] = {}
-        """Sweeps by workload."""
         self._next = ""
         """Id of the queued run that begins next."""
 
@@ -111,7 +109,16 @@ class RunTable(RowList[RunResult]):
                 self._results[run.id] = result(session, run.id, prompt_cost)
         queued = (run.id for run in session.runs.values() if growing and run.shown.status == "queued")
         self._next = next(queued, "")
-        self._count(session)
+        late = [run for run in session.runs.values() if is_uncounted(run)]
+        if late:
+
+            def count() -> None:
+                for run in late:
+                    run_cost(session, run)
+                    if self.app.is_running:
+                        self.app.call_from_thread(self.redraw, [run.id])
+
+            in_thread(self, count, "count FLOPs")
         from jaxprof.report.runs import grouped
 
         self.groups = grouped(self._results.values())
@@ -128,20 +135,6 @@ class RunTable(RowList[RunResult]):
         """Redraw the clocks whose text has changed."""
         if self._session is not None:
             self.redraw({run.id for run in self._session.runs.values() if run.shown.status == "running"})
-
-    def _count(self, session: Session) -> None:
-        """Count the FLOPs of long programs in a thread."""
-        late = [run for run in session.runs.values() if is_uncounted(run)]
-        if not late:
-            return
-
-        def count() -> None:
-            for run in late:
-                run_cost(session, run)
-                if self.app.is_running:
-                    self.app.call_from_thread(self.redraw, [run.id])
-
-        in_thread(self, count, "count FLOPs")
 
     def arranged(self) -> dict[Hashable, RunResult | Heading]:
         rows: dict[Hashable, RunResult | Heading] = {}
@@ -175,7 +168,10 @@ class RunTable(RowList[RunResult]):
         phase, style = self._phase(run)
         if run.shown.status != "running":
             return phase, style
-        time = self._clock(run)
+        # The clock runs only while somebody writes the session.
+        began = _began_seconds(run) if self._growing else None
+        now = clock.monotonic() + self._profiler.opened.clock_shift_seconds
+        time = elapsed_text(now - began) if began is not None else ""
         so_far = f"median {seconds(summary.median)}{half_width(summary)}" if summary is not None else ""
         share = run.fraction if run.current_phase in SAMPLED_PHASES else None
 
@@ -201,12 +197,6 @@ class RunTable(RowList[RunResult]):
         # Between two phases, other runs of its group are in progress.
         return ("waiting", "$text-muted") if run.present_phases else ("starting", "bold $warning")
 
-    def _clock(self, run: Run) -> str:
-        """Return the time in the current phase while somebody writes the session."""
-        began = _began_seconds(run) if self._growing else None
-        now = clock.monotonic() + self._profiler.opened.clock_shift_seconds
-        return elapsed_text(now - began) if began is not None else ""
-
     def _bar(self, run_result: RunResult) -> Cell:
         group = self.group_by_run[run_result.run.id]
         longest = max((each.summary.median for each in group.runs if each.summary is not None), default=0.0)
@@ -220,7 +210,9 @@ def _began_seconds(run: Run) -> float | None:
     if run.current_phase in phases:
         return phases[run.current_phase].started_seconds
     ended = [phase.ended_seconds for phase in phases.values() if phase.ended_seconds is not None]
-    return max(ended) if ended else run.launches[-1].started_seconds if run.launches else run.started_seconds
+    if ended:
+        return max(ended)
+    return run.launches[-1].started_seconds if run.launches else run.started_seconds
 
 
 def _interval(run_result: RunResult) -> Cell:

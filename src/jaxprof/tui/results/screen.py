@@ -93,7 +93,6 @@ class ResultsScreen(SessionScreen, keys="results"):
 
     @property
     def _ours(self) -> bool:
-        """Whether this app writes the session in view."""
         return self.profiler.session is self.profiler.live.session
 
     @on(RunTable.Sorted)
@@ -132,7 +131,6 @@ class ResultsScreen(SessionScreen, keys="results"):
         self.query_one(ResultPanel).scroll_home(animate=False)
 
     def on_row_list_chosen(self, message: RunTable.Chosen) -> None:
-        """Open a row that was clicked twice."""
         self.action_open()
 
     @property
@@ -153,8 +151,7 @@ class ResultsScreen(SessionScreen, keys="results"):
     # -- keys -------------------------------------------------------------------------------------------------
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Dim the keys that can do nothing now, or hide them without any run; Esc is the app's unless one part has the
-        full room."""
+        """Dim the keys that can do nothing now, or hide them without any run; Esc is the app's unless zoomed."""
         if not self.whole:
             return super().why_not(action, parameters)
         if action == "unzoom":
@@ -229,7 +226,6 @@ class ResultsScreen(SessionScreen, keys="results"):
             self._give_room("-zoom", self.query_one(ResultPanel))
 
     def _give_room(self, name: str, part: ResultPanel | LogPane) -> None:
-        """Give the panel, or the output, the full room, or show all parts again."""
         self.toggle_class(name)
         (part if self.has_class(name) else self._rows).focus()
         self.refresh_bindings()
@@ -276,10 +272,8 @@ def run_again(app: Host, run: Run) -> None:
 
 
 def code_to_confirm(session: Session, run: Run, path: Path | None) -> str:
-    """Return the code that the session file would run, to be shown first; empty if there is none.
-
-    Raises UsageError for a downloaded file, and for more than a dialog shows: nothing may hide below its end.
-    """
+    """Return the code that the session file would run, to be shown first; empty if there is none. Raises UsageError for
+    a downloaded file, and for more than a dialog shows: nothing may hide below its end."""
     from jaxprof.runner.rerun import recorded_starts, refuse_fetched
 
     if path is not None:

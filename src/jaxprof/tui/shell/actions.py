@@ -35,13 +35,11 @@ class Action:
     """One action of a screen or of the widget with the focus."""
 
     keys: str
-    """Keys of the action as people write them."""
     letter: str
     """Letter of the action in the menu; empty if it is not there."""
     label: str
     does: str
     name: str
-    """Textual's name of the action, with its arguments."""
     node: DOMNode
     """The widget, screen or app that has it."""
     enabled: bool
@@ -49,7 +47,6 @@ class Action:
 
     @property
     def note(self) -> str:
-        """What the action does, or why it does nothing now."""
         if self.enabled:
             return self.does
         _, name, arguments = parse(self.name)
@@ -122,7 +119,6 @@ PLACEHOLDER = "Search actions, kernels, lines, functions, sessions"
 
 
 def _found(kind: str, name: str, note: str, go: Callable[[], Any]) -> SimpleCommand:
-    """Return an entry of the palette: what it is (of an action, its key), its name, and a note."""
     return SimpleCommand(f"{kind:<10}{safe(name)}", go, safe(note))
 
 

@@ -71,12 +71,7 @@ class DeviceMonitor:
     has imported jax.
     """
 
-    def __init__(
-        self,
-        app: Guarded,
-        make: Callable[[], MachineSource],
-        interpreter: Callable[[], Interpreter],
-    ) -> None:
+    def __init__(self, app: Guarded, make: Callable[[], MachineSource], interpreter: Callable[[], Interpreter]) -> None:
         self.rows: dict[str, DeviceRow] = {}
         self.asked = False
         """Whether JAX has answered, or failed to."""
@@ -110,8 +105,7 @@ class DeviceMonitor:
             row.device = device
 
     def _take_answer(self, answer: Iterable[Device] | JaxprofError) -> None:
-        """Show the devices that JAX says it uses; if it cannot say, all are unusable, and NumPy still runs on the
-        host."""
+        """Show the devices that JAX says it uses; if it cannot say, all are unusable, and NumPy runs on the host."""
         self.asked = True
         if not isinstance(answer, JaxprofError):
             self._set_devices(answer)
@@ -120,7 +114,6 @@ class DeviceMonitor:
             row.device = replace(row.device, used_by_jax=False, reason=answer.what, hint=answer.hint)
 
     def _fail(self, error: JaxprofError) -> None:
-        """Show an error, and that no device is looked for any more."""
         if not self.rows:
             self._later(self._take_answer, error)
         self._later(self._app.tell, error)
@@ -140,8 +133,6 @@ class DeviceMonitor:
             self._later(self._take_answer, error)
 
     def _later(self, change: Callable[[Any], object], value: Any) -> None:
-        """Make a change on the UI thread."""
-
         def make() -> None:
             change(value)
             self.changed()

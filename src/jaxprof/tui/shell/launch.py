@@ -89,8 +89,7 @@ def _exit_code(live: Live) -> int:
 
 
 def is_light(variable: str) -> bool:
-    """Return whether COLORFGBG, `foreground;background` as numbers of the 16 colours, says that the background is
-    light."""
+    """Return whether COLORFGBG, `foreground;background` as numbers of the 16 colours, says light."""
     background = variable.rpartition(";")[2]
     return ";" in variable and background.isdecimal() and int(background) in (7, *range(9, 16))
 
@@ -110,17 +109,13 @@ def _run(app: Profiler) -> None:
             words = app.live.last_words()
             for line in words if not app.return_code else islice(words, 1):  # a signal, or a defect, ended the app
                 sys.stderr.write(f"{safe(line)}\n")
-            if crash.getvalue():
-                sys.stderr.write(_crash_lines(crash.getvalue()))
+            if text := crash.getvalue():
+                from jaxprof.tui.kit.guard import log_defect
 
-
-def _crash_lines(text: str) -> str:
-    """Return the message for a traceback that Textual printed."""
-    from jaxprof.tui.kit.guard import log_defect
-
-    shown = text.partition("\nNOTE: ")[0]  # Textual's note on the number of errors, of which it shows the first
-    error = next((line for line in reversed(shown.splitlines()) if line.strip()), "")
-    return f"jaxprof: the app ended: {safe(error.strip())}\n  {safe(log_defect(text))}\n"
+                # Below the traceback is Textual's note on the number of errors, of which it shows the first.
+                shown = text.partition("\nNOTE: ")[0]
+                error = next((line for line in reversed(shown.splitlines()) if line.strip()), "")
+                sys.stderr.write(f"jaxprof: the app ended: {safe(error.strip())}\n  {safe(log_defect(text))}\n")
 
 
 @contextmanager

@@ -40,8 +40,7 @@ Maker = Callable[["ProgramCommand | None", "Interpreter", Listener], Made]
 def make_scheduler(
     program: ProgramCommand | None, interpreter: Interpreter, listen: Listener, path: Path | None = None
 ) -> Made:
-    """Create a scheduler of runs, or one of `program`, that writes a new session to `path`, or into the user's
-    folder."""
+    """Create a scheduler of runs, or one of `program`, that writes a new session to `path`, or a kept one."""
     from jaxprof.runner.new_session import new_writer
     from jaxprof.runner.program_run import ProgramScheduler
     from jaxprof.runner.scheduler import Scheduler
@@ -219,12 +218,9 @@ class Live:
         return scheduler
 
     def _drive(self, scheduler: Scheduler | ProgramScheduler) -> None:
-        """Work through the queue until it is empty.
-
-        Whether it is empty is read under the lock: a run added at the last moment is either seen here, or its thread
-        sees that nobody is busy and drives the queue itself. From then on the next thread may drive, so nothing is
-        changed any more.
-        """
+        """Work through the queue until it is empty. Whether it is empty is read under the lock: a run added at the last
+        moment is either seen here, or its thread sees that nobody is busy and drives the queue itself. From then on the
+        next thread may drive, so nothing is changed any more."""
         try:
             while True:
                 scheduler.run()

@@ -59,7 +59,6 @@ class Navigator(Guarded, App[None]):
         self.destination = Destination("home")
         """Where the app is, or where the last key leads. Its mode is the current one, except between the two."""
         self.opened = OpenedSession()
-        """The session in view."""
         self.job_folder: Path | None = None
         """Folder of the job that Job shows; None without a job."""
         self.session_screens: list[Any] = []
@@ -115,8 +114,7 @@ class Navigator(Guarded, App[None]):
         return [*programs, *(["results"] if measured else []), *job]
 
     def lacking(self) -> frozenset[str]:
-        """Return the sections that have nothing to show for the session yet; each explains why, and which key gets
-        it."""
+        """Return the sections that have nothing to show for the session yet; each says which key gets it."""
         runs = self.session.runs.values()
         if self.job_folder is not None and self.destination.module is None and not runs:
             return frozenset(("compiles", "kernels", "timeline", "memory"))
@@ -165,8 +163,7 @@ class Navigator(Guarded, App[None]):
         return super().switch_mode(mode)
 
     def arrive(self) -> Destination:
-        """Return the destination, for the screen that shows it now: once, because at the next visit the screen is as
-        the user left it."""
+        """Return the destination, once: at the next visit the screen is as the user left it."""
         destination = self.destination
         self.destination = replace(destination.at(destination.mode), section=destination.section)
         return destination

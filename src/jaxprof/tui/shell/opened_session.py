@@ -64,8 +64,7 @@ class OpenedSession:
 
     @property
     def run_ids(self) -> frozenset[str]:
-        """Ids of the runs of the session in view. Before there is a session, this does not import the types of its
-        events."""
+        """Ids of the runs of the session in view. Without one, this does not import the types of its events."""
         return frozenset(self._session.runs) if self._session is not None else frozenset()
 
     @property
@@ -125,36 +124,30 @@ class OpenedSession:
             if not self._same_clock:  # the event with the least delay gives the best estimate
                 self.clock_shift_seconds = max(self.clock_shift_seconds, self.session.last_seconds - now)
         else:
-            self._listen()
+            # a writer that sends nothing may be gone
+            now = clock.monotonic()
+            if not self._gone and self.path is not None and now - self._looked_seconds >= LOOK_SECONDS:
+                from jaxprof.session.log.reader import is_live
+
+                self._looked_seconds = now
+                locked = is_live(self.path)
+                if self._locked and not locked:
+                    self._gone = True  # it released the lock without closing the session
+                elif not locked and now - self._heard_seconds > SILENCE_SECONDS:
+                    self._gone = True
+                self._locked = locked
         if self._follower.session.complete:
             self._follower.finish()
             self._follower = None
         return frozenset(event.run for event in events if event.run), self._gone != before
-
-    def _listen(self) -> None:
-        """Decide whether a writer that sends nothing is gone."""
-        now = clock.monotonic()
-        if self._gone or self.path is None or now - self._looked_seconds < LOOK_SECONDS:
-            return
-        from jaxprof.session.log.reader import is_live
-
-        self._looked_seconds = now
-        locked = is_live(self.path)
-        if self._locked and not locked:
-            self._gone = True  # it released the lock without closing the session
-        elif not locked and now - self._heard_seconds > SILENCE_SECONDS:
-            self._gone = True
-        self._locked = locked
 
 
 def read(
     path: Path, *, follow: bool = False, reading: ProfileReading | None = None
 ) -> tuple[Follower[Session], Path, bool] | None:
     """Read a session file, or the profile of `reading`: return what follows its file, its path, and whether another
-    process still writes it; None if the reading was stopped. For threads. Raises JaxprofError.
-
-    `follow`: follow the session even if no writer is visible from here, as in a folder that another host writes to.
-    """
+    process still writes it; None if the reading was stopped. For threads. Raises JaxprofError. `follow`: follow the
+    session even if no writer is visible from here, as in a folder that another host writes to."""
     from jaxprof.session import Session
     from jaxprof.session.log import Follower
     from jaxprof.session.log.reader import is_live
@@ -186,7 +179,6 @@ class ProfileReading:
         from jaxprof.events import ProgressMade
 
         self.progress = ProgressMade()
-        """The engine's last progress report."""
         self.over = self.stopped = False
         self._changed = changed
         self._lock = Lock()
@@ -224,7 +216,6 @@ class ProfileReading:
             self._changed(self)
 
     def stop(self) -> None:
-        """Stop the reading, without waiting for its end."""
         with self._lock:
             self.stopped = True
             if self._scheduler is not None:
@@ -232,6 +223,5 @@ class ProfileReading:
                 self._scheduler.cancel_all()  # the second call waits less: the child has nothing to clean up
 
     def end(self) -> None:
-        """Report that the reading is over, however it ended."""
         self.over = True
         self._changed(self)

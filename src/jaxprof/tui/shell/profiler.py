@@ -72,15 +72,12 @@ class Profiler(Navigator, keys="app"):
         """`light`: the terminal has a light background, which the theme follows unless the user has chosen one."""
         super().__init__()
         self.user = UserSettings(self, self.tell, config)
-        """The user's settings."""
         self.live = Live(self, interpreter, make)
-        """The session that this app writes."""
         self.devices = DeviceMonitor(self, devices or MachineSource, self.live.interpreter)
         """Devices of the machine with live readings; threads fill it after the first frame."""
         self._comparing: Signal | None = None
         """Set once the comparison that a thread is planning is given up; None if none is."""
         self._first = path, program, follow, profile
-        """What the app begins with."""
         self._interrupted_seconds = float("-inf")
         """When the user last pressed ctrl+c, by the monotonic clock."""
         self.folder = Path.cwd()
@@ -95,7 +92,6 @@ class Profiler(Navigator, keys="app"):
         self.set_reactive(App.theme, self.user.theme(light=light))
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Return defaults for the variables that other themes do not define."""
         return VARIABLES
 
     def on_mount(self) -> None:
@@ -142,7 +138,6 @@ class Profiler(Navigator, keys="app"):
         return f"{counted(sum(not run.over for run in self.live.session.runs.values()), 'run')} to go"
 
     def set_session(self, session: Session, path: Path | None, follower: Follower[Session] | None = None) -> None:
-        """Show another session in every screen."""
         self.opened.show(session, path, follower)
         self.destination = replace(self.destination, run="", file=self.destination.unread, module=None)
         self._summary = ""
@@ -168,11 +163,8 @@ class Profiler(Navigator, keys="app"):
 
     def open_session(self, path: Path, mode: str = "", *, follow: bool = False, profile: Path | None = None) -> None:
         """Open a session (made of a `profile` if one is given), a profile, HLO, or the folder of a job; go to `mode`,
-        by default to the one that fits.
-
-        A thread reads a session or a profile. The app follows a session that a process still writes; with `follow`, it
-        follows any session.
-        """
+        by default to the one that fits. A thread reads a session or a profile. The app follows a session that a process
+        still writes; with `follow`, it follows any session."""
         from jaxprof.analysis.target import Kind, kind_of
 
         kind = kind_of(path)
@@ -303,7 +295,6 @@ class Profiler(Navigator, keys="app"):
         self.say("jaxprof prepares the inputs of both sides, then measures A, A' and B in turns.", "Comparing")
 
     def compare_sessions(self, before: Path, after: Path) -> None:
-        """Show what differs between two sessions."""
         self.push_screen(create("results.compare_dialog", "of_sessions", before, after))
 
     def on_events_arrived(self, message: EventsArrived) -> None:
@@ -424,7 +415,6 @@ def alerts(events: Iterable[Event], *, programs: bool) -> Iterator[tuple[Jaxprof
 
 
 def mode_for(session: Session) -> str:
-    """Return the mode that fits the content of a session."""
     # Imported here because it imports the HLO reader, for which the first frame would wait.
     from jaxprof.session.run import IMPORTED
 

@@ -45,6 +45,19 @@ def test_a_sum_is_bound_by_memory():
     assert placed.attainable == pytest.approx(3352e9 / 12)
 
 
+def test_halves_of_complex_arrays_and_permutations():
+    text = """
+        x = c64[1024]{0:T(256)} parameter(0)
+        half = f32[1024]{0:T(256)S(1)} custom-call(x), custom_call_target="X64SplitHigh"
+        ROOT both = c64[1024]{0:T(256)} custom-call(half, half), custom_call_target="X64Combine"
+    """
+    half, both = kernels(written(text))
+    assert (half.bytes, both.bytes) == (4096, 8192)
+    assert (half.flops, both.flops) == (0, 0)
+    assert _of(256, 'custom-call(p0), custom_call_target="cu_lu_pivots_to_permutation"').flops == 0
+    assert _of(256, "bitcast-convert(p0)").flops == 256
+
+
 def test_unknown_and_estimated_flops_bound_nothing():
     placed = roofline(_of(256, 'custom-call(p0), custom_call_target="z"'), DEVICES["h100"])
     assert (placed.bound, placed.intensity, placed.least_seconds) == ("", None, pytest.approx(2048 / 3352e9))

@@ -186,7 +186,6 @@ def test_jumps_go_to_the_longest_idle_times():
 
 
 def said_at(lanes, *times):
-    """What is said of the first lane at these times."""
     browse, lines = Browse(lanes, 100, 10), []
     browse.line = len(browse.lines) - 1
     for browse.cursor in times:
@@ -211,7 +210,6 @@ def test_what_overlaps_is_that_of_the_step_whose_parts_are_shown():
 
 
 def test_what_is_drawn_and_said():
-    """A counter, steps; the ruler has the zero of the cursor."""
     late = made([(47_000_000, 1_000_000), (60_000_000, 1_000_000)])
     steps, other = profiles.steps(4), [replace(row, device="gpu:1") for row in profiles.steps(4)]
     cases = {}

@@ -24,6 +24,8 @@ class Cost:
     or a loop's trip count is unknown (its body is counted once)."""
     unsized: bool = False
     """Whether bytes are missing for the same reasons, except opaque calls, whose operands and results are known."""
+    written: int = 0
+    """The part of `bytes` that is written."""
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(
@@ -33,6 +35,7 @@ class Cost:
             self.estimated or other.estimated,
             self.opaque or other.opaque,
             self.unsized or other.unsized,
+            self.written + other.written,
         )
 
     def times(self, count: int | None) -> Cost:
@@ -40,7 +43,8 @@ class Cost:
         if count is None:
             return replace(self, opaque=True, unsized=True)
         flops, transcendentals = self.flops * count, self.transcendentals * count
-        return replace(self, flops=flops, transcendentals=transcendentals, bytes=self.bytes * count)
+        moved, written = self.bytes * count, self.written * count
+        return replace(self, flops=flops, transcendentals=transcendentals, bytes=moved, written=written)
 
 
 class NotShownError(Exception):

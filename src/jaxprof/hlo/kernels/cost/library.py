@@ -15,7 +15,7 @@ from math import log2, prod
 from jaxprof.base.text import number, whole_number
 from jaxprof.hlo.kernels.cost import OPAQUE, Cost, NotShownError
 from jaxprof.hlo.kernels.cost.linear import convolution_flops, dot_flops, matmul_flops, multiply_add_flops
-from jaxprof.hlo.shape import Shape
+from jaxprof.hlo.shape import MAIN_MEMORY, Shape
 from jaxprof.hlo.text.model import Instruction
 
 _TARGETS: tuple[tuple[str, str], ...] = (
@@ -26,6 +26,7 @@ _TARGETS: tuple[tuple[str, str], ...] = (
     (r"(?i:.*top_?k.*)", "top-k"),
     (r"(?i:.*(callback|host_execute).*)", "host callback"),
     (r"MoveToHost|MoveToDevice|annotate_device_placement", "transfer"),
+    (r"X64(SplitHigh|SplitLow|Combine)", "copy"),
     (r"(?i:.*(potrf|cholesky).*)", "Cholesky"),
     (r"(?i:.*(trsm|triangular_?solve).*)", "triangular solve"),
     (r"(?i:.*(getrf|lu_?decomposition).*)|.*lu_pivots.*", "LU"),
@@ -43,12 +44,27 @@ _PATTERNS = tuple((re.compile(pattern), kind) for pattern, kind in _TARGETS)
 ANNOTATIONS = frozenset(
     {
         "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "AllocateBuffer", "CreateBuffer", "PinBuffer",
-        "Pin", "Unpin", "LayoutConstraint", "AssumeGatherIndicesInBound", "ConcatBitcast", "X64Combine",
-        "X64SplitHigh", "X64SplitLow", "xla.sdy.FuncResultSharding", "xla.sdy.GlobalToLocalShape",
-        "xla.sdy.LocalToGlobalShape",
+        "Pin", "Unpin", "LayoutConstraint", "AssumeGatherIndicesInBound", "ConcatBitcast",
+        "xla.sdy.FuncResultSharding", "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape",
     }
 )  # fmt: skip
 """Targets that run nothing: they annotate a value, or name memory."""
+_MOVES = frozenset({"MoveToHost", "MoveToDevice", "annotate_device_placement"})
+_PIVOTS = "lu_pivots"
+"""In the names of calls that make a permutation of the row exchanges of a factorisation: integers, no arithmetic."""
+SPLITS = frozenset({"X64SplitHigh", "X64SplitLow"})
+"""A TPU keeps complex and 64-bit arrays as two arrays of 32-bit numbers; these take one of both."""
+_HALVES = SPLITS | {"X64Combine"}
+
+
+def runs_nothing(call: Instruction) -> bool:
+    """Return whether a custom call only annotates a value or names memory. Taking a half of a complex array, or making
+    one of two halves, is a name too, unless the parts are in another memory: then it copies."""
+    target = call.string("custom_call_target")
+    if target not in _HALVES:
+        return target in ANNOTATIONS
+    shapes = [call.shape, *(operand.shape for operand in call.operand_instructions())]
+    return len({shape.layout.memory_space if shape.layout else MAIN_MEMORY for shape in shapes}) == 1
 
 
 def kind_of(target: str) -> str:
@@ -66,7 +82,7 @@ def cost_of(instruction: Instruction) -> Cost:
     if declared is not None:
         return declared
     target = instruction.string("custom_call_target")
-    if target in ANNOTATIONS or target in ("MoveToHost", "MoveToDevice", "annotate_device_placement"):
+    if target in ANNOTATIONS or target in _HALVES or target in _MOVES or _PIVOTS in target:
         return Cost()
     formula = _FORMULAS.get(kind_of(target))
     return formula(instruction, target) if formula else OPAQUE

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from operator import attrgetter
 
 from jaxprof.hlo.kernels.cost.flops import DEEPEST
+from jaxprof.hlo.kernels.cost.library import SPLITS
 from jaxprof.hlo.kernels.opcodes import ELEMENTWISE, base_opcode
 from jaxprof.hlo.shape import HOST_MEMORY, MAIN_MEMORY, Shape
 from jaxprof.hlo.text.model import Computation, Instruction
@@ -194,7 +195,9 @@ def _demand(user: Instruction, number: int, need: float, in_place: bool) -> floa
     if opcode in ELEMENTWISE or opcode in ("concatenate", "pad"):
         return need
     if opcode == "custom-call":
-        return 0.0 if _is_new_buffer(user.operand(number)) else 1.0
+        if _is_new_buffer(user.operand(number)):
+            return 0.0
+        return 0.5 if user.string("custom_call_target") in SPLITS else 1.0
     operand = user.operand(number)
     if operand is None:
         return need

@@ -41,7 +41,6 @@ class AxisWindow:
         return self.end - self.start
 
     def time_at(self, column: float, width: int) -> int:
-        """Return the position at the middle of a column."""
         return self.start + int((column + 0.5) * self.span / width)
 
     def column_of(self, time: int, width: int) -> int:
@@ -49,8 +48,7 @@ class AxisWindow:
         return (time - self.start) * width // self.span
 
     def part(self, start: int, span: int) -> AxisWindow:
-        """Return the part of this window of that length, not too short, whose start is as close to `start` as it can
-        be."""
+        """Return the part of this window of that length, not too short, whose start is closest to `start`."""
         span = min(max(LEAST_NS, span), self.span)
         start = min(max(start, self.start), self.end - span)
         return AxisWindow(start, start + span)
@@ -65,11 +63,8 @@ class Browse:
         self.whole = self.window = AxisWindow(lanes.begin, max(lanes.end, lanes.begin + LEAST_NS))
         self.width, self.room = width, room
         self.lines: list[LaneLine] = []
-        """All lines."""
         self.cursor = self.whole.start
-        """Time of the cursor."""
         self.line = 0
-        """Line of the cursor."""
         self.anchor: int | None = None
         """Where the range begins, which ends at the cursor; None without a range."""
         self._longest: IdleTime | None = None
@@ -82,7 +77,6 @@ class Browse:
 
     @property
     def zoomed(self) -> bool:
-        """Whether less than the whole is in view."""
         return self.window != self.whole
 
     @property
@@ -94,7 +88,6 @@ class Browse:
         return lane, row, row.at(self.cursor)
 
     def row(self, line: LaneLine) -> tuple[LaneGroup, LaneRow]:
-        """Return the lane of a line, and its row or summary."""
         lane = self.lanes.lanes[line[0]]
         return lane, lane.summary if line[1] < 0 else lane.rows[line[1]]
 

@@ -42,9 +42,7 @@ STYLES: Mapping[str, str] = {
     "collective": "$phase-first", "kernel": "$better", "programs": "$baseline", "dispatch": "$phase-trace",
     "waiting": "$text-disabled", "host": "$quiet", "counters": "$accent", "busy": "$success",
 }  # fmt: skip
-"""The colour of each kind."""
 _HIT = "$accent"
-"""The colour of a match of the search."""
 
 
 @frozen
@@ -69,7 +67,17 @@ def columns_of(row: LaneRow, window: AxisWindow, width: int, hits: Busy | None =
     """Return the part of `row` that is in `window`, in `width` columns."""
     borders = edges(window, width)
     if row.values is not None:
-        return _counted(row, borders)
+        # of a counter, the highest value in each column, as a share of its highest value of all
+        first = np.maximum(np.searchsorted(row.starts, borders[:-1], "right") - 1, 0)
+        last = np.searchsorted(row.starts, borders[1:], "left")
+        # The maximum of each piece. Every other result is between two pieces; an empty piece yields its first value.
+        pieces = np.stack([first, last], axis=1).ravel()
+        high = np.maximum.reduceat(np.append(row.values, -np.inf), pieces)[::2]
+        there = borders[1:] > row.starts[0]
+        top = max(float(row.values.max()), 1e-300)
+        height = np.where(there, np.clip(high / top, 0.0, 1.0), 0.0)
+        nothing = np.zeros(len(height), np.bool_)
+        return Columns(np.where(there, next(iter(row.busy)), _NOTHING), height, nothing, nothing)
     kinds = list(row.busy)
     busy = np.stack([np.diff(row.busy[kind].until(borders)) for kind in kinds]) if kinds else np.zeros((1, width))
     total = busy.sum(axis=0)
@@ -81,21 +89,6 @@ def columns_of(row: LaneRow, window: AxisWindow, width: int, hits: Busy | None =
         gap=(total == 0) & inside,
         hit=np.diff(hits.until(borders)) > 0 if hits is not None else np.zeros(width, np.bool_),
     )
-
-
-def _counted(row: LaneRow, borders: Ints) -> Columns:
-    """Return the columns of a counter: the highest value in each column as a share of its highest value of all."""
-    assert row.values is not None
-    first = np.maximum(np.searchsorted(row.starts, borders[:-1], "right") - 1, 0)
-    last = np.searchsorted(row.starts, borders[1:], "left")
-    # The maximum of each piece. Every other result is between two pieces; an empty piece yields its first value.
-    pieces = np.stack([first, last], axis=1).ravel()
-    high = np.maximum.reduceat(np.append(row.values, -np.inf), pieces)[::2]
-    there = borders[1:] > row.starts[0]
-    top = max(float(row.values.max()), 1e-300)
-    height = np.where(there, np.clip(high / top, 0.0, 1.0), 0.0)
-    nothing = np.zeros(len(height), np.bool_)
-    return Columns(np.where(there, next(iter(row.busy)), _NOTHING), height, nothing, nothing)
 
 
 def cells(
@@ -125,8 +118,7 @@ def cells(
 
 
 def _wide(row: LaneRow, window: AxisWindow, width: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the intervals of a row of one thread that are wide enough for their names: first column, the column after
-    the last, and index."""
+    """Yield the intervals wide enough for their names: first column, the column after the last, and index."""
     if row.capacity > 1 or row.values is not None:
         return
     inside = row.inside(window.start, window.end)
@@ -156,10 +148,7 @@ def ruler_time(value: float, step: float) -> str:
 
 def title(lane: LaneGroup, number: int, row: LaneRow, room: int) -> str:
     """Return the title of a line in `room` columns: a lane (`number` -1) by name, a thread by number, or a deeper
-    level.
-
-    The details show the name of a thread.
-    """
+    level. The details show the name of a thread."""
     room -= 2
     several = lane.summary.capacity
     mark, name, note = " ", lane_name(lane), ""
@@ -229,7 +218,16 @@ def cursor_lines(browse: Browse, width: int) -> list[Content]:
         return []
     lane, row, at = under
     if row.values is not None:
-        return _counter_lines(lane, row, time, width)
+        at = row.at(time)
+        value = _quantity(float(row.values[at]), lane.unit) if at is not None else UNKNOWN
+        since = f"  since {seconds(int(row.starts[at]) * NS, 5)}" if at is not None else "  before its first value"
+        head = Content.assemble((safe(lane.title), "bold"), "  ", ("■ ", STYLES[COUNTER]), (value, "bold"), since)
+        most = int(row.values.argmax())
+        figures = (
+            f"most {_quantity(float(row.values[most]), lane.unit)} at {seconds(int(row.starts[most]) * NS, 5)} · "
+            f"{integer(len(row.values))} values · {lane.device}"
+        )
+        return [head.truncate(width, ellipsis=True), Content.styled(safe(figures), "$text-muted").truncate(width)]
     begin, end = extent(row, time, browse.whole)
     # From the profile's zero, as on the ruler; the first interval may begin many seconds later.
     times = f"{seconds((end - begin) * NS)}  at {seconds(begin * NS, 5)}"
@@ -264,21 +262,6 @@ def cursor_lines(browse: Browse, width: int) -> list[Content]:
     return [head.truncate(width, ellipsis=True), rest.truncate(width, ellipsis=True)]
 
 
-def _counter_lines(lane: LaneGroup, row: LaneRow, time: int, width: int) -> list[Content]:
-    """Return the value of a counter, and its highest value."""
-    assert row.values is not None
-    at = row.at(time)
-    value = _quantity(float(row.values[at]), lane.unit) if at is not None else UNKNOWN
-    since = f"  since {seconds(int(row.starts[at]) * NS, 5)}" if at is not None else "  before its first value"
-    head = Content.assemble((safe(lane.title), "bold"), "  ", ("■ ", STYLES[COUNTER]), (value, "bold"), since)
-    most = int(row.values.argmax())
-    rest = (
-        f"most {_quantity(float(row.values[most]), lane.unit)} at {seconds(int(row.starts[most]) * NS, 5)} · "
-        f"{integer(len(row.values))} values · {lane.device}"
-    )
-    return [head.truncate(width, ellipsis=True), Content.styled(safe(rest), "$text-muted").truncate(width)]
-
-
 def _quantity(value: float, unit: str) -> str:
     if unit == "bytes":
         return bytes_(round(value))
@@ -286,7 +269,6 @@ def _quantity(value: float, unit: str) -> str:
 
 
 PARTS = {part.name: part.name.removesuffix("_exposed").replace("_", " ") for part in fields(StepParts)}
-"""Titles of the parts of a step, by their names in the events."""
 
 
 def step_lines(event: StepsMeasured | None, time: float, device: str, width: int) -> list[Content]:
@@ -299,7 +281,9 @@ def step_lines(event: StepsMeasured | None, time: float, device: str, width: int
     here = next((step for step in around if step.device == device), around[0] if around else None)
     whole = [step for step in steps if step.complete] or steps
     mean = mean_step(whole)
-    name = "between the steps" if here is None else here.name if here.complete else f"{here.name} (not whole)"
+    name = here.name if here is not None else "between the steps"
+    if here is not None and not here.complete:
+        name += " (not whole)"
     shown = (
         column("step", itemgetter(0), widest=30),
         column("time", lambda row: seconds(row[1].seconds) if row[1] is not None else "", right=True),
@@ -328,11 +312,8 @@ _GAP = 3
 
 
 def range_facts(lanes: Lanes, span: tuple[int, int], lane: int, width: int, height: int) -> Content:
-    """Return the totals of a range in `width` by `height`.
-
-    On the left stand the lanes, the one under the cursor first; on the right the names that took most of the time:
-    kernels of its device or, on a host, names of the lane itself.
-    """
+    """Return the totals of a range in `width` by `height`. On the left stand the lanes, the one under the cursor first;
+    on the right the names that took most of the time: kernels of its device or, on a host, names of the lane itself."""
     totals = range_totals(lanes, *span)
     group, whole = lanes.lanes[lane], span[1] - span[0]
     names = kernels_on(lanes, group.device, totals) if group.on_device else ()

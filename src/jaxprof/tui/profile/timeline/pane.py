@@ -67,7 +67,6 @@ class TimelineView(RowList[LaneLine], keys="timeline"):
         the cursor."""
         self._drawn_key: object = None
         self._room = 1
-        """Lines available for the lanes."""
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
@@ -88,8 +87,7 @@ class TimelineView(RowList[LaneLine], keys="timeline"):
         self.refresh()
 
     def fit(self, most: int) -> int:
-        """Take the greatest height that is available, open as many lanes as fit, and return the height that the view
-        needs."""
+        """Take the greatest height that is available, open the lanes that fit, and return the height needed."""
         self._room = max(1, most - 1)
         self.browse.resize(self._width, self._room)
         self._show_lines()
@@ -101,11 +99,9 @@ class TimelineView(RowList[LaneLine], keys="timeline"):
 
     @property
     def _width(self) -> int:
-        """Columns for the lanes, beside the gutter."""
         return max(8, self.size.width - self._gutter - 1)
 
     def changed(self) -> None:
-        """Redraw the view, and report the change."""
         self._show_lines()
         self.refresh()
         self.post_message(self.Moved())
@@ -144,15 +140,6 @@ class TimelineView(RowList[LaneLine], keys="timeline"):
         browse = self.browse
         line, here = browse.lines[index], index == browse.line
         lane, row = browse.row(line)
-        glyphs, styles = self._columns_of(browse, line)
-        if here or browse.range is not None:
-            styles = self._with_cursor(browse, glyphs, styles, here=here)
-        cursor = "block-cursor" if self.has_focus else "block-cursor-blurred"
-        style = f"bold ${cursor}-foreground on ${cursor}-background" if here else "$text-muted"
-        name = title(lane, line[1], row, self._gutter)
-        return Content.assemble((name, style), ("│", "$rule"), styled_runs(zip(glyphs, styles, strict=True)))
-
-    def _columns_of(self, browse: Browse, line: LaneLine) -> tuple[list[str], list[str]]:
         key = (browse.window, self._width)
         if self._drawn_key != key:
             self._drawn_key = key
@@ -161,7 +148,13 @@ class TimelineView(RowList[LaneLine], keys="timeline"):
             lane, row = browse.row(line)
             hits = self.matches.busy.get(line if lane.opens else (line[0], -1)) if self.matches else None
             self._drawn[line] = cells(lane, row, browse.window, self._width, hits)
-        return self._drawn[line]
+        glyphs, styles = self._drawn[line]
+        if here or browse.range is not None:
+            styles = self._with_cursor(browse, glyphs, styles, here=here)
+        cursor = "block-cursor" if self.has_focus else "block-cursor-blurred"
+        style = f"bold ${cursor}-foreground on ${cursor}-background" if here else "$text-muted"
+        name = title(lane, line[1], row, self._gutter)
+        return Content.assemble((name, style), ("│", "$rule"), styled_runs(zip(glyphs, styles, strict=True)))
 
     def _with_cursor(self, browse: Browse, glyphs: list[str], styles: list[str], *, here: bool = True) -> list[str]:
         """Return the styles with the selected range on another background, except for names, which keep that of their
@@ -202,7 +195,6 @@ class TimelineView(RowList[LaneLine], keys="timeline"):
         self._wheel(event, WHEEL_ZOOM)
 
     def _wheel(self, event: events.MouseEvent, factor: float) -> None:
-        """Zoom around the mouse, in place of scrolling."""
         event.stop()
         event.prevent_default()
         column, browse = self._column(event), self.browse
@@ -288,7 +280,6 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
             self.call_later(self._take, of, lanes_of(timeline, kinds, readings))
 
     def _take(self, of: tuple[Session, str], lanes: Lanes | str) -> None:
-        """Show the lanes of a run, or why there are none."""
         if of is not self._of:  # another run has come into view since
             return
         if isinstance(lanes, str) or not lanes.lanes:
@@ -343,8 +334,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
     # -- keys -------------------------------------------------------------------------------------------------
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Enable HLO on an interval of an op, the search if there is a timeline, and the next match if there are
-        matches."""
+        """Enable HLO on an interval of an op, the search on a timeline, and the next match if there are any."""
         if not self.is_mounted:
             return super().why_not(action, parameters)
         if action == "search" and not self.view.count:
@@ -410,7 +400,6 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         self._go_to_match(self.view.browse.cursor, step)
 
     def _go_to_match(self, time: int, step: int) -> None:
-        """Go to the match after or before a time, if there is one."""
         matches = self.view.matches
         number = following(matches.starts, time, step) if matches is not None else None
         if matches is None or number is None:

@@ -1,0 +1,274 @@
+"""Findings about operations whose batched form is slow: convolutions with kernels of their own, small matrices that a
+library takes one by one, columns that are gathered or scattered, and products with one-hot arrays.
+
+Each function yields one finding at most. Whether it costs enough is a share of the module's own work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from jaxprof.base.units import bytes_, counted, integer, percent, scaled
+from jaxprof.base.values import frozen
+from jaxprof.events.finding import Finding
+from jaxprof.findings.hlo.scene import WORTH, Scene, check, flops_of, found
+from jaxprof.hlo.kernels.attention import is_any_product
+from jaxprof.hlo.kernels.dataflow import made_through, sources
+from jaxprof.hlo.kernels.kernels import Kernel
+from jaxprof.hlo.kernels.kinds import values_of
+from jaxprof.hlo.kernels.opcodes import SAME_PLACE
+from jaxprof.hlo.text.model import Instruction
+
+# -- convolutions ------------------------------------------------------------------------------------------------------
+
+
+@check(
+    "vmap made a grouped convolution",
+    "A convolution whose kernels differ along the batch of vmap becomes one convolution with a group for each of them. "
+    "Libraries run many small groups at a fraction of the rate of one ordinary convolution.",
+    "Take the networks or images one after another at this line, jax.lax.map(f, (kernels, inputs)) in place of "
+    "jax.vmap(f)(kernels, inputs): each is then an ordinary convolution. If all kernels see the same input, vmap over "
+    "the kernels alone (in_axes=(0, None)) makes one ordinary convolution with more outputs.",
+    saves="part",
+)
+def grouped_convolution(scene: Scene) -> Iterator[Finding]:
+    """Find convolutions that are not differentiated: the gradient of a kernel in `lax.map` is a convolution with the
+    whole image for its window, which is slower than the groups."""
+    convolutions = [kernel for kernel in scene.kernels if kernel.kind == "convolution"]
+    if any(kernel.path.direction for kernel in convolutions):
+        return
+    kernels = [
+        kernel for kernel in convolutions if (groups := _groups(kernel)) > 1 and _has_own_kernels(kernel, groups)
+    ]
+    if not kernels or (share := scene.share(kernels)) < WORTH:
+        return
+    groups = _groups(kernels[0])
+    yield found(
+        "grouped_convolution",
+        f"vmap over the kernels made {counted(len(kernels), 'convolution')} of {groups} groups: "
+        f"{scaled(flops_of(kernels), 'FLOP')} a run, {percent(share)} of the program's work, in small groups and with "
+        "kernels and images rearranged before",
+        tuple(kernel.name for kernel in kernels),
+    )  # fmt: skip
+
+
+def _groups(kernel: Kernel) -> int:
+    counts = [value.instruction.integers("feature_group_count") for value in values_of(kernel.instruction)]
+    return max((number for count in counts for number in count), default=1)
+
+
+def _has_own_kernels(kernel: Kernel, groups: int) -> bool:
+    """Return whether the convolution's kernel is an array with a dimension more, one entry for each group: vmap put it
+    together. The groups of a network's own grouped or depthwise convolution are no dimension of its weights."""
+    for value in values_of(kernel.instruction):
+        if "feature_group_count" not in value.instruction.attributes:
+            continue
+        weights = sources(value)[1:2]
+        while weights:
+            sizes = weights[0].shape.dimensions
+            if len(sizes) > (value.shape.leaves() or (value.shape,))[0].rank and groups in sizes:
+                return True
+            weights = sources(weights[0])[:1] if weights[0].opcode in SAME_PLACE else []
+    return False
+
+
+# -- small matrices ----------------------------------------------------------------------------------------------------
+
+
+_SMALL = 4
+"""Largest size of matrices whose factors are short formulas."""
+_FACTORS = frozenset({"Cholesky", "LU", "QR", "SVD", "eigenvalues", "triangular solve"})
+_MANY = 64
+_CALL_BYTES = {"cpu": 1 << 10, "gpu": 16 << 20}
+"""Traffic in the time of one call of a library: 0.1 µs for LAPACK, and some launches of 5 µs on a GPU."""
+_ONE_BY_ONE = {"cpu": _FACTORS, "gpu": frozenset({"QR"})}
+"""Kinds for which a library is called once for each matrix: all of LAPACK, and of NVIDIA's solvers those for which it
+has no batched form (jax 0.10: the product of Householder reflections)."""
+
+
+@check(
+    "small matrices, one library call each",
+    "A factorisation under vmap calls the library once for each matrix. For one of 2 x 2 or 3 x 3 the call takes five "
+    "to a hundred times as long as the formula, and nothing is vectorised over the batch.",
+    "Write the formula of such a small matrix out over the whole batch, where each element is an array (a = m[..., 0, "
+    "0]): determinant and adjugate for inv, solve and det, the quadratic formula for eigenvalues of 2 x 2, elimination "
+    "without pivots for positive definite matrices. It becomes one vectorised loop.",
+    saves="part",
+)
+def small_decompositions(scene: Scene) -> Iterator[Finding]:
+    kinds = _ONE_BY_ONE.get(scene.platform, frozenset())
+    calls: list[tuple[Kernel, tuple[int, ...]]] = []
+    for kernel in scene.kernels:
+        if kernel.kind in kinds and (matrix := kernel.instruction.operand(0)) is not None:
+            sizes = matrix.shape.dimensions
+            if len(sizes) > 2 and max(sizes[-2:]) <= _SMALL and prod(sizes[:-2]) >= _MANY:
+                calls.append((kernel, sizes))
+    if not calls:
+        return
+    number = sum(prod(sizes[:-2]) * (kernel.count or 1) for kernel, sizes in calls)
+    share = scene.share([kernel for kernel, _ in calls], number * _CALL_BYTES[scene.platform])
+    if share < WORTH:
+        return
+    calls.sort(key=lambda call: -prod(call[1]))
+    rows, columns = calls[0][1][-2:]
+    flops = flops_of(kernel for kernel, _ in calls)
+    yield found(
+        "small_decompositions",
+        f"{integer(number)} library calls a run ({', '.join(dict.fromkeys(kernel.kind for kernel, _ in calls))}), one "
+        f"for each matrix of {rows} x {columns}, for {scaled(flops, 'FLOP')} in all",
+        tuple(kernel.name for kernel, _ in calls),
+    )
+
+
+# -- columns -----------------------------------------------------------------------------------------------------------
+
+
+_LINE_BYTES = {"cpu": 64, "gpu": 32}
+"""Bytes that memory transfers at once: a cache line, a sector."""
+_CACHE_BYTES = {"cpu": 2 << 20, "gpu": 32 << 20}
+"""Size of an array that stays in the second level of the cache, where reading columns costs no more than rows. Updating
+them does: a row is added at once, a column element by element."""
+_PIECES = 8
+"""Fewest pieces in different lines that one index takes."""
+
+
+@frozen
+class _Strided:
+    """A gather or scatter whose index takes elements that lie apart."""
+
+    kernel: Kernel
+    instruction: Instruction
+    indices: int
+    pieces: int
+    """Pieces that one index takes, each in a line of its own."""
+    used_bytes: int
+    """Bytes of one piece that are used."""
+
+
+@check(
+    "columns are gathered or scattered",
+    "Each index takes elements that lie far apart in memory, so a whole cache line is transferred for each of them. "
+    "vmap over the columns of a row-major array makes such an operation, as does take along the last axis.",
+    "Let the index choose rows, whose elements lie together: drop the vmap over columns (jax.ops.segment_sum(x, ids) "
+    "and x[ids] take whole rows), keep the array transposed (x.T, made once), or sort the indices before.",
+    saves="part",
+)
+def column_gather(scene: Scene) -> Iterator[Finding]:
+    line = _LINE_BYTES.get(scene.platform)
+    if line is None:
+        return
+    taking = [kernel for kernel in scene.kernels if scene.opcodes(kernel) & {"gather", "scatter"}]
+    strided = [each for kernel in taking for each in _strided(kernel, scene.platform)]
+    moved = {id(each): each.indices * each.pieces * line * (each.kernel.count or 1) for each in strided}
+    whole = sum(moved.values())
+    if not strided or scene.share([each.kernel for each in strided], whole) < WORTH:
+        return
+    worst = max(strided, key=lambda each: moved[id(each)])
+    verb = "updates" if worst.instruction.opcode == "scatter" else "reads"
+    yield found(
+        "column_gather",
+        f"each of {integer(worst.indices)} indices {verb} {worst.pieces} pieces of {worst.used_bytes} bytes that lie "
+        f"apart: up to {bytes_(whole)} of memory lines a run for {bytes_(whole * worst.used_bytes // line)} used",
+        tuple(dict.fromkeys(each.kernel.name for each in sorted(strided, key=lambda each: -moved[id(each)]))),
+        whole,
+    )
+
+
+def _strided(kernel: Kernel, platform: str) -> Iterator[_Strided]:
+    for value in values_of(kernel.instruction):
+        instruction = value.instruction
+        array = instruction.operand(0)
+        if value.opcode not in ("gather", "scatter") or array is None:
+            continue
+        # Sorted indices take neighbours one after the other, in the same lines.
+        if instruction.attributes.get("indices_are_sorted") == "true":
+            continue
+        # What the kernel itself computes is not in memory.
+        if any(made.fusions[:1] == (kernel.instruction,) for made in sources(value)[:1]):
+            continue
+        if value.opcode == "gather" and array.shape.bytes <= _CACHE_BYTES[platform]:
+            continue
+        sizes = array.shape.dimensions
+        window = _window(instruction, len(sizes))
+        taken = prod(window)
+        if len(window) != len(sizes) or not taken:
+            continue
+        layout = array.shape.layout
+        together = 1
+        for dimension in layout.minor_to_major if layout else reversed(range(len(sizes))):
+            together *= window[dimension]
+            if window[dimension] != sizes[dimension]:
+                break
+        used = together * array.shape.element_bits // 8
+        elements = (instruction.operand(-1) if value.opcode == "scatter" else instruction) or instruction
+        if used * 4 <= _LINE_BYTES[platform] and taken // together >= _PIECES:
+            yield _Strided(kernel, instruction, elements.shape.elements // taken, taken // together, used)
+
+
+def _window(instruction: Instruction, rank: int) -> tuple[int, ...]:
+    """Return the size of the part of the array that one index takes, along each of its dimensions."""
+    if instruction.opcode == "gather":
+        return instruction.integers("slice_sizes")
+    updates = instruction.operand(-1)
+    along = iter(instruction.integers("update_window_dims"))
+    left_out = {*instruction.integers("inserted_window_dims"), *instruction.integers("input_batching_dims")}
+    sizes = updates.shape.dimensions if updates is not None else ()
+    numbers = [next(along, -1) if number not in left_out else None for number in range(rank)]
+    if any(number is not None and not 0 <= number < len(sizes) for number in numbers):
+        return ()
+    return tuple(1 if number is None else sizes[number] for number in numbers)
+
+
+# -- one-hot arrays ----------------------------------------------------------------------------------------------------
+
+
+_CLASSES = 32
+"""Fewest classes of a one-hot array whose product is reported; few of them are one tile of a matrix unit."""
+_AROUND_ONE_HOT = SAME_PLACE | {"slice", "pad"}
+
+
+@check(
+    "a product with a one-hot array",
+    "In a row of a one-hot array all but one number are zeros, and the product multiplies and adds them all. An index "
+    "takes the one row that counts.",
+    "Index in place of multiplying: table[ids] for one_hot(ids, n) @ table (its gradient is a scatter-add), and "
+    "jax.ops.segment_sum(x, ids, n) for one_hot(ids, n).T @ x.",
+    saves="part",
+)
+def one_hot_product(scene: Scene) -> Iterator[Finding]:
+    if " iota(" not in scene.module.text:
+        return
+    multiplying = [kernel for kernel in scene.kernels if kernel.uses_matrix_units and kernel.flops]
+    products = [(kernel, classes) for kernel in multiplying if (classes := _one_hot_classes(kernel))]
+    kernels = [kernel for kernel, _ in products]
+    if not kernels or (share := scene.share(kernels)) < WORTH:
+        return
+    products.sort(key=lambda product: -scene.work(product[0]))
+    classes = products[0][1]
+    yield found(
+        "one_hot_product",
+        f"{counted(len(kernels), 'product')} with a one-hot array of {integer(classes)} classes: "
+        f"{scaled(flops_of(kernels), 'FLOP')} a run, {percent(share)} of the program's work, of which all but 1 in "
+        f"{integer(classes)} multiply by zero",
+        tuple(kernel.name for kernel, _ in products),
+    )  # fmt: skip
+
+
+def _one_hot_classes(kernel: Kernel) -> int:
+    """Return the number of classes of the one-hot array that a product takes; 0 if it takes none."""
+    for product in values_of(kernel.instruction):
+        for operand in sources(product)[:2] if is_any_product(product.instruction) else ():
+            compared = made_through(operand, _AROUND_ONE_HOT)
+            if compared is None or compared.opcode != "compare" or compared.instruction.string("direction") != "EQ":
+                continue
+            sides = [made_through(side, SAME_PLACE | {"broadcast"}) for side in sources(compared)]
+            counters = [side for side in sides if side is not None and side.opcode == "iota"]
+            if len(sides) != 2 or len(counters) != 1 or any(side and side.opcode == "constant" for side in sides):
+                continue
+            along = counters[0].instruction.integers("iota_dimension")
+            sizes = counters[0].shape.dimensions
+            classes = sizes[along[0]] if along and along[0] < len(sizes) else 0
+            if classes >= _CLASSES:
+                return classes
+    return 0

@@ -1,0 +1,169 @@
+"""Findings about backward passes that cost many times their forward pass.
+
+Each function yields one finding at most, about the form that does the most work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from jaxprof.base.units import bytes_, counted, integer, percent, ratio
+from jaxprof.events.finding import Finding
+from jaxprof.findings.hlo.scene import LARGE_BYTES, WORTH, Scene, check, found, total
+from jaxprof.hlo.kernels.dataflow import made_through, sources
+from jaxprof.hlo.kernels.kernels import Kernel
+from jaxprof.hlo.kernels.kinds import held_in, values_of
+from jaxprof.hlo.kernels.opcodes import SAME_PLACE
+from jaxprof.hlo.text.model import Instruction
+
+_BACKWARD = "transpose(jvp("
+"""What JAX writes into the name of an operation that transposition made."""
+_TIMES = 8.0
+"""Work of a backward pass, in forward passes, from which it is reported. Two or three are usual, four with
+checkpointing."""
+_MOST = 0.5
+"""Share of the module's work that such a backward pass has."""
+_SEEN = 0.02
+"""Least share of a forward pass; of a smaller one XLA has removed a part."""
+_PADS = 4
+"""Gradients of slices in one loop from which XLA:CPU does not vectorise it: those of two differences."""
+_FILLED = 0.4
+"""Share of the traffic that fills and reads the gradient of a table from which it is reported: with the two moments of
+Adam it is a quarter, and the table's own update reads all of it anyway."""
+_FEW_ROWS = 8
+"""A lookup leaves at least this many times as many rows of the table alone as it takes."""
+
+
+@check(
+    "the backward pass costs many times the forward pass",
+    "A backward pass usually takes two or three times the work of its forward pass. Some gradients take more: that of "
+    "a slice or a lookup an array of zeros as large as the whole, of pooling a scatter, of many results a pass each.",
+    "Write the gradient of this operation by hand (jax.custom_vjp), or take it out of what is differentiated.",
+    saves="part",
+)
+def costly_backward(scene: Scene) -> Iterator[Finding]:
+    if _BACKWARD not in scene.module.text:
+        return
+    for form in (_filled_table, _padded_slices, _pooling, _many_passes):
+        if (finding := form(scene)) is not None:
+            yield finding
+            return
+
+
+def _filled_table(scene: Scene) -> Finding | None:
+    """The gradient of a lookup: zeros of the size of the table, to which a few rows are added."""
+    moved = sum(map(total, scene.kernels))
+    for kernel in scene.kernels:
+        for value in values_of(kernel.instruction) if kernel.kind == "scatter" else ():
+            updates = value.instruction.operand(-1)
+            if value.opcode != "scatter" or updates is None or _BACKWARD not in _name(value.instruction):
+                continue
+            zeros = made_through(next(iter(sources(value)), None), SAME_PLACE)
+            size = value.shape.bytes
+            if zeros is None or zeros.opcode != "broadcast" or updates.shape.bytes * _FEW_ROWS > size:
+                continue
+            filled = 2 * size * (kernel.count or 1)
+            if size < LARGE_BYTES or filled < _FILLED * moved:
+                continue
+            message = (
+                f"the gradient of a lookup is an array of the whole table: {bytes_(size)} of zeros are written and "
+                f"read for {bytes_(updates.shape.bytes)} of rows, {percent(filled / moved)} of the program's traffic"
+            )
+            return replace(
+                found("costly_backward", message, (kernel.name,), filled),
+                own_fix="Differentiate with respect to the rows that are used, and update these alone: grads = "
+                "jax.grad(loss)(table[ids]), then table.at[ids].add(-rate * grads).",
+            )
+    return None
+
+
+def _padded_slices(scene: Scene) -> Finding | None:
+    """The gradient of slices: each is padded with zeros to the whole array, and all are added in one loop."""
+    if scene.platform != "cpu":
+        return None
+    loops: list[tuple[Kernel, int]] = []
+    for kernel in scene.kernels:
+        if "pad" not in scene.opcodes(kernel):
+            continue
+        pads = [held for held in held_in(kernel.instruction) if held.opcode == "pad"]
+        number = sum(_BACKWARD in _name(pad) and pad.shape.bytes >= LARGE_BYTES for pad in pads)
+        if number >= _PADS:
+            loops.append((kernel, number))
+    kernels = [kernel for kernel, _ in loops]
+    if not loops or (share := scene.share(kernels)) < WORTH:
+        return None
+    message = (
+        f"the gradient pads {counted(max(number for _, number in loops), 'slice')} with zeros to the whole array in "
+        f"one loop, whose condition for each rules out vector instructions: {percent(share)} of the program's work by "
+        "its traffic, and more of its time"
+    )
+    return replace(
+        found("costly_backward", message, tuple(kernel.name for kernel in kernels)),
+        own_fix="Write the gradient by hand (jax.custom_vjp). That of differences d = jnp.diff(x, axis=a) is the "
+        "difference of them: -jnp.diff(g, axis=a, prepend=0, append=0) for their gradient g; that of a symmetric "
+        "stencil is the stencil itself.",
+    )
+
+
+def _pooling(scene: Scene) -> Finding | None:
+    """The gradient of a max pooling, which XLA expands to an arg-max over windows and a scatter. Its parts have no
+    names."""
+    scatters = [kernel for kernel in scene.kernels if kernel.kind == "scatter"]
+    pooled = [kernel for kernel in scatters if kernel.path.primitive == "select_and_scatter"]
+    if not pooled:
+        return None
+    parts = [kernel for kernel in scene.kernels if not kernel.op_name and not kernel.uses_matrix_units]
+    share = scene.share([*pooled, *parts])
+    if share < WORTH:
+        return None
+    message = (
+        f"the gradient of a max pooling finds the largest element of each window again and scatters to it: "
+        f"{bytes_(sum(map(total, [*pooled, *parts])))} a run, {percent(share)} of the program's work"
+    )
+    return replace(
+        found("costly_backward", message, tuple(kernel.name for kernel in [*pooled, *parts])),
+        own_fix="Where the windows do not overlap, pool by a reduction, whose gradient is a comparison: "
+        "x.reshape(n, h // 2, 2, w // 2, 2, c).max((2, 4)).",
+    )
+
+
+def _many_passes(scene: Scene) -> Finding | None:
+    forward: list[Kernel] = []
+    backward: list[Kernel] = []
+    for kernel in scene.kernels:
+        name = _name(kernel.instruction)
+        if "jvp(" in name:
+            (backward if _BACKWARD in name else forward).append(kernel)
+    ahead, back = sum(map(scene.work, forward)), sum(map(scene.work, backward))
+    whole = sum(map(scene.work, scene.kernels))
+    if not ahead or back < _TIMES * ahead or back < _MOST * whole:
+        return None
+    reverse = _is_jacobian(forward, backward)
+    if not reverse and ahead < _SEEN * whole:
+        return None
+    worst = max(backward, key=scene.work)
+    message = (
+        f"the backward pass does {ratio(back / ahead)} the work of the forward pass, most of it in {worst.name} "
+        f"({worst.path.primitive or worst.kind})"
+    )
+    finding = found("costly_backward", message, tuple(kernel.name for kernel in sorted(backward, key=scene.work)[::-1]))
+    if not reverse:
+        return finding
+    return replace(
+        finding,
+        message=f"{message}: a backward pass for each of {integer(max(worst.shape.dimensions, default=0))} results",
+        own_fix="Where a function has more results than arguments, jax.jacfwd takes one pass for each argument; "
+        "jax.jacrev takes one for each result. jax.hessian does the right thing for one result.",
+    )
+
+
+def _is_jacobian(forward: Sequence[Kernel], backward: Sequence[Kernel]) -> bool:
+    """Return whether one forward pass is followed by many backward passes: of examples that are differentiated one by
+    one both are under vmap."""
+    batched = [kernel for kernel in backward if f"vmap({_BACKWARD}" in _name(kernel.instruction)]
+    return len(batched) * 2 > len(backward) and not any("vmap(jvp(" in _name(kernel.instruction) for kernel in forward)
+
+
+def _name(instruction: Instruction) -> str:
+    return instruction.metadata.first_name

@@ -1,0 +1,137 @@
+"""What can be tried of what a finding advises: a setting of JAX or XLA, or another call of a public function of JAX at
+one line. The engine makes the change in a process of its own (`engine.measure.trials`), and changes no file.
+
+A trial stands in `PROPOSED` only where its change is what the finding's fix says, or shows what that fix would gain.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+
+from jaxprof.analysis.runs.speedup import AbVersus
+from jaxprof.base.values import frozen
+from jaxprof.events import NOWHERE, SourceLocation
+from jaxprof.events.finding import Finding
+from jaxprof.session import Run
+from jaxprof.stats.comparison import TimeComparison
+from jaxprof.workloads import names
+
+
+@frozen
+class TriedChange:
+    """A change that can be tried on any program."""
+
+    title: str
+    means: str
+    """What is changed."""
+    fix: str
+    """What to do if the change is faster."""
+    other_numbers: bool = False
+    """Whether the results have other numbers by intention."""
+    changes_inputs: bool = False
+    """Whether the inputs have other numbers, too, so that comparing the results would mean nothing."""
+    xla_flag: str = ""
+    """Flag that makes the change; empty for one that the engine makes."""
+    compiles: bool = False
+    """Whether it is tried for the sake of the compile, not of the call."""
+
+
+TRIALS: Mapping[str, TriedChange] = {
+    "map": TriedChange("vmap → lax.map",
+        "The outermost jax.vmap called at the finding's line, or leads to it, maps one element after the other. "
+        "One with a named axis stays.",
+        "use jax.lax.map in place of jax.vmap there"),
+    "unroll": TriedChange("unroll=4",
+        "jax.lax.scan and jax.lax.fori_loop that the finding's line calls make four iterations in one.",
+        "give the loop unroll=4"),
+    "donate": TriedChange("donate_argnums",
+        "Every argument is donated whose arrays all find a result of their shape and dtype.",
+        "donate the arguments that the results replace: jax.jit(..., donate_argnums=...)"),
+    "rbg": TriedChange("prng rbg",
+        "Keys are those of the generator rbg. Random inputs differ then, and results are not compared.",
+        'make keys of the generator rbg: jax.config.update("jax_default_prng_impl", "rbg")',
+        other_numbers=True, changes_inputs=True),
+    "unpartitioned": TriedChange("threefry not partitionable",
+        "jax_threefry_partitionable is off. Random inputs differ then, and results are not compared.",
+        'draw in the former order: jax.config.update("jax_threefry_partitionable", False)',
+        other_numbers=True, changes_inputs=True),
+    "float32": TriedChange("x64 off",
+        "jax_enable_x64 is off, whatever the program sets. Results are compared as numbers, whatever their width.",
+        'compute in float32: jax.config.update("jax_enable_x64", False)', other_numbers=True),
+    "default_precision": TriedChange("default precision",
+        "jax_default_matmul_precision and the precision of single products are the default, whatever the program sets.",
+        "compute products at the default precision", other_numbers=True),
+    "no_folding": TriedChange("constant folding off",
+        "XLA_FLAGS has --xla_disable_hlo_passes=constant_folding. The compiles are compared, not the calls.",
+        "pass the arrays as arguments; without a change, XLA_FLAGS=--xla_disable_hlo_passes=constant_folding",
+        xla_flag="--xla_disable_hlo_passes=constant_folding", compiles=True),
+}  # fmt: skip
+"""Trials by name."""
+PROPOSED: Mapping[str, Sequence[str]] = {
+    "small_loop_body": ("unroll",),
+    "lost_donation": ("donate",),
+    "float64_on_accelerator": ("float32",),
+    "precise_product": ("default_precision",),
+    "slow_constant_folding": ("no_folding",),
+}
+"""Names of the trials of each finding that has some."""
+MOST_TRIALS = 5
+"""Largest number of trials in one comparison: each takes its share of the time."""
+_AT_A_LINE = ("map", "unroll")
+
+
+def trial_of(name: str) -> TriedChange:
+    """Return the trial of that name; one that this version does not know is called by it."""
+    return TRIALS.get(name) or TriedChange(name, "", "")
+
+
+@frozen
+class ProposedChange:
+    """A trial of one finding."""
+
+    name: str
+    code: str
+    """Code of the finding."""
+    line: SourceLocation = NOWHERE
+    """Line of the finding, for a trial that changes calls; false if unknown, or if it changes the whole program."""
+
+    @property
+    def title(self) -> str:
+        """What is tried and why, for readers."""
+        return f"{trial_of(self.name).title}, because of {self.code}" + (
+            f" at {self.line.short()}" if self.line else ""
+        )
+
+    def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """Return the variables that make the change, beside those that the process has anyway."""
+        flag = trial_of(self.name).xla_flag
+        flags = variables.get("XLA_FLAGS", os.environ.get("XLA_FLAGS", ""))
+        return {"XLA_FLAGS": f"{flags} {flag}".strip()} if flag else {}
+
+
+def changeable_runs(runs: Iterable[Run]) -> list[Run]:
+    """Return the runs on which changes can be tried: compiled as a whole, no sides, with a function that can be found
+    again."""
+    return [
+        run
+        for run in runs
+        if run.plan.how == "jit" and not run.plan.side and (run.plan.target or run.plan.workload in names())
+    ]
+
+
+def times_tried(versus: AbVersus) -> TimeComparison:
+    """Return the times for the sake of which the change of a side is tried: of the call, or of the compile."""
+    return versus.compiling if trial_of(versus.run.plan.trial).compiles and versus.compiling else versus.times
+
+
+def proposed(findings: Iterable[Finding], code: str = "") -> list[ProposedChange]:
+    """Return the trials of these findings, each once; with `code`, one of `PROPOSED`, those of that finding, for every
+    call if it was not found."""
+    found = [finding for finding in findings if finding.code in PROPOSED and code in ("", finding.code)]
+    lines = [(finding.code, finding.where or NOWHERE) for finding in found] or [(code, NOWHERE)] * bool(code)
+    trials: dict[tuple[str, SourceLocation], str] = {}
+    for why, line in lines:
+        for name in PROPOSED[why]:
+            trials.setdefault((name, line if name in _AT_A_LINE else NOWHERE), why)
+    return [ProposedChange(name, why, line) for (name, line), why in trials.items()]

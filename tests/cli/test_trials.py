@@ -1,0 +1,87 @@
+"""`jaxprof compare TARGET --try`: whole, with real engines, and what it refuses before one starts."""
+
+import pytest
+
+from folding import written
+from jaxprof import events as e
+from jaxprof.session import Session
+from jaxprof.session.log import load
+from report import sessions
+
+LOOP = """import jax
+import jax.numpy as jnp
+
+
+def step(x):
+    x = jax.vmap(jnp.sin)(x)
+    return jax.lax.scan(lambda carry, _: (carry * 1.5 + 1.0, None), x, length=200)[0]
+
+
+def step_inputs():
+    return (jnp.ones(8),)
+"""
+TIMED = ("--launches", "1", "--format", "json")
+
+
+@pytest.fixture
+def loop(tmp_path, monkeypatch):
+    """A function with a loop of tiny iterations, measured no longer than it takes to have numbers."""
+    monkeypatch.setattr("jaxprof.runner.sides.LAUNCH_SECONDS", 0.1)
+    file = tmp_path / "loop.py"
+    file.write_text(LOOP)
+    return file
+
+
+@pytest.mark.process
+@pytest.mark.timeout(120)  # five engines, of which each may start late on a busy machine
+def test_what_the_findings_propose_is_a_side(call, loop, tmp_path):
+    found = call("compare", f"{loop}:step", "--try", *TIMED, "--out", tmp_path / "s.jaxprof").data
+    original, unrolled = found["sides"]
+    assert "trial" not in original
+    assert (unrolled["trial"], unrolled["finding"]) == ("unroll", "small_loop_body")
+    (versus,) = found["versus"]
+    assert versus["results"]["equal"] is True
+    assert versus["sentence"].startswith("B, unroll=4 at loop.py:7: ")
+    launches = next(fact for fact in versus["facts"] if fact["fact"] == "kernel_launches")
+    assert launches["after"] < launches["before"] / 2, "the loop makes fewer iterations"
+
+
+@pytest.mark.process
+def test_the_call_of_a_session_is_changed_after_a_question_alone(call, loop, tmp_path):
+    spec = e.RunSpec(
+        workload="loop.py:step", variant="jit", how="jit", device="cpu:0", target=f"{loop}:step", preset="quick"
+    )
+    events = [e.RunPlanned(run="r1", spec=spec), e.RunFinished(run="r1", status="ok")]
+    ran = written(tmp_path / "r.jaxprof", events, sessions.HEADER)
+    refused = call("compare", ran, "--try", "small_loop_body")
+    assert (refused.code, "loop.py:step, in" in refused.err) == (2, True)
+    again = call("compare", ran, "--try", "small_loop_body", "--yes", *TIMED, "--out", tmp_path / "t.jaxprof").data
+    assert again["versus"][0]["sentence"].startswith("B, unroll=4 at loop.py:7: ")
+
+
+@pytest.mark.process
+def test_a_change_that_reaches_nothing_is_said_and_the_command_succeeds(call, loop, tmp_path):
+    said = call(
+        "compare", "selu", "--set", "n=1000", "--try", "small_loop_body", *TIMED, "--out", tmp_path / "s.jaxprof"
+    )
+    assert said.code == 0
+    assert said.data["versus"][0]["sentence"] == (
+        "B, unroll=4: failed, no call of jax.lax.scan or fori_loop can be changed"
+    )
+    assert [run.status for run in load(tmp_path / "s.jaxprof", Session).runs.values()] == ["ok", "failed"]
+
+
+REFUSED = {
+    ("selu", "gelu", "--try"): "--try changes one target",
+    ("selu", "--try", "no_such_code"): "unknown finding 'no_such_code'",
+    ("selu", "--try", "padding"): "nothing can be tried of padding",
+    ("selu", "--try", "--git", "HEAD"): "--git does not apply to what --try changes",
+    ("selu", "--try", "--for", "h100"): "--for does not apply to what --try changes",
+    ("selu", "gelu", "--yes"): "--yes has no effect without --try",
+}
+
+
+@pytest.mark.parametrize("words", REFUSED, ids=" ".join)
+def test_what_cannot_be_tried_is_refused_before_anything_runs(call, words):
+    refused = call("compare", *words)
+    assert (refused.code, REFUSED[words] in " ".join(refused.err.split())) == (2, True), refused.err

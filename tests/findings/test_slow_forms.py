@@ -1,0 +1,190 @@
+"""Operations whose batched or differentiated form is slow: each program beside a mended twin and near ones."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+
+from hlo.kernels.programs import compiled
+from jaxprof.findings.hlo import findings_on
+
+
+def convolve(kernel, image):
+    return lax.conv_general_dilated(image, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
+def grouped(weights, images):
+    """A network whose own convolution has 32 groups, written for one image."""
+    numbers = ("NCHW", "OIHW", "NCHW")
+    one = partial(lax.conv_general_dilated, window_strides=(1, 1), padding="SAME", dimension_numbers=numbers)
+    return jax.vmap(lambda image: one(image[None], weights, feature_group_count=32)[0])(images)
+
+
+def sum_columns(x, ids):
+    return jax.vmap(lambda c: jax.ops.segment_sum(c, ids, num_segments=800), in_axes=1, out_axes=1)(x)
+
+
+def centres(points, labels):
+    return jax.nn.one_hot(labels, 512).T @ points
+
+
+def walk(key, x):
+    return lax.scan(lambda x, key: (x + jax.random.normal(key, x.shape), None), x, jax.random.split(key, 100))[0]
+
+
+def truncated(key, x):
+    """Normal numbers above x, each drawn again until it is."""
+
+    def again(state):
+        key, value = state
+        key, sub = jax.random.split(key)
+        return key, jnp.where(value > x, value, jax.random.normal(sub, x.shape))
+
+    return lax.while_loop(lambda state: jnp.any(state[1] <= x), again, (key, jnp.full_like(x, -jnp.inf)))[1]
+
+
+def solved(key, x):
+    """A solver that ends by its residual, and perturbs each step."""
+
+    def step(state):
+        turn, x = state
+        return turn + 1, x * 0.5 + 1e-3 * jax.random.normal(jax.random.fold_in(key, turn), x.shape)
+
+    return lax.while_loop(lambda state: jnp.sum(state[1]) > 1e-3, step, (0, x))[1]
+
+
+def update(table, ids, targets, moments=None):
+    gradient = jax.grad(lambda table: jnp.mean((table[ids] - targets) ** 2))(table)
+    if moments is None:
+        return table - 0.1 * gradient
+    first, second = 0.9 * moments[0] + 0.1 * gradient, 0.99 * moments[1] + 0.01 * gradient**2
+    return table - 0.1 * first / jnp.sqrt(second + 1e-8), first, second
+
+
+def update_rows(table, ids, targets):
+    return table.at[ids].add(-0.1 * jax.grad(lambda rows: jnp.mean((rows - targets) ** 2))(table[ids]))
+
+
+def roughness(v, axes=(0, 1, 2)):
+    return sum((jnp.diff(v, axis=axis) ** 2).sum() for axis in axes)
+
+
+def roughness_gradient(v):
+    return sum(-2 * jnp.diff(jnp.diff(v, axis=axis), axis=axis, prepend=0, append=0) for axis in range(3))
+
+
+def pooled(x, pool):
+    return (jnp.tanh(pool(x)) ** 2).sum()
+
+
+def windows(x):
+    return lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+
+
+def reshaped(x):
+    n, h, w, c = x.shape
+    return x.reshape(n, h // 2, 2, w // 2, 2, c).max((2, 4))
+
+
+def curve(parameters, times):
+    a, b, c = parameters
+    return a * jnp.sin(b * times) * jnp.exp(-c * times)
+
+
+def layers(weights, x):
+    for w in weights:
+        x = jnp.tanh(x @ w)
+    return (x**2).mean()
+
+
+_KERNELS = "f32[6,3,3,3,32] f32[6,8,16,16,3]"
+_TABLE = "f32[4096,64] s32[512]"
+_ROWS = "f32[6000,48] s32[6000]"
+_LOOKUP = "f32[100000,16] s32[64] f32[64,16]"
+_VOLUME = "f32[96,96,96]"
+_IMAGES = "f32[16,64,64,8]"
+
+CASES = {
+    "grouped_convolution": [
+        (True, jax.vmap(convolve), _KERNELS),
+        (False, lambda kernels, images: lax.map(lambda pair: convolve(*pair), (kernels, images)), _KERNELS),
+        (False, jax.vmap(convolve, (0, None)), "f32[6,3,3,3,32] f32[8,16,16,3]"),  # one input for all kernels
+        (False, grouped, "f32[64,2,3,3] f32[32,64,16,16]"),  # its groups are as many as its images
+        (False, jax.vmap(jax.grad(lambda kernel, image: (convolve(kernel, image) ** 2).sum())), _KERNELS),
+    ],
+    "small_decompositions": [
+        (True, jnp.linalg.inv, "f32[5000,3,3]"),
+        (True, jax.vmap(lambda m: jnp.linalg.eigh(m)[0]), "f32[5000,2,2]"),
+        (False, jnp.linalg.det, "f32[5000,3,3]"),  # which is a formula already
+        (False, jnp.linalg.inv, "f32[50,100,100]"),
+        (False, lambda m, a: jnp.linalg.inv(m).sum() * (a @ a), "f32[100,3,3] f32[512,512]"),  # little beside the rest
+    ],
+    "column_gather": [
+        (True, sum_columns, _ROWS),
+        (True, lambda x, ids: jnp.take(x, ids, axis=1), "f32[480,60000] s32[6000]"),
+        (False, lambda x, ids: jnp.take(x, ids, axis=1), "f32[48,6000] s32[6000]"),  # which stays in the cache
+        (False, lambda x, ids: jax.vmap(lambda c: c[ids], 1, 1)(x), "f32[60000,480] s32[6000]"),  # XLA reads rows
+        (False, lambda x, ids: jax.ops.segment_sum(x, ids, num_segments=800), _ROWS),
+        (False, lambda x, ids: x[ids], _ROWS),
+        (False, lambda x, ids: jnp.take_along_axis(x, ids, 1), "f32[6000,48] s32[6000,4]"),
+        (False, lambda x, ids, a: (sum_columns(x, ids).sum(), a @ a), "f32[60,48] s32[60] f32[512,512]"),
+    ],
+    "one_hot_product": [
+        (True, lambda table, ids: jax.nn.one_hot(ids, 4096) @ table, _TABLE),
+        (True, centres, "f32[4096,32] s32[4096]"),
+        (False, lambda table, ids: table[ids], _TABLE),
+        (False, lambda logits, ids: (jax.nn.one_hot(ids, 64) * logits).sum(), "f32[512,64] s32[512]"),
+        (False, lambda a: jnp.eye(512) @ a, "f32[512,512]"),
+        (False, lambda table, ids: jax.nn.one_hot(ids, 8) @ table, "f32[8,64] s32[512]"),  # eight experts
+    ],
+    "random_bits": [
+        (True, lambda seed: jax.random.normal(jax.random.key(seed), (100_000,)).sum(), "s32[]"),
+        (True, lambda seed, x: walk(jax.random.key(seed), x), "s32[] f32[512]"),
+        (False, lambda seed, x: x.at[0].add(jax.random.normal(jax.random.key(seed))), "s32[] f32[100000]"),
+        (False, lambda seed: jax.random.normal(jax.random.key(seed, impl="rbg"), (100_000,)).sum(), "s32[]"),
+        (False, lambda seed, a, b: a @ b * jax.random.bernoulli(jax.random.key(seed), 0.9, (512, 512)),
+         "s32[] f32[512,4096] f32[4096,512]"),
+    ],
+    "rejection_sampling": [
+        (True, lambda seed, x: jax.random.poisson(jax.random.key(seed), x), "s32[] f32[4000]"),
+        (True, lambda seed, x: truncated(jax.random.key(seed), x), "s32[] f32[4000]"),
+        (False, lambda seed, x: x + jax.random.normal(jax.random.key(seed), x.shape), "s32[] f32[4000]"),
+        (False, lambda seed, x: truncated(jax.random.key(seed), x), "s32[] f32[4]"),  # a few chains
+        (False, lambda seed, x: solved(jax.random.key(seed), x), "s32[] f32[4000]"),
+    ],
+    "costly_backward": [
+        (True, update, _LOOKUP),
+        (True, jax.grad(roughness), _VOLUME),
+        (True, jax.grad(partial(pooled, pool=windows)), _IMAGES),
+        (True, jax.jacrev(curve), "f32[3] f32[2000]"),
+        (False, update_rows, _LOOKUP),
+        (False, lambda *state: update(*state[:3], state[3:]), f"{_LOOKUP} f32[100000,16] f32[100000,16]"),  # Adam
+        (False, roughness_gradient, _VOLUME),
+        (False, jax.grad(partial(roughness, axes=(0,))), _VOLUME),  # one difference, which is fast
+        (False, jax.grad(partial(pooled, pool=reshaped)), _IMAGES),
+        (False, jax.jacfwd(curve), "f32[3] f32[2000]"),
+        (False, jax.vmap(jax.grad(lambda x: jnp.sin(x).sum())), "f32[2000,300]"),  # examples, each with its own
+        (False, lambda *inputs: jax.value_and_grad(layers)(inputs[:-1], inputs[-1]),
+         "f32[256,256] f32[256,256] f32[128,256]"),
+    ],
+}  # fmt: skip
+
+
+def said(function, arguments, platform="cpu"):
+    return {finding.code for finding in findings_on(compiled(function, arguments), platform)}
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_a_slow_form_is_reported_and_its_neighbours_are_not(code):
+    for expected, function, arguments in CASES[code]:
+        assert (code in said(function, arguments)) is expected, arguments
+
+
+PAIRS = {
+    code: tuple(
+        next(partial(said, *case) for expected, *case in cases if expected is wanted) for wanted in (True, False)
+    )
+    for code, cases in CASES.items()
+}
