@@ -19,7 +19,7 @@ Its one argument is a factor on the number of steps; `bench/findings.py` runs th
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -106,11 +106,11 @@ def cases() -> list[Case]:
 def read_case(path: Path) -> Case:
     """The case in a file. Raises ValueError for a header that is not right."""
     text = path.read_text()
-    one, several = _header(path.name, text)
+    one, several = read_header(path.name, text, _ONE, _SEVERAL)
     for key in ("about", "verdict"):
         if not one.get(key):
             raise ValueError(f"{path.name}: it has no `{key}`")
-    verdicts = _words(one["verdict"], "|")
+    verdicts = split_words(one["verdict"], "|")
     if unknown := [word for word in verdicts if word not in (*VERDICTS, NONE)]:
         raise ValueError(f"{path.name}: no verdict is called {unknown[0]}")
     return Case(
@@ -118,45 +118,54 @@ def read_case(path: Path) -> Case:
         path=path,
         about=one["about"],
         verdicts=verdicts,
-        expected=tuple(_words(word, "|") for word in _words(one.get("expect", ""))),
-        forbidden=frozenset(_words(one.get("forbid", ""))),
-        allowed=frozenset(_words(one.get("allow", ""))),
-        lines=tuple(_lines(path.name, text, word) for word in _words(one.get("lines", ""))),
+        expected=tuple(split_words(word, "|") for word in split_words(one.get("expect", ""))),
+        forbidden=frozenset(split_words(one.get("forbid", ""))),
+        allowed=frozenset(split_words(one.get("allow", ""))),
+        lines=tuple(_lines(path.name, text, word) for word in split_words(one.get("lines", ""))),
         advice_not=tuple(re.compile(pattern) for pattern in several.get("advice-not", [])),
         mended=one.get("mended", ""),
-        needs=_words(one.get("needs", "")),
+        needs=split_words(one.get("needs", "")),
         python_path=one.get("path", ""),
     )
 
 
-def _header(name: str, text: str) -> tuple[dict[str, str], dict[str, list[str]]]:
+def read_header(
+    name: str, text: str, once: Collection[str], repeated: Collection[str] = ()
+) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """The values of the keys that a program's header gives `once`, and of those that it may give several times. Raises
+    ValueError for a line with another key."""
     one: dict[str, str] = {}
     several: dict[str, list[str]] = {}
     for line in text.splitlines():
         if not line.startswith("# "):
             break
         key, colon, value = line[2:].partition(":")
-        if colon and key in _ONE and key not in one:
+        if colon and key in once and key not in one:
             one[key] = value.strip()
-        elif colon and key in _SEVERAL:
+        elif colon and key in repeated:
             several.setdefault(key, []).append(value.strip())
         else:
             raise ValueError(f"{name}: its header has a line that nobody reads: {line}")
     return one, several
 
 
-def _words(text: str, by: str = ",") -> tuple[str, ...]:
+def split_words(text: str, by: str = ",") -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(by) if word.strip())
 
 
 def _lines(name: str, text: str, word: str) -> tuple[str, frozenset[int]]:
     code, at, marker = word.partition("@")
-    numbers = frozenset(
-        number for number, line in enumerate(text.splitlines(), 1) if line.rstrip().endswith(f"# <- {marker}")
-    )
+    numbers = marked_lines(text, marker)
     if not at or not numbers:
         raise ValueError(f"{name}: no line carries the marker of {word}")
     return code, numbers
+
+
+def marked_lines(text: str, marker: str) -> frozenset[int]:
+    """The numbers of the lines that carry the comment `# <- marker`."""
+    return frozenset(
+        number for number, line in enumerate(text.splitlines(), 1) if line.rstrip().endswith(f"# <- {marker}")
+    )
 
 
 def outcome_of(session: Path, exit_code: int = 0, stderr: str = "", seconds: float = 0.0) -> Outcome:
