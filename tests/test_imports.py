@@ -105,9 +105,9 @@ LOADED = rows("""
     open PROGRAM --compiles  55   findings.programs analysis.programs.verdict session.log.writer
     hlo FILE                 58   -
     hlo FILE --kernels       82   stats analysis.runs.run_result
-    hlo HLO                  46   session.fold session.log
+    hlo HLO                  47   session.fold session.log
     hlo HLO --kernels        69   -
-    hlo HLO --format json    84   -
+    hlo HLO --format json    85   -
 """)
 
 

@@ -109,9 +109,11 @@ class HloProgram:
     @cached_property
     def measured(self) -> Mapping[str, MeasuredKernel]:
         """What a capture of the program's run measured, by the kernel's name."""
+        if self.session is None:
+            return {}
         from jaxprof.analysis.kernels.measured import measured
 
-        found = measured(self.session, self.stages.key) if self.session is not None else None
+        found = measured(self.session, self.stages.key)
         return found.by_name() if found is not None else {}
 
     @property
