@@ -30,7 +30,9 @@ from jaxprof import events as e
 from jaxprof.analysis.kernels.measured import longest_kernel
 from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.runs.ceilings import of_call
+from jaxprof.events.finding import Finding
 from jaxprof.findings.catalogue import entries
+from jaxprof.findings.explanation import rank
 from jaxprof.findings.modules import weights_of_call
 from report import sessions
 
@@ -204,3 +206,10 @@ def test_the_longest_kernel_is_that_of_all_captures_together():
     held("longest_kernel.txt", figures_text(*told))
     assert longest_kernel(session(measured())) is None
     assert longest_kernel(session(measured(), sessions.kernels("r1", fusion_1=0.0))) is None
+
+
+def test_the_causes_of_a_call_come_before_those_of_its_compilation():
+    of_call = Finding("slow_kernel", "", scope="call", seconds=0.01, share=0.9)
+    of_compile = Finding("slow_llvm", "", scope="compile", seconds=9.0, share=0.9)
+    negligible = Finding("padding", "", scope="call", seconds=0.001, share=0.02)
+    assert sorted([negligible, of_compile, of_call], key=rank) == [of_call, of_compile, negligible]

@@ -189,15 +189,17 @@ def concerned_share(finding: Finding, program: ProgramResult | None = None) -> f
     return finding.seconds / whole if whole > 0 else None
 
 
-def rank(finding: Finding, program: ProgramResult | None = None) -> tuple[bool, bool, bool, bool, float, int, str, str]:
+def rank(finding: Finding, program: ProgramResult | None = None) -> tuple[float | str, ...]:
     """Return the sort key of a finding: faults first, what was tried and is faster, then by cost in time and in bytes;
-    last those that concern next to nothing of what they are about, such as the loop of `program`."""
+    then those about a compilation, whose seconds are no part of a call's; last those that concern next to nothing of
+    what they are about, such as the loop of `program`."""
     share = concerned_share(finding, program)
     seconds = finding.saves_seconds if finding.saves_seconds is not None else finding.seconds
     weight = (seconds or 0.0) * (_AT_MOST_WEIGHT if finding.at_most else 1.0)
     small = share is not None and share < SMALL and not finding.fault
     first, untried = finding.code != "program_failed", finding.code != "tried_and_faster"
-    return not finding.fault, first, untried, small, -weight, -(finding.bytes or 0), finding.code, finding.run
+    once = finding.scope == "compile"
+    return not finding.fault, first, untried, small, once, -weight, -(finding.bytes or 0), finding.code, finding.run
 
 
 _LONGEST_LINE = 100
