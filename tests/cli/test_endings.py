@@ -39,7 +39,7 @@ INTERPRETER = Interpreter("/usr/bin/python3", None)
 def test_how_the_measuring_ends(monkeypatch, capsys, stopped_by, status, kept, code):
     class Runs:
         def __init__(self, writer, interpreter, progress):
-            session = SimpleNamespace(runs={"r1": SimpleNamespace(status=status)})
+            session = SimpleNamespace(runs={"r1": SimpleNamespace(status=status, plan=SimpleNamespace(trial=""))})
             self.scheduler = SimpleNamespace(session=session, max_silence_seconds=None)
             self.stopped_by = stopped_by
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _WORTH = 0.1
 """Share of the steps from which a part of them is reported."""
-_DOUBTED_CHECKS = (
+DOUBTED_CHECKS = (
     "no_kernels", "lost_kernels", "clock", "file", "profiler_error", "dropped", "unmatched", "modules", "slowdown",
     "sum", "unrecorded", "compile", "uneven_steps", "attribution",
 )  # fmt: skip
@@ -114,9 +114,9 @@ def _may_fake_idle_time(row: TrustCheck) -> bool:
 def capture_abstentions(run: Run, name: str) -> Iterator[Abstention]:
     """Yield the worst reason to doubt a capture, and how many more the view of its trust has."""
     doubts = [row for event in run.trust.values() for row in event.rows if row.verdict in ("bad", "doubt")]
-    rows = [row for row in doubts if row.code in _DOUBTED_CHECKS and (row.code, row.verdict) != ("clock", "doubt")]
+    rows = [row for row in doubts if row.code in DOUBTED_CHECKS and (row.code, row.verdict) != ("clock", "doubt")]
     if rows:
-        row = min(rows, key=lambda row: (row.verdict != "bad", _DOUBTED_CHECKS.index(row.code)))
+        row = min(rows, key=lambda row: (row.verdict != "bad", DOUBTED_CHECKS.index(row.code)))
         more = f" ({counted(len(doubts) - 1, 'more doubt')})" if len(doubts) > 1 else ""
         reason = f"whether the capture of {run.id} can be trusted: {row.message}{more}"
         yield Abstention(row.code, reason, command("open", name, "--run", run.id, "--trust"))

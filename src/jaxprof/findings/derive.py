@@ -74,11 +74,20 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
         largest = max(costs, default=0.0)
         if part is not None and part[1] > largest:
             note, share = part
-            leads = largest < max(SMALL, _SMALL_BESIDE * share) and not any(each.fault for each in found)
+            small = largest < max(SMALL, _SMALL_BESIDE * share)
+            leads = small and not any(each.fault for each in found) and not _has_bad_capture(session)
             items = [replace(note, leads=True), *items] if leads else [*items, note]
             if note.command.startswith("jaxprof script"):  # it says what a capture would show
                 items = [item for item in items if not (isinstance(item, Abstention) and item.code == "no_capture")]
     return explained(session, name, "program" if recorded else subject, items, most, longest)
+
+
+def _has_bad_capture(session: Session) -> bool:
+    """Return whether a capture's figures cannot be trusted, which is said before what follows from them."""
+    from jaxprof.findings.captures import DOUBTED_CHECKS
+
+    rows = (row for run in session.runs.values() for event in run.trust.values() for row in event.rows)
+    return any(row.verdict == "bad" and row.code in DOUBTED_CHECKS for row in rows)
 
 
 def explained(

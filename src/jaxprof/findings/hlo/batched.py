@@ -7,14 +7,15 @@ Each function yields one finding at most. Whether it costs enough is a share of 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import prod
 
 from jaxprof.base.units import bytes_, counted, integer, percent, scaled
 from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding
-from jaxprof.findings.hlo.scene import WORTH, Scene, check, flops_of, found
+from jaxprof.findings.hlo.scene import WORTH, Scene, check, flops_of, found, lines_of
 from jaxprof.hlo.kernels.attention import is_any_product
-from jaxprof.hlo.kernels.dataflow import made_through, sources
+from jaxprof.hlo.kernels.dataflow import Value, made_through, sources
 from jaxprof.hlo.kernels.kernels import Kernel
 from jaxprof.hlo.kernels.kinds import values_of
 from jaxprof.hlo.kernels.opcodes import SAME_PLACE
@@ -240,23 +241,25 @@ def one_hot_product(scene: Scene) -> Iterator[Finding]:
     if " iota(" not in scene.module.text:
         return
     multiplying = [kernel for kernel in scene.kernels if kernel.uses_matrix_units and kernel.flops]
-    products = [(kernel, classes) for kernel in multiplying if (classes := _one_hot_classes(kernel))]
-    kernels = [kernel for kernel, _ in products]
+    products = [(kernel, *one_hot) for kernel in multiplying if (one_hot := _one_hot(kernel))]
+    kernels = [kernel for kernel, *_ in products]
     if not kernels or (share := scene.share(kernels)) < WORTH:
         return
     products.sort(key=lambda product: -scene.work(product[0]))
-    classes = products[0][1]
-    yield found(
+    _, classes, compared = products[0]
+    of_product = found(
         "one_hot_product",
         f"{counted(len(kernels), 'product')} with a one-hot array of {integer(classes)} classes: "
         f"{scaled(flops_of(kernels), 'FLOP')} a run, {percent(share)} of the program's work, of which all but 1 in "
         f"{integer(classes)} multiply by zero",
-        tuple(kernel.name for kernel, _ in products),
+        tuple(kernel.name for kernel, *_ in products),
     )  # fmt: skip
+    # The line of the array, because XLA may have given the product to a later one.
+    yield replace(of_product, places=lines_of([compared]))
 
 
-def _one_hot_classes(kernel: Kernel) -> int:
-    """Return the number of classes of the one-hot array that a product takes; 0 if it takes none."""
+def _one_hot(kernel: Kernel) -> tuple[int, Value] | None:
+    """Return the number of classes of the one-hot array that a product takes, and the comparison that makes it."""
     for product in values_of(kernel.instruction):
         for operand in sources(product)[:2] if is_any_product(product.instruction) else ():
             compared = made_through(operand, _AROUND_ONE_HOT)
@@ -270,5 +273,5 @@ def _one_hot_classes(kernel: Kernel) -> int:
             sizes = counters[0].shape.dimensions
             classes = sizes[along[0]] if along and along[0] < len(sizes) else 0
             if classes >= _CLASSES:
-                return classes
-    return 0
+                return classes, compared
+    return None

@@ -98,7 +98,8 @@ class Scene:
         """Yield the loops that run, each with the number of its iterations."""
         for edges in self.module.once(Execution).edges.values():
             for edge in edges:
-                if edge.caller.opcode == "while" and edge.callee in edge.caller.called[:1]:
+                is_body = edge.caller.opcode == "while" and edge.callee in edge.caller.called[:1]
+                if is_body and edge.caller.called_computations():
                     yield edge.caller, edge.times
 
     def kernels_in(self, loop: Instruction) -> list[Kernel]:
