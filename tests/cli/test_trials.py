@@ -1,5 +1,7 @@
 """`jaxprof compare TARGET --try`: whole, with real engines, and what it refuses before one starts."""
 
+from importlib.metadata import version
+
 import pytest
 
 from folding import written
@@ -20,6 +22,7 @@ def step(x):
 def step_inputs():
     return (jnp.ones(1 << 20),)
 """
+jax_version = tuple(map(int, version("jax").split(".")[:2]))
 TIMED = ("--launches", "1", "--format", "json")
 
 
@@ -33,6 +36,9 @@ def loop(tmp_path, monkeypatch):
 
 
 @pytest.mark.process
+@pytest.mark.skipif(
+    jax_version >= (0, 12), reason="XLA:CPU makes one function of a loop: nothing proposes to unroll it"
+)
 @pytest.mark.timeout(120)  # five engines, of which each may start late on a busy machine
 def test_what_the_findings_propose_is_a_side(call, loop, tmp_path):
     found = call("compare", f"{loop}:step", "--try", *TIMED, "--out", tmp_path / "s.jaxprof").data

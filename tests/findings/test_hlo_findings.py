@@ -122,10 +122,6 @@ _PAIRS = {
         (_mixed(lax.map), "pred[16] f32[256,256] f32[16,64,256]"),
     ),
     "longest_lane": ((_iterated(_vmap), "f32[64,512]"), (_iterated(lax.map), "f32[64,512]")),
-    "small_loop_body": (  # one short recurrence, too large for one kernel of XLA:CPU, or many side by side
-        (_recurrence, "f32[160] f32[1000,160]"),
-        (_recurrence, "f32[100000] f32[1000,100000]"),
-    ),
 }
 
 

@@ -276,18 +276,26 @@ def _named(text, *names):
     return {kernel.name: kernel for kernel in with_running(written(text), names)}
 
 
-def test_a_call_that_xla_makes_one_kernel_of_is_one_with_all_that_it_runs():
-    """Once in 200 iterations: 9 additions and negations, and a comparison more. Without the mark its loop is listed."""
-    text = _SMALL.format(body="negate(x)", second="negate(p)", marks=_MARKS)
+def test_a_small_call_is_one_kernel_unless_it_has_loops():
+    """XLA:CPU makes one function of each; what a loop does is listed."""
+    for marks in (_MARKS, ""):
+        text = _SMALL.format(body="negate(x)", second="negate(p)", marks=marks)
+        assert [kernel.name for kernel in kernels(written(text))] == ["go", "next", "y"]
+    text = """
+        small {
+          p = f32[8] parameter(0)
+          a = f32[8] add(p, p)
+          ROOT n = f32[8] negate(a)
+        }
+
+        ENTRY main {
+          x = f32[8] parameter(0)
+          ROOT call = f32[8] call(x), to_apply=small, frontend_attributes={xla_cpu_small_call="true"}
+        }
+    """
     (call,) = kernels(written(text))
-    iteration, condition = (12 + 64, 9), (9, 1)
-    assert (call.name, call.kind, call.count, call.dtype) == ("call.16", "loop", 1, "f32")
-    assert (call.source.short, call.op_name) == ("f.py:4", "jit(f)/while")
-    assert call.flops == 200 * iteration[1] + 201 * condition[1]
-    assert call.bytes == 200 * iteration[0] + 201 * condition[0]
-    listed = written(_SMALL.format(body="negate(x)", second="negate(p)", marks=""))
-    assert [kernel.name for kernel in kernels(listed)] == ["go", "next", "y"]
-    assert totals(listed) == totals(written(text))
+    assert (call.name, call.count, call.flops) == ("call", 1, 16)
+    assert [kernel.name for kernel in kernels(written(text.replace("xla_cpu_small_call", "other")))] == ["a", "n"]
 
 
 def test_a_loop_that_a_capture_names_has_the_cost_of_what_it_runs_and_adds_nothing_to_the_whole():

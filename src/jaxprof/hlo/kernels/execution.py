@@ -165,9 +165,18 @@ _RUNNING = ("while(", "conditional(", " call(", "\tcall(", "\ncall(", "-start(")
 """Text that occurs in every instruction that runs computations, and in few others; each match is then parsed."""
 
 
-def is_one_kernel(call: Instruction) -> bool:
-    """Return whether XLA makes one kernel of a call, however much the computation holds."""
+def is_small_call(call: Instruction) -> bool:
+    """Return whether XLA:CPU makes one function of a call and all that it runs."""
     return call.opcode == "call" and "xla_cpu_small_call" in call.attributes.get("frontend_attributes", "")
+
+
+def is_one_kernel(call: Instruction) -> bool:
+    """Return whether a call counts as one kernel. One that holds loops or branches does not: from jax 0.12 on, XLA:CPU
+    makes one function of loops of any size, and what they do is to be seen."""
+    if not is_small_call(call):
+        return False
+    inside = (inner for computation in call.called_computations() for inner in computation.instructions)
+    return not any(inner.opcode in CONTROL for inner in inside)
 
 
 def calls_of(instruction: Instruction) -> list[CallEdge]:
