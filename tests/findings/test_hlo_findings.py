@@ -203,6 +203,19 @@ def _turning(shape, operation):
     return looped(shape, f"y = {shape} {operation}", "y", turns=100)
 
 
+def _called(text):
+    """The same program, called by a computation of which XLA:CPU makes one function."""
+    return (
+        text.replace("ENTRY main", "inner")
+        + """
+ENTRY main {
+  s = (s32[], f32[8]) parameter(0)
+  ROOT call = (s32[], f32[8]) call(s), to_apply=inner, frontend_attributes={xla_cpu_small_call="true"}
+}
+"""
+    )
+
+
 def _sines(count):
     """So many in each turn of a loop, whose number nobody knows: they count once."""
     lines = [f"y{number} = f32[8] sine({f'y{number - 1}' if number else 'x'})" for number in range(count)]
@@ -270,6 +283,8 @@ _WRITTEN = {
         (True, "cpu", _turning("f32[8]", "sine(x)")),
         (False, "cpu", _turning("f32[8,8]", _DOT.replace("p0, p1", "x, x"))),  # a thousand FLOPs
         (False, "cpu", _turning("f32[8]", 'custom-call(x), custom_call_target="unknown"')),
+        (False, "cpu", _called(_turning("f32[8]", "sine(x)"))),
+        (True, "gpu", _called(_turning("f32[8]", "sine(x)"))),
     ],
     "lost_donation": [(True, "", _UPDATED), (False, "", _UPDATED, _ALIASED)],
     "resharding": [

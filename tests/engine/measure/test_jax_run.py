@@ -579,6 +579,11 @@ def test_three_calls_are_made_to_find_out_what_becomes_ready_together(one_progra
     assert len(calls) == made
 
 
+def test_a_result_with_a_random_key_is_awaited():
+    function = jax.jit(lambda x: (jax.random.key(0), x + 1))
+    blocked_loop(function, function(REAL), (REAL,), one_program=True, may_call=True)([(REAL,)] * 2)
+
+
 def test_the_array_that_is_awaited_has_an_address_which_no_argument_has():
     """An array over several devices has none: whether it was passed through is not known."""
     made, nowhere = REAL + 1, SimulatedDevice().call()

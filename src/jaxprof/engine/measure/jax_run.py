@@ -109,7 +109,8 @@ def _become_ready_together(function: Callable[..., Any], arguments: tuple[Any, .
         output = function(*arguments)
         reduce(getitem, way, output).block_until_ready()
         arrays: list[Any] = [leaf for leaf in jax.tree.leaves(output) if isinstance(leaf, jax.Array)]
-        together = all(array.is_ready() for array in arrays)
+        # A random key does not say whether it is ready, so whatever comes with one is awaited whole.
+        together = all(hasattr(array, "is_ready") and array.is_ready() for array in arrays)
         jax.block_until_ready(output)
         if not together:
             return False

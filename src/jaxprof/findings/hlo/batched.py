@@ -90,8 +90,8 @@ has no batched form (jax 0.10: the product of Householder reflections)."""
 
 @check(
     "small matrices, one library call each",
-    "A factorisation under vmap calls the library once for each matrix. For one of 2 x 2 or 3 x 3 the call takes five "
-    "to a hundred times as long as the formula, and nothing is vectorised over the batch.",
+    "A factorisation under vmap calls the library once for each matrix. For one of 2 x 2 or 3 x 3 the call takes "
+    "longer than the formula, and nothing is vectorised over the batch.",
     "Write the formula of such a small matrix out over the whole batch, where each element is an array (a = m[..., 0, "
     "0]): determinant and adjugate for inv, solve and det, the quadratic formula for eigenvalues of 2 x 2, elimination "
     "without pivots for positive definite matrices. It becomes one vectorised loop.",

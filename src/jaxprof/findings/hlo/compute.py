@@ -15,7 +15,7 @@ from jaxprof.events.finding import Finding
 from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, flops_of, found, gather, total
 from jaxprof.hlo.kernels.attention import is_any_product, scores_before
 from jaxprof.hlo.kernels.dataflow import Value, made_through, same_elements, sources, upstream
-from jaxprof.hlo.kernels.execution import Execution, is_small_call
+from jaxprof.hlo.kernels.execution import Execution
 from jaxprof.hlo.kernels.kernels import MATRIX_KINDS, Kernel, recomputed
 from jaxprof.hlo.kernels.kinds import held_in, values_of
 from jaxprof.hlo.text.model import Instruction
@@ -179,10 +179,8 @@ def small_loop_body(scene: Scene) -> Iterator[Finding]:
     calls = scene.module.once(Execution).edges
     for loop, times in scene.loops():
         inside = bodies.get(loop.called[0], [])
-        if not inside or (times is not None and times < FEW) or calls[loop.called[0]]:
-            continue
-        # XLA:CPU has made one function of it, whose iterations cost nothing besides their work.
-        if scene.platform == "cpu" and any(map(is_small_call, scene.module.callers.get(loop.computation.name, ()))):
+        few = times is not None and times < FEW
+        if not inside or few or calls[loop.called[0]] or scene.is_one_function(loop):
             continue
         moved = sum(kernel.bytes for kernel in inside)
         if any(kernel.flops is None or kernel.flops >= tiny_flops for kernel in inside):

@@ -124,24 +124,21 @@ class _Rejection:
 def _rejections(scene: Scene) -> list[_Rejection]:
     """Return the outermost loops of unknown length that draw arrays of numbers, and end when no element needs
     another."""
-    edges = scene.module.once(Execution).edges
+    execution = scene.module.once(Execution)
     mixing = _mixing(scene.module)
     bodies = grouped((kernel.computation, kernel) for kernel in scene.kernels)
     loops: list[_Rejection] = []
     inside: set[str] = set()
-    for name in reversed(scene.module.once(Execution).post_order):  # callers first
-        for edge in edges[name]:
+    for name in reversed(execution.post_order):  # callers first
+        for edge in execution.edges[name]:
             if name in inside or edge.caller.opcode != "while" or edge.times is not None:
                 continue
-            reached, waiting = set[str](), list(edge.caller.called)
-            while waiting:
-                reached.add(callee := waiting.pop())
-                waiting += [each.callee for each in edges.get(callee, ()) if each.callee not in reached]
-            inner = tuple(kernel for computation in sorted(reached) for kernel in bodies.get(computation, ()))
+            reached = execution.run_by(edge.caller)
+            inner = tuple(kernel for computation in reached for kernel in bodies.get(computation, ()))
             drawn = max((mixing[each.likeness].numbers for each in inner if each.likeness in mixing), default=0)
             if drawn >= _LANES and any(map(_asks_all, inner)):
                 loops.append(_Rejection(edge.caller, inner, drawn))
-                inside |= reached
+                inside.update(reached)
     return [*{loop.loop: loop for loop in loops}.values()]
 
 
@@ -160,9 +157,9 @@ def _asks_all(kernel: Kernel) -> bool:
     "Gamma, beta, Poisson and binomial numbers are drawn again until they are accepted. On a device all wait for the "
     "last one: each iteration draws for the whole array, of which most was accepted in the first.",
     "Draw a fixed number of candidates at once and take the first that is accepted (four of Marsaglia and Tsang for a "
-    "gamma number, four times as fast as the loop); look a Poisson number of few rates up in its table "
-    "(jnp.searchsorted); invert the distribution function; or take a normal or log-normal number where the model "
-    "allows it. On a CPU numpy.random.Generator draws them before the step, thirty times as fast.",
+    "gamma number); look a Poisson number of few rates up in its table (jnp.searchsorted); invert the distribution "
+    "function; or take a normal or log-normal number where the model allows it. On a CPU let numpy.random.Generator "
+    "draw them before the step.",
     saves="part",
 )
 def rejection_sampling(scene: Scene) -> Iterator[Finding]:
