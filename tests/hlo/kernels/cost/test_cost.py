@@ -45,6 +45,18 @@ def test_a_sum_is_bound_by_memory():
     assert placed.attainable == pytest.approx(3352e9 / 12)
 
 
+def test_an_asynchronous_all_reduce_writes_its_results_and_repeats_its_operands():
+    text = """
+        x = f32[256] parameter(0)
+        y = f32[64] parameter(1)
+        old = f32[256] all-reduce-start(x), to_apply=add
+        two = (f32[256], f32[64]) all-reduce-start(x, y), to_apply=add
+        new = ((f32[256]), f32[256]) all-reduce-start(x), to_apply=add
+        ROOT both = ((f32[256], f32[64]), (f32[256], f32[64])) all-reduce-start(x, y), to_apply=add
+    """
+    assert [kernel.bytes_written for kernel in kernels(written(text))] == [1024, 1280, 1024, 1280]
+
+
 def test_halves_of_complex_arrays_and_permutations():
     text = """
         x = c64[1024]{0:T(256)} parameter(0)

@@ -127,8 +127,10 @@ class TrafficModel:
             return self._size(shape.tuple_shapes[0] if shape.tuple_shapes else shape)
         if opcode == "send":
             return 0
-        if opcode.endswith("-start") and base_opcode(opcode) != "all-reduce" and len(shape.tuple_shapes) > 1:
-            return self._size(shape.tuple_shapes[1])
+        if opcode.endswith("-start") and len(shape.tuple_shapes) > 1:
+            # Before jax 0.12 an all-reduce gave its results alone, of which there may be several.
+            repeats = base_opcode(opcode) != "all-reduce" or bool(shape.tuple_shapes[0].tuple_shapes)
+            return self._size(shape.tuple_shapes[1] if repeats else shape)
         if opcode == "custom-call":
             return sum(self._size(leaf) for leaf in _results(instruction))
         return self._size(shape)
