@@ -26,6 +26,7 @@ import program_events as made
 from analysis.made_runs import run, session
 from folding import changed, fold
 from golden import explanation_text, figures_text, held, held_cases
+from hlo.kernels.programs import written
 from jaxprof import events as e
 from jaxprof.analysis.kernels.measured import longest_kernel
 from jaxprof.analysis.opener import module_of
@@ -33,7 +34,8 @@ from jaxprof.analysis.runs.ceilings import of_call
 from jaxprof.events.finding import Finding
 from jaxprof.findings.catalogue import entries
 from jaxprof.findings.explanation import rank
-from jaxprof.findings.modules import weights_of_call
+from jaxprof.findings.modules import KernelWeights, priced, weights_of_call
+from jaxprof.hlo.kernels.kernels import kernels
 from report import sessions
 
 SEEN = [*made.shaped(33, compile_seconds=0.1), *made.steady(5, {"device_busy": 1.0})]
@@ -213,3 +215,36 @@ def test_the_causes_of_a_call_come_before_those_of_its_compilation():
     of_compile = Finding("slow_llvm", "", scope="compile", seconds=9.0, share=0.9)
     negligible = Finding("padding", "", scope="call", seconds=0.001, share=0.02)
     assert sorted([negligible, of_compile, of_call], key=rank) == [of_call, of_compile, negligible]
+
+
+@pytest.mark.parametrize(("mark", "seconds"), [(', frontend_attributes={xla_cpu_small_call="true"}', 0.9), ("", None)])
+def test_a_finding_in_a_function_of_xla_has_at_most_the_time_of_its_call(mark, seconds):
+    """A capture has the call alone; it may do more than what the finding is about."""
+    module = written(f"""
+        body {{
+          s = (s32[], f32[8]) parameter(0)
+          x = f32[8] get-tuple-element(s), index=1
+          i = s32[] get-tuple-element(s), index=0
+          y = f32[8] negate(x)
+          ROOT t = (s32[], f32[8]) tuple(i, y)
+        }}
+
+        condition {{
+          s = (s32[], f32[8]) parameter(0)
+          ROOT go = pred[] constant(true)
+        }}
+
+        outlined {{
+          s = (s32[], f32[8]) parameter(0)
+          ROOT loop = (s32[], f32[8]) while(s), condition=condition, body=body
+        }}
+
+        ENTRY main {{
+          s = (s32[], f32[8]) parameter(0)
+          ROOT call = (s32[], f32[8]) call(s), to_apply=outlined{mark}
+        }}
+    """)
+    weights = KernelWeights(scope="call", shares={"call": 0.9, "other": 0.1}, seconds=1.0)
+    found = priced(Finding("whole_carry", "", kernels=("y",)), weights, {each.name: each for each in kernels(module)})
+    assert (found.seconds, found.saves_seconds) == (seconds, None)
+    assert found.at_most is (seconds is not None)

@@ -14,6 +14,7 @@ from jaxprof.events.finding import Finding, Scope
 from jaxprof.findings.explanation import code_line, rank
 from jaxprof.findings.hlo import CHECKS, findings, line_of
 from jaxprof.findings.slow_kernels import SLOW_KERNEL, slow_kernels
+from jaxprof.hlo.kernels.execution import functions_of_calls
 from jaxprof.hlo.kernels.kernels import Kernel, kernels, with_running
 from jaxprof.hlo.kernels.kinds import platform_of
 from jaxprof.session.run import IMPORTED
@@ -115,12 +116,12 @@ def module_findings(
     by_name = {kernel.name: kernel for kernel in reversed(with_running(module, named))}
     explained: set[str] = set()
     for finding in found:
-        priced = _priced(finding, weights, by_name)
-        if priced is None or (finding.code == SLOW_KERNEL.code and explained.intersection(finding.kernels)):
+        with_cost = priced(finding, weights, by_name)
+        if with_cost is None or (finding.code == SLOW_KERNEL.code and explained.intersection(finding.kernels)):
             continue
-        explained.update(finding.kernels if priced.seconds is not None else ())
+        explained.update(finding.kernels if with_cost.seconds is not None else ())
         yield replace(
-            priced,
+            with_cost,
             code_line=code_line(finding.where, session),
             kernels=finding.kernels[:_KERNELS_NAMED],
             verify=verify,
@@ -138,11 +139,13 @@ def _slow(session: Session, module: Module, run: Run) -> Iterator[Finding]:
         yield SLOW_KERNEL.complete(Finding(code, message, (line,), own_fix=fix or None, kernels=(kernel.name,)))
 
 
-def _priced(finding: Finding, weights: KernelWeights, by_name: Mapping[str, Kernel]) -> Finding | None:
+def priced(finding: Finding, weights: KernelWeights, by_name: Mapping[str, Kernel]) -> Finding | None:
     """Return the finding with its cost; None if the kernels take next to no time."""
     timed_names = dict.fromkeys(name for kernel in finding.kernels for name in _timed_as(kernel, by_name))
     share = sum(weights.shares.get(name, 0.0) for name in timed_names)
     saves = _SAVES[finding.code]
+    if share <= 0 and (calls := _functions(finding, by_name)):  # which may do more than what the finding is about
+        share, saves = sum(weights.shares.get(name, 0.0) for name in calls), saves and "part"
     if weights.seconds is None or share <= 0 or not saves:
         return finding
     if share < _WORTH:
@@ -160,6 +163,13 @@ def _priced(finding: Finding, weights: KernelWeights, by_name: Mapping[str, Kern
         estimate=weights.estimate,
         at_most=saves == "part",
     )
+
+
+def _functions(finding: Finding, by_name: Mapping[str, Kernel]) -> set[str]:
+    """Return the names of the calls that hold the kernels of a finding, where a capture has the calls alone."""
+    kernels = [by_name[name] for name in finding.kernels if name in by_name]
+    calls = functions_of_calls(kernels[0].instruction.computation.module) if kernels else {}
+    return {calls[kernel.computation] for kernel in kernels if kernel.computation in calls}
 
 
 def _timed_as(name: str, by_name: Mapping[str, Kernel]) -> Iterator[str]:

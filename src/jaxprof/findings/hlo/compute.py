@@ -15,7 +15,7 @@ from jaxprof.events.finding import Finding
 from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, flops_of, found, gather, total
 from jaxprof.hlo.kernels.attention import is_any_product, scores_before
 from jaxprof.hlo.kernels.dataflow import Value, made_through, same_elements, sources, upstream
-from jaxprof.hlo.kernels.execution import Execution
+from jaxprof.hlo.kernels.execution import Execution, functions_of_calls
 from jaxprof.hlo.kernels.kernels import MATRIX_KINDS, Kernel, recomputed
 from jaxprof.hlo.kernels.kinds import held_in, values_of
 from jaxprof.hlo.text.model import Instruction
@@ -177,10 +177,11 @@ def small_loop_body(scene: Scene) -> Iterator[Finding]:
     tiny_bytes, tiny_flops = _TINY_IN_LOOP[scene.platform]
     bodies = grouped((kernel.computation, kernel) for kernel in scene.kernels)
     calls = scene.module.once(Execution).edges
+    functions = functions_of_calls(scene.module) if scene.platform == "cpu" else {}
     for loop, times in scene.loops():
         inside = bodies.get(loop.called[0], [])
         few = times is not None and times < FEW
-        if not inside or few or calls[loop.called[0]] or scene.is_one_function(loop):
+        if not inside or few or calls[loop.called[0]] or loop.computation.name in functions:
             continue
         moved = sum(kernel.bytes for kernel in inside)
         if any(kernel.flops is None or kernel.flops >= tiny_flops for kernel in inside):

@@ -11,10 +11,9 @@ from jaxprof.base.values import frozen
 from jaxprof.events import SourceLocation
 from jaxprof.events.finding import CatalogueEntry, Finding
 from jaxprof.hlo.kernels.cost import Cost
-from jaxprof.hlo.kernels.cost.flops import DEEPEST
 from jaxprof.hlo.kernels.cost.traffic import TrafficModel
 from jaxprof.hlo.kernels.dataflow import Value
-from jaxprof.hlo.kernels.execution import Execution, is_small_call
+from jaxprof.hlo.kernels.execution import Execution
 from jaxprof.hlo.kernels.flow import Flow
 from jaxprof.hlo.kernels.kernels import Kernel, kernels
 from jaxprof.hlo.kernels.kinds import held_in
@@ -102,17 +101,6 @@ class Scene:
                 is_body = edge.caller.opcode == "while" and edge.callee in edge.caller.called[:1]
                 if is_body and edge.caller.called_computations():
                     yield edge.caller, edge.times
-
-    def is_one_function(self, loop: Instruction) -> bool:
-        """Return whether XLA:CPU has made one function of a loop, or of what runs it: its iterations cost nothing
-        besides their work."""
-        inner = loop
-        for _ in range(DEEPEST if self.platform == "cpu" else 0):
-            caller = self.callers.get(inner.computation.name)
-            if caller is None or is_small_call(caller):
-                return caller is not None
-            inner = caller
-        return False
 
     def kernels_in(self, loop: Instruction) -> list[Kernel]:
         """Return the kernels that a loop runs, those of loops, branches and calls within it included."""

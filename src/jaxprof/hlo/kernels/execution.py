@@ -23,7 +23,7 @@ from jaxprof.hlo.kernels.cost.library import runs_nothing
 from jaxprof.hlo.kernels.dataflow import Value, made_through, resolved, sources
 from jaxprof.hlo.kernels.kinds import platform_of
 from jaxprof.hlo.kernels.opcodes import CONTROL, FINISHING, FREE
-from jaxprof.hlo.text.model import Computation, Instruction, Module
+from jaxprof.hlo.text.model import Computation, Instruction, Module, once_per_module
 
 _MOST_RUNS = (1 << 63) - 1
 """Most executions; nobody waits for more, so loops nested that deep have wrong trip counts."""
@@ -177,6 +177,15 @@ def is_one_kernel(call: Instruction) -> bool:
         return False
     inside = (inner for computation in call.called_computations() for inner in computation.instructions)
     return not any(inner.opcode in CONTROL for inner in inside)
+
+
+@once_per_module
+def functions_of_calls(module: Module) -> dict[str, str]:
+    """Return the names of the calls of which XLA:CPU makes one function each, by the computations in it. A capture has
+    the call alone, and the iterations of a loop in it cost nothing besides their work."""
+    execution = module.once(Execution)
+    edges = (edge for called in execution.edges.values() for edge in called if is_small_call(edge.caller))
+    return {name: edge.caller.name for edge in edges for name in execution.run_by(edge.caller)}
 
 
 def calls_of(instruction: Instruction) -> list[CallEdge]:
