@@ -231,6 +231,9 @@ class CheckReported(Event):
     worst_got: str = ""
     """The wrong number as text, because it may be NaN, complex, or anything else; empty if all are equal."""
     worst_expected: str = ""
+    unstable_elements: int | None = None
+    """How many numbers of the expected result are as far off once its inputs differ by their rounding; only where that
+    is why a result beyond the tolerance is not called wrong."""
 
 
 @frozen(kw_only=True)

@@ -163,6 +163,7 @@ CHECK: Facts[CheckReported] = (
     Fact("note", TEXT, "What else is to be known"),
     Fact("elements", COUNT, "Numbers that were compared"),
     Fact("wrong_elements", COUNT, "Numbers of the result that are beyond the tolerance"),
+    Fact("unstable_elements", COUNT, "Numbers of the expected result that are as far off once its inputs are rounded"),
     Fact("worst", OBJECT, "The number with the largest error; null if all are equal",
          lambda check: check if check.worst_got else None, inside=_WORST),
 )  # fmt: skip

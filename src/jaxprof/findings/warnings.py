@@ -94,6 +94,17 @@ def worst_element(check: CheckReported) -> str:
     return f"{at}: {check.worst_got} for {check.worst_expected}"
 
 
+def unstable_text(check: CheckReported) -> str:
+    """Say of a result that cannot be checked how unstable the expected one is; empty for any other."""
+    if check.unstable_elements is None or check.elements is None:
+        return ""
+    off, moved = integer(check.wrong_elements or 0), integer(check.unstable_elements)
+    return (
+        f"{off} of {counted(check.elements, 'number')} are off, and inputs that differ by a rounding change {moved} of "
+        "the expected ones as much: whether it is right cannot be told"
+    )
+
+
 _FEW_SAMPLES = _doubt("few_samples", "too few samples", "Under five calls were timed.",
     "A larger --budget gives more samples; a smaller size makes each call shorter.")  # fmt: skip
 

@@ -138,9 +138,11 @@ def one_time_text(result: RunResult) -> str:
 
 
 def check_text(result: RunResult) -> str:
-    """Return the outcome of the check: `ok, 1.2e-07`; `WRONG, 41 %` (of the numbers); `not checked`; a dash for a
-    baseline without a check, and if there is no check."""
+    """Return the outcome of the check: `ok, 1.2e-07`; `WRONG, 41 %` (of the numbers); `unstable`; `not checked`; a dash
+    for a baseline without a check, and if there is no check."""
     check = result.run.check
+    if check is not None and check.unstable_elements is not None:
+        return "unstable"
     if check is None or (check.passed is None and not result.run.plan.baseline):
         return UNKNOWN
     if check.passed is None:

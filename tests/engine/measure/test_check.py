@@ -41,8 +41,12 @@ WORKLOAD = replace(built_in("selu"), variants=(TWIN, COMPILED), baseline="numpy"
 
 
 def checked(output, workload=WORKLOAD, variant=COMPILED, **more):
+    return checked_on(INPUTS, output, workload, variant, **more)
+
+
+def checked_on(inputs, output, workload, variant=COMPILED, **more):
     recorder, events = reporter()
-    check_result(recorder, workload, variant, {}, INPUTS, output, **more)
+    check_result(recorder, workload, variant, {}, inputs, output, **more)
     return only(events, CheckReported)
 
 
@@ -53,6 +57,28 @@ def test_a_right_result_passes_and_a_wrong_one_is_told_with_its_place():
     assert (wrong.passed, wrong.elements, wrong.wrong_elements) == (False, 4, 1)
     assert "3" in wrong.worst_at
     assert (float(wrong.worst_got), float(wrong.worst_expected)) == (7.0, 6.0)
+
+
+def nearest_half(x):
+    """A step at 1.0 and 2.0: which side it takes is decided by the rounding of what it is given."""
+    return np.where(x >= np.float32(1), np.float32(1), np.float32(0))
+
+
+@pytest.mark.parametrize(("result", "passed"), [([1, 1, 1, 0], None), ([1, 0, 0, 0], None), ([99, 99, 99, 99], False)])
+def test_check_of_unstable_program(result, passed):
+    """The inputs stand on the step: their rounding moves the expected result by as much as the first two are off, and
+    never as far as the third."""
+    step = Variant(name="numpy", how="numpy", function=nearest_half)
+    workload = replace(WORKLOAD, variants=(step, COMPILED))
+    check = checked_on((np.ones(4, np.float32),), np.array(result, np.float32), workload)
+    assert check.passed is passed
+    assert (check.unstable_elements or 0) > 0 if passed is None else check.unstable_elements is None
+    assert check.wrong_elements == 4 - result.count(1)
+
+
+def test_a_wrong_result_of_a_stable_program_stays_wrong():
+    check = checked(np.array([0, 2, 4, 6.01], np.float32))
+    assert (check.passed, check.unstable_elements) == (False, None)
 
 
 def test_the_baseline_is_compared_with_nothing_unless_there_is_an_answer():

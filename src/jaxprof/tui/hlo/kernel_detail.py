@@ -90,7 +90,8 @@ def _origins(kernel: Kernel, width: int, sources: Mapping[str, str], around: int
         by_place.setdefault(origin.source, origin)
     others = [*list(by_place.values())[1:], *(origin for origin in kernel.origins if origin.source is None)]
     if others:
-        facts.append(heading("Also from", f"{counted(len(others), 'more place')} fused into it"))
+        how = "that it runs" if kernel.runs_kernels else "fused into it"
+        facts.append(heading("Also from", f"{counted(len(others), 'more place')} {how}"))
         for origin in others[:MOST_LISTED]:
             where = origin.source
             at = cell(where.short if where is not None else UNKNOWN, min(24, max(12, width // 3)), "$code-name")

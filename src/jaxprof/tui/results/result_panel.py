@@ -20,7 +20,7 @@ from jaxprof.base.text import columns, safe, safe_lines, shorten
 from jaxprof.base.units import UNKNOWN, bytes_, counted, integer, scaled, seconds
 from jaxprof.facts import Facts, column, pick
 from jaxprof.facts.runs import RUNS, RunRow
-from jaxprof.findings.warnings import worst_element
+from jaxprof.findings.warnings import unstable_text, worst_element
 from jaxprof.report.renderers import Table
 from jaxprof.report.runs import BREAK_EVEN, CHECK, MODES, RunGroup, one_time_text, sweep_table
 from jaxprof.session.run import IMPORTED
@@ -185,8 +185,10 @@ def _speedup(row: RunRow) -> str:
 
 def _check(row: RunRow) -> str:
     check = row.run.check
-    words = "" if check is None else ", ".join(filter(None, (check.against, check.note, worst_element(check).strip())))
-    return f"{CHECK.text(row)}  {words}".replace(f"{UNKNOWN}  ", "")
+    if check is None:
+        return CHECK.text(row).replace(UNKNOWN, "")
+    words = (check.against, check.note, unstable_text(check) or worst_element(check).strip())
+    return f"{CHECK.text(row)}  {', '.join(filter(None, words))}".replace(f"{UNKNOWN}  ", "")
 
 
 FIGURES: Facts[RunRow] = (
