@@ -35,10 +35,14 @@ PATIENCE_SECONDS = 30.0 * SLOWER
 class StillDevices:
     """A machine whose readings never change: an H200 that JAX uses, a CPU, and a GPU that JAX does not use."""
 
+    driver, is_late = None, False
     CPU = Device(id="cpu:0", platform="cpu", kind="AMD EPYC 9654", core_count=16)
 
     def local(self):
         return [self.CPU]
+
+    def late(self):
+        return None
 
     def usable(self, interpreter):
         hidden = {"reason": "CUDA_VISIBLE_DEVICES hides it", "hint": "unset CUDA_VISIBLE_DEVICES"}

@@ -46,6 +46,10 @@ class Device:
     mig_enabled: bool | None = None
     """Whether a GPU is split into instances; then programs use those, not the GPU itself."""
     mig: tuple[Device, ...] = ()
+    fault: str = ""
+    """Why a GPU does not work at all: `fell off the bus`."""
+    xids: tuple[int, ...] = ()
+    """Numbers of the errors that NVIDIA's driver has written about it into the kernel's log since boot."""
     cuda_ordinal: int | None = None
     """CUDA's number for the device in the user's environment, if that can be known."""
     used_by_jax: bool | None = None
@@ -59,6 +63,14 @@ class Device:
     def number(self) -> int:
         """The number at the end of its id: 1 of `gpu:1`."""
         return int(self.id.rpartition(":")[2])
+
+    @property
+    def machine_index(self) -> str:
+        """Its number in nvidia-smi: `3`, or `3.0` for a MIG instance of GPU 3; empty for what that does not list."""
+        if self.nvml_key is None:
+            return ""
+        index, instance = self.nvml_key
+        return f"{index}" if instance is None else f"{index}.{instance}"
 
 
 def default_device(devices: Iterable[Device]) -> str:

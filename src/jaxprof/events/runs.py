@@ -264,6 +264,10 @@ class DeviceReading(Event):
     core_utilisation: list[float] = field(default_factory=list)
     """CPU only: the share of each core that this process may use."""
     throttle_reasons: list[str] = field(default_factory=list)
+    ecc_errors: int | None = None
+    """Errors in its memory since boot that ECC could not correct."""
+    fault: str = ""
+    """Why it does not work at all: `fell off the bus`."""
     processes: list[dict[str, Scalar | None]] = field(default_factory=list)
     """Processes that use the device: pid, name, user, memory_bytes."""
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import getpass
+import time
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Literal
 
 from jaxprof.base import units
 from jaxprof.base.values import frozen
 from jaxprof.devices import Device
 from jaxprof.events import DeviceReading
-from jaxprof.facts import Fact, Facts, at, column, within
+from jaxprof.facts import Fact, Facts, column, within
 from jaxprof.facts.sessions import READING
 from jaxprof.facts.units import BYTES, COUNT, INDEX, NUMBER, NUMBERS, OBJECT, ROWS, TEXT, TRUTH
 
 if TYPE_CHECKING:
     from jaxprof.devices.absent.machine import Chip
+
+Severity = Literal["error", "warning", "note"]
 
 
 @frozen
@@ -23,6 +27,8 @@ class ListedDevice:
 
     device: Device
     reading: DeviceReading | None
+    titled: bool = False
+    """Whether the title of the list has its name."""
 
     @property
     def memory_used_bytes(self) -> int | None:
@@ -40,14 +46,11 @@ class ListedDevice:
 def listed_devices(devices: Sequence[Device], readings: Sequence[DeviceReading]) -> list[ListedDevice]:
     """Return the devices in order, each with its reading if there is one."""
     by_device = {reading.device: reading for reading in readings}
-    return [ListedDevice(device, by_device.get(device.id)) for device in devices]
-
-
-def _power(row: ListedDevice) -> str | None:
-    watts, limit = at("reading.power_watts")(row), at("reading.power_limit_watts")(row)
-    if watts is None:
-        return None
-    return f"{watts:.0f} W" if limit is None else f"{watts:.0f}/{limit:.0f} W"
+    titled = bool(title_of(devices))
+    return [
+        ListedDevice(device, by_device.get(device.id), titled=titled and device.platform in ("cuda", "cpu"))
+        for device in devices
+    ]
 
 
 def memory_text(used: float | None, limit: float | None) -> str:
@@ -61,8 +64,78 @@ def memory_text(used: float | None, limit: float | None) -> str:
     return f"{used / scale:.1f} / {limit / scale:.1f} {unit}"
 
 
+OLD_SECONDS = 3.0
+"""Age from which a reading is said to be old: its driver is slow to answer."""
+_SHORT = {
+    "software power cap": "power cap",
+    "software thermal slowdown": "heat",
+    "hardware thermal slowdown": "heat",
+    "hardware slowdown": "hardware",
+    "hardware power brake": "power brake",
+}
+
+
+def state_words(device: Device, reading: DeviceReading | None, now: float) -> list[tuple[str, Severity]]:
+    """Return what its operator has to know of a device beside its figures, the worst first: that it is lost, errors of
+    its memory, what holds it back, who uses it. `now` is the monotonic time, for the age of the reading."""
+    fault = (reading.fault if reading is not None else "") or device.fault
+    if fault:
+        return [(f"LOST: {fault}", "error")]
+    words: list[tuple[str, Severity]] = [(f"Xid {number}", "error") for number in device.xids[-1:]]
+    if device.nvml_key is not None and device.nvml_key[1] is not None and device.kind is not None:
+        words.append((short_kind(device.kind), "note"))
+    if device.mig_enabled:
+        words.append((f"MIG: {units.counted(len(device.mig), 'instance')}", "note"))
+    if reading is None:
+        return words
+    if reading.ecc_errors:
+        words.append((f"ECC {units.integer(reading.ecc_errors)}", "error"))
+    words += [(word, "warning") for word in dict.fromkeys(_SHORT.get(each, each) for each in reading.throttle_reasons)]
+    if reading.monotonic_seconds and now - reading.monotonic_seconds >= OLD_SECONDS:
+        words.append((f"{now - reading.monotonic_seconds:.0f} s old", "warning"))
+    users = [str(process.get("user") or process.get("name") or process.get("pid")) for process in reading.processes]
+    if users:
+        more = f", {len(users) - 1} more" if len(users) > 1 else ""
+        words.append((f"{'you' if users[0] == getpass.getuser() else users[0]}{more}", "note"))
+    return words
+
+
+def unused_groups(devices: Iterable[Device]) -> dict[tuple[str, str], list[Device]]:
+    """Return the devices that JAX does not use by reason and what mends it, each said once. What is its own state, lost
+    or split into instances, is said with the device."""
+    groups: dict[tuple[str, str], list[Device]] = {}
+    for device in devices:
+        if device.used_by_jax is False and not device.fault and not (device.mig_enabled and device.mig):
+            groups.setdefault((device.reason or "the reason is not known", device.hint), []).append(device)
+    return groups
+
+
+def title_of(devices: Sequence[Device], driver: str | None = None) -> str:
+    """Return `8 × H100 80GB HBM3 · driver 580.95.05 · JAX uses 6` for GPUs of one kind; empty for any other machine."""
+    gpus = [device for device in devices if is_whole_gpu(device)]
+    kinds = {gpu.kind for gpu in gpus if gpu.kind is not None}
+    if len(gpus) < 2 or len(kinds) != 1:  # the name of a lost one is unknown
+        return ""
+    known = [device for device in devices if device.platform == "cuda" and device.used_by_jax is not None]
+    used = f"JAX uses {sum(bool(device.used_by_jax) for device in known) or 'none'}" if known else ""
+    parts = (f"{len(gpus)} × {short_kind(kinds.pop())}", f"driver {driver}" if driver else "", used)
+    return " · ".join(filter(None, parts))
+
+
+def is_whole_gpu(device: Device) -> bool:
+    """Return whether it is a GPU that NVML lists, not a MIG instance of one."""
+    return device.nvml_key is not None and device.nvml_key[1] is None
+
+
+def short_kind(kind: str) -> str:
+    """Return the name of a device without its maker's, `H100 80GB HBM3`; of a MIG instance only its profile."""
+    return kind[kind.index("MIG ") :] if "MIG " in kind else kind.removeprefix("NVIDIA ")
+
+
 _READING: Facts[DeviceReading] = (
     *READING,
+    Fact("ecc_errors", COUNT, "Errors in its memory since boot that ECC could not correct"),
+    Fact("fault", TEXT, "Why it does not work at all"),
     Fact("core_utilisation", NUMBERS, "Share of the time in which each core was busy, in 0..1"),
     Fact("power_limit_watts", NUMBER, "The most that it may draw"),
     Fact("clock_limit_hertz", NUMBER, "The highest clock"),
@@ -74,27 +147,33 @@ _READING: Facts[DeviceReading] = (
     )),
 )  # fmt: skip
 DEVICES: Facts[ListedDevice] = (
+    column("", "device.machine_index"),
     Fact("id", TEXT, "cpu:0, cuda:0", "device.id", "device", widest=9),
     *within("device", (
         Fact("platform", TEXT, "cpu, cuda, rocm, tpu"),
         Fact("kind", TEXT, "NVIDIA H100 80GB HBM3, cpu"),
         Fact("process", INDEX, "Index of the process that it belongs to"),
     )),
-    column("kind", lambda row: row.device.kind or row.device.platform, gives_way=True),
+    column("kind", lambda row: "" if row.titled else short_kind(row.device.kind or row.device.platform), widest=18),
     column("use", "reading.utilisation", units.percent),
     Fact("memory_used_bytes", BYTES, "Memory in use"),
     Fact("memory_limit_bytes", BYTES, "Memory that there is"),
-    column("memory", lambda row: memory_text(row.memory_used_bytes, row.memory_limit_bytes), widest=20),
-    column("power", _power, right=True, widest=11),
+    column("memory", lambda row: memory_text(row.memory_used_bytes, row.memory_limit_bytes).replace(" / ", "/")),
+    column("power", "reading.power_watts", lambda watts: units.UNKNOWN if watts is None else f"{watts:.0f} W"),
     column("temp", "reading.temperature_celsius",
            lambda degrees: units.UNKNOWN if degrees is None else f"{degrees:.0f} °C"),
-    column("clock", "reading.clock_hertz", lambda rate: units.scaled(rate, "Hz")),
+    column("GHz", "reading.clock_hertz", lambda rate: units.UNKNOWN if rate is None else f"{rate / 1e9:.2f}"),
+    column("state", lambda row: ", ".join(word for word, _ in state_words(row.device, row.reading, time.monotonic())),
+           gives_way=True),
     *within("device", (
         Fact("allocator_limit_bytes", BYTES, "What JAX's allocator may take"),
         Fact("core_count", NUMBER, "Cores or multiprocessors"),
         Fact("compute_capability", TEXT, "Compute capability of an NVIDIA GPU"),
         Fact("uuid", TEXT, "Its UUID"),
         Fact("pci_bus_id", TEXT, "Its place on the bus"),
+        Fact("machine_index", TEXT, "Its number in nvidia-smi; 3.0 is a MIG instance of GPU 3"),
+        Fact("fault", TEXT, "Why it does not work at all"),
+        Fact("xids", NUMBERS, "Numbers of the errors that NVIDIA's driver wrote into the kernel's log since boot"),
         Fact("used_by_jax", TRUTH, "Whether JAX uses it; null if JAX was not asked"),
         Fact("reason", TEXT, "Why JAX does not use it"),
         Fact("hint", TEXT, "What makes JAX use it"),

@@ -2,58 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from jaxprof.base import units
 from jaxprof.base.text import safe
-from jaxprof.events import Scalar
-from jaxprof.facts import at
-from jaxprof.facts.devices import DEVICES, ListedDevice
+from jaxprof.facts.devices import DEVICES, ListedDevice, title_of, unused_groups
 from jaxprof.report.renderers import WIDTH, Table, text_lines, wrap
 
 
-def devices_text(rows: Sequence[ListedDevice]) -> Iterator[str]:
-    """Yield a table of all devices, then what does not fit in it. Only a command may be wider than the page: it is
-    never broken, so that it can be copied."""
+def devices_text(rows: Sequence[ListedDevice], driver: str | None = None) -> Iterator[str]:
+    """Yield a table of all devices, the processes that use them, and what JAX does not use, each reason once. Only a
+    command may be wider than the page: it is never broken, so that it can be copied."""
+    devices = [row.device for row in rows]
+    if title := title_of(devices, driver):
+        yield title
     yield from text_lines(Table(DEVICES, rows), indent="", width=WIDTH)
     for row in rows:
-        device = row.device
-        for text in _sentences(row):
-            yield from wrap(f"{device.id}: {text}", hang=2)
-        if device.used_by_jax is False:
-            yield from wrap(f"{device.id}: not used by JAX: {device.reason or 'the reason is not known'}", hang=2)
-            if device.hint:
-                yield f"    {safe(device.hint)}"
+        reading = row.reading
+        about = [f"load {reading.load_average:.2f}"] if reading is not None and reading.load_average is not None else []
+        if reading is not None and len(reading.core_utilisation) > 1:
+            busy = " ".join(f"{share * 100:.0f}" for share in reading.core_utilisation)
+            about.append(f"use of each core {busy} %")
+        if about:
+            yield from wrap(f"{row.device.id}: {', '.join(about)}", hang=2)
+    for who, used in _processes(rows).items():
+        yield from wrap(f"{who}: {', '.join(used)}", hang=2)
+    for device in devices:
+        if device.fault:
+            yield from wrap(f"{device.id}: LOST, {device.fault}. {device.hint}", hang=2)
+    for (reason, hint), unused in unused_groups(devices).items():
+        yield from wrap(f"not used by JAX: {', '.join(device.id for device in unused)}: {reason}", hang=2)
+        if hint:
+            yield f"    {safe(hint)}"
 
 
-_ABOUT: tuple[tuple[Callable[[ListedDevice], Any], Callable[[Any], str]], ...] = (
-    (at("device.core_count"), lambda count: f"{count:g} {'core' if count == 1 else 'cores'}"),
-    (at("device.compute_capability"), "compute capability {}".format),
-    (lambda row: row.device.process or None, "process {}".format),
-    (at("device.uuid"), str),
-    (at("device.pci_bus_id"), "PCI {}".format),
-    (at("reading.load_average"), "load {:.2f}".format),
-)
-"""What is said of a device below the table, as far as it is known."""
-
-
-def _sentences(row: ListedDevice) -> Iterator[str]:
-    if about := [show(value) for read, show in _ABOUT if (value := read(row)) is not None]:
-        yield ", ".join(about)
-    reading = row.reading
-    if reading is None:
-        return
-    if reading.core_utilisation and len(reading.core_utilisation) > 1:
-        yield f"use of each core {' '.join(f'{share * 100:.0f}' for share in reading.core_utilisation)} %"
-    if reading.throttle_reasons:
-        yield f"held back by {', '.join(reading.throttle_reasons)}"
-    for process in reading.processes:
-        yield f"used by {process_text(process)}"
-
-
-def process_text(process: Mapping[str, Scalar | None]) -> str:
-    """Return a process that uses a device, `python of alice (pid 4711), 12.0 GiB`, as far as it is known."""
-    name, user, memory = process.get("name"), process.get("user"), process.get("memory_bytes")
-    who = f"{name or 'a process'}{f' of {user}' if user else ''} (pid {process.get('pid')})"
-    return f"{who}, {units.bytes_(memory)}" if isinstance(memory, int | float) else who
+def _processes(rows: Sequence[ListedDevice]) -> dict[str, list[str]]:
+    """Return for each process, with its user, the devices that it uses and its memory there."""
+    used: dict[str, list[str]] = {}
+    for row in rows:
+        for process in row.reading.processes if row.reading is not None else ():
+            name, user, memory = process.get("name"), process.get("user"), process.get("memory_bytes")
+            who = f"{name or 'a process'}{f' of {user}' if user else ''} (pid {process.get('pid')})"
+            held = f" {units.bytes_(memory)}" if isinstance(memory, int | float) else ""
+            used.setdefault(who, []).append(f"{row.device.id}{held}")
+    return used

@@ -309,7 +309,6 @@ class EngineRun:
         self._let_go()
         self.process.close()
         self.record_readings()
-        self._watch.close()
 
     def _take(self, event: Event) -> None:
         if isinstance(event, TurnAwaited) or self._ends(event):

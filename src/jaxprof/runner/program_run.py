@@ -168,8 +168,6 @@ class ProgramScheduler(RecordingScheduler):
                 while thread.is_alive() and not (process.end_request() and time.monotonic() > due):
                     thread.join(LOOK_SECONDS)
         finally:
-            if watch is not None:
-                watch.close()
             if not self._closed:
                 self._finish(process)
             self._working = False

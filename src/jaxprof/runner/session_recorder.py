@@ -219,21 +219,22 @@ class DeviceWatch:
 
         devices = [known for known in local_devices(gather(python=None)) if device in ("", known.id)]
         self._monitor = Monitor(devices) if devices else None
+        self._taken: dict[str, float] = {}
+        """When the last reading of each device was made."""
         self._interval_seconds: float | None = RUN_SECONDS if device else PROGRAM_SECONDS
         if device.startswith("cpu:"):  # only before and after a run: reading takes none of its cores
             self._interval_seconds = None
         self.take()  # the shares of the host's cores refer to the time since the previous reading
 
     def take(self) -> list[DeviceReading]:
+        """Return the readings; of a driver that is late no reading twice."""
         self._last = time.monotonic()
-        return self._monitor.read() if self._monitor is not None else []
+        readings = self._monitor.read() if self._monitor is not None else []
+        new = [each for each in readings if self._taken.get(each.device) != each.monotonic_seconds]
+        self._taken |= {each.device: each.monotonic_seconds for each in new if each.monotonic_seconds}
+        return new
 
     def take_when_due(self, now: float) -> list[DeviceReading]:
         """Return a reading if the last one is long enough ago."""
         due = self._interval_seconds is not None and now - self._last >= self._interval_seconds
         return self.take() if due else []
-
-    def close(self) -> None:
-        """Release the driver's library."""
-        if self._monitor is not None:
-            self._monitor.close()

@@ -5,22 +5,25 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from jaxprof.base.errors import UsageError
 from jaxprof.base.units import counted
 from jaxprof.cli import options
 from jaxprof.cli.answers import print_answer
-from jaxprof.cli.output import confirmed, format_option, note
+from jaxprof.cli.output import confirmed, format_option, note, print_text
 
 if TYPE_CHECKING:
     from jaxprof.devices.absent.machine import Vendor
 
 VENDORS = ("nvidia", "tpu")
+PATIENCE_SECONDS = 8.0
+"""Longest wait for a driver that is slow to list or read its GPUs."""
 WINDOW_SECONDS = 0.3
 """Seconds for which core use is measured, after the child has ended, so that the child is not counted."""
 
@@ -33,24 +36,36 @@ def command() -> None:
 
 @command.command("list")
 @options.python(help="The interpreter or environment whose jax lists the devices.")
+@click.option("--watch", is_flag=True, help="List them again every second, until ctrl+c.")
 @format_option("text", "json")
-def list_(python: Path | None, form: str) -> None:
+def list_(python: Path | None, watch: bool, form: str) -> None:
     """List devices, those that JAX does not use with the fix."""
     from jaxprof.devices.live.host import Monitor
+    from jaxprof.devices.live.nvidia import nvml_threads
     from jaxprof.facts.devices import listed_devices
     from jaxprof.report.device_list import devices_text
     from jaxprof.runner.device_choice import find_all
     from jaxprof.runner.interpreter import find_interpreter
 
+    if watch and form == "json":
+        raise UsageError("--watch is a list for a person", "Ask for --format json as often as you need it.")
     interpreter = find_interpreter(python)
+    listing = nvml_threads().listing(PATIENCE_SECONDS)
+    if listing.late:
+        note(f"jaxprof: NVML has not answered in {PATIENCE_SECONDS:.0f} s: NVIDIA's GPUs are missing here")
     devices, problem = find_all(interpreter)
     if problem:
         note(f"jaxprof: JAX could not list its devices; these are the machine's: {problem}")
-    with closing(Monitor(devices)) as monitor:
-        monitor.read()
-        time.sleep(WINDOW_SECONDS)
-        rows = listed_devices(devices, monitor.read())
-    print_answer(form, "devices", {"devices": rows}, devices_text(rows))
+    monitor = Monitor(devices)
+    monitor.read(PATIENCE_SECONDS)
+    time.sleep(WINDOW_SECONDS)
+    while watch:
+        lines = devices_text(listed_devices(devices, monitor.read()), listing.driver)
+        clear = "\x1b[H\x1b[J" if sys.stdout.isatty() else ""  # home, and erase what was below
+        print_text(clear + "\n".join(lines))
+        time.sleep(1.0)
+    rows = listed_devices(devices, monitor.read())
+    print_answer(form, "devices", {"devices": rows}, devices_text(rows, listing.driver))
 
 
 @command.group()

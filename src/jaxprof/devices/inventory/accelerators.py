@@ -209,6 +209,10 @@ def cuda_obstacle(listing: NvidiaListing, target: TargetInterpreter, environment
 
 def gpu_obstacle(gpu: Device, listing: NvidiaListing, environment: Mapping[str, str]) -> Obstacle | None:
     """Return what keeps JAX from this one GPU or MIG instance, although it may use others."""
+    if gpu.fault:
+        return Obstacle(
+            f"LOST: {gpu.fault}", f"Reset it (as root: nvidia-smi --gpu-reset -i {gpu.machine_index}), or reboot."
+        )
     if gpu.mig_enabled:
         if gpu.mig:
             return Obstacle("it is split into MIG instances, which are listed separately")
@@ -311,6 +315,8 @@ def _nvidia_on_bus(machine: MachineHardware, listing: NvidiaListing, target: Tar
     if listing.gpus:
         reason = "this container or job has no access to it"
         hint = "Request it when starting the container or job: --gpus all, --gres=gpu:N."
+    elif listing.late:
+        return [_on_bus("cuda", "NVIDIA GPU", device.address, None) for device in missing]  # JAX may use them
     elif machine.nvidia_driver:
         why = listing.problem or "NVML lists no GPU"
         reason = f"driver {machine.nvidia_driver} is loaded, but {why}"

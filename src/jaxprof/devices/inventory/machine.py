@@ -37,7 +37,7 @@ from jaxprof.devices.inventory.accelerators import (
 )
 from jaxprof.devices.inventory.placement import settled_order, visible_gpus
 from jaxprof.devices.live.host import CpuFacts, read_cpu
-from jaxprof.devices.live.nvidia import NvidiaListing, Nvml, normal_pci_bus_id
+from jaxprof.devices.live.nvidia import NvidiaListing, normal_pci_bus_id, nvml_threads
 from jaxprof.events import Scalar
 
 _GPU_PLATFORMS = ("cuda", "rocm")
@@ -60,7 +60,7 @@ def gather(python: str | None = sys.executable) -> Facts:
     is installed there remains unknown: to find that out takes longer than all the rest."""
     return Facts(
         cpu=read_cpu(),
-        nvidia=Nvml().listing(),
+        nvidia=nvml_threads().listing(),
         machine=read_machine(),
         target=read_target(python) if python is not None else TargetInterpreter(packages=None),
         environment=dict(os.environ),
@@ -83,17 +83,19 @@ def local_devices(facts: Facts | None = None) -> tuple[Device, ...]:
     visible = visible_gpus(listing.gpus, environment)
     every = [part for gpu in listing.gpus for part in (gpu, *gpu.mig)]
     gpus = []
-    for position, gpu in enumerate(every):
+    taken = [f"{HIDDEN}:{gpu.number}" for gpu in listing.gpus]
+    for gpu in every:
         own = gpu_obstacle(gpu, listing, environment)
         ordinal = visible.gpus.index(gpu) if gpu in visible.gpus else None
-        placed = replace(
-            gpu,
-            id=f"{HIDDEN}:{position}" if ordinal is None else f"cuda:{ordinal}",
-            cuda_ordinal=ordinal if visible.certain else None,
-        )
-        gpus.append(hindered(placed, own if gpu.mig_enabled else general or own))
+        if ordinal is not None:
+            identifier = f"cuda:{ordinal}"
+        else:  # a whole GPU has NVML's number, an instance one that no GPU has
+            identifier = gpu.id if gpu in listing.gpus else free_id(HIDDEN, taken)
+            taken.append(identifier)
+        placed = replace(gpu, id=identifier, cuda_ordinal=ordinal if visible.certain else None)
+        gpus.append(hindered(placed, own if gpu.mig_enabled or gpu.fault else general or own))
     devices = [cpu, *gpus]
-    taken = [device.id for device in devices]
+    taken += [device.id for device in devices]
     for extra in bus_accelerators(facts.machine, facts.nvidia, facts.target, facts.environment):
         identifier = free_id(extra.id.partition(":")[0], taken)
         taken.append(identifier)
@@ -102,13 +104,20 @@ def local_devices(facts: Facts | None = None) -> tuple[Device, ...]:
 
 
 def in_order(devices: Iterable[Device]) -> tuple[Device, ...]:
-    """Return accelerators first, then the CPU, then what JAX does not use."""
-    return tuple(
-        sorted(
-            devices,
-            key=lambda device: (device.used_by_jax is False, device.platform == "cpu", device.platform, device.number),
+    """Return NVIDIA's GPUs as nvidia-smi numbers them, each with its MIG instances; other accelerators, those that JAX
+    does not use last; then the CPU."""
+
+    def order(device: Device) -> tuple[object, ...]:
+        index, instance = device.nvml_key or (0, None)
+        return (
+            device.platform == "cpu",
+            device.nvml_key is None,
+            (index, -1 if instance is None else instance),
+            device.used_by_jax is False,
+            (device.platform, device.number),
         )
-    )
+
+    return tuple(sorted(devices, key=order))
 
 
 def parse_device(text: str, known: Iterable[str] | None = None) -> str:
@@ -170,7 +179,7 @@ def environment_facts(facts: Facts | None = None) -> dict[str, Value]:
         "cores": facts.cpu.usable_cores,
         "machine_cores": facts.cpu.machine_cores,
         "memory_bytes": facts.cpu.memory_bytes,
-        "gpus": gpus,
+        "gpus": None if facts.nvidia.late else gpus,
         "nvidia_driver": facts.nvidia.driver or facts.machine.nvidia_driver,
         "cuda_driver": facts.nvidia.cuda,
         "variables": safe_variables(facts.environment),

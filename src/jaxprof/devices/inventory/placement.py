@@ -40,7 +40,7 @@ def visible_gpus(gpus: Sequence[Device], environment: Mapping[str, str]) -> Visi
     alike = len({gpu.kind for gpu in gpus}) <= 1
     value = environment.get(VARIABLE)
     if value is None:
-        whole = tuple(gpu for gpu in gpus if not gpu.mig_enabled)
+        whole = tuple(gpu for gpu in gpus if not gpu.mig_enabled and not gpu.fault)
         if whole:
             return Visible(whole, by_bus or alike)
         instances = [instance for gpu in gpus for instance in gpu.mig]

@@ -18,7 +18,7 @@ import psutil
 from jaxprof.base.operating_system import Limits, cpu_model, read_limits
 from jaxprof.base.values import frozen
 from jaxprof.devices import Device
-from jaxprof.devices.live.nvidia import Nvml
+from jaxprof.devices.live.nvidia import READING_SECONDS, NvmlThreads, nvml_threads
 from jaxprof.events import DeviceReading
 
 T = TypeVar("T")
@@ -160,31 +160,26 @@ def _ask(question: Callable[[], T]) -> T | None:
 
 
 class Monitor:
-    """Reads devices; never raises, never waits, starts no process. One thread calls `read`.
+    """Reads devices; never raises, starts no process. One thread calls `read`.
 
     A device that neither psutil nor NVML knows (a TPU, another host's GPU) has a reading of unknowns only, so that a
     list of readings always matches the list of devices.
     """
 
-    def __init__(self, devices: Sequence[Device], host: HostSampler | None = None, nvml: Nvml | None = None) -> None:
+    def __init__(
+        self, devices: Sequence[Device], host: HostSampler | None = None, nvml: NvmlThreads | None = None
+    ) -> None:
         self._host = host or HostSampler()
-        self._nvml = nvml or Nvml()
+        self._nvml = nvml or nvml_threads()
         self.devices = devices
 
-    def read(self) -> list[DeviceReading]:
-        """Return a reading of each device, in order. CPU devices of one host share one reading."""
-        readings = []
+    def read(self, wait_seconds: float = READING_SECONDS) -> list[DeviceReading]:
+        """Return a reading of each device, in order. CPU devices of one host share one reading. Waits so long for a
+        driver that is slow to answer, and takes its last answer then."""
+        readings = self._nvml.read(self.devices, wait_seconds)
         cpu: DeviceReading | None = None
-        for device in self.devices:
+        for position, device in enumerate(self.devices):
             if device.platform == "cpu" and device.core_count is not None:  # the cores that psutil knows
                 cpu = self._host.read(device.id) if cpu is None else replace(cpu, device=device.id)
-                reading = cpu
-            elif device.nvml_key is not None:
-                reading = self._nvml.read(device.nvml_key, device.id)
-            else:
-                reading = DeviceReading(device=device.id)
-            readings.append(reading)
+                readings[position] = cpu
         return readings
-
-    def close(self) -> None:
-        self._nvml.close()

@@ -2,8 +2,11 @@
 
 Every query may fail on some machine: no driver, no library, a driver older than the library (a missing symbol), a GPU
 that does not support the query, a user who may not make it, a MIG instance, a GPU that fell off the bus. Each failure
-makes that one answer None and affects nothing else. NVML is only read: no setting is changed, no CUDA context is made,
-no memory of the GPU is taken.
+makes that one answer None and affects nothing else; one that means that the GPU itself is out of order is its `fault`.
+NVML is only read: no setting is changed, no CUDA context is made, no memory of the GPU is taken.
+
+A driver that is busy, resetting a GPU for instance, takes seconds for each answer, so nobody waits for it: threads ask,
+and `NvmlThreads` hands out what they last heard, with its time.
 
 NVML's names and units: NVIDIA, NVML API Reference Guide. Texts were bytes in older versions of the library.
 """
@@ -12,11 +15,17 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import os
+import re
 import sys
+import threading
 import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 import psutil
 
@@ -44,6 +53,24 @@ THROTTLE_REASONS = (
 )
 """Bits of nvmlClocksEventReasons. Bit 0x001, idle, is left out: an idle GPU is not held back."""
 
+FAULTS = {
+    8: "its power cable is not attached",
+    11: "its interrupts do not arrive",
+    15: "fell off the bus",
+    16: "needs a reset",
+    29: "its driver is in an invalid state",
+}
+"""NVML's errors (nvmlReturn_t) that mean a GPU out of order, not a question without an answer."""
+_UNCORRECTED, _SINCE_BOOT = 1, 0
+"""nvmlMemoryErrorType_t and nvmlEccCounterType_t: errors that ECC found and could not correct, since the driver's
+start."""
+_XID = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): (\d+)")
+LISTING_SECONDS = 1.5
+READING_SECONDS = 0.25
+"""Longest that a caller waits for an answer of NVML; the last one, or none, is taken then."""
+
+T = TypeVar("T")
+
 
 @frozen(kw_only=True)
 class NvidiaListing:
@@ -55,19 +82,24 @@ class NvidiaListing:
     """Newest CUDA version that the driver runs: `12.8`."""
     problem: str = ""
     """Why NVML could not be used at all; empty if it could, even if it lists no GPU."""
+    late: bool = False
+    """Whether NVML has not answered yet, so that the GPUs are unknown."""
 
 
 class Nvml:
-    """NVML, opened at the first query. Its methods never raise, and may be called after NVML has gone.
+    """NVML, opened at the first query. Its methods never raise, and may block for as long as the driver does. Several
+    threads may read different GPUs.
 
-    `module` is nvidia-ml-py or an object with its functions; by default it is imported at the first query. Not
-    thread-safe: one thread owns it.
+    `module` is nvidia-ml-py or an object with its functions; by default it is imported at the first query.
     """
 
     def __init__(self, module: Any = None) -> None:
         self._module = module
         self._handles: dict[tuple[int, int | None], Any] = {}
         self._opened = False
+        self._opening = threading.Lock()
+        self._asking = threading.local()
+        """Its `fault` is that of the GPU about which this thread asks."""
         self._who: dict[tuple[int, int | None], dict[int, tuple[str | None, str | None]]] = {}
         """Name and user by pid, by GPU, kept as long as the GPU lists the pid."""
         self.problem = ""
@@ -79,8 +111,13 @@ class Nvml:
         count = self._ask("nvmlDeviceGetCount") or 0
         # NVML counts 1000 for a major and 10 for a minor version, so 12080 is 12.8
         whole = _integer(self._ask("nvmlSystemGetCudaDriverVersion"))
+        gpus = [Question(partial(self._gpu, index)) for index in range(count)]
+        for question in gpus:  # beside each other: a slow driver answers for all in the time of one
+            question.start()
+        xids = read_xids() if count else {}
+        listed = [question.last(None) for question in gpus]
         return NvidiaListing(
-            gpus=tuple(self._gpu(index) for index in range(count)),
+            gpus=tuple(replace(gpu, xids=xids.get(gpu.pci_bus_id, ())) for gpu in listed if gpu is not None),
             driver=_text(self._ask("nvmlSystemGetDriverVersion")),
             cuda=f"{whole // 1000}.{whole % 1000 // 10}" if whole else None,
         )
@@ -89,6 +126,7 @@ class Nvml:
         """Return a live reading of the GPU with that `Device.nvml_key`, under the name `device`. A MIG instance has its
         own memory and processes; temperature and clocks are those of its chip. Utilisation and power are reported for
         whole GPUs only, so an instance has none."""
+        self._asking.fault = ""
         handle = self._handle(key)
         chip = self._handle((key[0], None)) if key[1] is not None else handle
         whole = handle if key[1] is None else None
@@ -101,9 +139,12 @@ class Nvml:
         bits = self._ask_of(chip, "nvmlDeviceGetCurrentClocksEventReasons")
         if bits is None:  # the name before driver 535
             bits = self._ask_of(chip, "nvmlDeviceGetCurrentClocksThrottleReasons")
+        ecc = self._ask_of(chip, "nvmlDeviceGetTotalEccErrors", _UNCORRECTED, _SINCE_BOOT)
         return DeviceReading(
             device=device,
             monotonic_seconds=time.monotonic(),
+            fault=self._asking.fault,
+            ecc_errors=_integer(ecc),
             utilisation=_scaled(getattr(use, "gpu", None), 0.01),
             memory_used_bytes=_integer(getattr(memory, "used", None)),
             memory_limit_bytes=_integer(getattr(memory, "total", None)),
@@ -121,34 +162,29 @@ class Nvml:
             ],
         )
 
-    def close(self) -> None:
-        """Release NVML. Harmless if it was never opened."""
-        if self._handles or self._opened:
-            self._ask("nvmlShutdown")
-        self._handles.clear()
-        self._opened = False
-
     def _open(self) -> bool:
-        if self._opened:
+        with self._opening:
+            if self._opened:
+                return True
+            if self._module is None and not library_is_there():
+                self.problem = f"NVML: there is no {_LIBRARY} (NVIDIA's driver brings it)"
+                return False
+            try:
+                if self._module is None:
+                    self._module = importlib.import_module("pynvml")
+            except (ImportError, OSError, SyntaxError) as error:  # not installed, or broken
+                self.problem = f"nvidia-ml-py cannot be imported: {error}"
+                return False
+            try:
+                self._module.nvmlInit()
+            except (self._module.NVMLError, OSError, AttributeError) as error:
+                self.problem = f"NVML: {error}"
+                return False
+            self._opened, self.problem = True, ""
             return True
-        if self._module is None and not library_is_there():
-            self.problem = f"NVML: there is no {_LIBRARY} (NVIDIA's driver brings it)"
-            return False
-        try:
-            if self._module is None:
-                self._module = importlib.import_module("pynvml")
-        except (ImportError, OSError, SyntaxError) as error:  # not installed, or broken
-            self.problem = f"nvidia-ml-py cannot be imported: {error}"
-            return False
-        try:
-            self._module.nvmlInit()
-        except (self._module.NVMLError, OSError, AttributeError) as error:
-            self.problem = f"NVML: {error}"
-            return False
-        self._opened, self.problem = True, ""
-        return True
 
     def _gpu(self, index: int) -> Device:
+        self._asking.fault = ""
         handle = self._handle((index, None))
         mode = self._ask_of(handle, "nvmlDeviceGetMigMode")
         enabled = bool(mode[0]) if isinstance(mode, list | tuple) and mode else None
@@ -159,6 +195,7 @@ class Nvml:
             pci_bus_id=normal_pci_bus_id(_text(getattr(self._ask_of(handle, "nvmlDeviceGetPciInfo"), "busId", None))),
             compute_capability=f"{capability[0]}.{capability[1]}" if known else None,
             mig_enabled=enabled,
+            fault=self._asking.fault,
         )
         return replace(gpu, mig=self._instances(gpu, handle)) if enabled else gpu
 
@@ -230,8 +267,96 @@ class Nvml:
         driver."""
         try:
             return getattr(self._module, question)(*arguments)
-        except (self._module.NVMLError, AttributeError, ValueError, TypeError, OSError):
+        except (self._module.NVMLError, AttributeError, ValueError, TypeError, OSError) as error:
+            self._asking.fault = FAULTS.get(getattr(error, "value", 0)) or getattr(self._asking, "fault", "")
             return None
+
+
+class Question(Generic[T]):
+    """A question that may be answered late or never: a daemon thread asks it, again whenever its answer is wanted and
+    it is not being asked. Such a thread holds up neither a caller nor the end of the process."""
+
+    def __init__(self, ask: Callable[[], T]) -> None:
+        self._ask = ask
+        self._answered = threading.Condition()
+        self._asking = self._late = False
+        self._answer: T | None = None
+
+    def start(self) -> None:
+        """Ask, unless it is being asked."""
+        with self._answered:
+            if not self._asking:
+                self._asking = True
+                threading.Thread(target=self._run, name="jaxprof-nvml", daemon=True).start()
+
+    def last(self, wait_seconds: float | None) -> T | None:
+        """Return the last answer, None before the first. Waits for the one that is being given (None: for ever), unless
+        it was waited for in vain before."""
+        with self._answered:
+            answered = self._answered.wait_for(lambda: not self._asking, 0 if self._late else wait_seconds)
+            self._late = not answered
+            return self._answer
+
+    def _run(self) -> None:
+        answer = self._ask()
+        with self._answered:
+            self._answer, self._asking = answer, False
+            self._answered.notify_all()
+
+
+class NvmlThreads:
+    """NVML for callers that must not wait: each gets the last answer."""
+
+    def __init__(self, nvml: Nvml | None = None) -> None:
+        self._nvml = nvml or Nvml()
+        self._listing = Question(self._nvml.listing)
+        self._readings: dict[tuple[int, int | None], Question[DeviceReading]] = {}
+
+    def listing(self, wait_seconds: float = LISTING_SECONDS) -> NvidiaListing:
+        """Return all GPUs, with the MIG instances of those that are split, or that NVML is late."""
+        self._listing.start()
+        late = NvidiaListing(problem="NVML does not answer", late=True)
+        return self._listing.last(wait_seconds) or late
+
+    def read(self, devices: Sequence[Device], wait_seconds: float = READING_SECONDS) -> list[DeviceReading]:
+        """Return the last reading of each GPU; of unknowns before its first one, and of what is no GPU of NVML."""
+        questions: list[Question[DeviceReading] | None] = []
+        for device in devices:
+            key = device.nvml_key
+            if key is not None and key not in self._readings:
+                self._readings[key] = Question(partial(self._nvml.read, key, ""))
+            questions.append(self._readings[key] if key is not None else None)
+        for question in questions:
+            if question is not None:
+                question.start()
+        until = time.monotonic() + wait_seconds
+        unknown, readings = DeviceReading(device=""), []
+        for device, question in zip(devices, questions, strict=True):
+            last = question.last(max(0.0, until - time.monotonic())) if question is not None else None
+            readings.append(replace(last or unknown, device=device.id))
+        return readings
+
+
+@cache
+def nvml_threads() -> NvmlThreads:
+    """Return the one through which this process asks, so that NVML is waited for once."""
+    return NvmlThreads()
+
+
+def read_xids(kernel_log: Path = Path("/dev/kmsg")) -> dict[str | None, tuple[int, ...]]:
+    """Return the driver's error numbers since boot by PCI address, the newest last (NVIDIA, Xid Errors). Empty for a
+    user who may not read the kernel's log."""
+    found: dict[str | None, tuple[int, ...]] = {}
+    with suppress(OSError):
+        file = os.open(kernel_log, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            while record := os.read(file, 8192):  # of /dev/kmsg one message at a time; BlockingIOError after the last
+                for address, number in _XID.findall(record.decode("utf-8", "replace")):
+                    key = normal_pci_bus_id(address)
+                    found[key] = (*found.get(key, ()), int(number))
+        finally:
+            os.close(file)
+    return found
 
 
 def library_is_there() -> bool:

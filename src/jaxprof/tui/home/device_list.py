@@ -5,79 +5,98 @@ The readings are one cell: they differ from device to device, and each line show
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
+from time import monotonic
 
 from textual.content import Content
+from textual.widget import Widget
 
 from jaxprof.base import units
-from jaxprof.tui.kit.drawing import bar, cell, heat, mark, spark
+from jaxprof.base.text import safe
+from jaxprof.facts.devices import Severity, short_kind, state_words, title_of, unused_groups
+from jaxprof.tui.kit.drawing import bar, cell, mark, spark, whole_parts
+from jaxprof.tui.kit.picture import show_titles
 from jaxprof.tui.kit.row_list import Heading, RowList
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
 from jaxprof.tui.shell.device_monitor import DeviceMonitor, DeviceRow
 
 BAR_WIDTH = 8
-HEAD = 12
-"""Terminal columns before the name, for mark and id."""
+FULL = 0.95
+"""Share of the memory in use from which the bar is an alarm."""
+HOT_CELSIUS = 85
 WIDE = 98
-"""Width from which the name has room for details."""
+"""Width from which the readings have room for what matters less."""
+_STYLES = {"error": "bold $error", "warning": "$warning", "note": "$quiet"}
 
 
 class DeviceList(RowList[DeviceRow], keys="devices"):
-    """One row per device, and a hint below each device that JAX does not use."""
+    """One row per device, then why JAX does not use some, each reason once."""
 
     EMPTY = "Looking for devices…"
 
     def __init__(self, devices: DeviceMonitor, chosen: list[str]) -> None:
         super().__init__(
             (
+                TableColumn("", lambda row: (row.device.machine_index, "$quiet"), 0, fits=True, most=4, right=True),
                 TableColumn("", lambda row: " " if _unused(row) else mark(row.device.id in self._chosen), 1),
                 TableColumn("device", lambda row: (row.device.id, "$quiet" if _unused(row) else "bold"), 8),
-                TableColumn("readings", _name_and_readings, 8, weight=1),
+                TableColumn("readings", lambda row: self._readings_of(row), 8, weight=1),
             ),
             titles=False,
             id="devices",
         )
         self._devices = devices
         self._chosen = chosen
+        self._alike = False
+        """Whether the title names the GPUs, so that their rows do not."""
 
     def show_devices(self) -> None:
         if self._devices.asked:
             self.show_empty("The devices cannot be read.")
-        rows: dict[Hashable, DeviceRow | Heading] = {}
-        for row in self._devices:
-            rows[row.device.id] = row
-            if _unused(row) and row.device.hint:
-                rows[row.device.id, "hint"] = Heading(f"            {row.device.hint}", "$accent")
+        devices = [row.device for row in self._devices]
+        title = title_of(devices, self._devices.driver)
+        self._alike = bool(title)
+        rows: dict[Hashable, DeviceRow | Heading] = {row.device.id: row for row in self._devices}
+        for (reason, hint), unused in unused_groups(devices).items():
+            names = ", ".join(device.id for device in unused) if len(unused) <= 3 else f"{len(unused)} of these"
+            rows[reason, hint, "reason"] = Heading(f" {names}: not used by JAX: {reason}", "$warning")
+            if hint:
+                rows[reason, hint] = Heading(f"   {hint}", "$accent")
         self.show_rows(rows)
+        if isinstance(self.parent, Widget):
+            more = self.count - self.size.height if self.size.height else 0
+            late = " · NVIDIA's driver has not answered yet" if self._devices.late else ""
+            below = Content(f"{more} more lines") if more > 0 else Content("")
+            show_titles(self.parent, Content(safe(title or "Devices") + late), below)
+
+    def _readings_of(self, row: DeviceRow) -> Drawing:
+        """Return the readings, the name first unless the title has it, then its state: the readings that matter least
+        give way to what is wrong with it, and who uses it to the readings."""
+
+        def draw(width: int) -> Content:
+            device = row.device
+            words = state_words(device, row.reading, monotonic())
+            wrong, notes = ([pair for pair in words if (pair[1] == "note") is note] for note in (False, True))
+            if device.fault:
+                return _state(wrong, width)
+            titled = self._alike and device.platform in ("cuda", "cpu")
+            name = cell(short_kind(device.kind or device.platform.upper()), 26 if width >= WIDE else 14, "$text-muted")
+            line, least = Content("") if titled else name + Content(" "), _state(wrong, width)
+            for part in _readings(row):
+                if line.cell_length + part.cell_length + least.cell_length <= width:
+                    line = line + part
+            gap = "" if line.plain.endswith("  ") else " "
+            return line + gap + _state([*wrong, *notes], width - line.cell_length - len(gap))
+
+        return draw
+
+
+def _state(words: Iterable[tuple[str, Severity]], width: int) -> Content:
+    return whole_parts((Content.styled(safe(word), _STYLES[severity]) for word, severity in words), width)
 
 
 def _unused(row: DeviceRow) -> bool:
     return row.device.used_by_jax is False
-
-
-def _name_and_readings(row: DeviceRow) -> Drawing:
-    """Return the name, then the readings, or why JAX does not use it; the least important ones give way."""
-    device = row.device
-    name = device.kind or device.platform.upper()
-
-    def draw(width: int) -> Content:
-        if _unused(row):
-            head = cell(name, min(24, max(8, (width + HEAD) // 4)), "$quiet")
-            rest = width - head.cell_length - 1
-            return head + Content(" ") + cell(f"not used by JAX: {device.reason}", rest, "$warning")
-        wide = width >= WIDE
-        details = [name] if name else []
-        if wide and device.core_count is not None:
-            details.append(f"{device.core_count:g} core{'s' if device.core_count != 1 else ''}")
-        if wide and device.compute_capability is not None:
-            details.append(f"sm {device.compute_capability}")
-        line = cell(" · ".join(details), 26 if wide else 14, "$text-muted") + Content(" ")
-        for part in _readings(row):
-            if line.cell_length + part.cell_length <= width:
-                line = line + part
-        return line
-
-    return draw
 
 
 def _readings(row: DeviceRow) -> list[Content]:
@@ -88,27 +107,27 @@ def _readings(row: DeviceRow) -> list[Content]:
     utilisation, used, limit = reading.utilisation, reading.memory_used_bytes, reading.memory_limit_bytes
     share = used / limit if used is not None and limit else None
     whole = None if utilisation is None else round(utilisation, 2)  # noise in the decimals does not redraw the line
+    full = "$error" if share is not None and share >= FULL else "$bar"
     pieces = [
-        Content.assemble(
-            spark(row.history, 10, heat(utilisation)), " ", cell(units.percent(whole), 5, right=True), "  "
-        ),
-        Content.assemble(
-            bar(share, BAR_WIDTH, heat(share)), " ", cell(f"{units.bytes_(used)} / {units.bytes_(limit)}", 19), " "
-        ),
+        Content.assemble(spark(row.history, 8), cell(units.percent(whole) if whole is not None else "", 6, right=True)),
+        Content.assemble("  ", bar(share, BAR_WIDTH, full), cell(_gibibytes(used), 7, right=True), "  "),
     ]
-    if reading.power_watts is not None:
-        most = f" / {reading.power_limit_watts:.0f}" if reading.power_limit_watts else ""
-        pieces.append(cell(f"{reading.power_watts:.0f}{most} W", 12))
-    if reading.temperature_celsius is not None:
-        warm = "$warning" if reading.temperature_celsius >= 85 else ""
-        pieces.append(cell(f"{reading.temperature_celsius:.0f} °C", 7, warm))
+    watts, degrees, clock = reading.power_watts, reading.temperature_celsius, reading.clock_hertz
+    if row.device.platform != "cpu":  # in columns below each other, also where one of them is not reported
+        pieces += [
+            cell(f"{watts:.0f}W" if watts is not None else "", 5, right=True),
+            cell(f"{degrees:.0f}°" if degrees is not None else "", 5, _warm(degrees), right=True),
+        ]
+    pieces.append(cell(f"{clock / 1e9:.2f}G" if clock is not None else "", 7, right=True) + Content("  "))
     if reading.load_average is not None:
         pieces.append(cell(f"load {reading.load_average:.1f}", 10))
-    if reading.clock_hertz is not None:
-        pieces.append(cell(f"{reading.clock_hertz / 1e9:.2f} GHz", 10))
-    if reading.throttle_reasons:
-        pieces.append(Content.styled("throttled: " + ", ".join(map(str, reading.throttle_reasons)), "$warning"))
-    elif reading.processes:
-        count = len(reading.processes)
-        pieces.append(Content.styled(units.counted(count, "process"), "$quiet"))
     return pieces
+
+
+def _gibibytes(count: int | None) -> str:
+    """Return memory in one unit for all devices, so that they can be compared: `76.6G`."""
+    return "" if count is None else f"{count / 2**30:.1f}G"
+
+
+def _warm(celsius: float | None) -> str:
+    return "$warning" if celsius is not None and celsius >= HOT_CELSIUS else ""

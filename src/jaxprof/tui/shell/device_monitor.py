@@ -5,10 +5,12 @@ Everything about a machine blocks, so threads do it.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.base.errors import JaxprofError
@@ -20,9 +22,11 @@ if TYPE_CHECKING:
     from jaxprof.runner.interpreter import Interpreter
 
 
-HISTORY = 120
-"""Readings that the sparkline keeps: one minute at 2 Hz."""
+HISTORY = 60
+"""Readings that the sparkline keeps."""
 PERIOD_SECONDS = 0.5
+"""Time between two readings, for each device: a line is some 400 bytes to draw, so a list of any length sends about
+1 KB a second over the user's line."""
 
 
 @dataclass(slots=True)
@@ -39,22 +43,41 @@ class MachineSource:
     which then follows what JAX reported."""
 
     def __init__(self) -> None:
-        from jaxprof.devices.inventory.machine import local_devices
         from jaxprof.devices.live.host import Monitor
 
         self._lock = threading.Lock()
-        self._local = local_devices()
-        self._monitor = Monitor(self._local)
+        self._answer: Mapping[str, Any] | None = None
+        """What JAX has answered."""
+        self.driver: str | None = None
+        self.is_late = False
+        """Whether NVML had not answered when the devices were listed."""
+        self._python = sys.executable
+        self._monitor = Monitor(self.local())
 
-    def local(self) -> Iterable[Device]:
-        """Return the machine's devices without asking JAX."""
-        return self._local
+    def local(self) -> Sequence[Device]:
+        """Return the devices: the machine's, with JAX's view laid over it once it was asked."""
+        from jaxprof.devices.inventory.machine import gather, local_devices, merge
 
-    def usable(self, interpreter: Interpreter) -> Iterable[Device]:
+        facts = gather(self._python)
+        self.is_late, self.driver = facts.nvidia.late, facts.nvidia.driver
+        local = local_devices(facts)
+        return merge(local, self._answer) if self._answer is not None else local
+
+    def usable(self, interpreter: Interpreter) -> Sequence[Device]:
         """Return the devices after asking JAX in a child process. Raises WorkerError."""
-        from jaxprof.runner.device_choice import usable_devices
+        from jaxprof.runner.engine_questions import jax_devices
 
-        devices = usable_devices(interpreter)
+        self._answer, self._python = jax_devices(interpreter), interpreter.path
+        return self._follow()
+
+    def late(self) -> Sequence[Device] | None:
+        """Return the devices again if NVML had not answered before and has now, else None."""
+        from jaxprof.devices.live.nvidia import nvml_threads
+
+        return self._follow() if self.is_late and not nvml_threads().listing().late else None
+
+    def _follow(self) -> Sequence[Device]:
+        devices = self.local()
         with self._lock:
             self._monitor.devices = devices
         return devices
@@ -73,6 +96,10 @@ class DeviceMonitor:
 
     def __init__(self, app: Guarded, make: Callable[[], MachineSource], interpreter: Callable[[], Interpreter]) -> None:
         self.rows: dict[str, DeviceRow] = {}
+        self.driver: str | None = None
+        """Version of NVIDIA's driver."""
+        self.late = False
+        """Whether that driver has not listed its GPUs yet."""
         self.asked = False
         """Whether JAX has answered, or failed to."""
         self.changed: Callable[[], object] = lambda: None
@@ -96,11 +123,15 @@ class DeviceMonitor:
                 row.reading = reading
                 row.history.append(reading.utilisation)
 
+    def _show(self, source: MachineSource, devices: Iterable[Device]) -> None:
+        self.driver, self.late = source.driver, source.is_late
+        self._set_devices(devices)
+
     def _set_devices(self, devices: Iterable[Device]) -> None:
         """Replace the devices; those that remain keep their readings, a GPU also under a new number (by its UUID)."""
         before = {row.device.uuid or row.device.id: row for row in self}
         self.rows = {}
-        for device in sorted(devices, key=lambda device: (device.used_by_jax is False, device.platform == "cpu")):
+        for device in devices:
             row = self.rows[device.id] = before.get(device.uuid or device.id) or DeviceRow(device)
             row.device = device
 
@@ -120,11 +151,14 @@ class DeviceMonitor:
 
     def _read(self) -> None:
         source = self._make()
-        self._later(self._set_devices, source.local())
+        show = partial(self._show, source)
+        self._later(show, source.local())
         in_daemon(lambda: self._ask(source), "jaxprof-ask-jax", self._fail)
         while not self._stop.is_set():
+            if devices := source.late():
+                self._later(show, devices)
             self._later(self.take, source.read())
-            self._stop.wait(PERIOD_SECONDS)
+            self._stop.wait(PERIOD_SECONDS * max(1, len(self.rows)))
 
     def _ask(self, source: MachineSource) -> None:
         try:
