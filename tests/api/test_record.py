@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 import jaxprof
-from jaxprof.analysis.programs.derive import program_result
 from jaxprof.api.recording import ProgramLog
 from jaxprof.base.errors import StorageError, UsageError
 from jaxprof.events import LogLine, RunFinished, RunPlanned, RunSpec
 from jaxprof.facts.session_tree import to_dict
+from jaxprof.findings.program_result import program_result
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter, load, new_header
 from jaxprof.session.log.entry import read_entry

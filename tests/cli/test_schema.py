@@ -19,7 +19,6 @@ from cli.compiled import compiled
 from folding import fold, written
 from golden import commands
 from jaxprof import events as e
-from jaxprof.analysis.compare.gate import GateBase, GateResult, judged_times
 from jaxprof.analysis.runs.ab import ab_results
 from jaxprof.cli import answer_schemas as kinds
 from jaxprof.cli.main import wants_json
@@ -27,6 +26,7 @@ from jaxprof.facts import recorder
 from jaxprof.facts.comparisons import ab_json
 from jaxprof.facts.devices import DEVICES, listed_devices
 from jaxprof.facts.gate import GATE, read_limits
+from jaxprof.findings.compare.gate import GateBase, GateResult, judged_times
 from jaxprof.report.envelope import answer_pieces
 from job_folders import captures, job, loop, process
 from report import sessions, test_sides

@@ -12,9 +12,9 @@ import time
 
 import pytest
 
-from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.result import SIGNAL, UNKNOWN
 from jaxprof.devices.live.process_state import is_stopped
+from jaxprof.findings.program_result import program_result
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from pythons import stand_in

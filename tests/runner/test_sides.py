@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from jaxprof import events as e
-from jaxprof.analysis.compare.session_difference import session_difference
 from jaxprof.analysis.runs.speedup import compared
 from jaxprof.base.errors import UsageError, WorkerError
 from jaxprof.engine.measure import kept_arrays
 from jaxprof.engine.protocol.request import KeptLeaf
 from jaxprof.events import SideSpec
+from jaxprof.findings.compare.session_difference import session_difference
 from jaxprof.report.runs import groups
 from jaxprof.runner import sides, turns
 from jaxprof.runner.interpreter import Interpreter

@@ -13,8 +13,8 @@ from textual.widgets import Button, Input
 
 import jaxprof.tui
 import program_events
-from jaxprof.analysis.programs.derive import program_result
 from jaxprof.facts.programs import ProgramRow
+from jaxprof.findings.program_result import program_result
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.home.start_list import WAYS, own_rows
 from jaxprof.tui.keys import ACTIONS, GROUPS, IN_MENU, bindings, in_words, key_of, keys_of, letter_of, remap, shown

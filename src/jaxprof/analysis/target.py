@@ -218,7 +218,7 @@ def kind_of(path: Path) -> Kind:
     PROGRAM: what is at a path is looked at. NOTHING if there is nothing."""
     is_folder = path.is_dir()
     if is_folder:
-        from jaxprof.jobs.folder import is_job_folder
+        from jaxprof.session.files import is_job_folder
 
         if is_job_folder(path):
             return Kind.JOB

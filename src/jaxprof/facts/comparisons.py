@@ -11,17 +11,6 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
-from jaxprof.analysis.compare.difference import Difference, FigureDifference
-from jaxprof.analysis.compare.kernel_difference import KernelChange, KernelDifference, KernelDifferences
-from jaxprof.analysis.compare.session_difference import (
-    CollectiveDifference,
-    ModuleDifference,
-    PhaseDifference,
-    ProgramDifference,
-    RunDifference,
-    SessionDifference,
-    module_difference,
-)
 from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.base.grouping import Pair
 from jaxprof.base.units import UNKNOWN, bytes_, growth, integer, scaled, seconds
@@ -47,6 +36,18 @@ from jaxprof.facts.units import (
     TEXT,
     TRUTH,
     Unit,
+)
+from jaxprof.findings.compare.difference import Difference, FigureDifference
+from jaxprof.findings.compare.kernel_difference import KernelChange, KernelDifference, KernelDifferences
+from jaxprof.findings.compare.session_difference import (
+    CollectiveDifference,
+    ModuleDifference,
+    PhaseDifference,
+    ProgramDifference,
+    RunDifference,
+    SessionDifference,
+    ab_difference,
+    module_difference,
 )
 from jaxprof.session import Run, Session
 
@@ -424,8 +425,8 @@ _MEASURED_SIDE: Facts[SideRow] = (
 )  # fmt: skip
 AB: Facts[AbResult] = (
     *PLAN,
-    Fact("versus", ROWS, "Each side beside A", lambda result: list(map(result.difference, result.versus)),
-         inside=_VERSUS),
+    Fact("versus", ROWS, "Each side beside A",
+         lambda result: [ab_difference(result, versus) for versus in result.versus], inside=_VERSUS),
     Fact("sides", ROWS, "What was compared", side_rows, inside=_MEASURED_SIDE),
 )  # fmt: skip
 ab_json = recorder(AB)

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from jaxprof.analysis.opener import module_of
-from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.runs.run_result import result
 from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding
 from jaxprof.facts import OF_FINDING, SENTENCE, Fact, Relation, SessionFile, within
 from jaxprof.facts.units import LIST, TEXT, TRUTH
 from jaxprof.findings.explanation import command, program_verified, run_verified
+from jaxprof.findings.program_result import program_result
 from jaxprof.findings.runs import measured_longer, warned
 from jaxprof.session import Session
 

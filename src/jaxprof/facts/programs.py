@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.analysis.programs.sentences import compile_reason
 from jaxprof.base.values import frozen
@@ -28,6 +27,7 @@ from jaxprof.facts.units import (
     TEXT,
     TRUTH,
 )
+from jaxprof.findings.program_result import program_result
 from jaxprof.session import Run, Session
 
 COUNTS_KEPT = 200

@@ -66,7 +66,7 @@ class RunRow:
 
 def run_rows(session: Session) -> Iterator[RunRow]:
     """Yield a row for each run, programs included, in the order of the plan."""
-    from jaxprof.analysis.programs.derive import program_result  # a report of measured runs alone needs none
+    from jaxprof.findings.program_result import program_result  # a report of measured runs alone needs none
 
     for result in results(session):
         run = result.run

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from jaxprof.analysis.programs.derive import RequestedFunction
 from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.analysis.runs.run_result import RunResult
 from jaxprof.analysis.runs.speedup import steady_samples
@@ -25,6 +24,7 @@ from jaxprof.facts.runs import CHECK, MODES, PARAMETERS, REVISION, RUNS, TIMES_C
 from jaxprof.facts.sessions import PHASE, SESSIONS, TOTAL_MEANING
 from jaxprof.facts.sides import KEPT
 from jaxprof.facts.units import BY_NAME, BYTE_RATE, BYTES, COUNT, NUMBERS, OBJECT, ROWS, SECONDS, TEXT, TRUTH
+from jaxprof.findings.program_result import RequestedFunction
 from jaxprof.session import Phase, Session
 from jaxprof.stats.summary import MedianTime, Summary
 
@@ -50,7 +50,7 @@ class _RunRow(RunRow):
 
     @property
     def asked(self) -> RequestedFunction | None:
-        from jaxprof.analysis.programs.derive import requested_function
+        from jaxprof.findings.program_result import requested_function
 
         return requested_function(self.session, self.run)
 

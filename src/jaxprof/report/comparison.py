@@ -12,9 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.analysis.compare.difference import Difference, FigureDifference
-from jaxprof.analysis.compare.kernel_difference import KernelDifference, KernelDifferences
-from jaxprof.analysis.compare.session_difference import ModuleDifference, RunDifference, SessionDifference
 from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.base.text import safe
 from jaxprof.base.units import counted, integer, seconds
@@ -42,13 +39,21 @@ from jaxprof.facts.comparisons import (
 from jaxprof.facts.gate import LIMITS, notes, reason_text
 from jaxprof.facts.runs import RunRow
 from jaxprof.facts.sides import verdict_line
+from jaxprof.findings.compare.difference import Difference, FigureDifference
+from jaxprof.findings.compare.kernel_difference import KernelDifference, KernelDifferences
+from jaxprof.findings.compare.session_difference import (
+    ModuleDifference,
+    RunDifference,
+    SessionDifference,
+    ab_difference,
+)
 from jaxprof.report.program_words import words
 from jaxprof.report.renderers import WIDE, Headline, Piece, Prose, Table, report_lines
 from jaxprof.report.runs import ab_head, parameters_text, problems
 from jaxprof.session import Session
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.compare.gate import GateResult
+    from jaxprof.findings.compare.gate import GateResult
 
 _ROWS_SHOWN = 20
 _REST = "and {} more: --format json has all"
@@ -203,7 +208,7 @@ def _apart(listed: Iterable[Table[Any]]) -> Iterator[Piece]:
 def ab_lines(result: AbResult) -> Iterator[str]:
     pieces = list(ab_head(result))
     for versus in result.versus:  # environments, exact facts and kernels, and last the phases
-        difference = result.difference(versus)
+        difference = ab_difference(result, versus)
         (pair,) = difference.runs
         pieces += ["", Prose(f"A → {versus.label}: {answer(pair)}", hang=2)]
         listed = sorted(tables(pair), key=lambda table: table.columns is PHASES)

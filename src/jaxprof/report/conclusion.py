@@ -20,11 +20,11 @@ from jaxprof.report.renderers import WIDTH, wrap
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jaxprof.analysis.compare.gate import GateResult
-    from jaxprof.analysis.compare.session_difference import SessionDifference
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.analysis.runs.ab import AbResult
     from jaxprof.analysis.runs.run_result import RunResult
+    from jaxprof.findings.compare.gate import GateResult
+    from jaxprof.findings.compare.session_difference import SessionDifference
     from jaxprof.findings.explanation import Explanation
     from jaxprof.jobs.findings import JobFigures
     from jaxprof.session import Session
@@ -154,7 +154,7 @@ def largest(times: Mapping[str, float], whole: float, words: Callable[[str], str
 
 def longest_program_cost(session: Session) -> tuple[str, str]:
     """Return the first two lines of the program that took longest."""
-    from jaxprof.analysis.programs.derive import program_result
+    from jaxprof.findings.program_result import program_result
 
     programs = [program_result(session, run.id) for run in session.programs]
     return program_cost(max(programs, key=lambda program: program.wall_seconds or 0.0))

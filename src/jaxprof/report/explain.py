@@ -72,7 +72,7 @@ def answers(explanation: Explanation) -> list[str]:
 
 def _session_lines(session: Session, explanation: Explanation) -> Iterator[str]:
     if explanation.subject == "program":
-        from jaxprof.analysis.programs.derive import program_result
+        from jaxprof.findings.program_result import program_result
         from jaxprof.report.program_words import title as program_title
 
         for run in session.programs:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxprof.analysis.compare.session_difference import module_difference
 from jaxprof.base.text import safe
 from jaxprof.base.units import counted
 from jaxprof.facts.comparisons import kernel_counts
+from jaxprof.findings.compare.session_difference import module_difference
 from jaxprof.hlo.compare.text_difference import text_difference
 from jaxprof.hlo.text.model import Instruction, Module
 from jaxprof.report.comparison import facts_table, kernels_table

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 
-from jaxprof.analysis.programs.derive import program_result, requested_function
 from jaxprof.analysis.programs.functions import FunctionCompiles
 from jaxprof.analysis.programs.result import NOT_SEEN, ProgramResult, states_by_column
 from jaxprof.base.text import columns, shorten
@@ -17,6 +16,7 @@ from jaxprof.base.units import bytes_, counted, integer, percent, seconds, whole
 from jaxprof.base.values import frozen
 from jaxprof.facts import Facts, column, pick
 from jaxprof.facts.programs import COMPILES, LINES, SHARE_OF_WALL, ProgramFact, ProgramRow, rows_of
+from jaxprof.findings.program_result import program_result, requested_function
 from jaxprof.report.program_words import (
     ARGV_WIDTH,
     cache,

@@ -35,6 +35,13 @@ def job_folder_for(program: str, job: str, directory: Path) -> Path:
     return directory / f"{stem}.{_UNSAFE.sub('-', job)}{JOB_EXTENSION}"
 
 
+def is_job_folder(path: Path) -> bool:
+    """Return whether `path` has the name of a job's folder, or is a folder that holds sessions like one."""
+    if path.name.endswith(JOB_EXTENSION):
+        return True
+    return path.is_dir() and any(PROCESS_NAME.fullmatch(entry.name) for entry in path.iterdir())
+
+
 def process_number(name: str) -> int | None:
     """Return the index of the process whose session has this name, in the folder of a job; None for other names."""
     match = PROCESS_NAME.fullmatch(name)

@@ -11,13 +11,13 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from jaxprof.analysis.compare.session_difference import facts_of
 from jaxprof.api.session import Session
 from jaxprof.base.grouping import grouped
 from jaxprof.base.values import frozen
 from jaxprof.events import Compiled, CompileObserved, Event, PhaseEnded, RunFinished, SessionClosed, WarningRaised
 from jaxprof.facts import recorder
 from jaxprof.facts.comparisons import EXACT
+from jaxprof.findings.compare.session_difference import facts_of
 from jaxprof.recorder.compiles.ledger import Ledger
 from jaxprof.recorder.compiles.reasons import FunctionKey
 from jaxprof.session.log import new_header

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from jaxprof.analysis.compare.session_difference import facts_of
 from jaxprof.api.session import Session, header_environment
 from jaxprof.base.errors import JaxprofError
 from jaxprof.base.text import safe
 from jaxprof.events import SessionClosed
 from jaxprof.facts import column, pick, within
 from jaxprof.facts.comparisons import EXACT
+from jaxprof.findings.compare.session_difference import facts_of
 from jaxprof.report.renderers import Table, text_lines
 from jaxprof.session.files import EXTENSION
 from jaxprof.session.log import new_header

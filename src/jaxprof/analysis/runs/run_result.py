@@ -26,6 +26,7 @@ from jaxprof.analysis.runs.speedup import (
     summary_alone,
     turn_launches,
 )
+from jaxprof.analysis.runs.warnings import derived_warnings, unlike_medians
 from jaxprof.base.errors import JaxprofError
 from jaxprof.base.units import and_more
 from jaxprof.base.values import frozen
@@ -36,7 +37,6 @@ from jaxprof.events import (
     STARTUP_PHASES,
     WarningRaised,
 )
-from jaxprof.findings.warnings import derived_warnings, unlike_medians
 from jaxprof.session import Run, Session
 from jaxprof.stats.comparison import TimeComparison
 from jaxprof.stats.launches import summarise_launches, summarise_run

@@ -37,7 +37,7 @@ from jaxprof.cli.recorded import Recorded, recorded
 from jaxprof.session.files import lasting_name
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.compare.session_difference import SessionDifference
+    from jaxprof.findings.compare.session_difference import SessionDifference
 
 _COMPILED = ("for_devices", "axes", "shard", "arguments", "settings", "python")
 _PRECISIONS = click.Choice(("default", "high", "highest", "bfloat16", "tensorfloat32", "float32"))
@@ -242,10 +242,10 @@ def _refuse_twice(targets: Sequence[Target], sides: Sequence[Recorded]) -> None:
 
 def _compiled(targets: Sequence[Target], compiling: dict[str, Any]) -> list[SessionDifference]:
     """Compile the targets, and compare each with the first, on each device. Raises JaxprofError."""
-    from jaxprof.analysis.compare.gate import paired_programs
-    from jaxprof.analysis.compare.session_difference import session_difference
     from jaxprof.analysis.kernels.hlo_program import CompileOptions
     from jaxprof.cli.modules import compiled_programs
+    from jaxprof.findings.compare.gate import paired_programs
+    from jaxprof.findings.compare.session_difference import session_difference
 
     first, *others = (compiled_programs(target, CompileOptions(**compiling)) for target in targets)
     differences: list[SessionDifference] = []
@@ -260,7 +260,7 @@ def _compiled(targets: Sequence[Target], compiling: dict[str, Any]) -> list[Sess
 
 
 def _compare_sessions(sides: Sequence[Recorded], form: str) -> None:
-    from jaxprof.analysis.compare.session_difference import session_difference
+    from jaxprof.findings.compare.session_difference import session_difference
 
     first = sides[0]
     # Two runs of one file get the same session: only then can they have taken turns.

@@ -12,16 +12,6 @@ from typing import Any, Literal
 
 import click
 
-from jaxprof.analysis.compare.gate import (
-    GateBase,
-    GateLimit,
-    GateResult,
-    GateRow,
-    Program,
-    judged_programs,
-    judged_times,
-    label_of,
-)
 from jaxprof.analysis.kernels.hlo_program import CompileOptions
 from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.analysis.target import Kind, Target, resolve
@@ -36,6 +26,16 @@ from jaxprof.cli.options import refuse, words_given
 from jaxprof.cli.output import ExitCode, format_option, print_lines, print_report
 from jaxprof.cli.recorded import session_of
 from jaxprof.facts.gate import read_limits
+from jaxprof.findings.compare.gate import (
+    GateBase,
+    GateLimit,
+    GateResult,
+    GateRow,
+    Program,
+    judged_programs,
+    judged_times,
+    label_of,
+)
 from jaxprof.findings.explanation import command as shell_line
 from jaxprof.report.comparison import gate_report
 from jaxprof.report.conclusion import conclusion_lines, gate_conclusion

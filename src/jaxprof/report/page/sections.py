@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 
 from jaxprof.analysis.kernels.measured import kernels_of, measured
 from jaxprof.analysis.kernels.memory import memory_of_run
-from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.runs.sweeps import SweepGroup, sweep_groups
 from jaxprof.analysis.timeline.flame import kernel_flame, program_flame
 from jaxprof.analysis.timeline.profile import programs_of
 from jaxprof.base.units import integer
 from jaxprof.facts.captures import pass_rows
+from jaxprof.findings.program_result import program_result
 from jaxprof.report.page import charts as draw
 from jaxprof.report.page.elements import ROWS_KEPT, Element, Section, heading, html, section, table
 from jaxprof.report.program import TIME_LINE, ledger, program_report, time_line_rows

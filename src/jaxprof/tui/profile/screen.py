@@ -16,11 +16,11 @@ from textual.containers import Vertical
 from textual.content import Content
 
 from jaxprof.analysis.kernels.memory import memory_of_dump, memory_of_run
-from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.timeline.model import TEXT_NAME
 from jaxprof.analysis.timeline.profile import ProfileOverview, overview, with_hlo
 from jaxprof.base.text import shorten
 from jaxprof.base.units import UNKNOWN, bytes_, counted, percent
+from jaxprof.findings.program_result import program_result
 from jaxprof.report.memory import fit_words
 from jaxprof.session.run import IMPORTED
 from jaxprof.tui.kit.captures import (

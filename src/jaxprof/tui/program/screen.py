@@ -17,12 +17,12 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.base.units import counted, integer, percent, seconds
 from jaxprof.events import Compiled
 from jaxprof.events.finding import Finding
 from jaxprof.facts.programs import ProgramRow
+from jaxprof.findings.program_result import program_result
 from jaxprof.report.conclusion import Conclusion, program_cost
 from jaxprof.tui.keys import in_words, key_of
 from jaxprof.tui.kit.captures import can_capture, capture, is_ours, last_window

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.compare.session_difference import SessionDifference, session_difference
 from jaxprof.analysis.runs.ab import sides_beside
 from jaxprof.base.errors import UsageError
 from jaxprof.base.units import seconds
+from jaxprof.findings.compare.session_difference import SessionDifference, session_difference
 from jaxprof.report.comparison import comparison_pieces
 from jaxprof.report.renderers import Headline, Piece, Prose
 from jaxprof.session import Session

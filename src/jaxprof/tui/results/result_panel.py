@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from textual.containers import Horizontal
 from textual.content import Content
 
-from jaxprof.analysis.compare.session_difference import environment_facts
 from jaxprof.analysis.runs.run_result import RunResult
 from jaxprof.analysis.runs.speedup import steady_samples
+from jaxprof.analysis.runs.warnings import unstable_text, worst_element
 from jaxprof.base.text import columns, safe, safe_lines, shorten
 from jaxprof.base.units import UNKNOWN, bytes_, counted, integer, scaled, seconds
 from jaxprof.facts import Facts, column, pick
 from jaxprof.facts.runs import RUNS, RunRow
-from jaxprof.findings.warnings import unstable_text, worst_element
+from jaxprof.findings.compare.session_difference import environment_facts
 from jaxprof.report.renderers import Table
 from jaxprof.report.runs import BREAK_EVEN, CHECK, MODES, RunGroup, one_time_text, sweep_table
 from jaxprof.session.run import IMPORTED

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, cast
 from textual.content import Content
 
 from jaxprof.analysis.kernels.memory import peak_memory
-from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.runs.run_result import RunResult, is_uncounted, prompt_cost, result, run_cost
 from jaxprof.analysis.runs.sweeps import SweepGroup, sweep_groups
 from jaxprof.base.units import WIDEST_HALF, bytes_, percent, scaled, seconds
 from jaxprof.events import SAMPLED_PHASES
 from jaxprof.facts import at
 from jaxprof.facts.runs import interval_text
+from jaxprof.findings.program_result import program_result
 from jaxprof.report.runs import RunGroup, break_even_text, parameters_text
 from jaxprof.tui import clock
 from jaxprof.tui.kit.captures import nothing_was_run

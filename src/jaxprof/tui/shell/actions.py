@@ -157,7 +157,7 @@ class SearchProvider(Provider):
 def of_session(app: Profiler) -> Iterator[SimpleCommand]:
     """Yield kernels, functions and lines of the session in view, as far as they are known without reading HLO."""
     from jaxprof.analysis.kernels.measured import seconds_per_call
-    from jaxprof.analysis.programs.derive import program_result
+    from jaxprof.findings.program_result import program_result
 
     session = app.session
     for run in session.runs.values():

@@ -12,19 +12,20 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from jaxprof.analysis.compare.difference import FigureDifference
-from jaxprof.analysis.compare.session_difference import (
-    PhaseDifference,
-    RunDifference,
-    arguments_of,
-    measurement,
-    run_difference,
-)
 from jaxprof.analysis.runs.run_result import result
 from jaxprof.base.errors import UsageError
 from jaxprof.base.grouping import paired
 from jaxprof.base.units import counted
 from jaxprof.base.values import frozen
+from jaxprof.findings.compare.difference import FigureDifference
+from jaxprof.findings.compare.session_difference import (
+    PhaseDifference,
+    RunDifference,
+    ab_difference,
+    arguments_of,
+    measurement,
+    run_difference,
+)
 from jaxprof.stats.comparison import LimitState, TimeComparison
 
 if TYPE_CHECKING:
@@ -218,7 +219,7 @@ def judged_times(label: str, compared: AbResult, limits: Iterable[GateLimit]) ->
     """Apply each limit on a time to B, measured in turns with A. Reads the HLO of both."""
     wanted = [limit for limit in limits if limit.is_time]
     (versus,) = compared.versus
-    phases = {phase.code: phase for phase in compared.difference(versus).runs[0].phases}
+    phases = {phase.code: phase for phase in ab_difference(compared, versus).runs[0].phases}
     rows: list[GateRow] = []
     for limit in wanted:
         phase = phases.get(limit.fact)
