@@ -100,7 +100,7 @@ def _tables(tables):
 
 def _tables_of_roll_ups():
     pytest.importorskip("pyarrow")
-    from jaxprof.rollup.schema import TABLES as ROLL_UPS
+    from jaxprof.rollup.making import TABLES as ROLL_UPS
 
     return _tables(ROLL_UPS)
 

@@ -70,7 +70,7 @@ def sql_rows(path):
 
 def rolled_up(path):
     """Each table of the roll-up of a process, as CSV."""
-    from jaxprof.jobs.process_file import ProcessFile
+    from jaxprof.jobs.job import ProcessFile
     from jaxprof.rollup.making import build
 
     tables = build(ProcessFile(path, load(path, Session), index=1, bytes=1000, modified_ns=2000))

@@ -18,7 +18,7 @@ from jaxprof.cli.answers import Outcome
 from jaxprof.cli.commands.gate import _exit_code
 from jaxprof.cli.output import ExitCode
 from jaxprof.facts.gate import read_limit, read_limits
-from jaxprof.findings.compare.difference import FigureDifference
+from jaxprof.findings.compare import FigureDifference
 from jaxprof.findings.compare.gate import GateBase, GateResult, GateRow, judged, judged_times
 from jaxprof.findings.compare.session_difference import run_difference
 from jaxprof.session.run import UNLIKE_RESULTS

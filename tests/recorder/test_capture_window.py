@@ -10,8 +10,8 @@ import pytest
 
 from jaxprof.events import CaptureWindow, Compiled, SourceLocation, StageRunning, StepsCounted
 from jaxprof.recorder.capture_window import SETTLED_SECONDS, UNCOUNTED_SECONDS, CaptureWindows
-from jaxprof.trace.ops import op_times
 from jaxprof.trace.sources import read_profile
+from jaxprof.trace.summary import op_times
 
 COMPILED = Compiled(function="step", compile_seconds=0.1)
 

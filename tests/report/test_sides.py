@@ -12,7 +12,7 @@ from jaxprof.facts import recorder
 from jaxprof.facts.comparisons import DIFFERENCE
 from jaxprof.facts.session_tree import to_dict
 from jaxprof.facts.sides import basis_lines, more_launches_text, verdict_line
-from jaxprof.findings.compare.difference import environments
+from jaxprof.findings.compare import environments
 from jaxprof.findings.compare.session_difference import session_difference
 from jaxprof.report.comparison import environment_table
 from jaxprof.stats.comparison import compare

@@ -109,7 +109,7 @@ def recorded(target: Target, views: tuple[str, ...] = ()) -> Iterator[Recorded]:
     name, newer = lasting_name(path), target.newer_job
     by_script = path != with_home(word) and word not in path.name and word != "last"
     if by_script or newer is not None or (word == "last" and sys.stderr.isatty()):
-        from jaxprof.session.log.entry import read_entry
+        from jaxprof.session.log.library import read_entry
 
         job = f"; the job {newer.name} is newer, and one session is needed" if newer is not None else ""
         note(f"{word}: {name}, of {', '.join(read_entry(path).workloads) or 'no run'}{job}")

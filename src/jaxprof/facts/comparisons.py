@@ -37,7 +37,7 @@ from jaxprof.facts.units import (
     TRUTH,
     Unit,
 )
-from jaxprof.findings.compare.difference import Difference, FigureDifference
+from jaxprof.findings.compare import Difference, FigureDifference
 from jaxprof.findings.compare.kernel_difference import KernelChange, KernelDifference, KernelDifferences
 from jaxprof.findings.compare.session_difference import (
     CollectiveDifference,
@@ -54,9 +54,9 @@ from jaxprof.session import Run, Session
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.functions import FunctionCompiles
     from jaxprof.events.finding import Finding
-    from jaxprof.hlo.compare.text_difference import ComputationLines
     from jaxprof.hlo.kernels.liveness import LiveValue
     from jaxprof.hlo.text.model import Module
+    from jaxprof.hlo.text_difference import ComputationLines
 
 _LAYOUT = re.compile(r"(?<=\])\{[^{}]*\}")
 _FINDINGS_NAMED = 4
@@ -481,7 +481,7 @@ HLO_DIFFERENCE: Facts[Any] = (
 
 def difference_row(before: Module, after: Module) -> dict[str, Any]:
     """Return what the facts of a difference read, by attribute."""
-    from jaxprof.hlo.compare.text_difference import text_difference
+    from jaxprof.hlo.text_difference import text_difference
 
     text, exact = text_difference(before, after), module_difference(before, after)
     return {"before": before, "after": after, "text": text, "exact": exact}

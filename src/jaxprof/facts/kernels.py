@@ -28,7 +28,7 @@ from jaxprof.facts.units import (
 )
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.kernels.measured_kernel import MeasuredKernel
+    from jaxprof.analysis.kernels import MeasuredKernel
     from jaxprof.analysis.kernels.ranking import Ranked
     from jaxprof.hlo.kernels.kernels import Kernel
     from jaxprof.hlo.kernels.origin import HloSourceLocation

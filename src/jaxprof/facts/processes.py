@@ -9,7 +9,7 @@ from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DEVICE, DIS
 from jaxprof.facts import Fact, Facts, Relation, SessionFile, at, within
 from jaxprof.facts.units import COUNT, INDEX, NUMBER, RATE, SECONDS, SHARE, TEXT, TRUTH, UNIX_TIME
 from jaxprof.jobs.figures import LoopFigures, ProcessFigures
-from jaxprof.jobs.process_file import ProcessFile
+from jaxprof.jobs.job import ProcessFile
 from jaxprof.session.files import with_urls
 
 _PARTS = {

@@ -65,7 +65,7 @@ def reasons_beside(folder: Path, text: str, name: str = "") -> str:
 def _of_final_kernels(reasons: Mapping[str, str], text: str, after: str) -> Iterator[tuple[str, str]]:
     """Yield the names of the kernels of the final module with the reasons that were given to their former names. Of
     kernels that compute the same, some may have had another reason or none: then these are left out."""
-    from jaxprof.hlo.compare.fingerprint import Fingerprints  # not to read a text
+    from jaxprof.hlo.fingerprint import Fingerprints  # not to read a text
     from jaxprof.hlo.text.parse import module
 
     try:

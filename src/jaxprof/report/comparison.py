@@ -39,7 +39,7 @@ from jaxprof.facts.comparisons import (
 from jaxprof.facts.gate import LIMITS, notes, reason_text
 from jaxprof.facts.runs import RunRow
 from jaxprof.facts.sides import verdict_line
-from jaxprof.findings.compare.difference import Difference, FigureDifference
+from jaxprof.findings.compare import Difference, FigureDifference
 from jaxprof.findings.compare.kernel_difference import KernelDifference, KernelDifferences
 from jaxprof.findings.compare.session_difference import (
     ModuleDifference,

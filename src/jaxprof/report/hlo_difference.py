@@ -8,8 +8,8 @@ from jaxprof.base.text import safe
 from jaxprof.base.units import counted
 from jaxprof.facts.comparisons import kernel_counts
 from jaxprof.findings.compare.session_difference import module_difference
-from jaxprof.hlo.compare.text_difference import text_difference
 from jaxprof.hlo.text.model import Instruction, Module
+from jaxprof.hlo.text_difference import text_difference
 from jaxprof.report.comparison import facts_table, kernels_table
 from jaxprof.report.renderers import Piece
 

@@ -23,7 +23,7 @@ from jaxprof.hlo.kernels.notices import NOT_OPTIMISED, Notice, notices, outline
 from jaxprof.report.renderers import Table, joined, text_lines
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.kernels.measured_kernel import MeasuredKernel
+    from jaxprof.analysis.kernels import MeasuredKernel
     from jaxprof.devices.absent.machine import Machine
     from jaxprof.hlo.kernels.cost.peaks import DevicePeaks
     from jaxprof.hlo.text.model import Module

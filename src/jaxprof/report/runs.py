@@ -20,7 +20,7 @@ from jaxprof.facts.runs import RUNS, RunRow, interval_text
 from jaxprof.report.renderers import Headline, Piece, Prose, Table
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS
-from jaxprof.stats.modes import modes_text
+from jaxprof.stats.summary import modes_text
 
 if TYPE_CHECKING:
     from jaxprof.analysis.runs.ab import AbResult

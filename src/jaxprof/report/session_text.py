@@ -18,8 +18,8 @@ from jaxprof.report.renderers import WIDE, Headline, Piece, Prose, Table, joined
 from jaxprof.session import Run, Session
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.kernels import MeasuredKernel
     from jaxprof.analysis.kernels.measured import MeasuredKernels
-    from jaxprof.analysis.kernels.measured_kernel import MeasuredKernel
     from jaxprof.events import PassTimes, StepTimes, TrustCheck
 
 _DEEPEST = 12

@@ -20,7 +20,7 @@ from jaxprof.engine.measure.failure import failed, is_out_of_memory
 from jaxprof.engine.measure.run import _complete, inputs_of
 from jaxprof.engine.protocol.request import RunRequest
 from jaxprof.events import BuffersReported, RunSpec
-from jaxprof.session.warning_text import with_text
+from jaxprof.session.fold import with_text
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import Estimate
 

@@ -27,7 +27,7 @@ from jaxprof.engine.measure.sharding import (
 )
 from jaxprof.engine.protocol.request import CompileRequest
 from jaxprof.events import RunFinished, RunSpec, TextRecorded, WarningRaised
-from jaxprof.session.warning_text import with_text
+from jaxprof.session.fold import with_text
 from jaxprof.workloads import built_in
 from tables import rows
 

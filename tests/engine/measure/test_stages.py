@@ -49,7 +49,7 @@ from jaxprof.events import (
     TextRecorded,
     WarningRaised,
 )
-from jaxprof.session.warning_text import with_text
+from jaxprof.session.fold import with_text
 from jaxprof.trace.buffers import allocations
 
 X = np.arange(64, dtype=np.float32)

@@ -15,7 +15,7 @@ from jaxprof.analysis.runs.ab import ab_result, ab_results, agreement, sides_bes
 from jaxprof.analysis.runs.speedup import side_versus
 from jaxprof.base.grouping import pairs
 from jaxprof.engine.measure import kept_arrays
-from jaxprof.findings.compare.difference import FigureDifference, figures
+from jaxprof.findings.compare import FigureDifference, figures
 from jaxprof.findings.compare.session_difference import session_difference
 
 

@@ -12,7 +12,7 @@ from hlo.agreement import COMPILED_BY_H100, NOT_READ, figures, real_files
 from hlo.kernels.programs import attention_text, fused, written
 from jaxprof.base.errors import HloError
 from jaxprof.findings.hlo import findings
-from jaxprof.hlo.compare.fingerprint import Fingerprints, diff
+from jaxprof.hlo.fingerprint import Fingerprints, diff
 from jaxprof.hlo.kernels.barriers import barriers
 from jaxprof.hlo.kernels.collectives import collectives
 from jaxprof.hlo.kernels.cost.peaks import DEVICES, roofline

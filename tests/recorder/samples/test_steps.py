@@ -15,7 +15,7 @@ import pytest
 
 from jaxprof import recorder
 from jaxprof.events import LoopSite
-from jaxprof.events.hot_loop import hot_loop
+from jaxprof.events.programs import hot_loop
 from jaxprof.recorder.samples import monitored_loop, steps
 from jaxprof.recorder.samples.flow import under_a_condition
 from jaxprof.recorder.samples.loops import loops_at, loops_of

@@ -8,7 +8,7 @@ from folding import written
 from jaxprof import events as e
 from jaxprof.runner.program import ProgramCommand
 from jaxprof.session.log import Library, LogWriter
-from jaxprof.session.log.entry import read_entry
+from jaxprof.session.log.library import read_entry
 from jaxprof.tui.home.preview import session_summary
 from jaxprof.tui.home.start_list import MOST_HERE, WAYS, StartList, own_rows
 from tui import recorded

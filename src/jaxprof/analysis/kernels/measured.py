@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.kernels.measured_kernel import MeasuredKernel
+from jaxprof.analysis.kernels import MeasuredKernel
 from jaxprof.analysis.opener import module_of
 from jaxprof.base.grouping import grouped, totals
 from jaxprof.base.values import frozen

@@ -39,9 +39,7 @@ from jaxprof.events import (
 )
 from jaxprof.session import Run, Session
 from jaxprof.stats.comparison import TimeComparison
-from jaxprof.stats.launches import summarise_launches, summarise_run
-from jaxprof.stats.modes import Modes, two_modes
-from jaxprof.stats.summary import MedianTime, Summary, summarise
+from jaxprof.stats.summary import MedianTime, Modes, Summary, summarise, summarise_launches, summarise_run, two_modes
 from jaxprof.stats.turns import Block, LaunchBlocks, middle
 
 if TYPE_CHECKING:

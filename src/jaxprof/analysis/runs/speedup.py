@@ -17,8 +17,7 @@ from jaxprof.events import DeviceReading
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS, RunLaunch
 from jaxprof.stats.comparison import TimeComparison, compare, compare_apart, corrected, refuse
-from jaxprof.stats.launches import ALONE_MARGIN, ALONE_MARGIN_OF_ONE, summarise_run, turns_over_alone
-from jaxprof.stats.summary import Summary
+from jaxprof.stats.summary import ALONE_MARGIN, ALONE_MARGIN_OF_ONE, Summary, summarise_run, turns_over_alone
 from jaxprof.stats.turns import BLOCK_SECONDS, Block, LaunchBlocks, in_blocks, middle
 
 Derived = TypeVar("Derived")

@@ -14,8 +14,7 @@ from jaxprof.events import CheckReported, DeviceReading, WarningRaised
 from jaxprof.events.finding import CatalogueEntry
 from jaxprof.session import Run
 from jaxprof.stats.comparison import TimeComparison
-from jaxprof.stats.modes import modes_text, two_modes
-from jaxprof.stats.summary import Summary, median_interval, outliers
+from jaxprof.stats.summary import Summary, median_interval, modes_text, outliers, two_modes
 from jaxprof.stats.turns import change_within
 
 

@@ -116,7 +116,7 @@ def _sessions_in(folder: Path, kind: Kind) -> list[Path]:
     """Return the sessions in a folder, of a job one a process, with a note of the rest. Raises FileRefusedError."""
     from jaxprof.base.limits import PROCESSES
     from jaxprof.jobs.folder import job_sessions, missing_of, no_session_in
-    from jaxprof.session.log.entry import read_job_entry
+    from jaxprof.session.log.library import read_job_entry
 
     if kind is not Kind.JOB:
         return sorted(folder.glob(f"*{EXTENSION}"))

@@ -132,7 +132,7 @@ def _state(entry: Entry) -> str:
 
 def _delete(library: Library, doomed: Sequence[Path], *, yes: bool) -> None:
     """Delete after asking. Without a terminal, `--yes` is required."""
-    from jaxprof.session.log.entry import kept_bytes
+    from jaxprof.session.log.library import kept_bytes
 
     if not doomed:
         note("Nothing to delete.")

@@ -28,7 +28,7 @@ from jaxprof.events import (
     SamplesTaken,
 )
 from jaxprof.events.chunks import in_pieces
-from jaxprof.stats.launches import summarise_run
+from jaxprof.stats.summary import summarise_run
 from jaxprof.workloads.callables import arguments_by_name, in_order, last_by_name, signature_of
 from jaxprof.workloads.decorator import VARIANTS, Declaration, declaration_of
 from jaxprof.workloads.function import workload_of

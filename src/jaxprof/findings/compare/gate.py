@@ -17,7 +17,7 @@ from jaxprof.base.errors import UsageError
 from jaxprof.base.grouping import paired
 from jaxprof.base.units import counted
 from jaxprof.base.values import frozen
-from jaxprof.findings.compare.difference import FigureDifference
+from jaxprof.findings.compare import FigureDifference
 from jaxprof.findings.compare.session_difference import (
     PhaseDifference,
     RunDifference,

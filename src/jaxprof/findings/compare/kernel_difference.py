@@ -16,11 +16,11 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from jaxprof.analysis.kernels.measured_kernel import MeasuredKernel
+from jaxprof.analysis.kernels import MeasuredKernel
 from jaxprof.base.grouping import paired
 from jaxprof.base.values import frozen
-from jaxprof.findings.compare.difference import Difference
-from jaxprof.hlo.compare.fingerprint import NUMBERS, Fingerprints, settings_of
+from jaxprof.findings.compare import Difference
+from jaxprof.hlo.fingerprint import NUMBERS, Fingerprints, settings_of
 from jaxprof.hlo.kernels.flow import Flow, Passage
 from jaxprof.hlo.kernels.kernels import Kernel, kernels
 from jaxprof.hlo.kernels.kinds import held_in

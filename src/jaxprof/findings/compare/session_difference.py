@@ -14,15 +14,15 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, TypeAlias
 
+from jaxprof.analysis.kernels import MeasuredKernel
 from jaxprof.analysis.kernels.measured import measured, stage_times
-from jaxprof.analysis.kernels.measured_kernel import MeasuredKernel
 from jaxprof.analysis.kernels.memory import KINDS, SCHEDULE, MemoryPicture, memory_of_run
 from jaxprof.analysis.opener import read_module
 from jaxprof.analysis.runs.run_result import RunCost, module_cost, result, run_cost
 from jaxprof.analysis.runs.speedup import AbVersus, compared, compared_once, side_versus
 from jaxprof.base.grouping import Pair, paired, pairs
 from jaxprof.base.values import frozen
-from jaxprof.findings.compare.difference import Difference, FigureDifference, environments, exact_facts, figures
+from jaxprof.findings.compare import Difference, FigureDifference, environments, exact_facts, figures
 from jaxprof.session import Run, Session
 from jaxprof.stats.comparison import TimeComparison, compare_apart, refuse
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from types import CodeType, FrameType
 
 from jaxprof.events import StepsCounted, StepsTaken, TimedLine
-from jaxprof.events.hot_loop import hot_loop
+from jaxprof.events.programs import hot_loop
 from jaxprof.recorder.cpython import HAS_MONITORING, IS_KNOWN, READS_ANYWHERE
 from jaxprof.recorder.samples.iterations import (
     PROOFS,

@@ -20,8 +20,7 @@ from jaxprof.facts.captures import PassRow
 from jaxprof.facts.runs import RunRow
 from jaxprof.report.page.elements import Drawing
 from jaxprof.report.program_words import words
-from jaxprof.stats.modes import modes_text
-from jaxprof.stats.summary import histogram
+from jaxprof.stats.summary import histogram, modes_text
 
 if TYPE_CHECKING:
     from jaxprof.analysis.kernels.ranking import Ranking

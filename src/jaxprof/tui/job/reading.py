@@ -19,8 +19,7 @@ from jaxprof.tui import clock
 if TYPE_CHECKING:
     from jaxprof.jobs.findings import JobFigures
     from jaxprof.jobs.folder import JobFollower
-    from jaxprof.jobs.job import JobSteps
-    from jaxprof.jobs.process_file import ProcessFile
+    from jaxprof.jobs.job import JobSteps, ProcessFile
     from jaxprof.jobs.step_grid import StepGrid
 
 _LOSS_COLUMNS = 100
@@ -88,8 +87,7 @@ class JobReading:
 
     def _follow(self, follower: JobFollower) -> JobInView | None:
         """Return the job from its sessions, of which only what was added is read."""
-        from jaxprof.jobs.job import JobFiles, JobSteps
-        from jaxprof.jobs.process_file import ProcessFile
+        from jaxprof.jobs.job import JobFiles, JobSteps, ProcessFile
 
         changed = follower.poll()
         if not changed and follower.notices == self._notices and self._read:

@@ -18,8 +18,7 @@ from textual.content import Content
 from jaxprof.base.text import columns, shorten
 from jaxprof.base.units import counted, scaled, seconds
 from jaxprof.base.values import frozen
-from jaxprof.stats.modes import Modes, modes_text
-from jaxprof.stats.summary import Summary
+from jaxprof.stats.summary import Modes, Summary, modes_text
 from jaxprof.tui.kit.canvas import Canvas, Scale, axis_lines, spanning
 from jaxprof.tui.kit.drawing import SPARKS, styled_runs
 

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from jaxprof.base.grouping import Existence, Pair, paired
 from jaxprof.base.values import frozen
-from jaxprof.hlo.compare.fingerprint import NUMBERS, Fingerprints, diff, settings_of, split_code
+from jaxprof.hlo.fingerprint import NUMBERS, Fingerprints, diff, settings_of, split_code
 from jaxprof.hlo.kernels.opcodes import FREE, base_opcode
 from jaxprof.hlo.text.model import Computation, Instruction, Module
 
